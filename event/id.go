@@ -1,0 +1,109 @@
+package event
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+// MaxPartitions is how many partitions a topic of events may have: an id's
+// remainder modulo MaxPartitions names the partition it was given in.
+const MaxPartitions = 1024
+
+// ID is an event's id: nanoseconds since the Unix epoch of the raw record it
+// came from, moved up to the next value whose remainder modulo MaxPartitions
+// is the record's partition. Ids are unique and rise strictly in a partition.
+// On the wire it is "cc_evt_" and 19 digits. The zero ID is "no id".
+type ID int64
+
+const idPrefix = "cc_evt_"
+
+const idDigits = 19
+
+// ErrID is what ParseID answers for anything that is not an event id.
+var ErrID = errors.New("not an event id: want cc_evt_ and 19 digits")
+
+// NextID is the id of a record with the Kafka timestamp unixMilli in
+// partition, when prev is the id given before it in that partition (0: none).
+// It depends on nothing else, so normalizing the same records again gives the
+// same ids. The timestamp is clamped to what 19 digits can carry.
+func NextID(prev ID, unixMilli int64, partition int) ID {
+	id := alignUp(clampMilli(unixMilli)*int64(time.Millisecond), partition)
+	if next := prev + MaxPartitions; prev != 0 && next > id {
+		return next
+	}
+	return id
+}
+
+// FirstID is the smallest id that partition can give at or after t. A clock
+// outside what 19 digits carry (2001 to 2262) is taken as the nearest inside.
+func FirstID(t time.Time, partition int) ID {
+	return alignUp(clampMilli(t.UnixMilli())*int64(time.Millisecond), partition)
+}
+
+func alignUp(ns int64, partition int) ID {
+	base := ns - ns%MaxPartitions + int64(partition)
+	if base < ns {
+		base += MaxPartitions
+	}
+	return ID(base)
+}
+
+// 19 digits without a leading zero begin at 1e18 ns (2001-09-09); int64 ends
+// in 2262. A little room is kept above so that steps never overflow.
+const (
+	minMilli = 1_000_000_000_000
+	maxMilli = 9_223_000_000_000
+)
+
+func clampMilli(ms int64) int64 { return min(max(ms, minMilli), maxMilli) }
+
+// ParseID reads an id from its wire form.
+func ParseID(s string) (ID, error) {
+	if len(s) != len(idPrefix)+idDigits || s[:len(idPrefix)] != idPrefix {
+		return 0, ErrID
+	}
+	digits := s[len(idPrefix):]
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, ErrID
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < minMilli*int64(time.Millisecond) {
+		return 0, ErrID
+	}
+	return ID(n), nil
+}
+
+// Partition is the partition of cc.raw and cc.evt the id was given in.
+func (id ID) Partition() int { return int(id % MaxPartitions) }
+
+// Time is the instant in the id. It is the Kafka timestamp of the raw record
+// unless several records of one partition came within a microsecond, where it
+// runs ahead by 1,024 ns a record.
+func (id ID) Time() time.Time { return time.Unix(0, int64(id)) }
+
+// Milli is the Kafka timestamp, in Unix milliseconds, that the id's record on
+// cc.evt carries, so that a look-up by time finds it.
+func (id ID) Milli() int64 { return int64(id) / int64(time.Millisecond) }
+
+// Append appends the wire form to dst.
+func (id ID) Append(dst []byte) []byte {
+	dst = append(dst, idPrefix...)
+	var digits [idDigits]byte
+	n := int64(id)
+	for i := idDigits - 1; i >= 0; i-- {
+		digits[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(dst, digits[:]...)
+}
+
+// String is the wire form; of the zero ID it is "".
+func (id ID) String() string {
+	if id == 0 {
+		return ""
+	}
+	return string(id.Append(make([]byte, 0, len(idPrefix)+idDigits)))
+}

@@ -1,0 +1,89 @@
+package event
+
+// Type names what happened, from the specification's section "Events channel
+// types".
+type Type string
+
+// The types of the specification. Every message has one of them.
+const (
+	QueueCall       Type = "svc_cc_queue_on_call_event"
+	AgentState      Type = "svc_cc_queue_on_agent_state_event"
+	AgentLogin      Type = "AGENT_LOGIN"
+	AgentLogout     Type = "AGENT_LOGOUT"
+	AgentStatus     Type = "AGENT_STATUS_CHANGE"
+	AgentQueueJoin  Type = "AGENT_QUEUE_JOIN"
+	AgentQueueLeave Type = "AGENT_QUEUE_LEAVE"
+	AgentCallStart  Type = "AGENT_CALL_START"
+	AgentCallEnd    Type = "AGENT_CALL_END"
+	AgentBreakStart Type = "AGENT_BREAK_START"
+	AgentBreakEnd   Type = "AGENT_BREAK_END"
+	AgentTransfer   Type = "AGENT_TRANSFER"
+	AgentConference Type = "AGENT_CONFERENCE"
+	DeviceRegister  Type = "AGENT_DEVICE_REGISTER"
+	DeviceGone      Type = "AGENT_DEVICE_UNREGISTER"
+	AgentPerform    Type = "AGENT_PERFORMANCE"
+	Custom          Type = "AGENT_CUSTOM_EVENT"
+)
+
+var types = [...]Type{
+	QueueCall, AgentState, AgentLogin, AgentLogout, AgentStatus, AgentQueueJoin, AgentQueueLeave,
+	AgentCallStart, AgentCallEnd, AgentBreakStart, AgentBreakEnd, AgentTransfer, AgentConference,
+	DeviceRegister, DeviceGone, AgentPerform, Custom,
+}
+
+var typeIndex = func() map[Type]int {
+	m := make(map[Type]int, len(types))
+	for i, t := range types {
+		m[t] = i
+	}
+	return m
+}()
+
+// Types lists every type, in the specification's order.
+func Types() []Type { return append([]Type(nil), types[:]...) }
+
+// Known says whether t is a type of the specification.
+func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
+
+// TypeSet is a set of types, and of the one class that types alone cannot
+// name: our own events, which only those see who asked for AGENT_CUSTOM_EVENT.
+type TypeSet uint32
+
+// Own is the class of Trunkline's own events (format "trunkline.event").
+const Own TypeSet = 1 << 31
+
+// EveryType is what a login without event_types receives: every type of the
+// specification, but not our own events.
+const EveryType TypeSet = 1<<len(types) - 1
+
+// SetOf is the set a login with these event_types receives; none means
+// EveryType. ok is false, and unknown the first offender, when one is unknown.
+func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
+	if len(names) == 0 {
+		return EveryType, "", true
+	}
+	for _, name := range names {
+		i, known := typeIndex[Type(name)]
+		if !known {
+			return 0, name, false
+		}
+		set |= 1 << i
+		if Type(name) == Custom {
+			set |= Own
+		}
+	}
+	return set, "", true
+}
+
+// ClassOf is the class of one message, from its headers alone: a message
+// reaches the subscribers whose TypeSet has it. An unknown type has none.
+func ClassOf(t Type, originalFormat string) TypeSet {
+	if originalFormat == FormatOwn {
+		return Own
+	}
+	i, ok := typeIndex[t]
+	if !ok {
+		return 0
+	}
+	return 1 << i
+}
