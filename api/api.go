@@ -1,0 +1,80 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Deps are the rooms the routes lead to. All but Auth may be nil: their routes
+// are then left out.
+type Deps struct {
+	Auth          Authenticator
+	Portal        Portal
+	Ingest        Ingest
+	Channel       Channel
+	ChannelLogins ChannelLogins // with Channel
+}
+
+// API answers every request of the public listener.
+type API struct {
+	config  Config
+	deps    Deps
+	auth    auth
+	log     *slog.Logger
+	metrics *metrics
+	echo    *echo.Echo
+}
+
+// New makes the API.
+func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*API, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Auth == nil {
+		return nil, errors.New("api: Auth is missing")
+	}
+	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {
+		return nil, errors.New("api: Channel and ChannelLogins go together")
+	}
+	a := &API{config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New()}
+	routes := a.routes()
+	var err error
+	if a.metrics, err = newMetrics(reg, routes); err != nil {
+		return nil, fmt.Errorf("registering the api's metrics: %w", err)
+	}
+	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
+	a.echo.Use(a.withRequestID, a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer)
+	for _, r := range routes {
+		handle := r.handle
+		if !r.ownLimits && !r.lasts {
+			handle = a.withTimeout(handle)
+		}
+		a.echo.Add(r.method, r.path, handle)
+		if lastIsParameter(r.path) {
+			// echo lets a last parameter swallow slashes; a path has none.
+			a.echo.RouteNotFound(r.path+"/*", func(echo.Context) error { return echo.ErrNotFound })
+		}
+	}
+	return a, nil
+}
+
+func lastIsParameter(path string) bool {
+	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], ":")
+}
+
+// ServeHTTP answers one request. HEAD is GET without the body, which net/http
+// leaves out by itself.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	a.echo.ServeHTTP(w, r)
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	maxJSON  = 1 << 20 // bytes of a JSON body
+	maxDepth = 100     // arrays and objects within each other
+)
+
+const invalidBody = "Invalid request body"
+
+// decode reads the request's body, which must be one JSON object, strictly:
+// nothing is guessed, and nothing is let pass unread.
+func decode(c echo.Context) (*object, error) {
+	r := c.Request()
+	if err := checkMedia(r.Header); err != nil {
+		return nil, err
+	}
+	tooLarge := fault.New(fault.KindTooLarge, "The body is over 1 MiB")
+	if r.ContentLength > maxJSON {
+		return nil, tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, maxJSON))
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return nil, tooLarge
+	}
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "The body ends early", Cause: err}
+	}
+	if !utf8.Valid(body) {
+		return nil, fault.Invalid("The body is not valid UTF-8")
+	}
+	return parse(body)
+}
+
+// checkMedia wants JSON, or no word about it.
+func checkMedia(header http.Header) error {
+	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return fault.New(fault.KindUnsupported, "The Content-Encoding must be none")
+	}
+	contentType := header.Get("Content-Type")
+	if contentType == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	charset, named := params["charset"]
+	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+		return fault.New(fault.KindUnsupported, "The Content-Type must be application/json")
+	}
+	return nil
+}
+
+func parse(body []byte) (*object, error) {
+	p := parser{json.NewDecoder(bytes.NewReader(body))}
+	p.UseNumber()
+	value, err := p.value(maxDepth)
+	if err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := p.Token(); !errors.Is(err, io.EOF) {
+		return nil, fault.Invalid("Something follows the JSON value in the body")
+	}
+	members, ok := value.(map[string]any)
+	if !ok {
+		return nil, fault.Invalid("The body must be a JSON object")
+	}
+	return newObject(members), nil
+}
+
+// notJSON keeps the faults the parser found itself; the rest is bad syntax.
+func notJSON(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f
+	}
+	return &fault.Error{Kind: fault.KindInvalid, Message: "The body is not JSON", Cause: err}
+}
+
+// parser builds a value from tokens, to see what Unmarshal would let pass:
+// repeated names and deep nesting.
+type parser struct{ *json.Decoder }
+
+func (p parser) value(depth int) (any, error) {
+	token, err := p.Token()
+	if err != nil {
+		return nil, err
+	}
+	opening, ok := token.(json.Delim)
+	if !ok {
+		return token, nil
+	}
+	if depth == 0 {
+		return nil, fault.Invalid(fmt.Sprintf("The body is nested more than %d deep", maxDepth))
+	}
+	if opening == '[' {
+		return p.array(depth - 1)
+	}
+	return p.object(depth - 1)
+}
+
+func (p parser) array(depth int) (any, error) {
+	elements := []any{}
+	for p.More() {
+		element, err := p.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		elements = append(elements, element)
+	}
+	_, err := p.Token() // ]
+	return elements, err
+}
+
+func (p parser) object(depth int) (any, error) {
+	members := make(map[string]any)
+	for p.More() {
+		token, err := p.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := token.(string) // the decoder admits nothing else here
+		if _, repeated := members[name]; repeated {
+			return nil, fault.InvalidField(name, "repeated", invalidBody)
+		}
+		if members[name], err = p.value(depth); err != nil {
+			return nil, err
+		}
+	}
+	_, err := p.Token() // }
+	return members, err
+}

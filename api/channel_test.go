@@ -1,0 +1,168 @@
+package api
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/fanout"
+	"trunkline/internal/fault"
+)
+
+var _ Channel = (*fanout.Fanout)(nil)
+
+func TestBothPathSetsLogIn(t *testing.T) {
+	e := newEnv(t)
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		var got struct {
+			AccessToken string `json:"access_token"`
+			ExpiresIn   int    `json:"expires_in"`
+		}
+		body := strings.TrimSuffix(loginBody("alice"), "}") + `,"account_ids":["sub"],"event_types":["AGENT_LOGIN"]}`
+		e.want(200, "POST", prefix+"/login", nil, body, &got)
+		if got.ExpiresIn != 86400 {
+			t.Errorf("expires_in %d", got.ExpiresIn)
+		}
+		p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+		if err != nil || len(p.AccountIDs) != 1 || p.AccountIDs[0] != "sub" || len(p.EventTypes) != 1 {
+			t.Errorf("principal %+v, %v", p, err)
+		}
+	}
+}
+
+func TestChannelLoginFilters(t *testing.T) {
+	e := newEnv(t)
+	for _, tc := range []struct{ name, filter, field, code string }{
+		{"an account out of sight", `"account_ids":["demo","stranger"]`, "account_ids[1]", "unknown_account"},
+		{"an account that is not", `"account_ids":["'; --"]`, "account_ids[0]", "unknown_account"},
+		{"an unknown type", `"event_types":["AGENT_LOGIN","NOPE"]`, "event_types[1]", "unknown_type"},
+		{"no array", `"account_ids":"demo"`, "account_ids", "wrong_type"},
+		{"null", `"event_types":null`, "event_types", "wrong_type"},
+		{"no strings", `"event_types":["AGENT_LOGIN",1]`, "event_types[1]", "wrong_type"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got failure
+			e.want(400, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+","+tc.filter+"}", &got)
+			if len(got.Errors) != 1 || got.Errors[0].Field != tc.field || got.Errors[0].Code != tc.code {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	e.want(200, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
+}
+
+func TestHealthAndStats(t *testing.T) {
+	e := newEnv(t)
+	e.channel.status, e.channel.total = fanout.StatusDegraded, 3
+	e.channel.clients = []fanout.Client{{ID: "c1", AccountID: "demo", ConnectedAt: 1, LastPing: 2}}
+	events, portal := e.eventsToken("alice"), e.login("bob").AccessToken
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		var health struct {
+			Status    string `json:"status"`
+			Total     int    `json:"total_connections"`
+			Timestamp int64  `json:"timestamp"`
+		}
+		e.want(200, "GET", prefix+"/health", nil, "", &health)
+		if health.Status != "degraded" || health.Total != 3 || time.Since(time.Unix(health.Timestamp, 0)) > time.Minute {
+			t.Errorf("health %+v", health)
+		}
+		for _, token := range []string{events, portal} {
+			w := e.want(200, "GET", prefix+"/stats", bearer(token), "", nil)
+			if !strings.HasPrefix(w.Body.String(), `{"total_connections":1,"clients":[{"id":"c1","account_id":"demo","connected_at":1,"last_ping":2}],"timestamp":`) {
+				t.Errorf("stats %s", w.Body)
+			}
+			if e.channel.caller.AccountID != "demo" {
+				t.Errorf("asked for %+v", e.channel.caller)
+			}
+		}
+		e.want(401, "GET", prefix+"/stats", nil, "", nil)
+		e.want(401, "GET", prefix+"/stats", header{"X-API-Key": e.key}, "", nil)
+	}
+	e.channel.clients = nil
+	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"clients":[]`) {
+		t.Errorf("stats %s", w.Body)
+	}
+}
+
+func TestSubscriptionRefusals(t *testing.T) {
+	e := newEnv(t)
+	for _, tc := range []struct {
+		err    error
+		status int
+		header header
+	}{
+		{fault.InvalidField("since", "invalid", "not a position"), 400, nil},
+		{fault.Unauthenticated("The token is not valid"), 401, header{"WWW-Authenticate": "Bearer"}},
+		{fault.Forbidden("this origin is not allowed"), 403, nil},
+		{fault.New(fault.KindGone, "not kept any more"), 410, nil},
+		{fault.Limited(1500*time.Millisecond, "too many connections"), 429, header{"Retry-After": "2"}},
+		{fault.Unavailable(nil, 0, "shutting down"), 503, header{"Retry-After": "1"}},
+		{errors.New("the secret reason"), 500, nil},
+	} {
+		e.channel.refuse = tc.err
+		for _, path := range []string{channelAPI + "/ws", channelSocket, channelAPI + "/stream", channelSocket + "/stream"} {
+			w := e.want(tc.status, "GET", path, nil, "", nil)
+			for name, value := range tc.header {
+				if got := w.Header().Get(name); got != value {
+					t.Errorf("%s: %s: %q", path, name, got)
+				}
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("%s: %s", path, w.Body)
+			}
+		}
+	}
+}
+
+func TestSocketOverARealConnection(t *testing.T) {
+	e := newEnv(t, func(c *Config, _ *Deps) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	server := httptest.NewServer(e.api)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = conn.Write([]byte("GET /ws/v1/cc_events?token=sesame HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"X-Forwarded-For: 192.0.2.7\r\n\r\n"))
+	must(t, err)
+	answer := bufio.NewReader(conn)
+	r, err := http.ReadResponse(answer, nil)
+	must(t, err)
+	greeting := make([]byte, 5)
+	if _, err := answer.Read(greeting); r.StatusCode != 101 || string(greeting) != "hello" || err != nil {
+		t.Errorf("%d %q %v", r.StatusCode, greeting, err)
+	}
+	server.Close() // waits for the handler
+	if got := e.channel.requests[0]; got.Address != "192.0.2.7" || got.HTTP.URL.Query().Get("token") != "sesame" {
+		t.Errorf("%+v", got)
+	}
+	if log := e.log.String(); !strings.Contains(log, "status=101") || strings.Contains(log, "sesame") {
+		t.Errorf("logged %s", log)
+	}
+}
+
+func TestStream(t *testing.T) {
+	e := newEnv(t)
+	if w := e.want(200, "GET", channelAPI+"/stream?token=sesame", nil, "", nil); w.Body.String() != "data: {}\n\n" {
+		t.Errorf("%q", w.Body)
+	}
+}
+
+func TestWithoutTheRole(t *testing.T) {
+	e := newEnv(t, func(_ *Config, d *Deps) { d.Channel, d.ChannelLogins, d.Ingest, d.Portal = nil, nil, nil, nil })
+	var got failure
+	for _, path := range []string{channelAPI + "/health", channelSocket, "/ucp/v2/login"} {
+		w := httptest.NewRecorder()
+		e.api.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		must(t, json.Unmarshal(w.Body.Bytes(), &got))
+		if w.Code != 404 || got.Message != "No such path" {
+			t.Errorf("%s: %d %+v", path, w.Code, got)
+		}
+	}
+}

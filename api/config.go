@@ -1,0 +1,39 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Config is what an operator can set, and the page at "/".
+type Config struct {
+	// RequestTimeout bounds an ordinary request; taking in bodies and the
+	// events channel have limits of their own. 30 s when zero.
+	RequestTimeout time.Duration
+	// TrustedProxies may say in X-Forwarded-For whom they speak for.
+	TrustedProxies []netip.Prefix
+	// Board is the live board; nil leaves "/" out.
+	Board http.Handler
+}
+
+func (c Config) withDefaults() Config {
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = 30 * time.Second
+	}
+	return c
+}
+
+// Validate says what cannot work.
+func (c Config) Validate() error {
+	if c.RequestTimeout < 0 {
+		return errors.New("api: RequestTimeout is negative")
+	}
+	for _, p := range c.TrustedProxies {
+		if !p.IsValid() {
+			return errors.New("api: TrustedProxies has a network that is none")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"trunkline/event"
+)
+
+func TestEveryRouteIsDescribedAndNoOther(t *testing.T) {
+	e := newEnv(t)
+	var routed, described []string
+	for _, r := range e.api.echo.Routes() {
+		if r.Method == echo.RouteNotFound {
+			continue
+		}
+		path := r.Path
+		for _, param := range []string{"format", "name"} {
+			path = strings.ReplaceAll(path, ":"+param, "{"+param+"}")
+		}
+		routed = append(routed, r.Method+" "+path)
+	}
+	d := readDescription(t)
+	paths, _ := d.at(d.root(), "paths")
+	for path := range paths.value {
+		item, ok := d.at(paths, path)
+		if !ok {
+			t.Fatalf("%s leads nowhere", path)
+		}
+		for method := range item.value {
+			described = append(described, strings.ToUpper(method)+" "+path)
+		}
+	}
+	slices.Sort(routed)
+	slices.Sort(described)
+	if !slices.Equal(routed, described) {
+		t.Errorf("routes:\n%s\nopenapi.yaml:\n%s", strings.Join(routed, "\n"), strings.Join(described, "\n"))
+	}
+}
+
+func TestDescriptionsAreServed(t *testing.T) {
+	e := newEnv(t)
+	for path, contentType := range map[string]string{
+		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/generic.json": "application/schema+json",
+	} {
+		w := e.want(200, "GET", path, nil, "", nil)
+		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
+		must(t, err)
+		if w.Header().Get("Content-Type") != contentType || w.Body.String() != string(want) {
+			t.Errorf("%s: %s", path, w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// walk visits every object of a document.
+func walk(v any, path string, visit func(path string, object map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		visit(path, v)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			walk(v[name], path+"/"+name, visit)
+		}
+	case []any:
+		for i, element := range v {
+			walk(element, fmt.Sprint(path, "/", i), visit)
+		}
+	}
+}
+
+func TestEveryReferenceLeadsSomewhere(t *testing.T) {
+	for _, name := range []string{"openapi.yaml", "asyncapi.yaml"} {
+		d := &description{doc: readYAML(t, name)}
+		walk(d.doc, "", func(path string, object map[string]any) {
+			ref, ok := object["$ref"].(string)
+			if !ok {
+				return
+			}
+			if _, ok := d.at(node{value: map[string]any{"here": object}}, "here"); ok {
+				return
+			}
+			if _, err := descriptions.ReadFile(ref); err != nil {
+				t.Errorf("%s%s: %s leads nowhere", name, path, ref)
+			}
+		})
+	}
+}
+
+func TestOpenAPIExamplesAreWhatTheyShow(t *testing.T) {
+	d := readDescription(t)
+	examples := 0
+	var check func(n node)
+	check = func(n node) {
+		example, ok := n.value["example"]
+		schema, described := d.at(n, "schema")
+		if ok && described {
+			examples++
+			if err := d.validate(schema, example); err != nil {
+				t.Errorf("%v: %v", n.path, err)
+			}
+		}
+		for name := range n.value {
+			// What a $ref leads to is checked where it lies.
+			if child, ok := d.at(n, name); ok && slices.Equal(child.path, append(slices.Clip(n.path), name)) {
+				check(child)
+			}
+		}
+	}
+	check(d.root())
+	if examples < 15 {
+		t.Errorf("only %d examples were found", examples)
+	}
+}
+
+// schema compiles one of the JSON Schemas, which may refer to the others.
+func schema(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	const base = "https://trunkline.test/schemas/"
+	compiler := jsonschema.NewCompiler()
+	entries, err := descriptions.ReadDir("schemas")
+	must(t, err)
+	for _, entry := range entries {
+		data, err := descriptions.ReadFile("schemas/" + entry.Name())
+		must(t, err)
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
+		must(t, err)
+		must(t, compiler.AddResource(base+entry.Name(), doc))
+	}
+	compiled, err := compiler.Compile(base + name)
+	must(t, err)
+	return compiled
+}
+
+func validateText(t *testing.T, s *jsonschema.Schema, text []byte) error {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	must(t, err)
+	return s.Validate(value)
+}
+
+func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "cc_evt.json")
+	for _, kind := range event.Types() {
+		m := event.Message{
+			ID: event.NextID(0, 1_795_169_706_190, 3), Type: kind, AccountID: "demo", Timestamp: 1_795_169_706,
+			Data:     []byte(`{"any":["thing"]}`),
+			Metadata: event.Metadata{Source: "apikey:k", OriginalFormat: "generic", ProcessedAt: 1_795_169_707, QueueID: "q"},
+		}
+		if err := validateText(t, s, m.Append(nil)); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		m.Metadata.QueueID = ""
+		if err := validateText(t, s, m.Append(nil)); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	for _, wrong := range []string{
+		`{}`,
+		`{"id":"cc_evt_1","type":"AGENT_LOGIN","account_id":"a","timestamp":1,"data":{},"metadata":{"source":"","original_format":"","processed_at":1}}`,
+		`{"id":"cc_evt_1795169706190966784","type":"NOPE","account_id":"a","timestamp":1,"data":{},"metadata":{"source":"","original_format":"","processed_at":1}}`,
+		`{"id":"cc_evt_1795169706190966784","type":"AGENT_LOGIN","account_id":"a","timestamp":1,"data":[],"metadata":{"source":"","original_format":"","processed_at":1}}`,
+	} {
+		if validateText(t, s, []byte(wrong)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+}
+
+func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "cdr.json")
+	five := int64(5)
+	full := event.CDR{
+		ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", OriginationCallID: "o", Direction: "inbound",
+		From: "1", To: "2", CallerIDName: "n", CallerIDNumber: "1", CalleeIDName: "m", CalleeIDNumber: "2",
+		Timestamp: 1_795_169_706, AnsweredTime: 1_795_169_707, EndedTime: 1_795_169_712,
+		DurationSeconds: &five, BillingSeconds: &five, RingingSeconds: &five, HangupCause: "NORMAL_CLEARING",
+		PresenceID: "1001", OtherLegCallID: "d", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
+		CustomChannelVars: []byte(`{}`), RecordingID: "r", MediaServer: "s",
+	}
+	for _, row := range []event.CDR{full, {ID: "202611-c", AccountID: "demo", CallID: "c", InteractionID: "i", Timestamp: 1}} {
+		text, err := json.Marshal(row)
+		must(t, err)
+		if err := validateText(t, s, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var fields []string
+	for i := range reflect.TypeFor[event.CDR]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[event.CDR]().Field(i).Tag.Get("json"), ",")
+		fields = append(fields, name)
+	}
+	var doc struct{ Properties map[string]any }
+	data, err := descriptions.ReadFile("schemas/cdr.json")
+	must(t, err)
+	must(t, json.Unmarshal(data, &doc))
+	slices.Sort(fields)
+	if described := slices.Sorted(maps.Keys(doc.Properties)); !slices.Equal(fields, described) {
+		t.Errorf("the row has %v\nthe schema %v", fields, described)
+	}
+}
+
+func TestGenericEvents(t *testing.T) {
+	s := schema(t, "generic.json")
+	for text, want := range map[string]bool{
+		`{"type":"AGENT_LOGIN"}`: true,
+		`{"type":"AGENT_LOGIN","account_id":"a","timestamp":1,"data":{"x":1},"more":1}`: true,
+		`{"type":"nope"}`: false,
+		`{}`:              false,
+		`{"type":"AGENT_LOGIN","account_id":"' OR 1=1"}`: false,
+	} {
+		if got := validateText(t, s, []byte(text)) == nil; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// The topics and headers of asyncapi.yaml are the ones the code uses, and its
+// examples fit their schemas.
+func TestAsyncAPIIsTheWire(t *testing.T) {
+	d := &description{doc: readYAML(t, "asyncapi.yaml")}
+	channels, _ := d.at(d.root(), "channels")
+	var addresses []string
+	for name := range channels.value {
+		channel, _ := d.at(channels, name)
+		addresses = append(addresses, channel.value["address"].(string))
+	}
+	slices.Sort(addresses)
+	want := []string{channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead}
+	slices.Sort(want)
+	if !slices.Equal(addresses, want) {
+		t.Errorf("addresses %v, want %v", addresses, want)
+	}
+
+	for message, want := range map[string][]string{
+		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderTrace},
+		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderTrace},
+		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderTrace},
+		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderOrigination},
+		"dead":            {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
+	} {
+		properties, ok := d.at(d.root(), "components", "messages", message, "headers", "properties")
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(properties.value)); !ok || !slices.Equal(got, want) {
+			t.Errorf("%s has the headers %v, want %v", message, got, want)
+		}
+	}
+
+	messages, _ := d.at(d.root(), "components", "messages")
+	examples := 0
+	for name := range messages.value {
+		message, _ := d.at(messages, name)
+		payload, _ := message.value["payload"].(map[string]any)
+		ref, _ := payload["$ref"].(string)
+		list, _ := message.value["examples"].([]any)
+		for _, example := range list {
+			if ref == "" {
+				continue
+			}
+			examples++
+			if err := schema(t, strings.TrimPrefix(ref, "schemas/")).Validate(example.(map[string]any)["payload"]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if examples < 3 {
+		t.Errorf("only %d examples were found", examples)
+	}
+}

@@ -1,0 +1,268 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// description is openapi.yaml, as a judge of requests and answers.
+type description struct {
+	doc      map[string]any
+	compiler *jsonschema.Compiler
+}
+
+const descriptionURL = "https://trunkline.test/openapi.yaml"
+
+func readDescription(t testing.TB) *description {
+	t.Helper()
+	d := &description{doc: readYAML(t, "openapi.yaml"), compiler: jsonschema.NewCompiler()}
+	if err := d.compiler.AddResource(descriptionURL, d.doc); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// readYAML reads YAML as the JSON it stands for.
+func readYAML(t testing.TB, name string) map[string]any {
+	t.Helper()
+	data, err := descriptions.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value.(map[string]any)
+}
+
+// node is a place in the document, with the way to it.
+type node struct {
+	value map[string]any
+	path  []string
+}
+
+// at goes down from n; a $ref on the way is followed. ok is false where the
+// document has nothing.
+func (d *description) at(n node, steps ...string) (node, bool) {
+	for _, step := range steps {
+		value, ok := n.value[step].(map[string]any)
+		if !ok {
+			return node{}, false
+		}
+		n = node{value, append(slices.Clip(n.path), step)}
+		if ref, ok := value["$ref"].(string); ok {
+			target, ok := strings.CutPrefix(ref, "#/")
+			if !ok {
+				return node{}, false
+			}
+			var way []string
+			for part := range strings.SplitSeq(target, "/") {
+				way = append(way, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+			}
+			if n, ok = d.at(node{value: d.doc}, way...); !ok {
+				return node{}, false
+			}
+		}
+	}
+	return n, true
+}
+
+func (d *description) root() node { return node{value: d.doc} }
+
+// validate holds value to the schema at n.
+func (d *description) validate(n node, value any) error {
+	pointer := descriptionURL + "#"
+	for _, step := range n.path {
+		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
+	}
+	schema, err := d.compiler.Compile(pointer)
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+// find is the path item of a request's path, literal paths first.
+func (d *description) find(path string) (node, bool) {
+	paths, _ := d.at(d.root(), "paths")
+	for _, literal := range []bool{true, false} {
+		for template := range paths.value {
+			if literal == !strings.Contains(template, "{") && matches(template, path) {
+				return d.at(paths, template)
+			}
+		}
+	}
+	return node{}, false
+}
+
+func matches(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	return len(want) == len(got) && !slices.ContainsFunc(slices.Collect(indexes(want)), func(i int) bool {
+		return want[i] != got[i] && (!strings.HasPrefix(want[i], "{") || got[i] == "")
+	})
+}
+
+func indexes(s []string) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range s {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// described wraps a handler: every request that passes, and its answer, is held
+// to the description.
+func (d *description) described(t testing.TB, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answer := httptest.NewRecorder()
+		next.ServeHTTP(answer, r)
+		if err := d.check(r, body, answer); err != nil {
+			t.Errorf("%s %s answered %d, which openapi.yaml does not describe: %v", r.Method, r.URL.Path, answer.Code, err)
+		}
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	})
+}
+
+func (d *description) check(r *http.Request, body []byte, answer *httptest.ResponseRecorder) error {
+	item, ok := d.find(r.URL.Path)
+	if !ok {
+		return d.checkUnrouted(answer, http.StatusNotFound, "NotFound")
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	operation, ok := d.at(item, strings.ToLower(method))
+	if !ok {
+		return d.checkUnrouted(answer, http.StatusMethodNotAllowed, "MethodNotAllowed")
+	}
+	response, ok := d.at(operation, "responses", strconv.Itoa(answer.Code))
+	if !ok {
+		return fmt.Errorf("no such status")
+	}
+	if answer.Code < 300 {
+		if err := d.checkRequest(operation, r, body); err != nil {
+			return fmt.Errorf("the request was taken, but %w", err)
+		}
+	}
+	return d.checkAnswer(response, answer)
+}
+
+func (d *description) checkUnrouted(answer *httptest.ResponseRecorder, status int, name string) error {
+	if answer.Code != status {
+		return fmt.Errorf("want %d", status)
+	}
+	response, ok := d.at(d.root(), "components", "responses", name)
+	if !ok {
+		return fmt.Errorf("no response %s", name)
+	}
+	return d.checkAnswer(response, answer)
+}
+
+func (d *description) checkRequest(operation node, r *http.Request, body []byte) error {
+	content, ok := d.at(operation, "requestBody", "content")
+	if !ok {
+		if len(body) > 0 {
+			return fmt.Errorf("it has a body")
+		}
+		return nil
+	}
+	media, err := mediaOf(r.Header, "application/json")
+	if err != nil {
+		return err
+	}
+	schema, ok := d.at(content, media, "schema")
+	if !ok {
+		return fmt.Errorf("%s is no content", media)
+	}
+	if media != "application/json" || r.Header.Get("Content-Encoding") == "gzip" {
+		return nil
+	}
+	return d.validateJSON(schema, body)
+}
+
+func mediaOf(h http.Header, none string) (string, error) {
+	if h.Get("Content-Type") == "" {
+		return none, nil
+	}
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return media, err
+}
+
+func (d *description) checkAnswer(response node, answer *httptest.ResponseRecorder) error {
+	headers, _ := d.at(response, "headers")
+	for name := range headers.value {
+		header, ok := d.at(headers, name)
+		if !ok {
+			return fmt.Errorf("header %s leads nowhere", name)
+		}
+		value := answer.Header().Get(name)
+		if value == "" && header.value["required"] != true {
+			continue
+		}
+		schema, _ := d.at(header, "schema")
+		if err := d.validate(schema, value); err != nil {
+			return fmt.Errorf("header %s: %w", name, err)
+		}
+	}
+	content, ok := d.at(response, "content")
+	if !ok {
+		if answer.Body.Len() > 0 {
+			return fmt.Errorf("it has a body")
+		}
+		return nil
+	}
+	media, err := mediaOf(answer.Header(), "none")
+	if err != nil {
+		return err
+	}
+	schema, ok := d.at(content, media, "schema")
+	if !ok {
+		return fmt.Errorf("%s is no content", media)
+	}
+	if !strings.HasSuffix(media, "json") {
+		return nil
+	}
+	return d.validateJSON(schema, answer.Body.Bytes())
+}
+
+func (d *description) validateJSON(schema node, text []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return d.validate(schema, value)
+}

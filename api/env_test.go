@@ -1,0 +1,240 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"encoding/json"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/fanout"
+	"trunkline/identity"
+	"trunkline/ingest"
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+	"trunkline/normalizer"
+)
+
+// env is the API over the real identity, ingest and normalizer, on SQLite, with
+// a Kafka and an events channel that only remember. Whatever goes through do is
+// held to openapi.yaml.
+type env struct {
+	t        testing.TB
+	api      *API
+	identity *identity.Service
+	kafka    *fakeKafka
+	channel  *fakeChannel
+	log      *lockedBuffer
+	registry *prometheus.Registry
+	clock    *clock
+	handler  http.Handler
+	key      string
+}
+
+const password = "a demo password"
+
+func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
+	t.Helper()
+	e := &env{
+		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &lockedBuffer{},
+		registry: prometheus.NewRegistry(), clock: &clock{now: time.Now()},
+	}
+	log := slog.New(slog.NewTextHandler(e.log, nil))
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
+	e.identity, err = identity.New(t.Context(), cheap, db, identity.NewMemoryLimiter(), e.registry, log)
+	must(t, err)
+	e.seed()
+	in, err := ingest.New(ingest.Defaults(), ingest.Deps{
+		Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
+		Accounts: tree{e.identity},
+		Producer: e.kafka,
+	}, e.registry)
+	must(t, err)
+	config := Config{}
+	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
+	for _, f := range change {
+		f(&config, &deps)
+	}
+	e.api, err = New(config, deps, e.registry, log)
+	must(t, err)
+	e.handler = readDescription(t).described(t, e.api)
+	return e
+}
+
+// seed makes demo, its sub-account sub, a stranger, and an API key of demo.
+func (e *env) seed() {
+	ctx := e.t.Context()
+	_, err := e.identity.SeedDemo(ctx, password)
+	must(e.t, err)
+	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.demo.local", Parent: "demo"})
+	must(e.t, err)
+	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
+	must(e.t, err)
+	e.key, _, err = e.identity.CreateAPIKey(ctx, "demo", "test")
+	must(e.t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type header map[string]string
+
+func (e *env) do(method, target string, h header, body string) *httptest.ResponseRecorder {
+	e.t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for name, value := range h {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	e.handler.ServeHTTP(w, r)
+	return w
+}
+
+// want does a request and checks its status; into, when not nil, takes the body.
+func (e *env) want(status int, method, target string, h header, body string, into any) *httptest.ResponseRecorder {
+	e.t.Helper()
+	w := e.do(method, target, h, body)
+	if w.Code != status {
+		e.t.Fatalf("%s %s: %d %s, want %d", method, target, w.Code, w.Body, status)
+	}
+	if into != nil {
+		must(e.t, json.Unmarshal(w.Body.Bytes(), into))
+	}
+	return w
+}
+
+func bearer(token string) header { return header{"Authorization": "Bearer " + token} }
+
+func loginBody(user string) string {
+	return `{"username":"` + user + `","password":"` + password + `","domain":"demo.local"}`
+}
+
+func (e *env) login(user string) (s session) {
+	e.t.Helper()
+	e.want(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
+	return s
+}
+
+func (e *env) eventsToken(user string) string {
+	e.t.Helper()
+	var s session
+	e.want(200, "POST", channelAPI+"/login", nil, loginBody(user), &s)
+	return s.AccessToken
+}
+
+type tree struct{ identity *identity.Service }
+
+func (t tree) MayName(p *identity.Principal, account string) bool {
+	return t.identity.Tree().Contains(p.AccountID, account)
+}
+
+type fakeKafka struct {
+	mu      sync.Mutex
+	records []kafka.Record
+	err     error
+}
+
+func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.records = append(k.records, records...)
+	}
+	return k.err
+}
+
+// fakeChannel remembers who came, and answers what it is told to.
+type fakeChannel struct {
+	requests []fanout.Request
+	refuse   error
+	status   fanout.Status
+	total    int
+	clients  []fanout.Client
+	caller   *identity.Principal
+}
+
+func (f *fakeChannel) Socket(w http.ResponseWriter, r fanout.Request) error {
+	f.requests = append(f.requests, r)
+	if f.refuse != nil {
+		return f.refuse
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello")
+	_ = conn.Close()
+	return err
+}
+
+func (f *fakeChannel) Stream(w http.ResponseWriter, r fanout.Request) error {
+	f.requests = append(f.requests, r)
+	if f.refuse != nil {
+		return f.refuse
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, err := io.WriteString(w, "data: {}\n\n")
+	if err != nil {
+		return err
+	}
+	return http.NewResponseController(w).Flush()
+}
+
+func (f *fakeChannel) Health(context.Context) (fanout.Status, int) { return f.status, f.total }
+
+func (f *fakeChannel) Stats(_ context.Context, p *identity.Principal) []fanout.Client {
+	f.caller = p
+	return f.clients
+}
+
+// clock is a clock that can be put forward.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

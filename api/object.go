@@ -1,0 +1,152 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"trunkline/internal/fault"
+)
+
+// need says whether a member must be there.
+type need bool
+
+const (
+	required need = true
+	optional need = false
+)
+
+// object reads a JSON object member by member, gathering every fault on the
+// way, so that a caller learns all of them at once:
+//
+//	login := loginRequest{
+//		Username: body.String("username", required),
+//		Accounts: body.Strings("account_ids", optional),
+//	}
+//	if err := body.Err(invalidBody); err != nil {
+//		return err
+//	}
+//
+// A member that is never read is unknown, which is a fault too.
+type object struct {
+	members map[string]any
+	path    string // of the object within the body, "" or ending in "."
+	faults  *[]fault.Field
+	nested  []*object
+}
+
+func newObject(members map[string]any) *object {
+	return &object{members: members, faults: new([]fault.Field)}
+}
+
+func (o *object) fault(name, code, message string) {
+	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
+}
+
+// take answers the member and forgets it.
+func (o *object) take(name string, need need) (any, bool) {
+	v, ok := o.members[name]
+	delete(o.members, name)
+	if !ok && need == required {
+		o.fault(name, "required", "is required")
+	}
+	return v, ok
+}
+
+// as answers the member when it is a T, else the zero T and a fault. null is
+// never a T.
+func as[T any](o *object, name string, need need, want string) T {
+	var zero T
+	v, ok := o.take(name, need)
+	if !ok {
+		return zero
+	}
+	t, ok := v.(T)
+	if !ok {
+		o.fault(name, "wrong_type", "must be "+want)
+		return zero
+	}
+	return t
+}
+
+// Has says whether the member is there, where absent and zero differ. Ask before
+// reading it.
+func (o *object) Has(name string) bool {
+	_, ok := o.members[name]
+	return ok
+}
+
+// String reads a string; a required one must not be empty.
+func (o *object) String(name string, need need) string {
+	v, there := o.take(name, need)
+	s, ok := v.(string)
+	switch {
+	case !there:
+	case !ok:
+		o.fault(name, "wrong_type", "must be a string")
+	case s == "" && need == required:
+		o.fault(name, "required", "must not be empty")
+	}
+	return s
+}
+
+// Bool reads true or false.
+func (o *object) Bool(name string, need need) bool { return as[bool](o, name, need, "a boolean") }
+
+// Int reads a whole number.
+func (o *object) Int(name string, need need) int64 {
+	v, there := o.take(name, need)
+	number, ok := v.(json.Number)
+	n, err := strconv.ParseInt(number.String(), 10, 64)
+	if there && (!ok || err != nil) {
+		o.fault(name, "wrong_type", "must be a whole number")
+		return 0
+	}
+	return n
+}
+
+// Strings reads an array of strings.
+func (o *object) Strings(name string, need need) []string {
+	elements := as[[]any](o, name, need, "an array of strings")
+	var all []string
+	for i, element := range elements {
+		s, ok := element.(string)
+		if !ok {
+			o.fault(name+"["+strconv.Itoa(i)+"]", "wrong_type", "must be a string")
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Object reads an object within this one. It is never nil: an absent one has no
+// members.
+func (o *object) Object(name string, need need) *object {
+	inner := &object{
+		members: as[map[string]any](o, name, need, "an object"),
+		path:    o.path + name + ".",
+		faults:  o.faults,
+	}
+	o.nested = append(o.nested, inner)
+	return inner
+}
+
+// Err is what was wrong with the members, nil for nothing.
+func (o *object) Err(message string) error {
+	o.unknown()
+	if len(*o.faults) == 0 {
+		return nil
+	}
+	return fault.Invalid(message, *o.faults...)
+}
+
+func (o *object) unknown() {
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		o.fault(name, "unknown", "is not a field of this request")
+	}
+	for _, inner := range o.nested {
+		inner.unknown()
+	}
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLogin(t *testing.T) {
+	e := newEnv(t)
+	alice := e.login("alice")
+	if u := alice.User; u.ID == "" || u.AccountID != "demo" || u.Username != "alice" || u.PresenceID != "1001" || u.Role != "user" {
+		t.Errorf("user %+v", u)
+	}
+	if alice.ExpiresIn != 3600 || alice.AccessToken == "" || alice.RefreshToken == "" {
+		t.Errorf("session %+v", alice)
+	}
+	if admin := e.login("admin"); admin.User.Role != "admin" || admin.User.PresenceID != "" {
+		t.Errorf("user %+v", admin.User)
+	}
+}
+
+func TestLoginAnswersNothingAboutWhy(t *testing.T) {
+	e := newEnv(t)
+	bodies := make(map[string]bool)
+	for _, body := range []string{
+		`{"username":"alice","password":"wrong","domain":"demo.local"}`,
+		`{"username":"nobody","password":"wrong","domain":"demo.local"}`,
+		`{"username":"alice","password":"` + password + `","domain":"stranger.local"}`,
+		`{"username":"' OR 1=1 --","password":"'; DROP TABLE identity_users; --","domain":"demo.local"}`,
+		`{"username":"alice\u0000","password":"\r\nX-Injected: 1","domain":"demo.local"}`,
+	} {
+		w := e.want(401, "POST", "/ucp/v2/login", nil, body, nil)
+		bodies[w.Body.String()] = true
+		if w.Header().Get("WWW-Authenticate") != "Bearer" || w.Header().Get("X-Injected") != "" {
+			t.Errorf("headers %v", w.Header())
+		}
+	}
+	if len(bodies) != 1 {
+		t.Errorf("answers differ: %v", bodies)
+	}
+	e.login("alice") // everything is still there
+}
+
+func TestLoginLimit(t *testing.T) {
+	e := newEnv(t)
+	wrong := strings.Replace(loginBody("bob"), password, "wrong", 1)
+	for range 10 {
+		e.want(401, "POST", "/ucp/v2/login", nil, wrong, nil)
+	}
+	w := e.want(429, "POST", "/ucp/v2/login", nil, wrong, nil)
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	e.want(429, "POST", channelSocket+"/login", nil, wrong, nil)
+	e.login("alice")
+}
+
+func TestRefreshAndLogout(t *testing.T) {
+	e := newEnv(t)
+	first := e.login("alice")
+	refresh := func(token string) string { return `{"refresh_token":"` + token + `"}` }
+	var second session
+	e.want(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
+	if second.RefreshToken == first.RefreshToken || second.User != first.User {
+		t.Errorf("refreshed to %+v", second)
+	}
+	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), nil)
+	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(second.RefreshToken), nil) // its family is gone
+
+	third := e.login("alice")
+	e.want(204, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
+	e.want(401, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
+	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(third.RefreshToken), nil)
+
+	e.want(403, "POST", "/ucp/v2/logout", bearer(e.eventsToken("alice")), "", nil)
+	fourth := e.login("alice")
+	e.clock.Add(2 * time.Hour)
+	e.want(401, "POST", "/ucp/v2/logout", bearer(fourth.AccessToken), "", nil)
+}
+
+func TestKeySet(t *testing.T) {
+	e := newEnv(t)
+	w := e.want(200, "GET", "/.well-known/jwks.json", nil, "", nil)
+	if !strings.HasPrefix(w.Header().Get("Cache-Control"), "public") {
+		t.Error("not cacheable")
+	}
+	if w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil); w.Header().Get("Cache-Control") != "no-store" {
+		t.Error("tokens may be cached")
+	}
+}
+
+// What each malformed body is answered, on every endpoint that takes one.
+func TestBadBodies(t *testing.T) {
+	type answer struct {
+		status  int
+		message string
+		fields  string // field:code, …
+	}
+	const syntax = "The body is not JSON"
+	good := loginBody("alice")
+	for _, tc := range []struct {
+		name, contentType, body string
+		want                    answer
+	}{
+		{"empty", "", "", answer{400, syntax, ""}},
+		{"cut off", "", good[:20], answer{400, syntax, ""}},
+		{"trailing comma", "", good[:len(good)-1] + ",}", answer{400, syntax, ""}},
+		{"single quotes", "", strings.ReplaceAll(good, `"`, `'`), answer{400, syntax, ""}},
+		{"something after it", "", good + "{}", answer{400, "Something follows the JSON value in the body", ""}},
+		{"invalid UTF-8", "", strings.Replace(good, "alice", "al\xffce", 1), answer{400, "The body is not valid UTF-8", ""}},
+		{"an array", "", "[]", answer{400, "The body must be a JSON object", ""}},
+		{"null", "", "null", answer{400, "The body must be a JSON object", ""}},
+		{"too deep", "", `{"username":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}", answer{400, "The body is nested more than 100 deep", ""}},
+		{"as deep as may be", "", `{"username":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `,"password":"p","domain":"d"}`,
+			answer{400, invalidBody, "username:wrong_type"}},
+		{"far too deep", "", strings.Repeat(`{"a":`, 100_000), answer{400, "The body is nested more than 100 deep", ""}},
+		{"over 1 MiB", "", `{"username":"` + strings.Repeat("x", 1<<20) + `"}`, answer{413, "The body is over 1 MiB", ""}},
+		{"10 MB", "", strings.Repeat(" ", 10_000_000), answer{413, "The body is over 1 MiB", ""}},
+		{"a form", "application/x-www-form-urlencoded", "username=alice", answer{415, "The Content-Type must be application/json", ""}},
+		{"text", "text/plain", good, answer{415, "The Content-Type must be application/json", ""}},
+		{"broken type", "application/json; =", good, answer{415, "The Content-Type must be application/json", ""}},
+		{"another charset", "application/json; charset=utf-16", good, answer{415, "The Content-Type must be application/json", ""}},
+
+		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required,domain:required"}},
+		{"empty strings", "", `{"username":"","password":"p","domain":""}`, answer{400, invalidBody, "username:required,domain:required"}},
+		{"null members", "", `{"username":null,"password":"p","domain":"d"}`, answer{400, invalidBody, "username:wrong_type"}},
+		{"wrong types", "application/json", `{"username":1,"password":true,"domain":["d"]}`,
+			answer{400, invalidBody, "username:wrong_type,password:wrong_type,domain:wrong_type"}},
+		{"unknown members", "", `{"username":"u","password":"p","domain":"d","b":1,"a\r\nX: 1":{}}`,
+			answer{400, invalidBody, "a\r\nX: 1:unknown,b:unknown"}},
+		{"a repeated member", "", `{"username":"u","username":"v","password":"p","domain":"d"}`, answer{400, invalidBody, "username:repeated"}},
+		{"another case is another member", "", `{"Username":"u","password":"p","domain":"d"}`, answer{400, invalidBody, "username:required,Username:unknown"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := newEnv(t)
+			for _, path := range []string{"/ucp/v2/login", channelAPI + "/login", channelSocket + "/login"} {
+				h := header{}
+				if tc.contentType != "" {
+					h["Content-Type"] = tc.contentType
+				}
+				w := e.do("POST", path, h, tc.body)
+				var got failure
+				must(t, json.Unmarshal(w.Body.Bytes(), &got))
+				var fields []string
+				for _, f := range got.Errors {
+					fields = append(fields, f.Field+":"+f.Code)
+				}
+				if a := (answer{w.Code, got.Message, strings.Join(fields, ",")}); !reflect.DeepEqual(a, tc.want) {
+					t.Errorf("%s: got %+v\nwant %+v", path, a, tc.want)
+				}
+			}
+		})
+	}
+	e := newEnv(t)
+	e.want(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
+	e.want(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
+	e.want(400, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":7}`, nil)
+}

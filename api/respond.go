@@ -1,0 +1,39 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+)
+
+// writeJSON answers with body as JSON.
+func writeJSON(c echo.Context, status int, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	return writeBytes(c, status, "application/json", data)
+}
+
+func writeBytes(c echo.Context, status int, contentType string, data []byte) error {
+	header := c.Response().Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(len(data)))
+	c.Response().WriteHeader(status)
+	_, err := c.Response().Write(data)
+	return err
+}
+
+// cacheable lets clients keep an answer that is the same for everybody; by
+// default nothing may be kept.
+func cacheable(c echo.Context) {
+	c.Response().Header().Set("Cache-Control", "public, max-age=300")
+}
+
+func noContent(c echo.Context) error {
+	c.Response().WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// route is one line of the table. openapi.yaml has the same lines.
+type route struct {
+	method, path string
+	handle       echo.HandlerFunc
+	// ownLimits: how long it may take is the room's business.
+	ownLimits bool
+	// lasts: it ends when the client has had enough, so its time says nothing.
+	lasts bool
+}
+
+// The two identical path sets of the events channel.
+const (
+	channelAPI    = "/api/v2/cc_events_channel"
+	channelSocket = "/ws/v1/cc_events"
+)
+
+// routes is every route of this process.
+func (a *API) routes() []route {
+	routes := []route{
+		{method: http.MethodGet, path: "/openapi.yaml", handle: serveFile("openapi.yaml")},
+		{method: http.MethodGet, path: "/asyncapi.yaml", handle: serveFile("asyncapi.yaml")},
+		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
+	}
+	if board := a.config.Board; board != nil {
+		routes = append(routes, route{method: http.MethodGet, path: "/", handle: echo.WrapHandler(board)})
+	}
+	if a.deps.Portal != nil {
+		p := portalRoutes{a.deps.Portal, a.auth}
+		routes = append(routes,
+			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.login},
+			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.refresh},
+			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: p.logout},
+			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
+		)
+	}
+	if a.deps.Ingest != nil {
+		i := ingestRoutes{a.deps.Ingest, a.auth}
+		routes = append(routes,
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, ownLimits: true},
+		)
+	}
+	if a.deps.Channel != nil {
+		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.auth}
+		routes = append(routes, c.under(channelAPI, channelAPI+"/ws")...)
+		routes = append(routes, c.under(channelSocket, channelSocket)...)
+	}
+	return routes
+}
+
+// under is one path set of the events channel.
+func (c channelRoutes) under(prefix, socket string) []route {
+	return []route{
+		{method: http.MethodPost, path: prefix + "/login", handle: c.login},
+		{method: http.MethodGet, path: socket, handle: c.socket, lasts: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, lasts: true},
+		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
+		{method: http.MethodGet, path: prefix + "/stats", handle: c.stats},
+	}
+}

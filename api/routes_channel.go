@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/fanout"
+	"trunkline/identity"
+)
+
+// Channel is the events channel. Socket and Stream check the token themselves;
+// their errors are refusals, before anything was written.
+type Channel interface {
+	Socket(w http.ResponseWriter, r fanout.Request) error
+	Stream(w http.ResponseWriter, r fanout.Request) error
+	Health(ctx context.Context) (status fanout.Status, total int)
+	Stats(ctx context.Context, caller *identity.Principal) []fanout.Client
+}
+
+// ChannelLogins makes the channel's tokens.
+type ChannelLogins interface {
+	EventsLogin(ctx context.Context, c identity.Credentials, accountIDs, eventTypes []string) (
+		token string, expiresIn time.Duration, err error)
+}
+
+type channelRoutes struct {
+	channel Channel
+	logins  ChannelLogins
+	auth    auth
+}
+
+func (r channelRoutes) login(c echo.Context) error {
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	credentials := readCredentials(body, c)
+	accounts := body.Strings("account_ids", optional)
+	types := body.Strings("event_types", optional)
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	token, expiresIn, err := r.logins.EventsLogin(c.Request().Context(), credentials, accounts, types)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"`
+	}{token, seconds(expiresIn)})
+}
+
+func (r channelRoutes) socket(c echo.Context) error {
+	if err := r.channel.Socket(c.Response(), subscriber(c)); err != nil {
+		return err
+	}
+	// The connection is the channel's now; this is for the log and the metrics.
+	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
+	return nil
+}
+
+func (r channelRoutes) stream(c echo.Context) error {
+	return r.channel.Stream(c.Response(), subscriber(c))
+}
+
+func subscriber(c echo.Context) fanout.Request {
+	return fanout.Request{HTTP: c.Request(), Address: c.RealIP()}
+}
+
+func (r channelRoutes) health(c echo.Context) error {
+	status, total := r.channel.Health(c.Request().Context())
+	return writeJSON(c, http.StatusOK, struct {
+		Status           fanout.Status `json:"status"`
+		TotalConnections int           `json:"total_connections"`
+		Timestamp        int64         `json:"timestamp"` // Unix seconds
+	}{status, total, time.Now().Unix()})
+}
+
+func (r channelRoutes) stats(c echo.Context) error {
+	caller, err := r.auth.bearer(c, identity.AudienceEvents, identity.AudienceAPI)
+	if err != nil {
+		return err
+	}
+	clients := r.channel.Stats(c.Request().Context(), caller)
+	if clients == nil {
+		clients = []fanout.Client{} // an empty list, never null
+	}
+	return writeJSON(c, http.StatusOK, struct {
+		TotalConnections int             `json:"total_connections"`
+		Clients          []fanout.Client `json:"clients"`
+		Timestamp        int64           `json:"timestamp"` // Unix seconds
+	}{len(clients), clients, time.Now().Unix()})
+}

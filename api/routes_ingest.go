@@ -1,0 +1,44 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/ingest"
+)
+
+// Ingest takes bodies of events and call records in.
+type Ingest interface {
+	Accept(ctx context.Context, r ingest.Request) (accepted int, err error)
+}
+
+type ingestRoutes struct {
+	ingest Ingest
+	auth   auth
+}
+
+func (i ingestRoutes) accept(c echo.Context) error {
+	caller, err := i.auth.apiKey(c)
+	if err != nil {
+		return err
+	}
+	r := c.Request()
+	n, err := i.ingest.Accept(r.Context(), ingest.Request{
+		Format:          c.Param("format"),
+		ContentType:     r.Header.Get("Content-Type"),
+		ContentEncoding: strings.Join(r.Header.Values("Content-Encoding"), ","),
+		ContentLength:   r.ContentLength,
+		Body:            r.Body,
+		Caller:          caller,
+		Trace:           r.Header.Get("traceparent"),
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusAccepted, struct {
+		Accepted int `json:"accepted"`
+	}{n})
+}

@@ -1,0 +1,119 @@
+package backend
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/settings"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// embeddedSettings are the defaults on a data directory of the test's own,
+// and a log that can be read.
+func embeddedSettings(t *testing.T) (*settings.Settings, *slog.Logger, *bytes.Buffer) {
+	s := settings.Default()
+	s.DataDir = t.TempDir()
+	var lines bytes.Buffer
+	return s, slog.New(slog.NewTextHandler(&lines, nil)), &lines
+}
+
+func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
+	s, log, lines := embeddedSettings(t)
+	s.Kafka.EmbeddedListen = "127.0.0.1:0"
+	_, closeKafka, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, closeRedis, err := Redis(s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := Database(t.Context(), s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, close := range []func() error{closeKafka, closeRedis, db.Close} {
+		if err := close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, line := range []string{
+		"embedded broker: one node, not replicated", "address=127.0.0.1:",
+		"embedded redis: in memory, one node, lost at exit", "sqlite: one node, not replicated",
+	} {
+		if !strings.Contains(lines.String(), line) {
+			t.Errorf("%q is not in\n%s", line, lines)
+		}
+	}
+}
+
+func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
+	s, log, lines := embeddedSettings(t)
+	s.Kafka.Brokers = []string{"127.0.0.1:1", "127.0.0.1:2"}
+	s.Kafka.SASL = settings.SASL{Mechanism: "plain", Username: "u", Password: "hush"}
+	s.Redis.Address, s.Redis.Password = "127.0.0.1:3", "hush"
+	s.Database.URL = "postgres://u:hush@127.0.0.1:4/d?connect_timeout=1"
+	_, closeKafka, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, closeRedis, err := Redis(s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, close := range []func() error{closeKafka, closeRedis} {
+		if err := close(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = Database(t.Context(), s, log)
+	if fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("a database that is away: %v", err)
+	}
+	said := lines.String() + err.Error()
+	if strings.Contains(said, "hush") || !strings.Contains(said, "127.0.0.1:1,127.0.0.1:2") || !strings.Contains(said, "127.0.0.1:3") {
+		t.Error(said)
+	}
+}
+
+func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
+	s, log, _ := embeddedSettings(t)
+	alone, closeAlone, err := KafkaBeside(t.Context(), s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
+		t.Error(err)
+	}
+	if err := closeAlone(); err != nil {
+		t.Error(err)
+	}
+
+	_, closeServer, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := closeServer(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, _, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("a second server: %v", err)
+	}
+	beside, closeBeside, err := KafkaBeside(t.Context(), s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := beside.Partitions(t.Context(), "cc.raw"); err != nil || n != 2 {
+		t.Errorf("cc.raw has %d partitions: %v", n, err)
+	}
+	if err := closeBeside(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,22 @@
+package backend
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/settings"
+	"trunkline/identity"
+	"trunkline/internal/sqldb"
+)
+
+// Identity is the directory of accounts in db.
+func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB, limiter identity.Limiter,
+	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
+	return identity.New(ctx, identity.Config{
+		AccessTTL:  s.Auth.AccessTTL,
+		RefreshTTL: s.Auth.RefreshTTL,
+		EventsTTL:  s.Auth.EventsTTL,
+	}, db, limiter, reg, log)
+}

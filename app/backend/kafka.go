@@ -1,0 +1,127 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/settings"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+// Kafka is the Kafka that the settings name, or an embedded broker on the data
+// directory, which is then this process's alone. close ends both.
+func Kafka(ctx context.Context, s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (
+	cluster *kafka.Cluster, close func() error, err error) {
+	if len(s.Kafka.Brokers) > 0 {
+		return named(ctx, s, reg, log)
+	}
+	broker, err := openBroker(s, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err = kafka.Open(ctx, embeddedConfig(s, broker.Dial), reg, log)
+	if err != nil {
+		return nil, nil, errors.Join(err, broker.Close())
+	}
+	return cluster, func() error {
+		cluster.Close()
+		return broker.Close()
+	}, nil
+}
+
+// KafkaBeside is Kafka for a command beside a server: where the broker is
+// embedded and a server runs on the data directory, it is the server's.
+func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
+	cluster *kafka.Cluster, close func() error, err error) {
+	reg := prometheus.NewRegistry()
+	cluster, close, err = Kafka(ctx, s, reg, log)
+	if fault.KindOf(err) != fault.KindConflict { // nobody else is on the directory
+		return cluster, close, err
+	}
+	cluster, err = kafka.Open(ctx, embeddedConfig(s, embedded.DialSocket(brokerDir(s))), reg, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := awaitBroker(ctx, cluster); err != nil {
+		cluster.Close()
+		return nil, nil, err
+	}
+	return cluster, func() error {
+		cluster.Close()
+		return nil
+	}, nil
+}
+
+// awaitBroker gives a server that has just taken the directory the time to
+// open its socket.
+func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		err := cluster.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func named(ctx context.Context, s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (
+	*kafka.Cluster, func() error, error) {
+	cluster, err := kafka.Open(ctx, kafka.Config{
+		Brokers:           s.Kafka.Brokers,
+		TopicPrefix:       s.Kafka.TopicPrefix,
+		ReplicationFactor: s.Kafka.ReplicationFactor,
+		TLS: kafka.TLS{
+			Enabled: s.Kafka.TLS.Enabled, CAFile: s.Kafka.TLS.CAFile,
+			CertFile: s.Kafka.TLS.CertFile, KeyFile: s.Kafka.TLS.KeyFile,
+		},
+		SASL: kafka.SASL{
+			Mechanism: s.Kafka.SASL.Mechanism,
+			Username:  s.Kafka.SASL.Username, Password: string(s.Kafka.SASL.Password),
+		},
+	}, reg, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	log.Info("kafka", "brokers", strings.Join(s.Kafka.Brokers, ","), "tls", s.Kafka.TLS.Enabled, "sasl", s.Kafka.SASL.Mechanism)
+	return cluster, func() error {
+		cluster.Close()
+		return nil
+	}, nil
+}
+
+func brokerDir(s *settings.Settings) string { return filepath.Join(s.DataDir, "broker") }
+
+func openBroker(s *settings.Settings, log *slog.Logger) (*embedded.Broker, error) {
+	broker, err := embedded.Open(embedded.Config{
+		Dir: brokerDir(s), MaxBytes: int64(s.Kafka.EmbeddedMaxBytes), ListenTCP: s.Kafka.EmbeddedListen,
+	}, log)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("embedded broker: one node, not replicated", "dir", brokerDir(s), "max", s.Kafka.EmbeddedMaxBytes)
+	if address := broker.TCPAddr(); address != nil {
+		log.Info("embedded broker: open to every user of this machine", "address", address)
+	}
+	return broker, nil
+}
+
+func embeddedConfig(s *settings.Settings, dial func(context.Context, string, string) (net.Conn, error)) kafka.Config {
+	return kafka.Config{
+		Brokers: []string{embedded.Address}, TopicPrefix: s.Kafka.TopicPrefix, ReplicationFactor: 1, Dial: dial,
+	}
+}

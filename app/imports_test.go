@@ -1,0 +1,244 @@
+package app_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The rules are about what ships: a test may import what it needs.
+
+const module = "trunkline/"
+
+// steps are our rooms, lowest first; a room is a folder and all below it. It
+// imports rooms of lower steps only.
+var steps = [][]string{
+	{"event", "internal/fault"},
+	{"internal/channelclient", "internal/esl", "internal/kafka", "internal/masterkey", "internal/rtp", "internal/sip", "internal/sqldb", "internal/testservice"},
+	{"identity", "config/aiprovider", "config/encryption"},
+	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
+	{"api"},
+	{"app"},
+	{"cmd/trunkline"},
+}
+
+// planned rooms have their place above but are not built yet.
+var planned = []string{
+	"aisession", "cdrindex", "config/aiprovider", "internal/esl", "internal/rtp", "internal/sip", "origination", "web",
+}
+
+// owners says who alone imports a library, or what is below its path: rooms,
+// or files of a room ("*": of any).
+var owners = map[string][]string{
+	"github.com/segmentio/kafka-go":       {"internal/kafka", "internal/testservice"},
+	"github.com/twmb/franz-go":            {"internal/kafka"},
+	"github.com/labstack/echo/v4":         {"api", "ingest", "fanout"},
+	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession"},
+	"github.com/redis/go-redis/v9":        {"*/*_redis.go", "app"},
+	"github.com/alicebob/miniredis/v2":    {"app"},
+	"github.com/jackc/pgx/v5":             {"internal/sqldb", "internal/testservice"},
+	"modernc.org/sqlite":                  {"internal/sqldb"},
+	"github.com/testcontainers":           {"internal/testservice"},
+	"github.com/golang-jwt/jwt/v5":        {"identity"},
+	"github.com/spf13/cobra":              {"cmd/trunkline"},
+	module + "internal/testservice":       {"internal/testservice"}, // so nothing that ships has it
+	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers
+}
+
+// metricMakers begin the names of the functions that make a metric: they are
+// called in files named metrics.go.
+var metricMakers = []string{
+	"NewCounter", "NewGauge", "NewHistogram", "NewSummary", "NewUntyped", "NewDesc", "NewConst", "MustNewConst",
+}
+
+func TestImportRules(t *testing.T) {
+	packages := listPackages(t)
+	t.Run("every room has its step and every name in the rules exists", func(t *testing.T) {
+		checkNames(t, packages)
+	})
+	t.Run("a room imports lower steps only", func(t *testing.T) {
+		for _, p := range packages {
+			for _, imported := range p.Imports {
+				if from, to := p.room(), roomOf(imported); to != "" && from != to && stepOf(to) >= stepOf(from) {
+					t.Errorf("%s (step %d) imports %s (step %d)", p.ImportPath, stepOf(from), imported, stepOf(to))
+				}
+			}
+		}
+	})
+	t.Run("libraries stay with their owners", func(t *testing.T) {
+		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
+			for _, imported := range importsOf(t, syntax) {
+				for library, allowed := range owners {
+					if within(imported, library) && !slices.ContainsFunc(allowed, p.owns(file)) {
+						t.Errorf("%s/%s imports %s, which belongs to %v", p.ImportPath, file, imported, allowed)
+					}
+				}
+			}
+		})
+	})
+	t.Run("metrics are made in metrics.go", func(t *testing.T) {
+		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
+			if file == "metrics.go" || !slices.ContainsFunc(importsOf(t, syntax), isPrometheus) {
+				return
+			}
+			ast.Inspect(syntax, func(node ast.Node) bool {
+				call, ok := node.(*ast.SelectorExpr)
+				if ok && slices.ContainsFunc(metricMakers, func(maker string) bool { return strings.HasPrefix(call.Sel.Name, maker) }) {
+					t.Errorf("%s/%s calls %s", p.ImportPath, file, call.Sel.Name)
+				}
+				return true
+			})
+		})
+	})
+}
+
+// checkNames keeps the rules from going on about what was renamed or removed.
+func checkNames(t *testing.T, packages []listed) {
+	built := map[string]bool{}
+	imported := map[string]bool{}
+	for _, p := range packages {
+		if p.room() == "" {
+			t.Errorf("%s has no step: give its room one", p.ImportPath)
+		}
+		built[p.room()] = true
+		for _, one := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			imported[one] = true
+		}
+	}
+	rooms := slices.Concat(steps...)
+	for _, room := range rooms {
+		switch wanted := !slices.Contains(planned, room); {
+		case wanted && !built[room]:
+			t.Errorf("the rules name %s, which does not exist", room)
+		case !wanted && built[room]:
+			t.Errorf("%s exists: it is not planned any more", room)
+		}
+	}
+	for _, room := range planned {
+		if !slices.Contains(rooms, room) {
+			t.Errorf("%s is planned, but has no step", room)
+		}
+	}
+	for library, allowed := range owners {
+		found := false
+		for one := range imported {
+			found = found || within(one, library)
+		}
+		if !found {
+			t.Errorf("the rules name %s, which nothing imports", library)
+		}
+		for _, owner := range allowed {
+			if room, _ := splitOwner(owner); room != "*" && !slices.Contains(rooms, room) {
+				t.Errorf("%s belongs to %s, which is no room", library, owner)
+			}
+		}
+	}
+}
+
+// listed is what go list says of one package.
+type listed struct {
+	ImportPath, Dir                    string
+	GoFiles                            []string
+	Imports, TestImports, XTestImports []string
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	list := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")
+	list.Dir = ".."
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("listing the packages: %v", err)
+	}
+	var packages []listed
+	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+		var p listed
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		if err != nil {
+			t.Fatalf("reading the list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+func (p listed) room() string { return roomOf(p.ImportPath) }
+
+// owns returns whether an owner is this file of the package.
+func (p listed) owns(file string) func(owner string) bool {
+	return func(owner string) bool {
+		room, pattern := splitOwner(owner)
+		matches, err := path.Match(pattern, file)
+		return err == nil && matches && (room == "*" || room == p.room())
+	}
+}
+
+// splitOwner splits "room/pattern.go"; a room alone means all its files.
+func splitOwner(owner string) (room, pattern string) {
+	if strings.HasSuffix(owner, ".go") {
+		return path.Dir(owner), path.Base(owner)
+	}
+	return owner, "*"
+}
+
+// roomOf returns "" for what is not ours or has no step.
+func roomOf(importPath string) string {
+	folder, ours := strings.CutPrefix(importPath, module)
+	for _, room := range slices.Concat(steps...) {
+		if ours && within(folder, room) {
+			return room
+		}
+	}
+	return ""
+}
+
+func stepOf(room string) int {
+	return slices.IndexFunc(steps, func(step []string) bool { return slices.Contains(step, room) })
+}
+
+func within(name, root string) bool {
+	return name == root || strings.HasPrefix(name, root+"/")
+}
+
+func isPrometheus(imported string) bool {
+	return within(imported, "github.com/prometheus/client_golang")
+}
+
+func eachFile(t *testing.T, packages []listed, check func(p listed, file string, syntax *ast.File)) {
+	t.Helper()
+	for _, p := range packages {
+		for _, file := range p.GoFiles {
+			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Errorf("reading %s: %v", file, err)
+				continue
+			}
+			check(p, file, syntax)
+		}
+	}
+}
+
+func importsOf(t *testing.T, syntax *ast.File) []string {
+	t.Helper()
+	var paths []string
+	for _, one := range syntax.Imports {
+		imported, err := strconv.Unquote(one.Path.Value)
+		if err != nil {
+			t.Fatalf("reading an import: %v", err)
+		}
+		paths = append(paths, imported)
+	}
+	return paths
+}

@@ -1,0 +1,13 @@
+// Package settings is what an operator may set, where it may be set, and what
+// is wrong with it: one struct, its defaults, and a loader.
+//
+// Later wins: defaults, then the YAML file, then TRUNKLINE_* variables, then
+// flags. All three spellings of a setting come from its yaml tags, and one
+// parser reads its value wherever it was written.
+//
+// It refuses to guess: an unknown key or a value of the wrong type is a
+// problem with its line, and a problem names the key and how to mend it. Only
+// unknown environment variables are let pass, with a warning, because
+// Kubernetes injects some of its own. It opens nothing but the files that hold
+// settings, keeps no state and starts no goroutine. It never prints a secret.
+package settings

@@ -1,0 +1,140 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readYAML sets what the YAML text sets. Problems carry name and line. The
+// document is walked by hand, not decoded: so unknown keys, repeated keys and
+// wrong types are all found in one reading, and values are read by the same
+// parser as variables and flags.
+func (g *group) readYAML(name string, text []byte) Problems {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, more yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF): // an empty file sets nothing
+		return nil
+	case err != nil:
+		return Problems{{Where: name, Text: err.Error()}}
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
+	}
+	reader := fileReader{name: name}
+	reader.group(g, document.Content[0])
+	return reader.problems
+}
+
+type fileReader struct {
+	name     string
+	problems Problems
+}
+
+func (r *fileReader) fail(node *yaml.Node, key, format string, args ...any) {
+	r.problems = append(r.problems, Problem{
+		Where: fmt.Sprintf("%s:%d", r.name, node.Line), Key: key, Text: fmt.Sprintf(format, args...),
+	})
+}
+
+func (r *fileReader) group(g *group, node *yaml.Node) {
+	if node.Tag == "!!null" { // every key under it is commented out
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		r.fail(node, g.name, "want keys with values under it, got %s", kindOf(node))
+		return
+	}
+	seen := make(map[string]int, len(node.Content)/2)
+	for i := 0; i < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		m, known := g.find(key.Value)
+		full := key.Value
+		if g.name != "" {
+			full = g.name + "." + key.Value
+		}
+		switch line, again := seen[key.Value]; {
+		case !known:
+			r.fail(key, full, "unknown key")
+		case again:
+			r.fail(key, full, "set before, on line %d", line)
+		case m.group != nil:
+			r.group(m.group, value)
+		default:
+			r.leaf(m.leaf, value)
+		}
+		seen[key.Value] = key.Line
+	}
+}
+
+func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
+	nodes := []*yaml.Node{node}
+	if l.list() {
+		if node.Kind != yaml.SequenceNode {
+			r.fail(node, l.key, "want a list such as [a, b], got %s", kindOf(node))
+			return
+		}
+		nodes = node.Content
+	}
+	var items []string
+	for _, item := range nodes {
+		if err := l.accepts(item); err != nil {
+			r.fail(item, l.key, "%v", err)
+			return
+		}
+		items = append(items, item.Value)
+	}
+	if err := l.set(items); err != nil {
+		r.fail(node, l.key, "%v", err)
+	}
+}
+
+// accepts says whether a scalar of this YAML type may be the leaf's value, or
+// an item of it. What the text means is for set.
+func (l *leaf) accepts(node *yaml.Node) error {
+	want, tags := "text", []string{"!!str"}
+	switch l.at.(type) {
+	case *bool:
+		want, tags = "true or false", []string{"!!bool"}
+	case *int:
+		want, tags = "a whole number", []string{"!!int"}
+	case *Bytes:
+		want, tags = "a size such as 1048576 or 512MiB", []string{"!!int", "!!str"}
+	}
+	for _, tag := range tags {
+		if node.Kind == yaml.ScalarNode && node.Tag == tag {
+			return nil
+		}
+	}
+	err := fmt.Errorf("want %s, got %s", want, kindOf(node))
+	if want == "text" && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+		err = fmt.Errorf("%w: put it in quotes", err)
+	}
+	return err
+}
+
+func kindOf(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "keys with values"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	switch node.Tag {
+	case "!!null":
+		return "nothing"
+	case "!!bool":
+		return "true or false"
+	case "!!int", "!!float":
+		return "a number"
+	case "!!timestamp":
+		return "a date"
+	}
+	return "text"
+}

@@ -1,0 +1,257 @@
+package settings
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func flags(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlags(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	s, unknown, err := Load(Source{})
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(unknown, err)
+	}
+	if !reflect.DeepEqual(s, Default()) {
+		t.Errorf("without a source: %+v", s)
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	file := write(t, "t.yaml", "listen: \":1\"\nmetrics_listen: \":1\"\nlog:\n  level: warn\ndrain_timeout: 1s\n")
+	s, _, err := Load(Source{
+		File:  file,
+		Env:   []string{"TRUNKLINE_LISTEN=:2", "TRUNKLINE_METRICS_LISTEN=:2", "TRUNKLINE_DRAIN_TIMEOUT="},
+		Flags: flags(t, "--listen", ":3"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{s.Listen, s.MetricsListen, s.Log.Level, s.DrainTimeout.String(), s.DataDir}
+	want := []string{":3", ":2", "warn", "1s", "data"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestEveryKindOfValueFromEverySource(t *testing.T) {
+	want := Default()
+	want.Roles = []string{"ingest", "api"}
+	want.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	want.DrainTimeout = 90 * time.Second
+	want.Kafka.Partitions = 12
+	want.Kafka.CreateTopics = false
+	want.Kafka.EmbeddedMaxBytes = 64 << 20
+	want.Database.URL = "postgres://u:p@h/d"
+	want.DemoPassword = "geheim, geheim"
+	sources := map[string]Source{
+		"file": {File: write(t, "t.yaml", `
+roles: [ingest, api]
+trusted_proxies:
+  - 10.0.0.0/8
+  - fd00::/8
+drain_timeout: 90s
+demo_password: "geheim, geheim"
+kafka:
+  partitions: 12
+  create_topics: false
+  embedded_max_bytes: 64MiB
+redis:
+database:
+  url: postgres://u:p@h/d
+`)},
+		"environment": {Env: []string{
+			"TRUNKLINE_ROLES=ingest, api,", "TRUNKLINE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8",
+			"TRUNKLINE_DRAIN_TIMEOUT=1m30s", "TRUNKLINE_KAFKA_PARTITIONS=12", "TRUNKLINE_KAFKA_CREATE_TOPICS=false",
+			"TRUNKLINE_KAFKA_EMBEDDED_MAX_BYTES=67108864", "TRUNKLINE_DATABASE_URL=postgres://u:p@h/d",
+			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim",
+		}},
+		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies", "10.0.0.0/8,fd00::/8",
+			"--drain_timeout", "90s", "--kafka.partitions=12", "--kafka.create-topics=false",
+			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
+			"--demo_password", "geheim, geheim")},
+	}
+	for name, source := range sources {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := Load(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestFileProblemsNameTheLine(t *testing.T) {
+	const name = "t.yaml"
+	for text, want := range map[string]string{
+		"listn: x":                            ":1: listn: unknown key",
+		"log:\n  levl: info":                  ":2: log.levl: unknown key",
+		"\n\nlisten: 9443":                    ":3: listen: want text, got a number: put it in quotes",
+		"listen: [a]":                         ":1: listen: want text, got a list",
+		"listen:":                             ":1: listen: want text, got nothing",
+		"listen: a\nlisten: b":                ":2: listen: set before, on line 1",
+		"kafka: 9092":                         ":1: kafka: want keys with values under it, got a number",
+		"- a":                                 ":1: want keys with values under it, got a list",
+		"kafka:\n  brokers: a:9092":           ":2: kafka.brokers: want a list such as [a, b], got text",
+		"kafka:\n  brokers:\n  - {a: b}":      ":3: kafka.brokers: want text, got keys with values",
+		"kafka:\n  partitions: many":          ":2: kafka.partitions: want a whole number, got text",
+		"kafka:\n  partitions: 1_0":           ":2: kafka.partitions: want a whole number",
+		"kafka:\n  create_topics: yes":        ":2: kafka.create_topics: want true or false, got text",
+		"drain_timeout: 20":                   ":1: drain_timeout: want text, got a number: put it in quotes",
+		"drain_timeout: soon":                 ":1: drain_timeout: want a duration such as 20s, 5m or 24h",
+		"ingest:\n  max_in_flight_bytes: 1TB": ":2: ingest.max_in_flight_bytes: want a size such as 1048576 or 512MiB",
+		"trusted_proxies: [10.0.0.1]":         ":1: trusted_proxies: want networks such as 10.0.0.0/8 or fd00::/8",
+		"a: &a b\nlisten: *a":                 ":2: listen: want text, got an alias",
+		"listen: a\n---\nlisten: b":           ": want one YAML document, there is another behind it",
+		"listen: 'a":                          ": yaml: ",
+		"drain_timeout: 2026-01-01":           ":1: drain_timeout: want text, got a date: put it in quotes",
+	} {
+		t.Run(text, func(t *testing.T) {
+			file := write(t, name, text)
+			_, _, err := Load(Source{File: file})
+			if err == nil || !strings.Contains(err.Error(), file+want) {
+				t.Errorf("got %v, want …%s%s", err, name, want)
+			}
+		})
+	}
+}
+
+func TestFileProblemsComeAllAtOnce(t *testing.T) {
+	_, _, err := Load(Source{
+		File: write(t, "t.yaml", "listn: x\ndrain_timeout: soon\n"),
+		Env:  []string{"TRUNKLINE_KAFKA_PARTITIONS=x"},
+	})
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != 3 {
+		t.Errorf("got %v, want three problems", err)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	if _, _, err := Load(Source{File: "nowhere.yaml"}); err == nil || !strings.Contains(err.Error(), "nowhere.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	secret := write(t, "secret", "  s3cret\n")
+	empty := write(t, "empty", "\n")
+	for _, c := range []struct {
+		name     string
+		env      []string
+		password Secret
+		unknown  []string
+		problem  string
+	}{
+		{name: "a wrong value names its variable", env: []string{"TRUNKLINE_KAFKA_PARTITIONS=x"},
+			problem: "TRUNKLINE_KAFKA_PARTITIONS: kafka.partitions: want a whole number"},
+		{name: "unknown names are told, not refused", env: []string{"TRUNKLINE_SERVICE_HOST=10.0.0.1", "TRUNKLINE_PORT=tcp://1", "HOME=/"},
+			unknown: []string{"TRUNKLINE_PORT", "TRUNKLINE_SERVICE_HOST"}},
+		{name: "known names that are no settings are not told", env: []string{"TRUNKLINE_PASSWORD=x"}},
+		{name: "a secret from a file is trimmed", env: []string{"TRUNKLINE_REDIS_PASSWORD_FILE=" + secret}, password: "s3cret"},
+		{name: "a secret and its file are one too many", env: []string{"TRUNKLINE_REDIS_PASSWORD=a", "TRUNKLINE_REDIS_PASSWORD_FILE=" + secret},
+			problem: "TRUNKLINE_REDIS_PASSWORD: redis.password: set here and by TRUNKLINE_REDIS_PASSWORD_FILE: unset one"},
+		{name: "an empty secret file is a mistake", env: []string{"TRUNKLINE_REDIS_PASSWORD_FILE=" + empty},
+			problem: "TRUNKLINE_REDIS_PASSWORD_FILE: redis.password: " + empty + " is empty"},
+		{name: "a missing secret file is a mistake", env: []string{"TRUNKLINE_DATABASE_URL_FILE=/nowhere"},
+			problem: "TRUNKLINE_DATABASE_URL_FILE: database.url: cannot be read: open /nowhere"},
+		{name: "what is no secret has no file", env: []string{"TRUNKLINE_LISTEN_FILE=" + secret}, unknown: []string{"TRUNKLINE_LISTEN_FILE"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, unknown, err := Load(Source{Env: c.env, IgnoreEnv: []string{"TRUNKLINE_PASSWORD"}})
+			if !slices.Equal(unknown, c.unknown) {
+				t.Errorf("unknown %q, want %q", unknown, c.unknown)
+			}
+			if c.problem == "" {
+				if err != nil || s.Redis.Password != c.password {
+					t.Errorf("password %q, error %v", string(s.Redis.Password), err)
+				}
+			} else if err == nil || !strings.HasPrefix(err.Error(), c.problem) {
+				t.Errorf("got %v, want %s", err, c.problem)
+			}
+		})
+	}
+}
+
+func TestMasterKeyFileIsASettingOfItsOwn(t *testing.T) {
+	s, unknown, err := Load(Source{Env: []string{"TRUNKLINE_MASTER_KEY_FILE=/nowhere/master.key"}})
+	if err != nil || len(unknown) > 0 || s.MasterKeyFile != "/nowhere/master.key" || s.MasterKey != "" {
+		t.Errorf("%+v %v %v", s, unknown, err)
+	}
+}
+
+func TestFlagRefusesWhatCannotBeRead(t *testing.T) {
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlags(set)
+	err := set.Parse([]string{"--drain-timeout", "soon"})
+	if err == nil || !strings.Contains(err.Error(), "want a duration") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOtherFlagsKeepTheirDashes(t *testing.T) {
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	AddFlags(set)
+	set.Bool("password-stdin", false, "")
+	if err := set.Parse([]string{"--password-stdin"}); err != nil || set.Lookup("password-stdin").Name != "password-stdin" {
+		t.Error(err)
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add("listen: \":1\"\nkafka:\n  brokers: [a:1, b:2]\n  tls: {enabled: true}\n")
+	f.Add("# nothing\n")
+	f.Add("a: &a [*a]\n<<: *a\n? [x]\n: y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := Default()
+		for _, problem := range tree(s).readYAML("f", []byte(text)) {
+			if !strings.HasPrefix(problem.String(), "f:") {
+				t.Errorf("%q: a problem without its place: %s", text, problem)
+			}
+		}
+		s.Validate()
+	})
+}
+
+func FuzzEnv(f *testing.F) {
+	f.Add("TRUNKLINE_KAFKA_BROKERS", "a:1,,b:2")
+	f.Add("TRUNKLINE_FANOUT_QUEUE_BYTES", "9007199254740993GiB")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if strings.HasSuffix(name, "_FILE") {
+			return // would open any file of the machine
+		}
+		s, _, err := Load(Source{Env: []string{name + "=" + value}})
+		if (s == nil) == (err == nil) {
+			t.Errorf("%q=%q: %v and %v", name, value, s, err)
+		}
+	})
+}

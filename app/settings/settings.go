@@ -1,0 +1,183 @@
+package settings
+
+import (
+	"net/netip"
+	"path/filepath"
+	"time"
+)
+
+// Settings is everything that can be set. A field's yaml tags make its key
+// (kafka.topic_prefix), its variable (TRUNKLINE_KAFKA_TOPIC_PREFIX) and its
+// flag (--kafka.topic_prefix). The comment above a field or group names the
+// room that reads it.
+type Settings struct {
+	// Read by app.
+	Listen        string        `yaml:"listen" doc:"public listener, host:port"`
+	MetricsListen string        `yaml:"metrics_listen" doc:"plain HTTP listener of /metrics, /livez, /readyz and /debug/pprof/, host:port"`
+	DataDir       string        `yaml:"data_dir" doc:"directory of everything that is kept on this machine"`
+	Roles         []string      `yaml:"roles" doc:"what this process does"`
+	DrainTimeout  time.Duration `yaml:"drain_timeout" doc:"how long a shutdown may take"`
+
+	// Read by api.
+	TrustedProxies []netip.Prefix `yaml:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed"`
+
+	// Read by config/encryption.
+	MasterKey     Secret `yaml:"master_key" doc:"key that seals secrets at rest"`
+	MasterKeyFile string `yaml:"master_key_file" doc:"file with the master key; empty: master.key in data_dir"`
+
+	// Read by app, for identity.Seed and identity.SeedDemo.
+	DirectoryFile string `yaml:"directory_file" doc:"directory.yaml with the accounts and users of the first start"`
+	DemoPassword  Secret `yaml:"demo_password" doc:"password of the demo users at first start; empty: made and printed"`
+
+	Log      Log      `yaml:"log"`
+	TLS      TLS      `yaml:"tls"`
+	Kafka    Kafka    `yaml:"kafka"`
+	Redis    Redis    `yaml:"redis"`
+	Database Database `yaml:"database"`
+	Auth     Auth     `yaml:"auth"`
+	Ingest   Ingest   `yaml:"ingest"`
+	Fanout   Fanout   `yaml:"fanout"`
+}
+
+// Log is read by cmd, which makes the logger.
+type Log struct {
+	Level  string `yaml:"level" doc:"least level that is logged: debug, info, warn or error"`
+	Format string `yaml:"format" doc:"text or json"`
+}
+
+// TLS is the public listener's, read by app.
+type TLS struct {
+	Mode     string `yaml:"mode" doc:"auto (self-signed unless a certificate is set), files, or off behind a proxy"`
+	CertFile string `yaml:"cert_file" doc:"certificate chain, PEM; read again when it changes"`
+	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
+}
+
+// Kafka is read by app/backend.
+type Kafka struct {
+	Brokers           []string  `yaml:"brokers" doc:"bootstrap addresses, host:port; empty: the embedded broker"`
+	TopicPrefix       string    `yaml:"topic_prefix" doc:"put before every topic name"`
+	Partitions        int       `yaml:"partitions" doc:"partitions of the topics that Trunkline makes"`
+	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers"`
+	CreateTopics      bool      `yaml:"create_topics" doc:"make missing topics"`
+	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
+	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; the oldest is trimmed"`
+	TLS               ClientTLS `yaml:"tls"`
+	SASL              SASL      `yaml:"sasl"`
+}
+
+// ClientTLS is how we speak TLS to a backend.
+type ClientTLS struct {
+	Enabled  bool   `yaml:"enabled" doc:"speak TLS"`
+	CAFile   string `yaml:"ca_file" doc:"certificates of the authorities, PEM; empty: the system's"`
+	CertFile string `yaml:"cert_file" doc:"our own certificate, PEM; empty: none"`
+	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
+}
+
+// SASL is how we log in to Kafka.
+type SASL struct {
+	Mechanism string `yaml:"mechanism" doc:"plain, scram-sha-256 or scram-sha-512; empty: none"`
+	Username  string `yaml:"username" doc:"user name"`
+	Password  Secret `yaml:"password" doc:"password"`
+}
+
+// Redis is read by app/backend.
+type Redis struct {
+	Address   string    `yaml:"address" doc:"host:port; empty: the embedded Redis"`
+	Username  string    `yaml:"username" doc:"user name; empty: the default user"`
+	Password  Secret    `yaml:"password" doc:"password"`
+	DB        int       `yaml:"db" doc:"database number"`
+	KeyPrefix string    `yaml:"key_prefix" doc:"put before every key"`
+	TLS       ClientTLS `yaml:"tls"`
+}
+
+// Database is read by app/backend.
+type Database struct {
+	URL URL `yaml:"url" doc:"postgres://user:password@host/name; empty: SQLite in data_dir"`
+}
+
+// Auth is read by identity.
+type Auth struct {
+	AccessTTL  time.Duration `yaml:"access_ttl" doc:"life of a portal access token"`
+	RefreshTTL time.Duration `yaml:"refresh_ttl" doc:"life of a portal refresh token"`
+	EventsTTL  time.Duration `yaml:"events_ttl" doc:"life of an events channel token"`
+}
+
+// Ingest is read by ingest.
+type Ingest struct {
+	MaxInFlightBytes   Bytes         `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on, then 503"`
+	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on, then 429"`
+	ProduceTimeout     time.Duration `yaml:"produce_timeout" doc:"how long a body waits for Kafka, then 503"`
+}
+
+// Fanout is read by fanout.
+type Fanout struct {
+	PingInterval             time.Duration `yaml:"ping_interval" doc:"time between pings to a subscriber"`
+	IdleTimeout              time.Duration `yaml:"idle_timeout" doc:"a peer silent for so long is closed"`
+	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes queued for one subscriber, then it is closed with 4008"`
+	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes queued for all subscribers, then the longest queues are closed with 4008"`
+	RingBytes                Bytes         `yaml:"ring_bytes" doc:"recent events kept in memory for resumes, all partitions together"`
+	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events are gathered before one write; 0: not at all"`
+	Compression              bool          `yaml:"compression" doc:"offer permessage-deflate"`
+	AllowedOrigins           []string      `yaml:"allowed_origins" doc:"origins that may open a socket; empty: the request's own, and none"`
+	MaxConnectionsPerAccount int           `yaml:"max_connections_per_account" doc:"open connections of one account in the cluster; 0: no limit"`
+	MaxConnectionsPerUser    int           `yaml:"max_connections_per_user" doc:"open connections of one user in the cluster; 0: no limit"`
+	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one address in the cluster; 0: no limit"`
+	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
+	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
+}
+
+// Roles that a process can have, from the contract.
+const (
+	RoleIngest      = "ingest"
+	RoleNormalizer  = "normalizer"
+	RoleFanout      = "fanout"
+	RoleCDRIndex    = "cdrindex"
+	RoleOrigination = "origination"
+	RoleAISession   = "aisession"
+	RoleAPI         = "api"
+)
+
+// AllRoles lists every role.
+func AllRoles() []string {
+	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleOrigination, RoleAISession, RoleAPI}
+}
+
+// Default is what holds where nothing is set.
+func Default() *Settings {
+	return &Settings{
+		Listen:        ":9443",
+		MetricsListen: "127.0.0.1:9464",
+		DataDir:       "data",
+		Roles:         AllRoles(),
+		DrainTimeout:  20 * time.Second,
+		Log:           Log{Level: "info", Format: "text"},
+		TLS:           TLS{Mode: "auto"},
+		Kafka: Kafka{
+			Partitions:       8,
+			CreateTopics:     true,
+			EmbeddedMaxBytes: 512 << 20,
+		},
+		Redis: Redis{KeyPrefix: "trunkline:"},
+		Auth: Auth{
+			AccessTTL:  time.Hour,
+			RefreshTTL: 30 * 24 * time.Hour,
+			EventsTTL:  24 * time.Hour,
+		},
+		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 64, ProduceTimeout: 15 * time.Second},
+		Fanout: Fanout{
+			PingInterval:   25 * time.Second,
+			IdleTimeout:    60 * time.Second,
+			QueueBytes:     1 << 20,
+			NodeQueueBytes: 1 << 30,
+			RingBytes:      64 << 20,
+			OnLimit:        "refuse",
+			DrainSpread:    5 * time.Second,
+		},
+	}
+}
+
+// SelfSigned names the files of the certificate that is made when none is
+// configured.
+func (s *Settings) SelfSigned() (certFile, keyFile string) {
+	return filepath.Join(s.DataDir, "tls", "cert.pem"), filepath.Join(s.DataDir, "tls", "key.pem")
+}

@@ -1,0 +1,164 @@
+package settings
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEverySettingHasOneNameAndOneVariableAndSaysWhatItIs(t *testing.T) {
+	variables := make(map[string]string)
+	for _, l := range tree(Default()).leaves() {
+		if other, taken := variables[l.env()]; taken {
+			t.Errorf("%s and %s share %s", l.key, other, l.env())
+		}
+		variables[l.env()] = l.key
+		if l.doc == "" || strings.ToLower(l.key) != l.key {
+			t.Errorf("%s: doc %q", l.key, l.doc)
+		}
+	}
+}
+
+func TestNamesThatMustNotDrift(t *testing.T) {
+	var keys []string
+	for _, l := range tree(Default()).leaves() {
+		keys = append(keys, l.key)
+	}
+	all := " " + strings.Join(keys, " ") + " "
+	for _, key := range []string{
+		"listen", "metrics_listen", "data_dir", "tls.mode", "tls.cert_file", "tls.key_file", "kafka.brokers",
+		"kafka.topic_prefix", "kafka.partitions", "redis.address", "database.url", "master_key", "roles",
+		"drain_timeout", "auth.access_ttl", "auth.events_ttl", "fanout.gather_window",
+	} {
+		if !strings.Contains(all, " "+key+" ") {
+			t.Errorf("there is no %s", key)
+		}
+	}
+}
+
+func TestPrintSetsTheSameAgain(t *testing.T) {
+	s := Default()
+	s.Kafka.TopicPrefix = "123" // these look like other types
+	s.Redis.Username = "true"
+	s.Redis.KeyPrefix = "~"
+	s.DrainTimeout = 90 * time.Minute
+	s.Fanout.QueueBytes = 1<<20 + 1
+	s.Kafka.Brokers = []string{"a:1", "[::1]:2"}
+	s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	s.Fanout.AllowedOrigins = []string{"https://x"}
+	var out bytes.Buffer
+	if err := s.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	again := &Settings{}
+	if problems := tree(again).readYAML("printed", out.Bytes()); len(problems) > 0 {
+		t.Fatalf("%v\n%s", problems, &out)
+	}
+	if !reflect.DeepEqual(s, again) {
+		t.Errorf("%s\ngot  %+v\nwant %+v", &out, again, s)
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	s := Default()
+	s.MasterKey, s.DemoPassword, s.Kafka.SASL.Password, s.Redis.Password = "hush1", "hush2", "hush3", "hush4"
+	s.Database.URL = "postgres://hush5:hush6@db.example:5432/trunkline?sslpassword=hush7"
+	var printed, logged bytes.Buffer
+	if err := s.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewJSONHandler(&logged, nil))
+	log.Info("x", "key", s.MasterKey, "url", s.Database.URL)
+	for _, shown := range []string{printed.String(), logged.String(), fmt.Sprintf("%v %+v %s", s.Redis, s.Database, s.DemoPassword)} {
+		if strings.Contains(shown, "hush") {
+			t.Errorf("a secret is shown: %s", shown)
+		}
+	}
+	if !strings.Contains(printed.String(), "postgres://********@db.example:5432/trunkline?********") {
+		t.Errorf("the database's address is gone: %s", &printed)
+	}
+	if got := URL("host=db password=hush").String(); got != mask {
+		t.Errorf("what is no URL came out as %q", got)
+	}
+}
+
+func TestValidateNamesKeyAndRemedy(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*Settings)
+		want string
+	}{
+		{"listen", func(s *Settings) { s.Listen = "9443" }, `listen: want host:port or :port, got "9443"`},
+		{"port", func(s *Settings) { s.MetricsListen = ":99999" }, `metrics_listen: want host:port or :port, got ":99999"`},
+		{"data dir", func(s *Settings) { s.DataDir = "" }, "data_dir: name a directory"},
+		{"no roles", func(s *Settings) { s.Roles = nil }, "roles: name at least one of ingest, "},
+		{"unknown role", func(s *Settings) { s.Roles = []string{"api", "boss"} }, `roles: want ingest, normalizer, fanout, cdrindex, origination, aisession, api, got "boss"`},
+		{"drain", func(s *Settings) { s.DrainTimeout = 0 }, "drain_timeout: must be longer than 0, is 0s"},
+		{"two master keys", func(s *Settings) { s.MasterKey, s.MasterKeyFile = "a", "b" }, "master_key: set here and by master_key_file: unset one"},
+		{"level", func(s *Settings) { s.Log.Level = "loud" }, `log.level: want debug, info, warn, error, got "loud"`},
+		{"format", func(s *Settings) { s.Log.Format = "xml" }, `log.format: want text, json, got "xml"`},
+		{"tls mode", func(s *Settings) { s.TLS.Mode = "on" }, `tls.mode: want auto, files, off, got "on"`},
+		{"tls files", func(s *Settings) { s.TLS.Mode = "files" }, "tls.mode: files needs tls.cert_file and tls.key_file"},
+		{"half a certificate", func(s *Settings) { s.TLS.CertFile = "a" }, "tls.key_file: tls.cert_file needs it"},
+		{"broker", func(s *Settings) { s.Kafka.Brokers = []string{"kafka"} }, `kafka.brokers: want host:port, got "kafka"`},
+		{"prefix", func(s *Settings) { s.Kafka.TopicPrefix = "a b" }, "kafka.topic_prefix: Kafka allows letters"},
+		{"partitions", func(s *Settings) { s.Kafka.Partitions = 1025 }, "kafka.partitions: must be 1 to 1024, is 1025"},
+		{"replicas", func(s *Settings) { s.Kafka.ReplicationFactor = -1 }, "kafka.replication_factor: must be 0"},
+		{"open embedded broker", func(s *Settings) { s.Kafka.EmbeddedListen = "0.0.0.0:9092" }, "kafka.embedded_listen: the embedded broker knows no passwords"},
+		{"embedded and real", func(s *Settings) { s.Kafka.EmbeddedListen, s.Kafka.Brokers = "127.0.0.1:9092", []string{"k:9092"} }, "kafka.embedded_listen: there is no embedded broker"},
+		{"small log", func(s *Settings) { s.Kafka.EmbeddedMaxBytes = 1 << 20 }, "kafka.embedded_max_bytes: must be at least 64MiB, is 1MiB"},
+		{"tls off with a ca", func(s *Settings) { s.Kafka.TLS.CAFile = "ca" }, "kafka.tls.enabled: its other settings have no effect"},
+		{"half a client certificate", func(s *Settings) { s.Redis.TLS = ClientTLS{Enabled: true, KeyFile: "k"} }, "redis.tls.cert_file: redis.tls.key_file needs it"},
+		{"mechanism", func(s *Settings) { s.Kafka.SASL = SASL{"oauth", "u", "p"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, got "oauth"`},
+		{"no user", func(s *Settings) { s.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
+		{"no mechanism", func(s *Settings) { s.Kafka.SASL.Password = "p" }, "kafka.sasl.mechanism: kafka.sasl.username and"},
+		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},
+		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},
+		{"database", func(s *Settings) { s.Database.URL = "mysql://u:hush@h/d" }, "database.url: want postgres://"},
+		{"access", func(s *Settings) { s.Auth.AccessTTL = -1 }, "auth.access_ttl: must be 1s to 720h, is -1ns"},
+		{"events", func(s *Settings) { s.Auth.EventsTTL = 0 }, "auth.events_ttl: must be 1s to 720h, is 0s"},
+		{"refresh", func(s *Settings) { s.Auth.RefreshTTL = time.Minute }, "auth.refresh_ttl: must not be shorter than auth.access_ttl (1h), is 1m"},
+		{"in flight", func(s *Settings) { s.Ingest.MaxInFlightBytes = 1 }, "ingest.max_in_flight_bytes: must be at least 64MiB, what one body can need, is 1"},
+		{"bodies", func(s *Settings) { s.Ingest.MaxBodiesPerCaller = 0 }, "ingest.max_bodies_per_caller: must be at least 1, is 0"},
+		{"produce", func(s *Settings) { s.Ingest.ProduceTimeout = 0 }, "ingest.produce_timeout: must be longer than 0"},
+		{"ping", func(s *Settings) { s.Fanout.PingInterval = 0 }, "fanout.ping_interval: must be longer than 0"},
+		{"idle", func(s *Settings) { s.Fanout.IdleTimeout = 20 * time.Second }, "fanout.idle_timeout: must be longer than fanout.ping_interval (25s), is 20s"},
+		{"queue", func(s *Settings) { s.Fanout.QueueBytes = 1 }, "fanout.queue_bytes: must be at least 4KiB, is 1"},
+		{"node queue", func(s *Settings) { s.Fanout.NodeQueueBytes = 1 << 10 }, "fanout.node_queue_bytes: must not be less than fanout.queue_bytes (1MiB), is 1KiB"},
+		{"gather", func(s *Settings) { s.Fanout.GatherWindow = time.Minute }, "fanout.gather_window: must be 0 to 1s, is 1m"},
+		{"origin", func(s *Settings) { s.Fanout.AllowedOrigins = []string{"example.com"} }, `fanout.allowed_origins: want origins such as https://board.example.com, got "example.com"`},
+		{"connections", func(s *Settings) { s.Fanout.MaxConnectionsPerUser = -2 }, "fanout.max_connections_per_user: must not be negative, is -2"},
+		{"on limit", func(s *Settings) { s.Fanout.OnLimit = "drop" }, `fanout.on_limit: want refuse, replace, got "drop"`},
+		{"spread", func(s *Settings) { s.Fanout.DrainSpread = -1 }, "fanout.drain_spread: must not be negative"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := Default()
+			c.set(s)
+			problems := s.Validate()
+			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.want) {
+				t.Errorf("got %v, want %s", problems, c.want)
+			}
+			if strings.Contains(problems.Error(), "hush") {
+				t.Error("a secret is shown")
+			}
+		})
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for text, want := range map[string]Bytes{"0": 0, "1": 1, "512MiB": 512 << 20, "1 GiB": 1 << 30, "3KiB": 3 << 10, "7B": 7} {
+		if got, err := parseBytes(text); err != nil || got != want {
+			t.Errorf("%q is %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "MiB", "1.5GiB", "9223372036854775807GiB", "1mb", "0x10"} {
+		if got, err := parseBytes(text); err == nil {
+			t.Errorf("%q was read as %d", text, got)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package callcenter
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Event is one event as its source sends it.
+type Event struct {
+	Format string // what it is posted as
+	JSON   []byte // one object
+}
+
+type state string
+
+const (
+	loggedOut state = "logged-out"
+	idle      state = "idle"
+	ringing   state = "ringing"
+	onCall    state = "on-call"
+	wrapUp    state = "wrap-up"
+	onBreak   state = "break"
+)
+
+type agent struct {
+	first, last, ext string
+	queue            *queue
+	state            state
+	call             *call // while ringing or on a call
+	handled          int
+}
+
+func (a *agent) email() string {
+	return fmt.Sprintf("%s.%s@example.com", lower(a.first), lower(a.last))
+}
+
+type queue struct {
+	id      string
+	speaks  dialect
+	waiting []*call
+}
+
+type call struct {
+	id, bridge, conference, customer string
+	name, number                     string
+	queue                            *queue
+	member                           int
+	joined, called, answered         time.Time
+	history                          []step
+}
+
+// step is one entry of a call's history.
+type step struct {
+	Type      string `json:"type"`
+	Ext       string `json:"ext"`
+	Event     string `json:"event"`
+	Email     string `json:"email"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+}
+
+// Center is one contact center. It is for one goroutine.
+type Center struct {
+	account  string
+	random   *rand.Rand
+	queues   []*queue
+	agents   []*agent
+	sequence int     // of FreeSWITCH's events
+	members  int     // of conferences
+	told     []Event // happened, not handed out yet
+	now      time.Time
+}
+
+// New is a center of the account, everybody still at home.
+func New(account string, seed uint64) *Center {
+	support, sales := &queue{id: "support", speaks: service{}}, &queue{id: "sales", speaks: freeswitch{}}
+	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
+	for _, a := range []agent{
+		{first: "Ada", last: "Brandt", ext: "2001", queue: support},
+		{first: "Ben", last: "Castillo", ext: "2002", queue: support},
+		{first: "Chloe", last: "Dubois", ext: "2003", queue: support},
+		{first: "Dev", last: "Eapen", ext: "2004", queue: sales},
+		{first: "Elif", last: "Fischer", ext: "2005", queue: sales},
+	} {
+		a.state = loggedOut
+		c.agents = append(c.agents, &a)
+	}
+	return c
+}
+
+// Next is what happens next, at now. The seed decides what; now is only
+// written into it.
+func (c *Center) Next(now time.Time) Event {
+	c.now = now
+	for len(c.told) == 0 {
+		c.happen()
+	}
+	e := c.told[0]
+	c.told = c.told[1:]
+	return e
+}
+
+// tell hands out data, which is made of strings, numbers and the like.
+func (c *Center) tell(format string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return // it cannot: see the types above
+	}
+	c.told = append(c.told, Event{format, text})
+}
+
+// uuid is a version 4 UUID of the seed's.
+func (c *Center) uuid() string {
+	hi, lo := c.random.Uint64(), c.random.Uint64()
+	hi = hi&^0xf000 | 0x4000
+	lo = lo&^(3<<62) | 2<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xffff, lo>>48, lo&0xffffffffffff)
+}
+
+func lower(s string) string { return string(s[0]|0x20) + s[1:] }

@@ -1,0 +1,76 @@
+package callcenter
+
+import "trunkline/event"
+
+// service speaks the specification's own shape for calls and states, and
+// generic events for the rest.
+type service struct{}
+
+// object is JSON in the making; its keys come out sorted.
+type object = map[string]any
+
+var channelEvents = map[moment]string{
+	entered: "CHANNEL_CREATE", offered: "CHANNEL_PROGRESS", answered: "CHANNEL_ANSWER", missed: "CHANNEL_UNBRIDGE",
+	transferred: "CHANNEL_BRIDGE", ended: "CHANNEL_DESTROY", abandoned: "CHANNEL_DESTROY",
+}
+
+func (service) call(c *Center, k *call, _ *agent, m moment) {
+	c.tell("svc.cc", object{
+		"Account-ID": c.account,
+		"Queue-ID":   k.queue.id,
+		"Type":       event.QueueCall,
+		"CDR": object{
+			"channel": object{
+				"Conference-Channel-Vars": object{
+					"Energy-Level": 100 + c.random.IntN(400), "Member-Ghost": false,
+					"Member-Type": "member", "Member-ID": k.member,
+				},
+				"Custom-Channel-Vars": object{"Account-ID": c.account, "Bridge-ID": k.bridge},
+			},
+			"Call-ID":       k.id,
+			"Conference-ID": k.conference,
+			"Event":         channelEvents[m],
+		},
+		"customer_info": object{
+			"customer_callerid_name": k.name, "customer_callerid_number": k.number, "customer_uuid": k.customer,
+		},
+		"history": k.history,
+	})
+}
+
+func (service) state(c *Center, a *agent) {
+	data := object{
+		"Account-ID": c.account, "Queue-ID": a.queue.id, "Type": event.AgentState,
+		"Agent-ID": a.ext, "Agent-State": a.state,
+		"agent": object{"ext": a.ext, "email": a.email(), "first_name": a.first, "last_name": a.last},
+	}
+	if a.call != nil {
+		data["Call-ID"] = a.call.id
+	}
+	c.tell("svc.cc", data)
+}
+
+var attendanceTypes = map[attendance]event.Type{
+	arrives: event.AgentLogin, leaves: event.AgentLogout, pauses: event.AgentBreakStart, resumes: event.AgentBreakEnd,
+}
+
+func (service) status(c *Center, a *agent, what attendance) {
+	data := object{"agent_id": a.ext, "queue_id": a.queue.id, "email": a.email()}
+	switch what {
+	case pauses:
+		data["reason"] = []string{"coffee", "lunch", "training"}[c.random.IntN(3)]
+	case leaves:
+		data["handled_calls"] = a.handled
+	}
+	c.generic(attendanceTypes[what], data)
+}
+
+func (service) transferred(c *Center, from, to *agent, k *call) {
+	c.generic(event.AgentTransfer, object{
+		"agent_id": from.ext, "to_agent_id": to.ext, "queue_id": k.queue.id, "call_id": k.id,
+	})
+}
+
+func (c *Center) generic(t event.Type, data object) {
+	c.tell("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
+}

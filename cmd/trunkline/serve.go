@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/app/settings"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	return showSettings(&cobra.Command{
+		Use:   "serve",
+		Short: "Run the server, in all roles unless --roles picks some",
+		Long: `Run the server, in all roles unless --roles picks some.
+
+SIGTERM or SIGINT drains it: readiness fails first, consumers finish, subscribers
+are told to come back. A second signal ends it at once.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, unknown, err := p.settingsAndUnknown()
+			if err != nil {
+				return err
+			}
+			log, err := logger(p.err, &s.Log)
+			if err != nil {
+				return err
+			}
+			for _, name := range unknown {
+				log.Warn("a variable is no setting", "name", name)
+			}
+			return p.serve(cmd.Context(), s, log)
+		},
+	})
+}
+
+// serve is the server itself.
+func serve(context.Context, *settings.Settings, *slog.Logger) error {
+	return errors.New("this build has no server")
+}

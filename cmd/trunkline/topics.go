@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/app/backend"
+	"trunkline/app/settings"
+	"trunkline/internal/kafka"
+)
+
+// withKafka runs work on the Kafka of the settings; where it is embedded, on
+// the running server's or, without one, on its files.
+func (p *program) withKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
+	s, err := p.settings()
+	if err != nil {
+		return err
+	}
+	cluster, closeKafka, err := backend.KafkaBeside(ctx, s, p.toolLog())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKafka()) }()
+	return work(s, cluster)
+}
+
+func (p *program) topicsCommand() *cobra.Command {
+	return group("topics", "The Kafka topics", p.topicsList(), p.topicsCreate())
+}
+
+// topicRow is a topic as --json shows it.
+type topicRow struct {
+	Name              string `json:"name"`
+	Partitions        int    `json:"partitions"`
+	ReplicationFactor int    `json:"replication_factor"`
+	Records           int64  `json:"records"`
+}
+
+func (p *program) topicsList() *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List Trunkline's topics that exist",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+				list, err := topicRows(cmd.Context(), cluster, s.Kafka.Partitions)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return jsonLine(p.out, list)
+				}
+				rows := make([][]string, len(list))
+				for i, t := range list {
+					rows[i] = []string{
+						t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), strconv.FormatInt(t.Records, 10),
+					}
+				}
+				return table(p.out, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"}, rows)
+			})
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+// topicRows are the topics of Trunkline that exist. Others may lie beside them
+// where the prefix is empty.
+func topicRows(ctx context.Context, cluster *kafka.Cluster, partitions int) ([]topicRow, error) {
+	infos, err := cluster.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := []topicRow{}
+	for _, spec := range kafka.Specs(partitions) {
+		for _, info := range infos {
+			if info.Name != spec.Name {
+				continue
+			}
+			row := topicRow{info.Name, info.Partitions, info.ReplicationFactor, 0}
+			for n := range info.Partitions {
+				first, next, err := cluster.Offsets(ctx, info.Name, n)
+				if err != nil {
+					return nil, err
+				}
+				row.Records += next - first
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func (p *program) topicsCreate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "create",
+		Short: "Make the topics that are missing",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+				specs := kafka.Specs(s.Kafka.Partitions)
+				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
+					return err
+				}
+				faults, err := cluster.CheckTopics(cmd.Context(), specs)
+				if err != nil {
+					return err
+				}
+				for _, text := range faults {
+					fmt.Fprintln(p.err, "trunkline: warning: "+text)
+				}
+				return nil
+			})
+		},
+	}
+}

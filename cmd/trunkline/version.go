@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version and commit can be set at link time; what is not set is taken from
+// what the go command noted in the binary.
+var version, commit string
+
+// buildInfo is which build this is.
+type buildInfo struct{ version, commit, goVersion string }
+
+func readBuildInfo() buildInfo {
+	b := buildInfo{version, commit, "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		b.goVersion = info.GoVersion
+		b.fill(info)
+	}
+	if b.version == "" {
+		b.version = "(devel)"
+	}
+	if b.commit == "" {
+		b.commit = "unknown"
+	}
+	return b
+}
+
+func (b *buildInfo) fill(info *debug.BuildInfo) {
+	if b.version == "" {
+		b.version = info.Main.Version
+	}
+	if b.commit != "" {
+		return
+	}
+	changed := false
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			b.commit = setting.Value
+		case "vcs.modified":
+			changed = setting.Value == "true"
+		}
+	}
+	if changed {
+		b.commit += " (changed)"
+	}
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print which build this is",
+		Args:  exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			b := readBuildInfo()
+			_, err := fmt.Fprintf(p.out, "trunkline %s\ncommit %s\n%s\n", b.version, b.commit, b.goVersion)
+			return err
+		},
+	}
+}

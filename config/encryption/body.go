@@ -1,0 +1,198 @@
+package encryption
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"trunkline/internal/fault"
+)
+
+// UpdateFailed is the message of every refused PUT (specification, "Messages
+// seen").
+const UpdateFailed = "Failed to update encryption configuration"
+
+// Algorithms a configuration may name.
+const (
+	AES256GCM = "AES-256-GCM"
+	AES256CBC = "AES-256-CBC"
+)
+
+// Lengths of key and salt, in Unicode characters. The specification sets only
+// the first; the limit keeps a history of many versions within a JSON body.
+const (
+	minKey  = 32
+	maxText = 1024
+)
+
+// Change is a PUT's body, well-formed. A nil field was not sent.
+type Change struct {
+	Enabled   bool
+	Algorithm *string
+	Key       *string
+	Salt      *string
+
+	// Read-only: accepted when equal to what is stored.
+	KeyVersion      *int64
+	KeyID           *string
+	HistoricalKeys  map[string]string
+	HistoricalSalts map[string]string
+}
+
+// Error codes of fields.
+const (
+	codeRequired    = "required"
+	codeWrongType   = "wrong_type"
+	codeTooShort    = "too_short"
+	codeTooLong     = "too_long"
+	codeInsecure    = "insecure_default"
+	codeUnsupported = "unsupported"
+	codeReadOnly    = "read_only"
+	codeUnknown     = "unknown"
+)
+
+// ParseChange reads and checks a PUT's body, a JSON object decoded one level
+// deep. The error is a fault.Invalid that names every field at fault.
+func ParseChange(body map[string]json.RawMessage) (Change, error) {
+	p := parser{body: body}
+	var c Change
+	if enabled := field[bool](&p, "enabled", "a boolean"); enabled != nil {
+		c.Enabled = *enabled
+	} else if _, sent := body["enabled"]; !sent {
+		p.fault("enabled", codeRequired, "enabled is required")
+	}
+	c.Algorithm = field[string](&p, "algorithm", "a string")
+	c.Salt = field[string](&p, "salt", "a string")
+	c.Key = field[string](&p, "key", "a string")
+	c.KeyVersion = p.integer("key_version")
+	c.KeyID = field[string](&p, "key_id", "a string")
+	c.HistoricalKeys = p.object("historical_keys")
+	c.HistoricalSalts = p.object("historical_salts")
+	p.checkAlgorithm(c.Algorithm)
+	p.checkSalt(c.Salt)
+	p.checkKey(c.Key)
+	p.refuseUnknown()
+	if len(p.faults) > 0 {
+		return Change{}, fault.Invalid(UpdateFailed, p.faults...)
+	}
+	return c, nil
+}
+
+// parser takes the fields it knows out of a body and collects what is wrong.
+type parser struct {
+	body   map[string]json.RawMessage
+	known  []string
+	faults []fault.Field
+}
+
+func (p *parser) fault(name, code, format string, args ...any) {
+	p.faults = append(p.faults, fault.Field{Field: name, Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// field decodes one field; nil when it was not sent or is of another type.
+// JSON's null is no value of any type.
+func field[T any](p *parser, name, want string) *T {
+	p.known = append(p.known, name)
+	raw, sent := p.body[name]
+	if !sent {
+		return nil
+	}
+	var value T
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, &value) != nil {
+		p.fault(name, codeWrongType, "%s must be %s", name, want)
+		return nil
+	}
+	return &value
+}
+
+// integer accepts what JSON writers make of a whole number: 2, 2.0, 2e0.
+func (p *parser) integer(name string) *int64 {
+	number := field[json.Number](p, name, "an integer")
+	if number == nil {
+		return nil
+	}
+	f, err := strconv.ParseFloat(number.String(), 64)
+	n := int64(f)
+	// A string that holds a number decodes as json.Number too.
+	if quoted := bytes.ContainsRune(p.body[name], '"'); quoted || err != nil || float64(n) != f || n > 1<<53 || n < -1<<53 {
+		p.fault(name, codeWrongType, "%s must be an integer", name)
+		return nil
+	}
+	return &n
+}
+
+// object decodes an object of strings; nil when it was not sent.
+func (p *parser) object(name string) map[string]string {
+	values := field[map[string]*string](p, name, "an object of strings")
+	if values == nil {
+		return nil
+	}
+	out := make(map[string]string, len(*values))
+	for key, value := range *values {
+		if value == nil {
+			p.fault(name, codeWrongType, "%s must be an object of strings", name)
+			return nil
+		}
+		out[key] = *value
+	}
+	return out
+}
+
+func (p *parser) checkAlgorithm(algorithm *string) {
+	if algorithm != nil && *algorithm != AES256GCM && *algorithm != AES256CBC {
+		p.fault("algorithm", codeUnsupported, "algorithm must be %s or %s", AES256GCM, AES256CBC)
+	}
+}
+
+func (p *parser) checkKey(key *string) {
+	if key == nil {
+		return
+	}
+	if n := utf8.RuneCountInString(*key); n < minKey {
+		p.fault("key", codeTooShort, "key must have at least %d characters", minKey)
+	} else if n > maxText {
+		p.fault("key", codeTooLong, "key must have at most %d characters", maxText)
+		return
+	}
+	if insecureKey(*key) {
+		p.fault("key", codeInsecure, "key must not be a default, one repeated character or a plain run")
+	}
+}
+
+func (p *parser) checkSalt(salt *string) {
+	if salt == nil {
+		return
+	}
+	if *salt == "" {
+		p.fault("salt", codeTooShort, "salt must not be empty")
+	}
+	if utf8.RuneCountInString(*salt) > maxText {
+		p.fault("salt", codeTooLong, "salt must have at most %d characters", maxText)
+	}
+	if plain(*salt) == defaultSalt {
+		p.fault("salt", codeInsecure, "salt must not be %s", defaultSalt)
+	}
+}
+
+// shownUnknown bounds how many unknown fields an answer repeats, and shownName
+// how much of each name.
+const (
+	shownUnknown = 16
+	shownName    = 64
+)
+
+func (p *parser) refuseUnknown() {
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(p.body)), func(name string) bool {
+		return slices.Contains(p.known, name)
+	})
+	for _, name := range unknown[:min(len(unknown), shownUnknown)] {
+		if chars := []rune(name); len(chars) > shownName {
+			name = string(chars[:shownName]) + "…"
+		}
+		p.fault(name, codeUnknown, "there is no such field")
+	}
+}

@@ -1,0 +1,16 @@
+// Package encryption is an account's recording-encryption configuration
+// (specification, area A): whether new recordings are sealed, with which
+// algorithm, under which version of which key and salt, and every version there
+// ever was.
+//
+// If this is your first change, read state.go (the specification's table of
+// transitions, pure) and body.go (what a PUT may say).
+//
+// It refuses to decide who may ask (the api room does), to forget a key, to
+// write a key or salt anywhere but sealed under a master key, and to answer a
+// read that it could not write to its audit log.
+//
+// It has no goroutines. Changes of one account queue on a lock of the process;
+// between processes the database's serializable transactions decide and the
+// loser tries again.
+package encryption

@@ -1,0 +1,72 @@
+package encryption
+
+import (
+	"slices"
+	"strings"
+)
+
+// The values nobody may use as a key; a salt may not be defaultSalt.
+const defaultSalt = "default_salt"
+
+var insecureNames = []string{"default_encrypted_key", "default", "test", defaultSalt}
+
+// plain takes away what does not make a value any better.
+func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
+
+// insecureKey says whether a key is a known default, one repeated character, or
+// a plain run ("0123…", "zyxw…"), or any of these repeated, however long and in
+// whatever case.
+func insecureKey(key string) bool {
+	chars := []rune(plain(key))
+	if len(chars) == 0 {
+		return key != "" // only space: one repeated character
+	}
+	unit := chars[:period(chars)]
+	named := slices.Contains(insecureNames, string(chars)) || slices.Contains(insecureNames, string(unit))
+	return named || isRun(unit, 1) || isRun(unit, -1)
+}
+
+// period is the length of the shortest beginning that, repeated, gives chars;
+// the last repetition may be cut short.
+func period(chars []rune) int {
+	// border[i] is the length of the longest proper beginning of chars[:i+1]
+	// that is also its end.
+	border := make([]int, len(chars))
+	for i, n := 1, 0; i < len(chars); i++ {
+		for n > 0 && chars[i] != chars[n] {
+			n = border[n-1]
+		}
+		if chars[i] == chars[n] {
+			n++
+		}
+		border[i] = n
+	}
+	return len(chars) - border[len(border)-1]
+}
+
+// alphabets are what runs run through; they wrap from their end to their start.
+var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz"}
+
+// isRun says whether every character is the one before it plus step, by code
+// point or in one of the alphabets. A single character is a run.
+func isRun(chars []rune, step int) bool {
+	byCode := func(a, b rune) bool { return b == a+rune(step) }
+	if follows(chars, byCode) {
+		return true
+	}
+	return slices.ContainsFunc(alphabets, func(alphabet string) bool {
+		return follows(chars, func(a, b rune) bool {
+			i, j := strings.IndexRune(alphabet, a), strings.IndexRune(alphabet, b)
+			return i >= 0 && j == (i+step+len(alphabet))%len(alphabet)
+		})
+	})
+}
+
+func follows(chars []rune, next func(a, b rune) bool) bool {
+	for i := 1; i < len(chars); i++ {
+		if !next(chars[i-1], chars[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,116 @@
+package encryption
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+// MasterKeys lists the ids of the master keys that the stored keys need.
+func (s *Service) MasterKeys(ctx context.Context) (ids []string, err error) {
+	const doing = "listing the master keys in use"
+	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM encryption_keys`)
+	if err != nil {
+		return nil, sqldb.Wrap(err, doing)
+	}
+	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, sqldb.Wrap(err, doing)
+		}
+		ids = append(ids, id)
+	}
+	return ids, sqldb.Wrap(rows.Err(), doing)
+}
+
+// resealBatch is how many keys one transaction seals anew: few enough not to
+// keep a PUT waiting.
+const resealBatch = 100
+
+// Reseal seals under the newest master key whatever is not, a batch at a time,
+// beside running servers. Broken off, it goes on where it was when it is called
+// again.
+func (s *Service) Reseal(ctx context.Context, progress func(done, total int)) error {
+	newest, err := s.keys.Newest()
+	if err != nil {
+		return err
+	}
+	var total int
+	err = s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM encryption_keys WHERE master_key_id <> $1`, newest).Scan(&total)
+	if err != nil {
+		return sqldb.Wrap(err, "counting the keys to seal anew")
+	}
+	for done := 0; ; {
+		// Asked again for every batch: someone may rotate meanwhile.
+		if newest, err = s.keys.Newest(); err != nil {
+			return err
+		}
+		var n int
+		err := s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+			n, err = s.resealSome(ctx, tx, newest)
+			return err
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+		done += n
+		progress(done, max(total, done))
+	}
+}
+
+type sealedRow struct {
+	accountID string
+	version   int64
+	sealed    string
+}
+
+func (s *Service) resealSome(ctx context.Context, tx *sql.Tx, newest string) (int, error) {
+	rows, err := s.rowsNotUnder(ctx, tx, newest)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows {
+		p, err := s.unseal(row.accountID, row.version, row.sealed)
+		if err != nil {
+			return 0, err
+		}
+		sealed, err := s.seal(row.accountID, row.version, p)
+		if err != nil {
+			return 0, err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE encryption_keys SET sealed = $1, master_key_id = $2
+			WHERE account_id = $3 AND version = $4`, sealed, masterkey.ID(sealed), row.accountID, row.version)
+		if err != nil {
+			return 0, sqldb.Wrap(err, "sealing a key anew")
+		}
+	}
+	return len(rows), nil
+}
+
+// rowsNotUnder asks for the ranges on both sides of newest, each a walk along
+// the index: "<>" would read what is done again for every batch.
+func (s *Service) rowsNotUnder(ctx context.Context, tx *sql.Tx, newest string) (found []sealedRow, err error) {
+	const doing = "reading the keys to seal anew"
+	for _, side := range []string{"<", ">"} {
+		rows, err := tx.QueryContext(ctx, `SELECT account_id, version, sealed FROM encryption_keys
+			WHERE master_key_id `+side+` $1 ORDER BY master_key_id, account_id, version LIMIT $2`, newest, resealBatch-len(found))
+		if err != nil {
+			return nil, sqldb.Wrap(err, doing)
+		}
+		for rows.Next() {
+			var row sealedRow
+			if err := rows.Scan(&row.accountID, &row.version, &row.sealed); err != nil {
+				return nil, sqldb.Wrap(errors.Join(err, rows.Close()), doing)
+			}
+			found = append(found, row)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, sqldb.Wrap(err, doing)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,194 @@
+package encryption
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"hash/maphash"
+	"io/fs"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Service keeps the configurations of all accounts. It is safe for concurrent
+// use.
+type Service struct {
+	db      *sqldb.DB
+	keys    *masterkey.Keyring
+	metrics *metrics
+
+	// Changes of one account wait for each other here and not in the
+	// database, where each would spoil the other's transaction.
+	seed  maphash.Seed
+	turns [64]chan struct{}
+}
+
+// New brings the tables up to date and makes sure that every key in them can be
+// opened: without the master key it refuses to start.
+func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometheus.Registerer) (*Service, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "encryption", files); err != nil {
+		return nil, err
+	}
+	s := &Service{db: db, keys: keys, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
+	for i := range s.turns {
+		s.turns[i] = make(chan struct{}, 1)
+	}
+	inUse, err := s.MasterKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, keys.Require(inUse...)
+}
+
+// Answer is what GET and PUT answer.
+type Answer struct {
+	Config *Document // nil: never configured
+	ETag   string
+}
+
+func answer(s *state) *Answer {
+	a := &Answer{ETag: etag(s.revision)}
+	if s.exists {
+		a.Config = s.document()
+	}
+	return a
+}
+
+// Get returns an account's configuration, secrets included, and writes to the
+// audit log that who read it.
+func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, error) {
+	st, err := s.load(ctx, s.db, accountID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.log(ctx, entry{accountID, who, actionRead, st.version(), st.revision}); err != nil {
+		return nil, err
+	}
+	s.metrics.reads.Inc()
+	return answer(st), nil
+}
+
+// Put applies a change, all of it or nothing, and writes to the audit log that
+// who made it. ifMatch is the request's If-Match header, "" for none.
+func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMatch string) (*Answer, error) {
+	turn := s.turns[maphash.String(s.seed, accountID)%uint64(len(s.turns))]
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, putFault(ctx.Err())
+	}
+	var old, next *state
+	err := s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		if old, err = s.load(ctx, tx, accountID); err != nil {
+			return err
+		}
+		if ifMatch != "" && !matches(ifMatch, old) {
+			return fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
+		}
+		if next, err = old.apply(c); err != nil {
+			return err
+		}
+		if err := s.save(ctx, tx, old, next); err != nil {
+			return err
+		}
+		return entry{accountID, who, actionChange, next.version(), next.revision}.write(ctx, tx)
+	})
+	if err != nil {
+		return nil, putFault(err)
+	}
+	s.metrics.changed(old, next)
+	return answer(next), nil
+}
+
+// putFault lets the caller's own mistakes through; a store that fails is a 500
+// with the specification's message.
+func putFault(err error) error {
+	switch fault.KindOf(err) {
+	case fault.KindInvalid, fault.KindPrecondition:
+		return err
+	}
+	return fault.Internal(err, UpdateFailed)
+}
+
+// Key is one version of an account's key and salt. Log nothing of it.
+type Key struct {
+	ID      string
+	Version int64
+	Key     string
+	Salt    string
+}
+
+// String keeps the secrets out of logs and messages.
+func (k Key) String() string { return k.ID + " (not shown)" }
+
+// GoString does the same for %#v.
+func (k Key) GoString() string { return k.String() }
+
+// Sealing is an account's present choice. The key is the newest one; it is
+// empty when there never was any.
+type Sealing struct {
+	Enabled   bool // seal new recordings
+	Algorithm string
+	Key       Key
+}
+
+// Current is how a new recording of the account is to be kept. Anything but a
+// nil error, with Enabled false or a whole key, means: do not store it. Of an
+// account that was never configured it is the zero Sealing.
+func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error) {
+	var out Sealing
+	var version int64
+	var sealed sql.NullString
+	err := s.db.QueryRowContext(ctx, `SELECT c.enabled, c.algorithm, c.key_version, k.sealed
+		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id AND k.version = c.key_version
+		WHERE c.account_id = $1`, accountID).Scan(&out.Enabled, &out.Algorithm, &version, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Sealing{}, nil
+	}
+	if err != nil {
+		return Sealing{}, sqldb.Wrap(err, "reading the encryption configuration")
+	}
+	if version == 0 && !out.Enabled {
+		return out, nil
+	}
+	if !sealed.Valid {
+		return Sealing{}, fault.Internal(nil, "the account's encryption key is not there")
+	}
+	out.Key, err = s.key(accountID, version, sealed.String)
+	return out, err
+}
+
+// Key is the key of one version, for opening what was sealed under it.
+func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
+	var sealed string
+	err := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`,
+		accountID, version).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, fault.NotFound("there is no version %d of the account's key", version)
+	}
+	if err != nil {
+		return Key{}, sqldb.Wrap(err, "reading an encryption key")
+	}
+	return s.key(accountID, version, sealed)
+}
+
+func (s *Service) key(accountID string, version int64, sealed string) (Key, error) {
+	p, err := s.unseal(accountID, version, sealed)
+	if err != nil {
+		return Key{}, err
+	}
+	return Key{ID: keyID(accountID), Version: version, Key: p.key, Salt: p.salt}, nil
+}

@@ -1,0 +1,155 @@
+package encryption
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"trunkline/internal/fault"
+)
+
+// pair is one version's key and salt, as they were sent or made.
+type pair struct{ key, salt string }
+
+// state is an account's configuration. pairs[v-1] is version v and the last one
+// is current; it is empty until the configuration is first enabled.
+type state struct {
+	accountID string
+	exists    bool // false: never configured
+	enabled   bool
+	algorithm string
+	revision  int64
+	pairs     []pair
+}
+
+func (s *state) version() int64 { return int64(len(s.pairs)) }
+
+func (s *state) current() (pair, bool) {
+	if len(s.pairs) == 0 {
+		return pair{}, false
+	}
+	return s.pairs[len(s.pairs)-1], true
+}
+
+// keyID never changes: a key is found by key id and version.
+func (s *state) keyID() string {
+	if len(s.pairs) == 0 {
+		return ""
+	}
+	return keyID(s.accountID)
+}
+
+func keyID(accountID string) string {
+	prefix := []rune(accountID)
+	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
+}
+
+// apply is the specification's table of transitions, with the open cells as the
+// contract fills them. It leaves s as it is.
+func (s *state) apply(c Change) (*state, error) {
+	if faults := s.echoFaults(c); len(faults) > 0 {
+		return nil, fault.Invalid(UpdateFailed, faults...)
+	}
+	next := *s
+	next.exists, next.enabled = true, c.Enabled
+	next.revision++
+	if c.Algorithm != nil {
+		next.algorithm = *c.Algorithm
+	}
+	if !c.Enabled {
+		return &next, nil // key and salt sent along are ignored
+	}
+	if next.algorithm == "" {
+		next.algorithm = AES256GCM
+	}
+	old, stored := s.current()
+	fresh := old
+	if c.Key != nil {
+		fresh.key = *c.Key
+	}
+	if c.Salt != nil {
+		fresh.salt = *c.Salt
+	}
+	if stored && fresh == old {
+		return &next, nil
+	}
+	if err := fresh.complete(); err != nil {
+		return nil, err
+	}
+	next.pairs = append(s.pairs[:len(s.pairs):len(s.pairs)], fresh)
+	return &next, nil
+}
+
+// complete makes what was neither sent nor stored.
+func (p *pair) complete() error {
+	var secret [32]byte
+	defer clear(secret[:])
+	if p.key == "" {
+		if _, err := rand.Read(secret[:]); err != nil {
+			return fmt.Errorf("making a key: %w", err)
+		}
+		p.key = hex.EncodeToString(secret[:])
+	}
+	if p.salt == "" {
+		if _, err := rand.Read(secret[:16]); err != nil {
+			return fmt.Errorf("making a salt: %w", err)
+		}
+		p.salt = base64.StdEncoding.EncodeToString(secret[:16])
+	}
+	return nil
+}
+
+// echoFaults names the read-only fields that were sent and differ from what is
+// stored.
+func (s *state) echoFaults(c Change) (faults []fault.Field) {
+	doc := s.document()
+	check := func(name string, sent, same bool) {
+		if sent && !same {
+			faults = append(faults, fault.Field{Field: name, Code: codeReadOnly,
+				Message: name + " is managed by the service; leave it out or send it back as it is"})
+		}
+	}
+	check("key_version", c.KeyVersion != nil, c.KeyVersion != nil && s.version() > 0 && *c.KeyVersion == s.version())
+	check("key_id", c.KeyID != nil, c.KeyID != nil && doc.KeyID != "" && *c.KeyID == doc.KeyID)
+	check("historical_keys", c.HistoricalKeys != nil, maps.Equal(c.HistoricalKeys, doc.HistoricalKeys))
+	check("historical_salts", c.HistoricalSalts != nil, maps.Equal(c.HistoricalSalts, doc.HistoricalSalts))
+	return faults
+}
+
+// Document is the configuration as GET and PUT answer it, secrets included.
+type Document struct {
+	Enabled         bool              `json:"enabled"`
+	Algorithm       string            `json:"algorithm,omitempty"`
+	KeyVersion      int64             `json:"key_version,omitempty"`
+	KeyID           string            `json:"key_id,omitempty"`
+	Salt            string            `json:"salt,omitempty"`
+	Key             string            `json:"key,omitempty"`
+	HistoricalKeys  map[string]string `json:"historical_keys"`
+	HistoricalSalts map[string]string `json:"historical_salts"`
+}
+
+// String keeps the secrets out of logs and messages.
+func (d *Document) String() string { return "encryption configuration (not shown)" }
+
+// GoString does the same for %#v.
+func (d *Document) GoString() string { return d.String() }
+
+func (s *state) document() *Document {
+	d := &Document{
+		Enabled: s.enabled, Algorithm: s.algorithm, KeyVersion: s.version(), KeyID: s.keyID(),
+		HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{},
+	}
+	now, ok := s.current()
+	if !ok {
+		return d
+	}
+	d.Key, d.Salt = now.key, now.salt
+	for i, old := range s.pairs[:len(s.pairs)-1] {
+		version := strconv.Itoa(i + 1)
+		d.HistoricalKeys[version], d.HistoricalSalts[version] = old.key, old.salt
+	}
+	return d
+}

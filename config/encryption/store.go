@@ -1,0 +1,108 @@
+package encryption
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+const keysTable = "encryption_keys" // part of every sealed secret's place
+
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// load reads an account's configuration with every version of its keys, in one
+// statement, so that what it reads belongs together.
+func (s *Service) load(ctx context.Context, q queryer, accountID string) (_ *state, err error) {
+	rows, err := q.QueryContext(ctx, `SELECT c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
+		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id
+		WHERE c.account_id = $1 ORDER BY k.version`, accountID)
+	if err != nil {
+		return nil, sqldb.Wrap(err, "reading the encryption configuration")
+	}
+	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), "reading the encryption configuration")) }()
+	st := &state{accountID: accountID}
+	var want int64
+	for rows.Next() {
+		var version sql.NullInt64
+		var sealed sql.NullString
+		if err := rows.Scan(&st.enabled, &st.algorithm, &want, &st.revision, &version, &sealed); err != nil {
+			return nil, sqldb.Wrap(err, "reading the encryption configuration")
+		}
+		st.exists = true
+		if !version.Valid {
+			continue
+		}
+		p, err := s.unseal(accountID, version.Int64, sealed.String)
+		if err != nil {
+			return nil, err
+		}
+		st.pairs = append(st.pairs, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, sqldb.Wrap(err, "reading the encryption configuration")
+	}
+	if st.version() != want {
+		return nil, fault.Internal(fmt.Errorf("%d key versions, want %d", st.version(), want), "the encryption configuration is damaged")
+	}
+	return st, nil
+}
+
+// save writes what changed from old to next.
+func (s *Service) save(ctx context.Context, tx *sql.Tx, old, next *state) error {
+	now := time.Now().UnixMilli()
+	_, err := tx.ExecContext(ctx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
+		algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at`,
+		next.accountID, next.enabled, next.algorithm, next.version(), next.revision, now)
+	if err != nil {
+		return sqldb.Wrap(err, "writing the encryption configuration")
+	}
+	if next.version() == old.version() {
+		return nil
+	}
+	current, _ := next.current()
+	sealed, err := s.seal(next.accountID, next.version(), current)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO encryption_keys (account_id, version, sealed, master_key_id, created_at)
+		VALUES ($1, $2, $3, $4, $5)`, next.accountID, next.version(), sealed, masterkey.ID(sealed), now)
+	return sqldb.Wrap(err, "writing the encryption key")
+}
+
+// A pair is kept as base64(key):base64(salt), sealed for its table, account and
+// version.
+func (s *Service) seal(accountID string, version int64, p pair) (string, error) {
+	text := base64.StdEncoding.AppendEncode(nil, []byte(p.key))
+	text = append(text, ':')
+	text = base64.StdEncoding.AppendEncode(text, []byte(p.salt))
+	defer clear(text)
+	return s.keys.Seal(text, keysTable, accountID, strconv.FormatInt(version, 10))
+}
+
+func (s *Service) unseal(accountID string, version int64, sealed string) (pair, error) {
+	text, err := s.keys.Unseal(sealed, keysTable, accountID, strconv.FormatInt(version, 10))
+	if err != nil {
+		return pair{}, fmt.Errorf("version %d of account %s's key: %w", version, accountID, err)
+	}
+	defer clear(text)
+	key, salt, ok := strings.Cut(string(text), ":")
+	k, err1 := base64.StdEncoding.DecodeString(key)
+	n, err2 := base64.StdEncoding.DecodeString(salt)
+	if err := errors.Join(err1, err2); !ok || err != nil {
+		return pair{}, fault.Internal(fmt.Errorf("version %d of account %s's key is not base64", version, accountID),
+			"the encryption configuration is damaged")
+	}
+	return pair{string(k), string(n)}, nil
+}

@@ -1,0 +1,153 @@
+package fanout
+
+import (
+	"encoding/binary"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// frame is one message ready to be sent: its WebSocket frame, and what
+// matching and resuming need to know of it. It is immutable and shared by
+// every subscriber and the ring.
+type frame struct {
+	wire    []byte // WebSocket header and payload, a part of batch.slab
+	batch   *batch // nil: a frame of its own
+	at      int    // where wire begins in batch.slab
+	header  uint8  // length of the WebSocket header in wire
+	part    uint16
+	class   event.TypeSet
+	account string
+	id      event.ID
+	offset  int64 // in cc.evt
+	source  int64 // offset of the raw record in cc.raw, -1 when unknown
+	control bool  // ping, pong, cursor: not an event
+}
+
+func (f *frame) payload() []byte { return f.wire[f.header:] }
+
+// batch is what one read of one partition gave. All frames lie one behind the
+// other in one slab, so that a subscriber who gets them all gets one slice.
+type batch struct {
+	frames []frame
+	slab   []byte
+	end    int64 // the offset after the batch
+}
+
+// newBatch copies records, which live only until the next read, into frames.
+// Records that are not cc_evt messages (no id in the value) are left out and
+// counted in bad: only another program writing to the topic can make them.
+func newBatch(records []kafka.Record, interned *interner) (b *batch, bad int) {
+	size := 0
+	for i := range records {
+		size += len(records[i].Value) + maxFrameHeader
+	}
+	slab := make([]byte, 0, size) // never grows: frames point into it
+	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
+	for i := range records {
+		r := &records[i]
+		id, ok := messageID(r.Value)
+		if !ok {
+			bad++
+			continue
+		}
+		start := len(slab)
+		slab = appendFrameHeader(slab, opText, len(r.Value))
+		header := len(slab) - start
+		slab = append(slab, r.Value...)
+		f := frame{
+			wire:   slab[start:],
+			batch:  b,
+			at:     start,
+			header: uint8(header),
+			part:   uint16(r.Partition),
+			id:     id,
+			offset: r.Offset,
+			source: -1,
+		}
+		var typ, format []byte
+		for j := range r.Headers {
+			switch h := &r.Headers[j]; h.Key {
+			case event.HeaderType:
+				typ = h.Value
+			case event.HeaderAccount:
+				f.account = interned.get(h.Value)
+			case event.HeaderOriginalFormat:
+				format = h.Value
+			case event.HeaderPosition:
+				if p, err := event.ParsePosition(string(h.Value)); err == nil {
+					f.source = p.Offset
+				}
+			}
+		}
+		f.class = event.ClassOf(event.Type(interned.get(typ)), interned.get(format))
+		b.frames = append(b.frames, f)
+	}
+	b.slab = slab
+	return b, bad
+}
+
+// follows says whether f lies in memory right behind prev.
+func (f *frame) follows(prev *frame) bool {
+	return f.batch != nil && f.batch == prev.batch && f.at == prev.at+len(prev.wire)
+}
+
+const idField = `{"id":"`
+
+// messageID reads the id at the start of a message (event.Message.Append puts
+// it first).
+func messageID(value []byte) (event.ID, bool) {
+	const end = len(idField) + len("cc_evt_") + 19
+	if len(value) <= end || string(value[:len(idField)]) != idField || value[end] != '"' {
+		return 0, false
+	}
+	id, err := event.ParseID(string(value[len(idField):end]))
+	return id, err == nil
+}
+
+// interner gives one string for equal bytes, so that a frame costs no string
+// of its own. It belongs to one goroutine.
+type interner struct{ known map[string]string }
+
+const maxInterned = 1 << 16
+
+func (in *interner) get(b []byte) string {
+	if s, ok := in.known[string(b)]; ok {
+		return s
+	}
+	if in.known == nil || len(in.known) >= maxInterned {
+		in.known = make(map[string]string)
+	}
+	s := string(b)
+	in.known[s] = s
+	return s
+}
+
+// WebSocket frames, RFC 6455 section 5.2; a server's are not masked.
+const (
+	opText  = 0x1
+	opClose = 0x8
+	opPing  = 0x9
+	opPong  = 0xA
+
+	finBit         = 0x80
+	maxFrameHeader = 10
+)
+
+func appendFrameHeader(dst []byte, op byte, length int) []byte {
+	dst = append(dst, finBit|op)
+	switch {
+	case length < 126:
+		return append(dst, byte(length))
+	case length < 1<<16:
+		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(length))
+	default:
+		return binary.BigEndian.AppendUint64(append(dst, 127), uint64(length))
+	}
+}
+
+func controlFrame(op byte, payload []byte) *frame {
+	wire := appendFrameHeader(make([]byte, 0, len(payload)+maxFrameHeader), op, len(payload))
+	header := len(wire)
+	return &frame{wire: append(wire, payload...), header: uint8(header), control: true}
+}

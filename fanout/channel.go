@@ -1,0 +1,172 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+const (
+	transportSocket = "websocket"
+	transportStream = "sse"
+)
+
+// Request is one client that wants to subscribe.
+type Request struct {
+	HTTP    *http.Request
+	Address string // the client's address, without port
+}
+
+// Socket upgrades the request to a WebSocket and subscribes it (specification,
+// section C). An error is returned before anything was written: the caller
+// answers it.
+func (f *Fanout) Socket(w http.ResponseWriter, req Request) error {
+	err := f.socket(w, req)
+	f.refused(err)
+	return err
+}
+
+func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
+	r := req.HTTP
+	if !isUpgrade(r) {
+		w.Header().Set("Upgrade", "websocket")
+		w.Header().Set("Connection", "Upgrade")
+		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
+	}
+	s, streams, starts, err := f.admit(req, r.URL.Query().Get("cursor") == "true")
+	if err != nil {
+		return err
+	}
+	o := &socketOutlet{f: f}
+	s.outlet = o
+	f.enter(s, starts, streams)
+	if err := o.upgrade(w, r, f.cfg); err != nil {
+		f.leave(s)
+		s.finish()
+		f.members.forget(s)
+		if errors.Is(err, errBroken) {
+			return nil
+		}
+		return err
+	}
+	f.metrics.opened.WithLabelValues(transportSocket).Inc()
+	f.clients.Go(func() { o.read(s) })
+	f.open(s, streams)
+	return nil
+}
+
+// admit makes all the checks of a subscription and finds where it starts. On
+// success the follower has been acquired for it.
+func (f *Fanout) admit(req Request, cursor bool) (*subscriber, []*stream, map[int]start, error) {
+	r := req.HTTP
+	if f.draining.Load() {
+		return nil, nil, nil, fault.Unavailable(nil, time.Second, "shutting down, come back")
+	}
+	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if !f.originAllowed(r) {
+		return nil, nil, nil, fault.Forbidden("this origin is not allowed")
+	}
+	filter := newFilter(principal, f.directory.Tree())
+	if filter == nil {
+		return nil, nil, nil, fault.Forbidden("the token's accounts are not accessible any more")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), f.cfg.HandshakeWait)
+	defer cancel()
+	streams, err := f.follower.acquire(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var starts map[int]start
+	if since := resumeFrom(r); since != "" {
+		if starts, err = f.starts(ctx, since, streams); err != nil {
+			f.follower.release()
+			return nil, nil, nil, unavailable(err)
+		}
+	}
+	now := time.Now()
+	s := &subscriber{id: uuid.NewString(), principal: principal, address: req.Address,
+		connected: now, limit: f.cfg.QueueBytes}
+	s.filter.Store(filter)
+	s.heard.Store(now.Unix())
+	s.lastPong.Store(now.Unix())
+	if cursor {
+		s.track = &track{}
+	}
+	return s, streams, starts, nil
+}
+
+// unavailable is for errors of Kafka that have no kind of their own: the client
+// may come back.
+func unavailable(err error) error {
+	if k := fault.KindOf(err); k != fault.KindInternal {
+		return err
+	}
+	return fault.Unavailable(err, time.Second, "events are not available")
+}
+
+func (f *Fanout) refused(err error) {
+	if err != nil {
+		f.metrics.refused.WithLabelValues(string(fault.KindOf(err))).Inc()
+	}
+}
+
+// bearer is the token of a request: in the Authorization header, or in the
+// query where a browser can set no header.
+func bearer(r *http.Request) string {
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	return r.URL.Query().Get("token")
+}
+
+// resumeFrom is what the client has seen: the query wins, since a client sets
+// it for this very connection.
+func resumeFrom(r *http.Request) string {
+	if since := r.URL.Query().Get("since"); since != "" {
+		return since
+	}
+	return r.Header.Get("Last-Event-ID")
+}
+
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && hasToken(r.Header, "Connection", "upgrade") && hasToken(r.Header, "Upgrade", "websocket")
+}
+
+func hasToken(h http.Header, name, token string) bool {
+	for _, value := range h.Values(name) {
+		for part := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// originAllowed keeps pages of other sites from using a visitor's token. A
+// request without Origin does not come from a page.
+func (f *Fanout) originAllowed(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	if len(f.cfg.AllowedOrigins) > 0 {
+		return slices.ContainsFunc(f.cfg.AllowedOrigins, func(allowed string) bool {
+			return allowed == "*" || strings.EqualFold(allowed, origin)
+		})
+	}
+	u, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(u.Host, r.Host)
+}

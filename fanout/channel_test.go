@@ -1,0 +1,306 @@
+package fanout
+
+import (
+	"bufio"
+	"crypto/tls"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+)
+
+var insecure = &tls.Config{InsecureSkipVerify: true} // the test server's own certificate
+
+func TestSubscriberGetsWhatItsTokenAdmits(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		log, directory := newMemoryLog(2), newDirectory()
+		n := startNode(t, Config{}, log, directory, newPresence(), secure)
+		for _, c := range []struct {
+			name            string
+			account         string
+			accounts, types []string
+			want            []int
+		}{
+			{"whole tree", "root", nil, nil, []int{0, 1, 3}},
+			{"own account and below", "shop", nil, nil, []int{1, 3}},
+			{"named account only", "root", []string{"shop"}, nil, []int{1}},
+			{"named accounts", "root", []string{"kiosk", "root"}, nil, []int{0, 3}},
+			{"type", "root", nil, []string{string(event.AgentState)}, []int{3}},
+			{"another tree", "other", nil, nil, []int{2}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				sub := n.dial(t, directory.token(c.account, c.accounts, c.types), "")
+				log.put(0, "root", event.QueueCall, 0)
+				log.put(0, "shop", event.QueueCall, 1)
+				log.put(0, "other", event.QueueCall, 2)
+				log.put(0, "kiosk", event.AgentState, 3)
+				last := log.put(0, c.account, event.AgentState, 4)
+				if c.accounts != nil {
+					last = log.put(0, c.accounts[0], event.AgentState, 5)
+				}
+				var got []int
+				for {
+					m := sub.next()
+					if m["id"] == last[0].String() {
+						break
+					}
+					if number(m) < 4 {
+						got = append(got, number(m))
+					}
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+			})
+			log.mu.Lock() // the next case begins with sources from 0 again
+			log.partitions = make([][]kafka.Record, 2)
+			log.mu.Unlock()
+			n.close()
+			n = startNode(t, Config{}, log, directory, newPresence(), secure)
+		}
+	}
+}
+
+func TestRepeatsAreDroppedByPosition(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	sub := n.dial(t, directory.token("root", nil, nil), "")
+	log.put(0, "root", event.QueueCall, 0, 1, 2, 1, 2, 3, 0, 4)
+	if got := sub.numbers(5); !slices.Equal(got, rising(0, 5)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	ids := log.put(0, "root", event.QueueCall, 0, 1)
+	for _, c := range []struct {
+		name, token, query string
+		status             int
+	}{
+		{"bad token", "nobody", "", 401},
+		{"no event id", token, "since=1", 400},
+		{"no cursor", token, "since=" + ids[0].String() + ".AAAA", 400},
+		{"an id of the future", token, "since=" + (ids[1] + 1024).String(), 410},
+		{"an id never given", token, "since=" + (ids[1] - 1024).String(), 410},
+		{"an id of a partition that is not there", token, "since=" + (ids[1] + 1).String(), 410},
+		{"an id older than the log", token, "since=cc_evt_1400000000000000000", 410},
+	} {
+		_, response, err := n.tryDial(c.token, c.query)
+		if err == nil || response == nil || response.StatusCode != c.status {
+			t.Errorf("%s: %v, %+v, want %d", c.name, err, response, c.status)
+		}
+	}
+	response, err := http.Get(n.url + "/ws?token=" + token)
+	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
+		t.Errorf("without upgrade: %v %v", response, err)
+	}
+	_, response, _ = websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?token="+token,
+		http.Header{"Origin": {"https://evil.example"}})
+	if response.StatusCode != http.StatusForbidden {
+		t.Errorf("another origin: %d", response.StatusCode)
+	}
+}
+
+func TestPermissionsReachOpenSockets(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	doomed := directory.token("root", nil, nil)
+	revoked := n.dial(t, doomed, "")
+	narrowed := n.dial(t, directory.token("shop", []string{"shop", "kiosk"}, nil), "")
+	emptied := n.dial(t, directory.token("root", []string{"kiosk"}, nil), "")
+	directory.edit(func() {
+		directory.revoked[doomed] = true
+		directory.tree = identity.NewTree(
+			identity.Account{ID: "root", Name: "root", Domain: "root"},
+			identity.Account{ID: "shop", Name: "shop", Domain: "shop", ParentID: "root"},
+			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk"})
+	})
+	if e := revoked.closed(); e.Code != codeRevoked {
+		t.Errorf("revoked token: %v", e)
+	}
+	if e := emptied.closed(); e.Code != codeRevoked {
+		t.Errorf("nothing left to see: %v", e)
+	}
+	log.put(0, "kiosk", event.QueueCall, 0)
+	log.put(0, "shop", event.QueueCall, 1)
+	if got := narrowed.numbers(1); got[0] != 1 {
+		t.Errorf("narrowed subscriber got %v", got)
+	}
+}
+
+func TestPeerThatTalksIsClosed(t *testing.T) {
+	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	token := n.directory.(*memoryDirectory).token("root", nil, nil)
+	sub := n.dial(t, token, "")
+	for range chatterFrames {
+		if err := sub.ws.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.log.(*memoryLog).put(0, "root", event.QueueCall, 7)
+	if got := sub.numbers(1); got[0] != 7 {
+		t.Errorf("a little chatter is ignored, got %v", got)
+	}
+	_ = sub.ws.WriteMessage(websocket.TextMessage, []byte("hello"))
+	if e := sub.closed(); e.Code != codeMisuse {
+		t.Errorf("too much chatter: %v", e)
+	}
+}
+
+func TestPeerThatBreaksTheProtocolIsClosed(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), secure)
+		sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
+		if _, err := sub.ws.NetConn().Write([]byte{0xff, 0x00}); err != nil { // unmasked, reserved bits
+			t.Fatal(err)
+		}
+		if e := sub.closed(); e.Code != codeMisuse {
+			t.Errorf("got %v", e)
+		}
+		n.close()
+	}
+}
+
+func TestCloseIsAnswered(t *testing.T) {
+	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
+	_ = sub.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye"))
+	if e := sub.closed(); e.Code != websocket.CloseNormalClosure {
+		t.Errorf("got %v", e)
+	}
+	eventually(t, "the node forgets the connection", func() bool { return n.members.count()+n.members.lingering() == 0 })
+}
+
+func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
+	n := startNode(t, Config{PingInterval: time.Second, IdleTimeout: 2 * time.Second}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
+	pings := 0
+	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
+	if e := sub.closed(); e.Code != codeGoingAway || pings == 0 {
+		t.Errorf("silent peer after %d pings: %v", pings, e)
+	}
+}
+
+func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		log, directory := newMemoryLog(1), newDirectory()
+		n := startNode(t, Config{QueueBytes: 64 << 10}, log, directory, newPresence(), secure)
+		stalled := n.dial(t, directory.token("root", nil, nil), "")
+		brisk := n.dial(t, directory.token("root", nil, nil), "")
+		const events = 60_000 // far more than socket buffers hold
+		for i := 0; i < events; i += 500 {
+			log.put(0, "root", event.QueueCall, run(i, i+500)...)
+			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {
+				t.Fatalf("the brisk reader got %v after %d", got, i)
+			}
+		}
+		eventually(t, "the stalled one leaves the counts", func() bool { return n.members.count() == 1 })
+		e := stalled.closed()
+		if e.Code != codeTooSlow || !strings.Contains(e.Text, "cc_evt_") {
+			t.Errorf("stalled reader: %v", e)
+		}
+		n.close()
+	}
+}
+
+func TestHealthAndStatsCoverTheCluster(t *testing.T) {
+	log, directory, presence := newMemoryLog(1), newDirectory(), newPresence()
+	a := startNode(t, Config{NodeID: "a"}, log, directory, presence, false)
+	b := startNode(t, Config{NodeID: "b"}, log, directory, presence, false)
+	a.dial(t, directory.token("root", nil, nil), "")
+	b.dial(t, directory.token("shop", nil, nil), "")
+	other := b.dial(t, directory.token("other", nil, nil), "")
+	eventually(t, "both nodes count three", func() bool {
+		_, here := a.Health(t.Context())
+		_, there := b.Health(t.Context())
+		return here == 3 && there == 3
+	})
+	if clients := a.Stats(t.Context(), &identity.Principal{AccountID: "root"}); len(clients) != 2 {
+		t.Errorf("root sees %+v", clients)
+	}
+	_ = other.ws.Close()
+	eventually(t, "the count follows", func() bool { _, n := a.Health(t.Context()); return n == 2 })
+	presence.mu.Lock()
+	presence.down = true
+	presence.mu.Unlock()
+	if status, n := a.Health(t.Context()); status != StatusDegraded || n != 1 {
+		t.Errorf("without shared state: %s, %d", status, n)
+	}
+}
+
+func TestDrainSaysComeBack(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{DrainSpread: 50 * time.Millisecond}, log, directory, newPresence(), false)
+	sub := n.dial(t, directory.token("root", nil, nil), "")
+	ids := log.put(0, "root", event.QueueCall, 0)
+	sub.numbers(1)
+	done := make(chan struct{})
+	go func() { n.Drain(t.Context()); close(done) }()
+	if e := sub.closed(); e.Code != codeRestart || !strings.Contains(e.Text, ids[0].String()) {
+		t.Errorf("got %v", e)
+	}
+	<-done
+	if _, response, _ := n.tryDial(directory.token("root", nil, nil), ""); response.StatusCode != 503 {
+		t.Errorf("while draining: %d", response.StatusCode)
+	}
+}
+
+func TestEventStreamCarriesCursors(t *testing.T) {
+	log, directory := newMemoryLog(2), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	stream := func(lastEventID string) *bufio.Scanner {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, n.url+"/stream?token="+token, nil)
+		if lastEventID != "" {
+			request.Header.Set("Last-Event-ID", lastEventID)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatalf("%v %v", response, err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return bufio.NewScanner(response.Body)
+	}
+	field := func(s *bufio.Scanner, name string) string {
+		for s.Scan() {
+			if v, ok := strings.CutPrefix(s.Text(), name+": "); ok {
+				return v
+			}
+		}
+		t.Fatal("stream ended")
+		return ""
+	}
+	first := stream("")
+	log.put(0, "root", event.QueueCall, 0, 1)
+	log.put(1, "root", event.QueueCall, 0, 1, 2)
+	var cursor string
+	for range 3 {
+		cursor = field(first, "id")
+		field(first, "data")
+	}
+	again := stream(cursor)
+	seen := field(again, "id")
+	if !strings.HasPrefix(seen, "cc_evt_") {
+		t.Errorf("id %q", seen)
+	}
+	field(again, "data")
+	field(again, "id")
+	log.put(0, "root", event.QueueCall, 2)
+	if data := field(again, "data"); !strings.Contains(data, `"n"`) {
+		t.Errorf("data %q", data)
+	}
+	field(again, "id")
+	if data := field(again, "data"); !strings.Contains(data, `"n":2`) {
+		t.Errorf("the event after the resumed ones is the new one: %q", data)
+	}
+}

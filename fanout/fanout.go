@@ -1,0 +1,239 @@
+package fanout
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/identity"
+)
+
+// Directory is who may see what.
+type Directory interface {
+	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
+	// Valid says, from memory, whether a principal's token still holds.
+	Valid(p *identity.Principal) error
+	Tree() *identity.Tree
+	// Changed is closed at the next change of tree or permissions.
+	Changed() <-chan struct{}
+	// Lookup asks for an account that Tree does not know yet.
+	Lookup(ctx context.Context, accountID string) (identity.Account, bool)
+}
+
+// Deps is what the room works with.
+type Deps struct {
+	Log       Log
+	Directory Directory
+	Presence  Presence
+	Metrics   prometheus.Registerer
+	Logger    *slog.Logger
+}
+
+// Fanout is the events channel of one node.
+type Fanout struct {
+	cfg       Config
+	log       Log
+	directory Directory
+	presence  Presence
+	metrics   *metrics
+	logger    *slog.Logger
+
+	index    *index
+	history  *history
+	writers  *writers
+	follower *follower
+	members  *members
+	draining atomic.Bool
+	apart    atomic.Bool    // the shared view is away
+	clients  sync.WaitGroup // readers and catch-ups
+
+	life context.Context // of Run; set by New, so that sockets end with it
+	stop context.CancelFunc
+}
+
+// New checks the settings and builds the room; nothing runs yet.
+func New(cfg Config, deps Deps) (*Fanout, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	f := &Fanout{
+		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence,
+		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
+		index: newIndex(), members: newMembers(),
+	}
+	f.life, f.stop = context.WithCancel(context.Background())
+	f.history = newHistory(f.log, cfg.HistoryChunks, f.metrics)
+	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
+	f.follower = newFollower(f)
+	return f, nil
+}
+
+// Run works until ctx ends. It does not close subscribers: Drain does that,
+// before.
+func (f *Fanout) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range cap(f.writers.work) {
+		running.Go(func() { f.writers.run(f.life) })
+	}
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
+		running.Go(func() { work(f.life) })
+	}
+	<-ctx.Done()
+	f.draining.Store(true)
+	f.follower.close()
+	f.stop()
+	for _, s := range append(f.members.all(), f.members.ending()...) {
+		f.remove(s, codeAbnormal)
+	}
+	running.Wait()
+	f.clients.Wait()
+	f.history.close()
+	return nil
+}
+
+// enter makes a subscriber a member: from here on it misses nothing. Its
+// outlet is not open yet; open hands what waits meanwhile to a writer.
+func (f *Fanout) enter(s *subscriber, starts map[int]start, streams []*stream) {
+	s.state = scheduled
+	if len(starts) > 0 {
+		s.behind.Store(&catchup{starts: starts})
+	}
+	f.members.add(s)
+	f.metrics.connections.Inc()
+	f.index.mu.Lock()
+	if s.track != nil {
+		s.track.places = make([]place, len(streams))
+		for i, st := range streams {
+			s.track.places[i] = st.mark
+			if at, ok := starts[st.partition]; ok {
+				s.track.places[i] = at.place
+			}
+		}
+	}
+	f.index.enter(s)
+	f.index.mu.Unlock()
+}
+
+// open begins to send.
+func (f *Fanout) open(s *subscriber, streams []*stream) {
+	f.writers.now(f.life, s)
+	if c := s.behind.Load(); c != nil {
+		f.clients.Go(func() { f.catchUp(f.life, s, streams, c) })
+	}
+}
+
+// send tells a subscriber to go. It leaves the counts at once.
+func (f *Fanout) send(s *subscriber, code int, reason string) {
+	first, wake := s.tell(code, reason, time.Now().Add(farewellWait))
+	if !first {
+		return
+	}
+	f.leave(s)
+	if wake {
+		f.writers.now(f.life, s)
+	}
+}
+
+// remove forgets a subscriber whose connection has ended.
+func (f *Fanout) remove(s *subscriber, code int) {
+	f.leave(s)
+	if !s.finish() {
+		return
+	}
+	s.mu.Lock()
+	if s.end != nil {
+		code = s.end.code
+	}
+	s.mu.Unlock()
+	f.metrics.closed.WithLabelValues(codeLabel(code)).Inc()
+	s.outlet.shut()
+	f.members.forget(s)
+}
+
+func (f *Fanout) leave(s *subscriber) {
+	if !f.members.remove(s) {
+		return
+	}
+	f.index.remove(s)
+	f.metrics.connections.Dec()
+	f.follower.release()
+}
+
+// marks are the streams' marks, in the order of partitions.
+func (f *Fanout) marks() []place {
+	f.follower.mu.Lock()
+	streams := f.follower.streams
+	f.follower.mu.Unlock()
+	marks := make([]place, len(streams))
+	f.index.mu.Lock()
+	defer f.index.mu.Unlock()
+	for i, st := range streams {
+		marks[i] = st.mark
+	}
+	return marks
+}
+
+func (f *Fanout) closeAll(code int, reason string) {
+	for _, s := range f.members.all() {
+		f.send(s, code, reason)
+	}
+}
+
+// know makes sure that the tree has the accounts of a batch, so that an event
+// of an account made a moment ago finds who may see it.
+func (f *Fanout) know(ctx context.Context, b *batch) {
+	tree := f.directory.Tree()
+	asked := ""
+	for i := range b.frames {
+		account := b.frames[i].account
+		if account == asked {
+			continue
+		}
+		asked = account
+		if _, ok := tree.Account(account); ok {
+			continue
+		}
+		if _, ok := f.directory.Lookup(ctx, account); ok {
+			tree = f.directory.Tree()
+			continue
+		}
+		f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+	}
+}
+
+// flushed samples the latency of what a writer has just sent.
+func (f *Fanout) flushed(group []*subscriber) {
+	s := group[len(group)-1]
+	s.mu.Lock()
+	id, behind := s.lastID, s.behind.Load()
+	s.mu.Unlock()
+	if id != 0 && behind == nil {
+		f.metrics.latency.Observe(max(0, time.Since(time.UnixMilli(event.ID.Milli(id))).Seconds()))
+	}
+}
+
+// Drain closes every subscriber with 1012, spread over the configured time, and
+// refuses new ones. It returns when all have gone, or with ctx.
+func (f *Fanout) Drain(ctx context.Context) {
+	f.draining.Store(true)
+	all := f.members.all()
+	f.logger.Info("telling subscribers to come back", "connections", len(all))
+	started := time.Now()
+	for i, s := range all {
+		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
+		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
+			pause(ctx, wait)
+		}
+		f.send(s, codeRestart, "service restarts, come back")
+	}
+	for ctx.Err() == nil && f.members.lingering() > 0 {
+		pause(ctx, 20*time.Millisecond)
+	}
+}

@@ -1,0 +1,421 @@
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// memoryLog is a Log of slices: what Kafka does, without Kafka.
+type memoryLog struct {
+	mu         sync.Mutex
+	grown      *sync.Cond
+	partitions [][]kafka.Record
+	first      []int64
+	reads      int
+	down       bool
+}
+
+func newMemoryLog(partitions int) *memoryLog {
+	l := &memoryLog{partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions)}
+	l.grown = sync.NewCond(&l.mu)
+	return l
+}
+
+var errDown = errors.New("log is down")
+
+func (l *memoryLog) Partitions(context.Context, string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return 0, errDown
+	}
+	return len(l.partitions), nil
+}
+
+func (l *memoryLog) Offsets(_ context.Context, _ string, p int) (int64, int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return 0, 0, errDown
+	}
+	return l.first[p], int64(len(l.partitions[p])), nil
+}
+
+func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := l.first[p]; i < int64(len(l.partitions[p])); i++ {
+		if !l.partitions[p][i].Time.Before(at) {
+			return i, nil
+		}
+	}
+	return int64(len(l.partitions[p])), nil
+}
+
+func (l *memoryLog) Reader(_ string, p int, offset int64) Reader {
+	return &memoryReader{l: l, p: p, next: offset}
+}
+
+type memoryReader struct {
+	l    *memoryLog
+	p    int
+	next int64
+}
+
+func (r *memoryReader) Close() {}
+
+func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	stop := context.AfterFunc(ctx, func() {
+		r.l.mu.Lock()
+		defer r.l.mu.Unlock()
+		r.l.grown.Broadcast()
+	})
+	defer stop()
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	for ctx.Err() == nil {
+		have := r.l.partitions[r.p]
+		if r.next < r.l.first[r.p] || r.next > int64(len(have)) {
+			return nil, &kafka.OffsetError{Offset: r.next, First: r.l.first[r.p], Next: int64(len(have))}
+		}
+		if r.next < int64(len(have)) {
+			records := have[r.next:min(int64(len(have)), r.next+300)]
+			r.next += int64(len(records))
+			r.l.reads++
+			return append([]kafka.Record(nil), records...), nil
+		}
+		r.l.grown.Wait()
+	}
+	return nil, ctx.Err()
+}
+
+// put appends messages of an account, one for each source offset given, as a
+// normalizer would: a source seen before gives the same id again.
+func (l *memoryLog) put(partition int, account string, typ event.Type, sources ...int64) []event.ID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var ids []event.ID
+	for _, source := range sources {
+		id := event.NextID(0, 1_795_000_000_000+source, partition)
+		m := event.Message{ID: id, Type: typ, AccountID: account, Timestamp: 1_795_000_000,
+			Data:     json.RawMessage(fmt.Sprintf(`{"n":%d}`, source)),
+			Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc", ProcessedAt: 1}}
+		l.partitions[partition] = append(l.partitions[partition], kafka.Record{
+			Topic: event.TopicEvents, Partition: partition, Offset: int64(len(l.partitions[partition])),
+			Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
+			Headers: []kafka.Header{
+				{Key: event.HeaderType, Value: []byte(typ)},
+				{Key: event.HeaderAccount, Value: []byte(account)},
+				{Key: event.HeaderOriginalFormat, Value: []byte("svc.cc")},
+				{Key: event.HeaderPosition, Value: []byte(event.Position{Partition: partition, Offset: source}.String())},
+			},
+		})
+		ids = append(ids, id)
+	}
+	l.grown.Broadcast()
+	return ids
+}
+
+func (l *memoryLog) trim(partition int, first int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first[partition] = first
+}
+
+// memoryDirectory knows tokens by heart.
+type memoryDirectory struct {
+	mu      sync.Mutex
+	tree    *identity.Tree
+	tokens  map[string]*identity.Principal
+	revoked map[string]bool
+	change  chan struct{}
+}
+
+// newDirectory has the tree root > shop > kiosk, and other beside it.
+func newDirectory() *memoryDirectory {
+	return &memoryDirectory{
+		tree: identity.NewTree(
+			identity.Account{ID: "root", Name: "root", Domain: "root"},
+			identity.Account{ID: "shop", Name: "shop", Domain: "shop", ParentID: "root"},
+			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk", ParentID: "shop"},
+			identity.Account{ID: "other", Name: "other", Domain: "other"}),
+		tokens: make(map[string]*identity.Principal), revoked: make(map[string]bool),
+		change: make(chan struct{}),
+	}
+}
+
+func (d *memoryDirectory) token(account string, accounts, types []string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	token := fmt.Sprintf("t%d", len(d.tokens))
+	d.tokens[token] = &identity.Principal{UserID: "u-" + account, AccountID: account, TokenID: token,
+		Audience: identity.AudienceEvents, ExpiresAt: time.Now().Add(time.Hour), AccountIDs: accounts, EventTypes: types}
+	return token
+}
+
+func (d *memoryDirectory) Authenticate(_ context.Context, token string, _ ...identity.Audience) (*identity.Principal, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, ok := d.tokens[token]
+	if !ok || d.revoked[token] {
+		return nil, fault.Unauthenticated("bad token")
+	}
+	return p, nil
+}
+
+func (d *memoryDirectory) Valid(p *identity.Principal) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.revoked[p.TokenID] {
+		return fault.Forbidden("revoked")
+	}
+	return nil
+}
+
+func (d *memoryDirectory) Tree() *identity.Tree {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tree
+}
+
+func (d *memoryDirectory) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.change
+}
+
+func (d *memoryDirectory) Lookup(_ context.Context, id string) (identity.Account, bool) {
+	return d.Tree().Account(id)
+}
+
+func (d *memoryDirectory) edit(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+	close(d.change)
+	d.change = make(chan struct{})
+}
+
+// sharedPresence is what Redis holds, for nodes of one test.
+type sharedPresence struct {
+	mu    sync.Mutex
+	nodes map[string]map[string]Client
+	down  bool
+}
+
+func newPresence() *sharedPresence { return &sharedPresence{nodes: make(map[string]map[string]Client)} }
+
+func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, total int) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return false, errDown
+	}
+	if p.nodes[node] == nil {
+		p.nodes[node] = make(map[string]Client)
+	}
+	for _, c := range changed {
+		p.nodes[node][c.ID] = c
+	}
+	for _, id := range left {
+		delete(p.nodes[node], id)
+	}
+	return len(p.nodes[node]) != total, nil
+}
+
+func (p *sharedPresence) Others(ctx context.Context, node string) (int, error) {
+	clients, err := p.Clients(ctx, node)
+	return len(clients), err
+}
+
+func (p *sharedPresence) Clients(_ context.Context, node string) ([]Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return nil, errDown
+	}
+	var all []Client
+	for name, clients := range p.nodes {
+		for _, c := range clients {
+			if name != node {
+				all = append(all, c)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (p *sharedPresence) Leave(_ context.Context, node string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.nodes, node)
+	return nil
+}
+
+// node is one fanout behind a real server on loopback.
+type node struct {
+	*Fanout
+	url   string
+	close func()
+}
+
+func startNode(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, tls bool) *node {
+	t.Helper()
+	if cfg.NodeID == "" {
+		cfg.NodeID = "node-" + t.Name()
+	}
+	f, err := New(cfg, Deps{Log: log, Directory: directory, Presence: presence,
+		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	serve := func(what func(http.ResponseWriter, Request) error) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			host, _, _ := net.SplitHostPort(r.RemoteAddr)
+			if err := what(w, Request{HTTP: r, Address: host}); err != nil {
+				status := map[fault.Kind]int{fault.KindInvalid: 400, fault.KindUnauthenticated: 401, fault.KindForbidden: 403,
+					fault.KindGone: 410, fault.KindUpgrade: 426, fault.KindLimited: 429, fault.KindUnavailable: 503}[fault.KindOf(err)]
+				http.Error(w, err.Error(), max(status, 400))
+			}
+		}
+	}
+	mux.HandleFunc("/ws", serve(f.Socket))
+	mux.HandleFunc("/stream", serve(f.Stream))
+	server := httptest.NewUnstartedServer(mux)
+	server.Listener = Listener(server.Listener)
+	if tls {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	n := &node{Fanout: f, url: server.URL, close: sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})}
+	t.Cleanup(n.close)
+	return n
+}
+
+// client is a WebSocket client of the channel.
+type client struct {
+	t  *testing.T
+	ws *websocket.Conn
+}
+
+func (n *node) dial(t *testing.T, token, query string) *client {
+	t.Helper()
+	c, response, err := n.tryDial(token, query)
+	if err != nil {
+		status := 0
+		if response != nil {
+			status = response.StatusCode
+		}
+		t.Fatalf("dial %s: %v (status %d)", query, err, status)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &client{t, c}
+}
+
+func (n *node) tryDial(token, query string) (*websocket.Conn, *http.Response, error) {
+	dialer := *websocket.DefaultDialer
+	dialer.TLSClientConfig = insecure
+	return dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?token="+token+"&"+query, nil)
+}
+
+const patience = 20 * time.Second
+
+// next is the next message.
+func (c *client) next() map[string]any {
+	c.t.Helper()
+	_ = c.ws.SetReadDeadline(time.Now().Add(patience))
+	_, data, err := c.ws.ReadMessage()
+	if err != nil {
+		c.t.Fatalf("reading: %v", err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(data, &m); err != nil {
+		c.t.Fatalf("message %q: %v", data, err)
+	}
+	return m
+}
+
+// numbers are the source offsets of the next count events.
+func (c *client) numbers(count int) []int {
+	c.t.Helper()
+	var got []int
+	for len(got) < count {
+		if m := c.next(); m["cursor"] == nil {
+			got = append(got, number(m))
+		}
+	}
+	return got
+}
+
+func number(m map[string]any) int { return int(m["data"].(map[string]any)["n"].(float64)) }
+
+// closed waits for the server's close frame, letting events pass.
+func (c *client) closed() *websocket.CloseError {
+	c.t.Helper()
+	for {
+		_ = c.ws.SetReadDeadline(time.Now().Add(patience))
+		if _, _, err := c.ws.ReadMessage(); err != nil {
+			var e *websocket.CloseError
+			if !errors.As(err, &e) {
+				c.t.Fatalf("ended without a close frame: %v", err)
+			}
+			return e
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func run(from, to int) []int64 {
+	var all []int64
+	for i := from; i < to; i++ {
+		all = append(all, int64(i))
+	}
+	return all
+}
+
+func rising(from, to int) []int {
+	var all []int
+	for i := from; i < to; i++ {
+		all = append(all, i)
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+package fanout
+
+import "sync"
+
+// members are the subscribers of this node that have not been told to go, and
+// those that have but whose connection is still open.
+type members struct {
+	mu      sync.Mutex
+	here    map[*subscriber]struct{}
+	leaving map[*subscriber]struct{}
+	joined  map[*subscriber]struct{} // since the last presence update
+	left    map[string]struct{}      // ids, since the last presence update
+}
+
+func newMembers() *members {
+	return &members{
+		here: make(map[*subscriber]struct{}), leaving: make(map[*subscriber]struct{}),
+		joined: make(map[*subscriber]struct{}), left: make(map[string]struct{}),
+	}
+}
+
+func (m *members) add(s *subscriber) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.here[s] = struct{}{}
+	m.joined[s] = struct{}{}
+}
+
+// remove takes s off the counts; false when it was off already. It stays among
+// the leaving until forget.
+func (m *members) remove(s *subscriber) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.here[s]; !ok {
+		return false
+	}
+	delete(m.here, s)
+	m.leaving[s] = struct{}{}
+	if _, ok := m.joined[s]; ok {
+		delete(m.joined, s)
+	} else {
+		m.left[s.id] = struct{}{}
+	}
+	return true
+}
+
+func (m *members) forget(s *subscriber) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.leaving, s)
+}
+
+func (m *members) all() []*subscriber { return m.list(m.here) }
+
+// ending are those told to go whose connection is still open.
+func (m *members) ending() []*subscriber { return m.list(m.leaving) }
+
+func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]*subscriber, 0, len(set))
+	for s := range set {
+		list = append(list, s)
+	}
+	return list
+}
+
+func (m *members) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.here)
+}
+
+func (m *members) lingering() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.leaving)
+}
+
+// changes takes what happened since the last call.
+func (m *members) changes() (joined []*subscriber, left []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.joined {
+		joined = append(joined, s)
+	}
+	for id := range m.left {
+		left = append(left, id)
+	}
+	clear(m.joined)
+	clear(m.left)
+	return joined, left
+}

@@ -1,0 +1,93 @@
+package fanout
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+)
+
+type metrics struct {
+	connections  prometheus.Gauge
+	opened       *prometheus.CounterVec
+	refused      *prometheus.CounterVec
+	closed       *prometheus.CounterVec
+	events       prometheus.Counter
+	deliveries   prometheus.Counter
+	repeats      prometheus.Counter
+	streams      prometheus.Gauge
+	streamErrors *prometheus.CounterVec
+	latency      prometheus.Histogram
+	queued       prometheus.Gauge
+	replaying    prometheus.Gauge
+	replayed     prometheus.Counter
+	historyReads prometheus.Counter
+	presence     *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		connections: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_connections", Help: "Subscribers of this node that have not been told to go."}),
+		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_fanout_opened_total", Help: "Subscribers admitted, by what carries them."}, []string{"transport"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_fanout_refused_total", Help: "Subscribers refused before the upgrade, by the kind of fault."}, []string{"kind"}),
+		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_fanout_closed_total", Help: "Subscribers gone, by close code; 1006 is a connection that broke."}, []string{"code"}),
+		events: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_events_total", Help: "Events read from the normalized topic."}),
+		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_deliveries_total", Help: "Events put on a live subscriber's queue."}),
+		repeats: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_repeats_total", Help: "Events dropped because their source record had been delivered before."}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_partitions_followed", Help: "Partitions this node follows now."}),
+		streamErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_fanout_stream_errors_total", Help: "Faults while following or replaying, by kind."}, []string{"kind"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:                        "trunkline_fanout_delivery_latency_seconds",
+			Help:                        "From the raw record's Kafka timestamp to the socket write, sampled once for each group of writes.",
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+			NativeHistogramMinResetDuration: time.Hour,
+			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}}),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_queued_bytes", Help: "Bytes waiting for all subscribers of this node, once a second."}),
+		replaying: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_replays", Help: "Subscribers that are catching up now."}),
+		replayed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_replayed_total", Help: "Events delivered by catching up."}),
+		historyReads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_history_reads_total", Help: "Reads from Kafka for history older than the ring."}),
+		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
+	}
+	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
+		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.presence)
+	for _, transport := range []string{transportSocket, transportStream} {
+		m.opened.WithLabelValues(transport)
+	}
+	for _, kind := range []fault.Kind{fault.KindInvalid, fault.KindUnauthenticated, fault.KindForbidden, fault.KindGone,
+		fault.KindUpgrade, fault.KindLimited, fault.KindUnavailable, fault.KindInternal} {
+		m.refused.WithLabelValues(string(kind))
+	}
+	for _, code := range ownCodes {
+		m.closed.WithLabelValues(codeLabel(code))
+	}
+	m.closed.WithLabelValues("other")
+	for _, kind := range []string{"read", "hole", "not_a_message", "replay", "accounts"} {
+		m.streamErrors.WithLabelValues(kind)
+	}
+	for _, result := range []string{"ok", "failed"} {
+		m.presence.WithLabelValues(result)
+	}
+	return m
+}
+
+func (m *metrics) matched(deliveries, repeats int) {
+	m.deliveries.Add(float64(deliveries))
+	if repeats > 0 {
+		m.repeats.Add(float64(repeats))
+	}
+}

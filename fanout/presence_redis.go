@@ -1,0 +1,133 @@
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisPresence keeps the nodes' connections in Redis: one hash a node, from
+// connection id to its Client as JSON, that expires with the node, and one
+// sorted set of nodes by when they were last heard.
+type RedisPresence struct {
+	Client redis.UniversalClient
+	Prefix string // of every key
+}
+
+// nodeLife is how long a node's connections outlive its last update.
+const nodeLife = 15 * time.Second
+
+func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
+func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:conns:{" + node + "}" }
+
+// Most fields of one command, so that a node with many connections does not
+// hold Redis up.
+const redisFields = 500
+
+// Publish implements Presence.
+func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, left []string, total int) (missing bool, err error) {
+	key := p.conns(node)
+	pipe := p.Client.Pipeline()
+	for len(changed) > 0 {
+		n := min(len(changed), redisFields)
+		fields := make([]any, 0, 2*n)
+		for _, c := range changed[:n] {
+			value, err := json.Marshal(c)
+			if err != nil {
+				return false, err
+			}
+			fields = append(fields, c.ID, value)
+		}
+		pipe.HSet(ctx, key, fields...)
+		changed = changed[n:]
+	}
+	for len(left) > 0 {
+		n := min(len(left), redisFields)
+		pipe.HDel(ctx, key, left[:n]...)
+		left = left[n:]
+	}
+	count := pipe.HLen(ctx, key)
+	pipe.PExpire(ctx, key, nodeLife)
+	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
+	pipe.PExpire(ctx, p.nodes(), nodeLife)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return false, fmt.Errorf("publishing connections: %w", err)
+	}
+	return count.Val() != int64(total), nil
+}
+
+// others are the nodes heard lately, without this one. Clocks of nodes may
+// differ by less than a node's life; what is older is taken out.
+func (p *RedisPresence) others(ctx context.Context, node string) ([]string, error) {
+	oldest := strconv.FormatInt(time.Now().Add(-2*nodeLife).UnixMilli(), 10)
+	pipe := p.Client.Pipeline()
+	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
+	all := pipe.ZRange(ctx, p.nodes(), 0, -1)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var others []string
+	for _, name := range all.Val() {
+		if name != node {
+			others = append(others, name)
+		}
+	}
+	return others, nil
+}
+
+// Others implements Presence.
+func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
+	nodes, err := p.others(ctx, node)
+	if err != nil || len(nodes) == 0 {
+		return 0, err
+	}
+	pipe := p.Client.Pipeline()
+	counts := make([]*redis.IntCmd, len(nodes))
+	for i, name := range nodes {
+		counts[i] = pipe.HLen(ctx, p.conns(name))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, fmt.Errorf("counting connections: %w", err)
+	}
+	total := 0
+	for _, count := range counts {
+		total += int(count.Val())
+	}
+	return total, nil
+}
+
+// Clients implements Presence.
+func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, error) {
+	nodes, err := p.others(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	var clients []Client
+	for _, name := range nodes {
+		values, err := p.Client.HVals(ctx, p.conns(name)).Result()
+		if err != nil {
+			return nil, fmt.Errorf("listing connections: %w", err)
+		}
+		for _, value := range values {
+			var c Client
+			if err := json.Unmarshal([]byte(value), &c); err != nil {
+				return nil, fmt.Errorf("listing connections: %w", err)
+			}
+			clients = append(clients, c)
+		}
+	}
+	return clients, nil
+}
+
+// Leave implements Presence.
+func (p *RedisPresence) Leave(ctx context.Context, node string) error {
+	pipe := p.Client.Pipeline()
+	pipe.Del(ctx, p.conns(node))
+	pipe.ZRem(ctx, p.nodes(), node)
+	_, err := pipe.Exec(ctx)
+	return err
+}

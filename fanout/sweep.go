@@ -1,0 +1,139 @@
+package fanout
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// sweepInterval is how often every subscriber is looked at: pings, silence,
+// expiry, cursors and farewells need no timers of their own.
+const sweepInterval = time.Second
+
+func (f *Fanout) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			f.sweepOnce(ctx, now)
+		}
+	}
+}
+
+func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
+	for _, s := range f.members.ending() {
+		s.mu.Lock()
+		late := s.end != nil && now.After(s.end.by)
+		s.mu.Unlock()
+		if late {
+			f.remove(s, codeAbnormal)
+		}
+	}
+	all := f.members.all()
+	places := f.marks()
+	var (
+		woken  []*subscriber
+		queued int64
+		long   []*subscriber
+	)
+	for _, s := range all {
+		if f.overdue(s, now) {
+			continue
+		}
+		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.outlet.ping()) == pushWakes {
+			woken = append(woken, s)
+		}
+		if s.pushCursor(places) == pushWakes {
+			woken = append(woken, s)
+		}
+		s.mu.Lock()
+		bytes := s.queue.bytes
+		s.mu.Unlock()
+		if queued += int64(bytes); bytes > f.cfg.QueueBytes/16 {
+			long = append(long, s)
+		}
+	}
+	f.writers.feed(ctx, woken)
+	f.metrics.queued.Set(float64(queued))
+	if queued > f.cfg.NodeQueueBytes {
+		f.shed(long, queued)
+	}
+}
+
+// overdue ends subscribers whose token has expired or whose peer is silent.
+func (f *Fanout) overdue(s *subscriber, now time.Time) bool {
+	if now.After(s.principal.ExpiresAt) {
+		f.send(s, codeExpired, "token expired")
+		return true
+	}
+	if silent := now.Unix() - s.heard.Load(); s.outlet.answers() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
+		f.send(s, codeGoingAway, "no sign of life")
+		return true
+	}
+	return false
+}
+
+// pingDue spreads pings over the interval by the time of connecting.
+func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
+	every := max(int64(interval/time.Second), 1)
+	age := now.Unix() - s.connected.Unix()
+	return age > 0 && age%every == 0
+}
+
+// shed closes the longest queues until the node is below its limit again.
+func (f *Fanout) shed(long []*subscriber, queued int64) {
+	bytes := make(map[*subscriber]int, len(long))
+	for _, s := range long {
+		s.mu.Lock()
+		bytes[s] = s.queue.bytes
+		s.mu.Unlock()
+	}
+	sort.Slice(long, func(i, j int) bool { return bytes[long[i]] > bytes[long[j]] })
+	for _, s := range long {
+		if queued <= f.cfg.NodeQueueBytes {
+			return
+		}
+		queued -= int64(bytes[s])
+		f.send(s, codeTooSlow, "too slow")
+	}
+}
+
+// followPermissions narrows or closes subscribers when the account tree or a
+// permission has changed.
+func (f *Fanout) followPermissions(ctx context.Context) {
+	for {
+		changed := f.directory.Changed()
+		f.applyPermissions()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (f *Fanout) applyPermissions() {
+	tree := f.directory.Tree()
+	for _, s := range f.members.all() {
+		if err := f.directory.Valid(s.principal); err != nil {
+			code, reason := codeRevoked, "access revoked"
+			if fault.KindOf(err) == fault.KindUnauthenticated {
+				code, reason = codeExpired, "token expired"
+			}
+			f.send(s, code, reason)
+			continue
+		}
+		now := newFilter(s.principal, tree)
+		switch {
+		case now == nil:
+			f.send(s, codeRevoked, "access revoked")
+		case !now.equal(s.filter.Load()):
+			f.index.narrow(s, now)
+		}
+	}
+}

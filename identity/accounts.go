@@ -1,0 +1,147 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// NewAccount is what an account is made of.
+type NewAccount struct {
+	ID     string // made when empty
+	Name   string
+	Domain string
+	Parent string // id, name or domain; "": a root
+}
+
+// CreateAccount makes an account. Its id, name and domain must not be the id,
+// name or domain of another: each of them names one account.
+func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, error) {
+	var bad problems
+	n.check("", &bad)
+	if err := bad.fault("Invalid account"); err != nil {
+		return Account{}, err
+	}
+	account := s.accountOf(n)
+	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+		if n.Parent != "" {
+			parent, err := resolve(ctx, tx, n.Parent)
+			if fault.KindOf(err) == fault.KindNotFound {
+				return fault.InvalidField("parent", "unknown_account", "unknown account "+quote(n.Parent))
+			}
+			if err != nil {
+				return err
+			}
+			account.ParentID = parent.ID
+		}
+		return insertAccount(ctx, tx, account)
+	})
+	if err != nil {
+		return Account{}, err
+	}
+	s.audit(ctx, "account.create", slog.String("account_id", account.ID), slog.String("parent_id", account.ParentID))
+	return account, nil
+}
+
+// accountOf is the account of a checked n, without its parent.
+func (s *Service) accountOf(n NewAccount) Account {
+	id := n.ID
+	if id == "" {
+		id = newID()
+	}
+	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), CreatedAt: s.now()}
+}
+
+// now is what is stored: to the millisecond.
+func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
+
+// insertAccount stores an account whose parent is stored already.
+func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
+	var taken string
+	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id IN ($1, $2, $3)
+		OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3) LIMIT 1`,
+		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name)).Scan(&taken)
+	if err == nil {
+		return fault.Conflict("The id, name or domain is taken by account %s", quote(taken))
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return sqldb.Wrap(err, "reading accounts")
+	}
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO identity_accounts (id, name, domain, parent_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
+		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.CreatedAt.UnixMilli())
+	return sqldb.Wrap(err, "storing an account")
+}
+
+// Accounts lists every account, by id.
+func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return readAccounts(ctx, s.db) }
+
+// DeleteAccount deletes an account that has no accounts below it, its users
+// and its API keys, and ends their tokens.
+func (s *Service) DeleteAccount(ctx context.Context, ref string) error {
+	var account Account
+	err := s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
+		var err error
+		if account, err = resolve(ctx, tx, ref); err != nil {
+			return err
+		}
+		if err := refuseParent(ctx, tx, account); err != nil {
+			return err
+		}
+		users, err := readUsers(ctx, tx, account.ID)
+		if err != nil {
+			return err
+		}
+		for _, user := range users {
+			if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID)
+		return sqldb.Wrap(err, "deleting an account")
+	})
+	if err != nil {
+		return err
+	}
+	s.audit(ctx, "account.delete", slog.String("account_id", account.ID))
+	return nil
+}
+
+func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {
+	var children int
+	err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE parent_id = $1`, account.ID).
+		Scan(&children)
+	if err != nil {
+		return sqldb.Wrap(err, "reading accounts")
+	}
+	if children > 0 {
+		return fault.Conflict("The account has %d accounts below it", children)
+	}
+	return nil
+}
+
+// resolve finds an account by id, name or domain in the database, where what
+// another process did a moment ago is seen.
+func resolve(ctx context.Context, db querier, ref string) (Account, error) {
+	unknown := fault.NotFound("There is no account %s", quote(ref))
+	if !storable(ref) {
+		return Account{}, unknown
+	}
+	var a Account
+	var created int64
+	err := db.QueryRowContext(ctx, `SELECT id, name, domain, COALESCE(parent_id, ''), created_at
+		FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`,
+		ref, strings.ToLower(ref)).Scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Account{}, unknown
+	}
+	a.CreatedAt = time.UnixMilli(created)
+	return a, sqldb.Wrap(err, "reading an account")
+}

@@ -1,0 +1,79 @@
+package identity
+
+import (
+	"context"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// directory is one snapshot of what memory holds, but for revocations. It
+// never changes.
+type directory struct {
+	tree    *Tree
+	byHash  map[string]APIKey // by hashSecret of the key
+	keyIDs  map[string]struct{}
+	signing signingKeys
+	jwks    []byte
+}
+
+// readDirectory reads without a transaction: what changes meanwhile has a
+// later revision, and so is read again by the next poll.
+func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
+	accounts, err := readAccounts(ctx, s.db)
+	if err != nil {
+		return nil, err
+	}
+	tree, stray := newTree(accounts)
+	if len(stray) > 0 {
+		s.log.ErrorContext(ctx, "accounts that lead to no root are left out", "accounts", len(stray), "first", stray[0])
+	}
+	d := &directory{tree: tree}
+	if d.byHash, d.keyIDs, err = readKeyHashes(ctx, s.db); err != nil {
+		return nil, err
+	}
+	if d.signing, err = readSigningKeys(ctx, s.db); err != nil {
+		return nil, err
+	}
+	if d.jwks, err = d.signing.jwks(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func readAccounts(ctx context.Context, db querier) ([]Account, error) {
+	rows, err := db.QueryContext(ctx,
+		`SELECT id, name, domain, COALESCE(parent_id, ''), created_at FROM identity_accounts ORDER BY id`)
+	return collect(rows, err, "reading accounts", func(scan scanFunc) (Account, error) {
+		var a Account
+		var created int64
+		err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &created)
+		a.CreatedAt = time.UnixMilli(created)
+		return a, err
+	})
+}
+
+func readKeyHashes(ctx context.Context, db querier) (byHash map[string]APIKey, ids map[string]struct{}, err error) {
+	byHash, ids = make(map[string]APIKey), make(map[string]struct{})
+	rows, err := db.QueryContext(ctx, `SELECT hash, id, account_id, name, created_at FROM identity_api_keys`)
+	_, err = collect(rows, err, "reading API keys", func(scan scanFunc) (struct{}, error) {
+		var hash string
+		var key APIKey
+		var created int64
+		err := scan(&hash, &key.ID, &key.AccountID, &key.Name, &created)
+		key.CreatedAt = time.UnixMilli(created)
+		byHash[hash], ids[key.ID] = key, struct{}{}
+		return struct{}{}, err
+	})
+	return byHash, ids, err
+}
+
+// revision is how far memory is.
+type revision struct{ directory, revocations int64 }
+
+func readRevision(ctx context.Context, db querier) (revision, error) {
+	var r revision
+	err := db.QueryRowContext(ctx, `SELECT directory, revocations FROM identity_revision`).
+		Scan(&r.directory, &r.revocations)
+	return r, sqldb.Wrap(err, "reading the revision")
+}

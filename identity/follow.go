@@ -1,0 +1,129 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	followEvery = 400 * time.Millisecond
+	followMax   = 5 * time.Second // between attempts while the database is away
+	housekeep   = 10 * time.Minute
+	earlyPolls  = 20 // a second, beside Run's
+	pollTimeout = 3 * time.Second
+)
+
+// Run follows changes made by other processes, rotates the signing key and
+// purges what has expired, until ctx ends. While the database is away it goes
+// on trying, and memory stays as it was.
+func (s *Service) Run(ctx context.Context) error {
+	pause := followEvery
+	tick := time.NewTimer(pause)
+	defer tick.Stop()
+	chores := time.NewTicker(housekeep)
+	defer chores.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-chores.C:
+			if err := s.housekeep(ctx); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "housekeeping failed, it will be tried again", "error", err)
+			}
+		case <-tick.C:
+			err := s.pollWithin(ctx)
+			pause = s.nextPause(ctx, err, pause)
+			tick.Reset(pause)
+		}
+	}
+}
+
+// nextPause logs when the database goes and when it returns, not in between.
+func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) time.Duration {
+	wasAway := last > followEvery
+	if err == nil {
+		if wasAway {
+			s.log.InfoContext(ctx, "the database is back")
+		}
+		return followEvery
+	}
+	if ctx.Err() != nil {
+		return last
+	}
+	if !wasAway {
+		s.log.WarnContext(ctx, "changes cannot be followed, going on from memory", "error", err)
+	}
+	return min(2*last, followMax)
+}
+
+func (s *Service) housekeep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return errors.Join(s.rotateKeys(ctx), s.purge(ctx))
+}
+
+func (s *Service) pollWithin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return s.poll(ctx)
+}
+
+// poll reloads what is stale.
+func (s *Service) poll(ctx context.Context) error {
+	s.polling.Lock()
+	defer s.polling.Unlock()
+	return s.reload(ctx)
+}
+
+// catchUp looks for changes now, for a caller that was shown something memory
+// does not know. All who ask while a poll runs share the next one. Memory may
+// still be stale after it: the database is away, or too many asked.
+func (s *Service) catchUp(ctx context.Context) {
+	seen := s.polls.Load()
+	s.polling.Lock()
+	defer s.polling.Unlock()
+	if s.polls.Load() > seen || !s.early.Allow() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	// Counted where it happened; Run logs it should it last.
+	_ = s.reload(ctx)
+}
+
+// reload is called with polling held.
+func (s *Service) reload(ctx context.Context) (err error) {
+	s.polls.Add(1)
+	defer func() {
+		if err != nil {
+			s.metrics.reloadErrors.Inc()
+		}
+	}()
+	now, err := readRevision(ctx, s.db)
+	if err != nil || now == s.loaded {
+		return err
+	}
+	if now.directory != s.loaded.directory {
+		directory, err := s.readDirectory(ctx)
+		if err != nil {
+			return err
+		}
+		s.directory.Store(directory)
+		s.loaded.directory = now.directory
+	}
+	if now.revocations != s.loaded.revocations {
+		after := s.loaded.revocations
+		if now.revocations < after { // the database was restored from a backup
+			after = 0
+		}
+		more, err := readRevocations(ctx, s.db, after)
+		if err != nil {
+			return err
+		}
+		s.revoked.add(more)
+		s.loaded.revocations = now.revocations
+	}
+	s.changes.fire()
+	return nil
+}

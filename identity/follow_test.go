@@ -1,0 +1,296 @@
+package identity
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		a := start(t, cfg, Config{}).demo(t)
+		b := start(t, cfg, Config{})
+		b.run(t)
+		aliceToken := a.mustLogin(t, "alice").AccessToken
+		alice := must(b.Authenticate(t.Context(), aliceToken))(t)
+		bob := must(b.Authenticate(t.Context(), a.mustLogin(t, "bob").AccessToken))(t)
+		key, made, err := a.CreateAPIKey(t.Context(), "demo", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyed := must(b.AuthenticateKey(t.Context(), key))(t)
+
+		begun := time.Now()
+		changed := b.Changed()
+		must(a.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+		within(t, "an account is made", func() bool { return b.Tree().Contains("demo", "sub") })
+		select {
+		case <-changed:
+		case <-time.After(3 * time.Second):
+			t.Error("nobody was told")
+		}
+		if err := a.Logout(t.Context(), alice); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "a logout", func() bool { return fault.KindOf(b.Valid(alice)) == fault.KindForbidden })
+		if err := a.DeleteUser(t.Context(), "demo", "bob"); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "a deleted user", func() bool { return fault.KindOf(b.Valid(bob)) == fault.KindForbidden })
+		if err := a.DeleteAPIKey(t.Context(), made.ID); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "a deleted key", func() bool { return fault.KindOf(b.Valid(keyed)) == fault.KindForbidden })
+		_, err = b.AuthenticateKey(t.Context(), key)
+		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
+		if err := a.DeleteAccount(t.Context(), "sub"); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "a deleted account", func() bool { return b.Tree().Path("sub") == nil })
+		if each := time.Since(begun) / 5; each > time.Second {
+			t.Errorf("a change takes %s", each)
+		}
+	})
+}
+
+// A script makes a key and uses it at once, on a node whose Run has not looked
+// yet. Here nobody runs Run.
+func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		b := start(t, cfg, Config{})
+		a := start(t, cfg, Config{}).demo(t)
+		key, _, err := a.CreateAPIKey(t.Context(), "demo", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(b.AuthenticateKey(t.Context(), key))(t)
+
+		must(a.CreateAccount(t.Context(), NewAccount{ID: "new", Name: "new", Domain: "new.local"}))(t)
+		must(a.CreateUser(t.Context(), NewUser{Account: "new", Username: "u", Password: password}))(t)
+		c := Credentials{Username: "u", Password: password, Domain: "new.local"}
+		must(b.Authenticate(t.Context(), must(b.Login(t.Context(), c))(t).AccessToken))(t)
+
+		must(a.CreateAccount(t.Context(), NewAccount{ID: "below", Name: "below", Domain: "below.local", Parent: "new"}))(t)
+		if _, _, err := b.EventsLogin(t.Context(), c, []string{"below"}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	before := s.polls.Load()
+	for range 50 * earlyPolls {
+		_, err := s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
+		wantKind(t, "forged", err, fault.KindUnauthenticated)
+	}
+	if polls := s.polls.Load() - before; polls > 5*earlyPolls {
+		t.Errorf("%d polls", polls)
+	}
+}
+
+func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		nodes := make([]*service, 4)
+		var mu sync.Mutex
+		seeds := 0
+		var group sync.WaitGroup
+		for i := range nodes {
+			group.Go(func() {
+				nodes[i] = start(t, cfg, Config{})
+				seeded, err := nodes[i].SeedDemo(t.Context(), password)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if seeded {
+					seeds++
+				}
+			})
+		}
+		group.Wait()
+		if t.Failed() {
+			return
+		}
+		for _, n := range nodes[1:] {
+			if string(n.JWKS()) != string(nodes[0].JWKS()) {
+				t.Errorf("keys %s and %s", n.JWKS(), nodes[0].JWKS())
+			}
+		}
+		if seeds != 1 || len(must(nodes[0].Accounts(t.Context()))(t)) != 1 {
+			t.Errorf("%d nodes seeded", seeds)
+		}
+	})
+}
+
+func TestManyChangesAtOnceAllHappen(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
+		var group sync.WaitGroup
+		for i := range 30 {
+			group.Go(func() {
+				if _, _, err := nodes[i%2].CreateAPIKey(t.Context(), "demo", ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if keys := must(nodes[0].APIKeys(t.Context(), "demo"))(t); len(keys) != 30 {
+			t.Errorf("%d keys", len(keys))
+		}
+	})
+}
+
+func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
+	server := testservice.OwnPostgres(t)
+	cfg := sqldb.Config{URL: server.URL}
+	s := start(t, cfg, Config{}).demo(t)
+	s.run(t)
+	token := s.mustLogin(t, "alice").AccessToken
+	server.Kill(t)
+	within(t, "the log says that it is away", func() bool {
+		return strings.Contains(s.logged.String(), "cannot be followed")
+	})
+	s.mustAuthenticate(t, token)
+	_, err := s.Login(t.Context(), demoLogin("alice"))
+	wantKind(t, "login", err, fault.KindUnavailable)
+	_, err = s.CreateAccount(t.Context(), NewAccount{Name: "x", Domain: "x.local"})
+	wantKind(t, "a change", err, fault.KindUnavailable)
+	_, err = s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
+	wantKind(t, "an unknown key", err, fault.KindUnauthenticated)
+
+	server.Start(t)
+	must(start(t, cfg, Config{}).CreateAccount(t.Context(), NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
+	for end := time.Now().Add(2 * followMax); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the change was never seen")
+		}
+	}
+	if n := strings.Count(s.logged.String(), "cannot be followed"); n != 1 {
+		t.Errorf("%d lines about one absence", n)
+	}
+}
+
+func TestADatabaseFromABackupIsFollowed(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	for range 3 {
+		if err := s.Logout(t.Context(), s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := s.db.Tx(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), `UPDATE identity_revision SET directory = 1, revocations = 2`)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(t.Context(),
+			`INSERT INTO identity_revocations (id, expires_at, revision) VALUES ('restored', 9000000000000, 2)`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.poll(t.Context()); err != nil || !s.revoked.has("restored") {
+		t.Errorf("not followed: %v", err)
+	}
+}
+
+func TestSigningKeysRotate(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		const day = 24 * time.Hour
+		c := newClock()
+		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		kids := func() (ids []string) {
+			for _, key := range s.directory.Load().signing {
+				ids = append(ids, key.id)
+			}
+			return ids
+		}
+		signer := func() string { return must(s.directory.Load().signing.signer(c.now()))(t).id }
+		advance := func(d time.Duration) {
+			t.Helper()
+			c.add(d)
+			if err := s.housekeep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := kids()
+		advance(29*day - time.Second)
+		if !slices.Equal(kids(), first) {
+			t.Fatalf("too early: %v", kids())
+		}
+		advance(time.Second)
+		both := kids()
+		if len(both) != 2 || both[0] != first[0] || signer() != first[0] {
+			t.Fatalf("published %v, signing %s", both, signer())
+		}
+		if strings.Count(string(s.JWKS()), `"kid"`) != 2 {
+			t.Errorf("JWKS %s", s.JWKS())
+		}
+		advance(day - time.Second)
+		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		advance(time.Second)
+		if signer() != both[1] {
+			t.Errorf("the second key does not sign")
+		}
+		advance(day - 2*time.Second)
+		s.mustAuthenticate(t, token) // by the first key, at the end of its life
+		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
+		advance(maxTokenTTL)
+		if slices.Contains(kids(), first[0]) || !slices.Contains(kids(), both[1]) {
+			t.Errorf("kept %v", kids())
+		}
+		again := start(t, cfg, Config{Now: c.now})
+		if string(again.JWKS()) != string(s.JWKS()) {
+			t.Error("another node publishes other keys")
+		}
+	})
+}
+
+func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		nodes := []*service{start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now})}
+		c.add(29 * 24 * time.Hour)
+		var group sync.WaitGroup
+		for _, n := range nodes {
+			group.Go(func() {
+				if err := n.rotateKeys(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if keys := must(readSigningKeys(t.Context(), nodes[0].db))(t); len(keys) != 2 {
+			t.Errorf("%d keys", len(keys))
+		}
+	})
+}
+
+func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
+	c := newClock()
+	s := start(t, onSQLite(t), Config{Now: c.now}).demo(t)
+	c.add(365 * 24 * time.Hour)
+	if err := s.housekeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keys := s.directory.Load().signing
+	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id || !keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
+		t.Errorf("keys %v", keys)
+	}
+	c.add(-366 * 24 * time.Hour) // a node whose clock is behind
+	if must(keys.signer(c.now()))(t).id != keys[0].id {
+		t.Error("the first key does not sign before its time")
+	}
+}

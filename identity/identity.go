@@ -1,0 +1,90 @@
+package identity
+
+import "time"
+
+// Account is a node of the tree. Its users see it and every account below it.
+type Account struct {
+	ID        string // 1-64 of [A-Za-z0-9_.-]
+	Name      string // unique
+	Domain    string // unique, lower-case; what users log in with
+	ParentID  string // "": a root
+	CreatedAt time.Time
+}
+
+// Role is what a user may do in the accounts they see.
+type Role string
+
+// The roles.
+const (
+	RoleUser  Role = "user"
+	RoleAdmin Role = "admin"
+)
+
+// Known says whether r is a role.
+func (r Role) Known() bool { return r == RoleUser || r == RoleAdmin }
+
+// User is a person who logs in, without the password.
+type User struct {
+	ID            string
+	AccountID     string
+	Username      string // unique in the account, whatever its case
+	PresenceID    string // the extension, unique in the account; "": none
+	Role          Role
+	ClickToCallID string // of the click-to-call resource made for them; "": none yet
+	CreatedAt     time.Time
+}
+
+// APIKey is a key of an account; the key itself is known to its holder only.
+type APIKey struct {
+	ID        string
+	AccountID string
+	Name      string
+	CreatedAt time.Time
+}
+
+// Audience says what a token is for. The audiences are not interchangeable.
+type Audience string
+
+// The audiences: of the portal login and of the channel login.
+const (
+	AudienceAPI    Audience = "api"
+	AudienceEvents Audience = "events"
+)
+
+// Known says whether a is an audience.
+func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
+
+// Principal is who makes a request: a user with a token, or an API key, which
+// is a virtual administrator of its account.
+type Principal struct {
+	UserID     string // "" of an API key
+	Username   string // "" of an API key
+	KeyID      string // "" of a token
+	AccountID  string
+	Role       Role     // RoleAdmin of an API key
+	Audience   Audience // "" of an API key: it is no token
+	TokenID    string
+	FamilyID   string    // of the login and its refreshes; "" of events tokens
+	ExpiresAt  time.Time // zero of an API key
+	AccountIDs []string  // filter given at the channel login; empty: none
+	EventTypes []string  // filter given at the channel login; empty: none
+}
+
+// IsKey says whether the principal is an API key.
+func (p *Principal) IsKey() bool { return p.KeyID != "" }
+
+// Credentials is what a login brings.
+type Credentials struct {
+	Username string
+	Password string
+	Domain   string
+	Address  string // the client's IP address, "" when unknown
+}
+
+// Session is what a portal login or a refresh answers.
+type Session struct {
+	User         User
+	AccessToken  string
+	RefreshToken string
+	ExpiresIn    time.Duration // of AccessToken
+}

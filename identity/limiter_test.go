@@ -1,0 +1,206 @@
+package identity
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/testservice"
+)
+
+func redisLimiter(t *testing.T, address string) *RedisLimiter {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true})
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return must(NewRedisLimiter(client, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+}
+
+// onEachLimiter runs test over every limiter; pass lets time go by.
+func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(time.Duration))) {
+	t.Run("memory", func(t *testing.T) {
+		c, l := newClock(), NewMemoryLimiter()
+		l.now = c.now
+		test(t, l, c.add)
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		server := miniredis.RunT(t)
+		test(t, redisLimiter(t, server.Addr()), server.FastForward)
+	})
+	t.Run("redis", func(t *testing.T) {
+		test(t, redisLimiter(t, testservice.Redis(t)), func(d time.Duration) { time.Sleep(d) })
+	})
+}
+
+const window = 400 * time.Millisecond // real Redis sleeps it
+
+func limitOf(t *testing.T, name string, most int) Limit {
+	return Limit{Subject: subject(t.Name()+time.Now().String(), name), Max: most, Window: window}
+}
+
+func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
+	onEachLimiter(t, func(t *testing.T, l Limiter, pass func(time.Duration)) {
+		ctx, limit := t.Context(), limitOf(t, "a", 3)
+		for i := range 3 {
+			if wait := l.Wait(ctx, limit); wait != 0 {
+				t.Fatalf("after %d failures: wait %s", i, wait)
+			}
+			if wait := l.Fail(ctx, limit); wait != 0 {
+				t.Fatalf("failure %d: wait %s", i+1, wait)
+			}
+		}
+		for range 3 { // looking counts nothing, and does not lengthen the window
+			if wait := l.Wait(ctx, limit); wait <= 0 || wait > window {
+				t.Fatalf("used up: wait %s", wait)
+			}
+		}
+		if wait := l.Fail(ctx, limit); wait <= 0 || wait > window {
+			t.Fatalf("one too many: wait %s", wait)
+		}
+		pass(window + 10*time.Millisecond)
+		if wait := l.Wait(ctx, limit); wait != 0 {
+			t.Errorf("in the next window: wait %s", wait)
+		}
+		if wait := l.Fail(ctx, limit); wait != 0 {
+			t.Errorf("first failure of the next window: wait %s", wait)
+		}
+	})
+}
+
+func TestLimiterTakesTheWorstOfSeveral(t *testing.T) {
+	onEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
+		ctx, user, address := t.Context(), limitOf(t, "user", 1), limitOf(t, "address", 2)
+		other := limitOf(t, "other", 1)
+		l.Fail(ctx, user, address)
+		if l.Wait(ctx, user, address) == 0 || l.Wait(ctx, other, address) != 0 {
+			t.Error("the user alone is at the limit")
+		}
+		l.Fail(ctx, other, address)
+		third := limitOf(t, "third", 1)
+		if l.Wait(ctx, third, address) == 0 || l.Wait(ctx, third) != 0 {
+			t.Error("now the address is too")
+		}
+	})
+}
+
+func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
+	onEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
+		limit := limitOf(t, "a", 10)
+		limit.Window = time.Minute
+		var within atomic.Int32
+		var group sync.WaitGroup
+		for range 40 {
+			group.Go(func() {
+				if l.Fail(t.Context(), limit) == 0 {
+					within.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if within.Load() != 10 {
+			t.Errorf("%d failures were within the limit", within.Load())
+		}
+	})
+}
+
+func TestRedisLimitersShareTheirCounts(t *testing.T) {
+	address := testservice.Redis(t)
+	a, b, limit := redisLimiter(t, address), redisLimiter(t, address), limitOf(t, "a", 1)
+	limit.Window = time.Minute
+	a.Fail(t.Context(), limit)
+	if b.Wait(t.Context(), limit) == 0 {
+		t.Error("one node does not know of the other's failure")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a.Fail(ended, limit) == 0 {
+		t.Error("a client that hung up spared itself the count")
+	}
+	if n := testutil.ToFloat64(a.fallbacks) + testutil.ToFloat64(b.fallbacks); n != 0 {
+		t.Errorf("%v fallbacks", n)
+	}
+}
+
+func TestLimitsHoldWhileRedisIsAway(t *testing.T) {
+	for name, away := range map[string]func(testing.TB, *testservice.Server){
+		"killed": func(t testing.TB, s *testservice.Server) { s.Kill(t) },
+		"frozen": func(t testing.TB, s *testservice.Server) { s.Pause(t); t.Cleanup(func() { s.Resume(t) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testservice.OwnRedis(t)
+			l := redisLimiter(t, server.Addr)
+			limit := Limit{Subject: "a", Max: 3, Window: time.Minute}
+			l.Fail(t.Context(), limit)
+			away(t, server)
+			begun := time.Now()
+			for range 2 {
+				if wait := l.Fail(t.Context(), limit); wait != 0 {
+					t.Errorf("within the limit: wait %s", wait)
+				}
+			}
+			if l.Wait(t.Context(), limit) == 0 || l.Fail(t.Context(), limit) == 0 {
+				t.Error("beyond the limit, the failure before Redis went counted")
+			}
+			if testutil.ToFloat64(l.fallbacks) < 4 || time.Since(begun) > 3*time.Second {
+				t.Errorf("%v fallbacks in %s", testutil.ToFloat64(l.fallbacks), time.Since(begun))
+			}
+		})
+	}
+}
+
+func TestLimiterComesBackToRedis(t *testing.T) {
+	server := miniredis.RunT(t)
+	l := redisLimiter(t, server.Addr())
+	limit := Limit{Subject: "a", Max: 1, Window: time.Minute}
+	server.SetError("LOADING")
+	l.Fail(t.Context(), limit)
+	server.SetError("")
+	within(t, "half a second after its rest it counts in Redis", func() bool {
+		l.restUntil.Store(0)
+		return l.Fail(t.Context(), limit) == 0 // Redis starts anew, memory would refuse
+	})
+}
+
+func TestMemoryLimiterIsBounded(t *testing.T) {
+	c, l := newClock(), NewMemoryLimiter()
+	l.now = c.now
+	for i := range maxSubjects + 1000 {
+		l.Fail(t.Context(), Limit{Subject: strconv.Itoa(i), Max: 1, Window: time.Minute})
+	}
+	if len(l.counts) != maxSubjects {
+		t.Errorf("%d subjects", len(l.counts))
+	}
+	last := Limit{Subject: "last", Max: 1, Window: time.Minute}
+	if l.Fail(t.Context(), last) != 0 || l.Wait(t.Context(), last) != time.Minute {
+		t.Error("a new subject is not counted when the memory is full")
+	}
+}
+
+func TestLimitsSayNothingOfWhomTheyAreAbout(t *testing.T) {
+	a := Credentials{Username: "Alice", Domain: "Demo.Local", Address: "192.0.2.1"}.limits()
+	b := Credentials{Username: "aLICE", Domain: "demo.local", Address: "::ffff:192.0.2.1"}.limits()
+	if len(a) != 2 || a[0] != b[0] || a[1] != b[1] || a[0].Max != 10 || a[1].Max != 100 || a[0].Window != 5*time.Minute {
+		t.Errorf("limits %v and %v", a, b)
+	}
+	for _, limit := range a {
+		if len(limit.Subject) != 32 || strings.Contains(limit.Subject, "192") && strings.Contains(limit.Subject, ".") {
+			t.Errorf("subject %q", limit.Subject)
+		}
+	}
+	if c := (Credentials{Username: "a", Domain: "ab"}).limits(); len(c) != 1 || c[0] == (Credentials{Username: "ba", Domain: "a"}).limits()[0] {
+		t.Error("without an address there is one limit, of this user alone")
+	}
+}

@@ -1,0 +1,290 @@
+package identity
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func TestLoginAnswersAUserAndTokens(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		c := demoLogin("ALICE")
+		c.Domain = "Demo.Local"
+		session := must(s.Login(t.Context(), c))(t)
+		u := session.User
+		if u.AccountID != "demo" || u.Username != "alice" || u.PresenceID != "1001" || u.Role != RoleUser {
+			t.Errorf("user %+v", u)
+		}
+		if session.ExpiresIn != time.Hour || session.RefreshToken == "" {
+			t.Errorf("session lives %s", session.ExpiresIn)
+		}
+		p := s.mustAuthenticate(t, session.AccessToken)
+		if p.UserID != u.ID || p.Username != "alice" || p.AccountID != "demo" || p.Role != RoleUser ||
+			p.Audience != AudienceAPI || p.FamilyID == "" || p.TokenID == "" || p.IsKey() {
+			t.Errorf("principal %+v", p)
+		}
+		if got := must(s.User(t.Context(), p.UserID))(t); got != u {
+			t.Errorf("user %+v, want %+v", got, u)
+		}
+		if admin := s.mustLogin(t, "admin").User; admin.Role != RoleAdmin || admin.PresenceID != "" {
+			t.Errorf("admin %+v", admin)
+		}
+	})
+}
+
+func TestWrongLoginsAnswerTheSame(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		for name, change := range map[string]func(*Credentials){
+			"password":        func(c *Credentials) { c.Password = "Correct horse" },
+			"long password":   func(c *Credentials) { c.Password = strings.Repeat("x", 1<<20) },
+			"user":            func(c *Credentials) { c.Username = "mallory" },
+			"domain":          func(c *Credentials) { c.Domain = "demo.example" },
+			"id for a domain": func(c *Credentials) { c.Domain = "demo" },
+			"zero byte":       func(c *Credentials) { c.Username = "alice\x00" },
+			"bad UTF-8":       func(c *Credentials) { c.Domain = "demo.local\xff" },
+			"SQL":             func(c *Credentials) { c.Username = "alice' OR '1'='1" },
+			"SQL in domain":   func(c *Credentials) { c.Domain = "x' UNION SELECT * FROM identity_users --" },
+		} {
+			c := demoLogin("alice")
+			change(&c)
+			_, err := s.Login(t.Context(), c)
+			if err != error(errWrongLogin) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, _, err := s.EventsLogin(t.Context(), c, []string{"nowhere"}, nil); err != error(errWrongLogin) {
+				t.Errorf("channel, %s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestLoginNamesMissingFields(t *testing.T) {
+	s := start(t, onSQLite(t), Config{})
+	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
+	f := fault.As(err)
+	if f.Kind != fault.KindInvalid || len(f.Fields) != 2 ||
+		f.Fields[0].Field != "password" || f.Fields[1].Field != "domain" || f.Fields[1].Code != "required" {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	wrong := demoLogin("alice")
+	wrong.Password = "guess"
+	for range 3 * failuresPerUser {
+		s.mustLogin(t, "alice")
+	}
+	for range failuresPerUser {
+		_, err := s.Login(t.Context(), wrong)
+		wantKind(t, "a guess", err, fault.KindUnauthenticated)
+	}
+	_, err := s.Login(t.Context(), wrong)
+	wantKind(t, "one too many", err, fault.KindLimited)
+	_, err = s.Login(t.Context(), demoLogin("ALICE"))
+	f := fault.As(err)
+	if f.Kind != fault.KindLimited || f.RetryAfter%time.Second != 0 || f.RetryAfter <= 4*time.Minute || f.RetryAfter > 5*time.Minute {
+		t.Errorf("the right password afterwards: %v, retry after %s", err, f.RetryAfter)
+	}
+	_, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	wantKind(t, "the channel login", err, fault.KindLimited)
+	s.mustLogin(t, "bob")
+}
+
+func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	for i := range failuresPerAddress {
+		c := Credentials{Username: strings.Repeat("x", i+1), Password: "x", Domain: "x", Address: "2001:db8::1"}
+		_, err := s.Login(t.Context(), c)
+		wantKind(t, "a guess", err, fault.KindUnauthenticated)
+	}
+	c := demoLogin("alice")
+	c.Address = "2001:db8::2"
+	_, err := s.Login(t.Context(), c)
+	wantKind(t, "the same /64", err, fault.KindLimited)
+	c.Address = "2001:db8:0:1::1"
+	if _, err = s.Login(t.Context(), c); err != nil {
+		t.Errorf("another /64: %v", err)
+	}
+}
+
+func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
+	s := start(t, onSQLite(t), Config{HashSlots: 3 * failuresPerUser}).demo(t)
+	wrong := demoLogin("alice")
+	wrong.Password = "guess"
+	var mu sync.Mutex
+	kinds := map[fault.Kind]int{}
+	var group sync.WaitGroup
+	for range 3 * failuresPerUser {
+		group.Go(func() {
+			_, err := s.Login(t.Context(), wrong)
+			mu.Lock()
+			defer mu.Unlock()
+			kinds[fault.KindOf(err)]++
+		})
+	}
+	group.Wait()
+	if kinds[fault.KindUnauthenticated] != failuresPerUser || kinds[fault.KindLimited] != 2*failuresPerUser {
+		t.Errorf("got %v", kinds)
+	}
+}
+
+// countingLimiter tells how often it was asked.
+type countingLimiter struct {
+	*MemoryLimiter
+	asked chan struct{}
+}
+
+func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration {
+	wait := l.MemoryLimiter.Wait(ctx, limits...)
+	l.asked <- struct{}{}
+	return wait
+}
+
+func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
+	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
+	s := startOn(t, openDB(t, onSQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
+	done := must(s.passwords.turn(t.Context()))(t)
+	answer := make(chan error)
+	go func() {
+		_, err := s.Login(t.Context(), demoLogin("alice"))
+		answer <- err
+	}()
+	<-limiter.asked // it was let into the queue
+	for range failuresPerUser {
+		limiter.Fail(t.Context(), demoLogin("alice").limits()...)
+	}
+	done()
+	wantKind(t, "the right password, too late", <-answer, fault.KindLimited)
+}
+
+func TestAnUnknownUserTakesAsLongAsAKnownOne(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	s.passwords = newPasswords(Config{}.withDefaults().Argon2, 1)
+	must(s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
+	fastest := func(c Credentials) time.Duration {
+		c.Password = "wrong"
+		best := time.Hour
+		for range 4 {
+			begun := time.Now()
+			_, err := s.Login(t.Context(), c)
+			wantKind(t, c.Username, err, fault.KindUnauthenticated)
+			best = min(best, time.Since(begun))
+		}
+		return best
+	}
+	known, stranger := fastest(demoLogin("carol")), demoLogin("carol")
+	stranger.Domain = "nowhere.local"
+	for name, took := range map[string]time.Duration{"user": fastest(demoLogin("nobody")), "domain": fastest(stranger)} {
+		if took < known/2 || took > known*2 {
+			t.Errorf("an unknown %s takes %s, a known one %s", name, took, known)
+		}
+	}
+}
+
+func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
+	s := start(t, onSQLite(t), Config{HashSlots: 1}).demo(t)
+	done := must(s.passwords.turn(t.Context()))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := s.Login(ctx, demoLogin("alice"))
+	wantKind(t, "no slot", err, fault.KindUnavailable)
+	done()
+	s.mustLogin(t, "alice")
+}
+
+func TestEventsLoginCarriesItsFilters(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"),
+			[]string{"sub", "demo", "sub"}, []string{"AGENT_LOGIN", "AGENT_LOGIN"})
+		if err != nil || expires != 24*time.Hour {
+			t.Fatalf("expires in %s: %v", expires, err)
+		}
+		p := s.mustAuthenticate(t, token)
+		if p.Audience != AudienceEvents || !slices.Equal(p.AccountIDs, []string{"sub", "demo"}) ||
+			!slices.Equal(p.EventTypes, []string{"AGENT_LOGIN"}) || p.FamilyID != "" {
+			t.Errorf("principal %+v", p)
+		}
+		token, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), []string{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := s.mustAuthenticate(t, token); p.AccountIDs != nil || p.EventTypes != nil {
+			t.Errorf("principal %+v", p)
+		}
+	})
+}
+
+func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
+	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"),
+		[]string{"demo", "other", "nowhere", ""}, []string{"AGENT_LOGIN", "agent_login"})
+	var got []string
+	for _, f := range fault.As(err).Fields {
+		got = append(got, f.Field+" "+f.Code+" "+f.Message)
+	}
+	want := []string{
+		`account_ids[1] unknown_account unknown account "other"`,
+		`account_ids[2] unknown_account unknown account "nowhere"`,
+		`account_ids[3] unknown_account unknown account ""`,
+		`event_types[1] unknown_type unknown event type "agent_login"`,
+	}
+	if fault.KindOf(err) != fault.KindInvalid || !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
+	var yaml strings.Builder
+	yaml.WriteString("accounts: [{id: root, name: root, domain: root.local}")
+	ids := []string{"root"}
+	for i := range maxFilterAccounts {
+		id := strings.Repeat("a", 60) + string(rune('a'+i/26)) + string(rune('a'+i%26))
+		ids = append(ids, id)
+		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
+	}
+	yaml.WriteString("]\nusers: [{account: root, username: u, password: p}]")
+	big := start(t, onSQLite(t), Config{})
+	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
+		t.Fatal(err)
+	}
+	c := Credentials{Username: "u", Password: "p", Domain: "root.local"}
+	token, _, err := big.EventsLogin(t.Context(), c, append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := big.mustAuthenticate(t, token); len(p.AccountIDs) != maxFilterAccounts {
+		t.Errorf("%d accounts", len(p.AccountIDs))
+	}
+	_, _, err = big.EventsLogin(t.Context(), c, ids, nil)
+	if f := fault.As(err); f.Kind != fault.KindInvalid || f.Fields[0].Code != "too_many" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoginWhileTheDatabaseIsAwayIsUnavailableAndNoFailure(t *testing.T) {
+	db := openDB(t, onSQLite(t))
+	s := startOn(t, db, Config{}, NewMemoryLimiter()).demo(t)
+	token := s.mustLogin(t, "alice").AccessToken
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 * failuresPerUser {
+		_, err := s.Login(ended, demoLogin("alice"))
+		wantKind(t, "login", err, fault.KindUnavailable)
+	}
+	if _, err := s.Authenticate(ended, token); err != nil {
+		t.Errorf("memory alone does not do: %v", err)
+	}
+	s.mustLogin(t, "alice")
+}

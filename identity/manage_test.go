@@ -1,0 +1,318 @@
+package identity
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func TestAccountsFormATree(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{})
+		root := must(s.CreateAccount(t.Context(), NewAccount{Name: "Röot", Domain: "Root.Local"}))(t)
+		if len(root.ID) != 32 || root.Domain != "root.local" {
+			t.Errorf("root %+v", root)
+		}
+		mid := must(s.CreateAccount(t.Context(), NewAccount{ID: "mid", Name: "Mid", Domain: "mid.local", Parent: "ROOT.local"}))(t)
+		leaf := must(s.CreateAccount(t.Context(), NewAccount{ID: "leaf", Name: "Leaf", Domain: "leaf.local", Parent: "Mid"}))(t)
+		other := must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "Other", Domain: "other.local"}))(t)
+		tree := s.Tree()
+		if got := tree.Path("leaf"); !slices.Equal(got, []string{"leaf", "mid", root.ID}) {
+			t.Errorf("path %v", got)
+		}
+		for _, pair := range []struct {
+			root, id string
+			want     bool
+		}{
+			{root.ID, "leaf", true}, {"mid", "leaf", true}, {"leaf", "leaf", true}, {"leaf", "mid", false},
+			{"other", "leaf", false}, {root.ID, "nowhere", false}, {"nowhere", "nowhere", false}, {"", "", false},
+		} {
+			if tree.Contains(pair.root, pair.id) != pair.want {
+				t.Errorf("Contains(%q, %q) is not %v", pair.root, pair.id, pair.want)
+			}
+		}
+		for _, ref := range []string{"leaf", "Leaf", "leaf.local", "LEAF.LOCAL"} {
+			if got, ok := tree.Resolve(ref); !ok || got != leaf {
+				t.Errorf("%q resolves to %+v", ref, got)
+			}
+		}
+		all := must(s.Accounts(t.Context()))(t)
+		if len(all) != 4 || !slices.Contains(all, mid) || !slices.Contains(all, other) || !slices.Equal(all, tree.Accounts()) {
+			t.Errorf("accounts %+v", all)
+		}
+		wantKind(t, "an account with children", s.DeleteAccount(t.Context(), "Mid"), fault.KindConflict)
+		for _, ref := range []string{"leaf.local", "Mid"} {
+			if err := s.DeleteAccount(t.Context(), ref); err != nil {
+				t.Error(err)
+			}
+		}
+		wantKind(t, "again", s.DeleteAccount(t.Context(), "mid"), fault.KindNotFound)
+	})
+}
+
+func TestPathAllocatesNothing(t *testing.T) {
+	tree, _ := newTree([]Account{{ID: "a"}, {ID: "b", ParentID: "a"}})
+	allocs := testing.AllocsPerRun(100, func() {
+		if len(tree.Path("b")) != 2 || !tree.Contains("a", "b") {
+			t.Error("wrong path")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func TestATreeLeavesOutRingsAndOrphans(t *testing.T) {
+	tree, stray := newTree([]Account{
+		{ID: "a"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "b"}, {ID: "d", ParentID: "d"},
+		{ID: "e", ParentID: "nowhere"}, {ID: "f", ParentID: "b"}, {ID: "g", ParentID: "a"},
+	})
+	if !slices.Equal(stray, []string{"b", "c", "d", "e", "f"}) || len(tree.Accounts()) != 2 {
+		t.Errorf("stray %v", stray)
+	}
+}
+
+func TestAnAccountsRefsAreItsOwn(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{})
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "b", Domain: "c.local"}))(t)
+		for name, n := range map[string]NewAccount{
+			"id":             {ID: "a", Name: "x", Domain: "x.local"},
+			"name":           {ID: "x", Name: "b", Domain: "x.local"},
+			"domain":         {ID: "x", Name: "x", Domain: "C.Local"},
+			"name as id":     {ID: "b", Name: "x", Domain: "x.local"},
+			"domain as name": {ID: "x", Name: "C.LOCAL", Domain: "x.local"},
+			"id as domain":   {ID: "x", Name: "x", Domain: "A"},
+		} {
+			_, err := s.CreateAccount(t.Context(), n)
+			wantKind(t, name, err, fault.KindConflict)
+		}
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "same", Name: "same", Domain: "same"}))(t)
+	})
+}
+
+func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	long := strings.Repeat("x", 300)
+	account := func(id, name, domain, parent string) error {
+		_, err := s.CreateAccount(t.Context(), NewAccount{id, name, domain, parent})
+		return err
+	}
+	user := func(username, password, presence string, role Role) error {
+		_, err := s.CreateUser(t.Context(), NewUser{"demo", username, password, presence, role})
+		return err
+	}
+	for want, err := range map[string]error{
+		"id invalid":              account("a b", "n", "d", ""),
+		"id invalid ":             account(strings.Repeat("x", 65), "n", "d", ""),
+		"name required":           account("a", "", "d", ""),
+		"name too_long":           account("a", long, "d", ""),
+		"name invalid":            account("a", "n\x00", "d", ""),
+		"name invalid ":           account("a", " n", "d", ""),
+		"name invalid  ":          account("a", "n\xff", "d", ""),
+		"domain required":         account("a", "n", "", ""),
+		"domain too_long":         account("a", "n", long, ""),
+		"domain invalid":          account("a", "n", "d d", ""),
+		"parent unknown_account":  account("a", "n", "d", "nowhere"),
+		"parent unknown_account ": account("a", "n", "d", "\x00"),
+		"username required":       user("", "p", "", RoleUser),
+		"username too_long":       user(long, "p", "", RoleUser),
+		"username invalid":        user("u\n", "p", "", RoleUser),
+		"password required":       user("u", "", "", RoleUser),
+		"password too_long":       user("u", strings.Repeat("p", 1025), "", RoleUser),
+		"presence_id too_long":    user("u", "p", long, RoleUser),
+		"presence_id invalid":     user("u", "p", "10 01", RoleUser),
+		"role invalid":            user("u", "p", "", "root"),
+	} {
+		f := fault.As(err)
+		if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field+" "+f.Fields[0].Code != strings.TrimSpace(want) {
+			t.Errorf("want %q, got %v %+v", want, err, f.Fields)
+		}
+	}
+}
+
+func TestUsersOfAnAccount(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
+		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "ALICE", Password: "p"})
+		wantKind(t, "the name in another case", err, fault.KindConflict)
+		_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: "p", PresenceID: "1001"})
+		wantKind(t, "the extension", err, fault.KindConflict)
+		_, err = s.CreateUser(t.Context(), NewUser{Account: "nowhere", Username: "carol", Password: "p"})
+		wantKind(t, "no account", err, fault.KindNotFound)
+		_, err = s.CreateUser(t.Context(), NewUser{Account: "\x00", Username: "carol", Password: "p"})
+		wantKind(t, "a zero byte", err, fault.KindNotFound)
+		twin := must(s.CreateUser(t.Context(), NewUser{Account: "other.local", Username: "Alice", Password: "p", PresenceID: "1001"}))(t)
+		if twin.AccountID != "other" || twin.Role != RoleUser {
+			t.Errorf("twin %+v", twin)
+		}
+		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "b", Password: "p"}))(t)
+		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "c", Password: "p", Role: RoleAdmin}))(t)
+		var names []string
+		for _, u := range must(s.Users(t.Context(), "other"))(t) {
+			names = append(names, u.Username)
+		}
+		if !slices.Equal(names, []string{"Alice", "b", "c"}) {
+			t.Errorf("users %v", names)
+		}
+		if err := s.SetClickToCallID(t.Context(), twin.ID, "c2c-1"); err != nil {
+			t.Error(err)
+		}
+		twin.ClickToCallID = "c2c-1"
+		if got := must(s.User(t.Context(), twin.ID))(t); got != twin {
+			t.Errorf("got %+v, want %+v", got, twin)
+		}
+		if err := s.DeleteUser(t.Context(), "other", "aLICE"); err != nil {
+			t.Error(err)
+		}
+		_, err = s.User(t.Context(), twin.ID)
+		wantKind(t, "User", err, fault.KindNotFound)
+		wantKind(t, "SetClickToCallID", s.SetClickToCallID(t.Context(), twin.ID, "x"), fault.KindNotFound)
+		wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "other", "alice"), fault.KindNotFound)
+		_, err = s.Users(t.Context(), "nowhere")
+		wantKind(t, "Users", err, fault.KindNotFound)
+	})
+}
+
+func TestAPIKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		key, made, err := s.CreateAPIKey(t.Context(), "demo.local", "switch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(key, "tk_"))
+		if err != nil || len(raw) != 32 || len(key) != 46 || made.ID == key {
+			t.Errorf("key %q: %v", key, err)
+		}
+		p := must(s.AuthenticateKey(t.Context(), key))(t)
+		if !p.IsKey() || p.KeyID != made.ID || p.AccountID != "demo" || p.Role != RoleAdmin || p.UserID != "" || !p.ExpiresAt.IsZero() {
+			t.Errorf("principal %+v", p)
+		}
+		if err := s.Valid(p); err != nil {
+			t.Error(err)
+		}
+		for name, wrong := range map[string]string{
+			"nothing": "", "its id": made.ID, "another case": strings.ToUpper(key), "one more": key + "A",
+			"another end": key[:45] + string('A'+(key[45]-'A'+1)%2), "random": keyPrefix + newSecret(), "SQL": "tk_' OR '1'='1",
+		} {
+			_, err := s.AuthenticateKey(t.Context(), wrong)
+			wantKind(t, name, err, fault.KindUnauthenticated)
+		}
+		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 1 || keys[0] != made {
+			t.Errorf("keys %+v, want %+v", keys, made)
+		}
+		_, _, err = s.CreateAPIKey(t.Context(), "nowhere", "")
+		wantKind(t, "no account", err, fault.KindNotFound)
+		_, _, err = s.CreateAPIKey(t.Context(), "demo", "a\nb")
+		wantKind(t, "a bad name", err, fault.KindInvalid)
+		if err := s.DeleteAPIKey(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+		wantKind(t, "Valid", s.Valid(p), fault.KindForbidden)
+		_, err = s.AuthenticateKey(t.Context(), key)
+		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
+		for _, id := range []string{made.ID, "", "\x00", "' OR '1'='1"} {
+			wantKind(t, "deleting "+id, s.DeleteAPIKey(t.Context(), id), fault.KindNotFound)
+		}
+
+		of, _, err := s.CreateAPIKey(t.Context(), "demo", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.DeleteAccount(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.AuthenticateKey(t.Context(), of)
+		wantKind(t, "a key of a deleted account", err, fault.KindUnauthenticated)
+	})
+}
+
+func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		for _, text := range []string{
+			`'; DROP TABLE identity_users; --`, `" OR 1=1 --`, `$1`, `%`, `\'`, `a'||'b`, `x) UNION SELECT seed FROM identity_signing_keys --`,
+		} {
+			domain := strings.ReplaceAll(text, " ", "_")
+			account := must(s.CreateAccount(t.Context(), NewAccount{Name: text, Domain: domain, Parent: "demo"}))(t)
+			user := must(s.CreateUser(t.Context(), NewUser{Account: text, Username: text, Password: text, PresenceID: domain}))(t)
+			if err := s.SetClickToCallID(t.Context(), user.ID, text); err != nil {
+				t.Error(err)
+			}
+			if got := must(s.User(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text || got.PresenceID != domain {
+				t.Errorf("got %+v", got)
+			}
+			p := s.mustAuthenticate(t, must(s.Login(t.Context(), Credentials{Username: text, Password: text, Domain: domain}))(t).AccessToken)
+			if p.AccountID != account.ID || p.Username != text {
+				t.Errorf("principal %+v", p)
+			}
+			_, key, err := s.CreateAPIKey(t.Context(), text, text)
+			if err != nil || key.Name != text {
+				t.Errorf("key %+v: %v", key, err)
+			}
+			_, err = s.User(t.Context(), text)
+			wantKind(t, "User", err, fault.KindNotFound)
+			wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "demo", text), fault.KindNotFound)
+			wantKind(t, "DeleteAccount", s.DeleteAccount(t.Context(), text+"x"), fault.KindNotFound)
+			if err := s.DeleteAccount(t.Context(), domain); err != nil {
+				t.Error(err)
+			}
+		}
+		if users := must(s.Users(t.Context(), "demo"))(t); len(users) != 3 {
+			t.Errorf("%d users are left", len(users))
+		}
+	})
+}
+
+func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
+	s := start(t, onSQLite(t), Config{})
+	var set struct {
+		Keys []map[string]string
+	}
+	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
+		t.Fatalf("%s: %v", s.JWKS(), err)
+	}
+	key := s.directory.Load().signing[0]
+	want := map[string]string{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": key.id,
+		"x": base64.RawURLEncoding.EncodeToString(key.public())}
+	for name, value := range want {
+		if set.Keys[0][name] != value {
+			t.Errorf("%s is %q", name, set.Keys[0][name])
+		}
+	}
+	if len(set.Keys[0]) != len(want) {
+		t.Errorf("a private part is published: %v", set.Keys[0])
+	}
+}
+
+func TestEveryChangeIsAuditedOnce(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "a", Domain: "a"}))(t)
+	user := must(s.CreateUser(t.Context(), NewUser{Account: "a", Username: "u", Password: password}))(t)
+	_, key, err := s.CreateAPIKey(t.Context(), "a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		s.SetClickToCallID(t.Context(), user.ID, "x"), s.DeleteAPIKey(t.Context(), key.ID),
+		s.DeleteUser(t.Context(), "a", "u"), s.DeleteAccount(t.Context(), "a"),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	wantKind(t, "again", s.DeleteAccount(t.Context(), "a"), fault.KindNotFound)
+	for _, action := range []string{"directory.seed", "account.create", "user.create", "apikey.create",
+		"user.clicktocall", "apikey.delete", "user.delete", "account.delete"} {
+		if n := strings.Count(s.logged.String(), "msg=audit action="+action); n != 1 {
+			t.Errorf("%s: %d lines", action, n)
+		}
+	}
+}

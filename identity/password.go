@@ -1,0 +1,104 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	saltBytes = 16
+	hashBytes = 32
+	hashWait  = 5 * time.Second
+)
+
+// passwords hashes passwords with argon2id, a bounded number at once: each
+// takes Argon2.MemoryKiB while it is worked on.
+type passwords struct {
+	cost  Argon2
+	slots chan struct{}
+	// decoy is the hash of a password nobody knows. A login of an unknown user
+	// is compared with it, so that it takes as long as any other.
+	decoy string
+}
+
+func newPasswords(cost Argon2, slots int) *passwords {
+	p := &passwords{cost: cost, slots: make(chan struct{}, slots)}
+	p.decoy = p.hash(rand.Text())
+	return p
+}
+
+// turn waits for a slot; done gives it back.
+func (p *passwords) turn(ctx context.Context) (done func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, hashWait)
+	defer cancel()
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, nil
+	case <-ctx.Done():
+		return nil, fault.Unavailable(ctx.Err(), time.Second, "Too many logins at once")
+	}
+}
+
+// Hash is the PHC string of a password, with a new salt.
+func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
+	done, err := p.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return p.hash(password), nil
+}
+
+func (p *passwords) hash(password string) string {
+	salt := make([]byte, saltBytes)
+	rand.Read(salt) // never fails
+	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)
+	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, p.cost,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))
+}
+
+// matches compares a password with a stored hash. The caller holds a turn.
+func matches(stored, password string) (bool, error) {
+	cost, salt, want, err := parseHash(stored)
+	if err != nil {
+		return false, err
+	}
+	got := argon2.IDKey([]byte(password), salt, cost.Passes, cost.MemoryKiB, cost.Lanes, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1, nil
+}
+
+const costFormat = "m=%d,t=%d,p=%d"
+
+// String is the cost as the PHC form has it.
+func (a Argon2) String() string { return fmt.Sprintf(costFormat, a.MemoryKiB, a.Passes, a.Lanes) }
+
+var errHash = errors.New("a stored password is not an argon2id hash")
+
+// parseHash reads a PHC string back. The cost is the stored hash's own.
+func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
+	parts := strings.Split(stored, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return Argon2{}, nil, nil, errHash
+	}
+	_, err = fmt.Sscanf(parts[3], costFormat, &cost.MemoryKiB, &cost.Passes, &cost.Lanes)
+	if err != nil || cost.String() != parts[3] || cost.validate() != nil {
+		return Argon2{}, nil, nil, errHash
+	}
+	if salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(salt) < 8 {
+		return Argon2{}, nil, nil, errHash
+	}
+	if sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(sum) < 16 || len(sum) > 64 {
+		return Argon2{}, nil, nil, errHash
+	}
+	return cost, salt, sum, nil
+}

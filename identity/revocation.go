@@ -1,0 +1,107 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// clockMargin covers nodes whose clocks differ: a token that one of them holds
+// for expired may live this much longer at another.
+const clockMargin = 5 * time.Minute
+
+// revocations is the set of tokens, families and users whose tokens are
+// revoked, by id.
+type revocations struct {
+	mu    sync.RWMutex
+	until map[string]int64 // Unix milliseconds; then every token has expired
+}
+
+func (r *revocations) has(id string) bool {
+	if id == "" {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	_, revoked := r.until[id]
+	return revoked
+}
+
+func (r *revocations) add(more []revocation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range more {
+		r.until[one.id] = one.expires
+	}
+}
+
+func (r *revocations) purge(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, expires := range r.until {
+		if expires < now.UnixMilli() {
+			delete(r.until, id)
+		}
+	}
+}
+
+type revocation struct {
+	id      string
+	expires int64 // Unix milliseconds
+}
+
+func readRevocations(ctx context.Context, db querier, after int64) ([]revocation, error) {
+	rows, err := db.QueryContext(ctx, `SELECT id, expires_at FROM identity_revocations WHERE revision > $1`, after)
+	return collect(rows, err, "reading revocations", func(scan scanFunc) (revocation, error) {
+		var one revocation
+		err := scan(&one.id, &one.expires)
+		return one, err
+	})
+}
+
+// revoke stores that every token about id is revoked; the last of them expires
+// at expires.
+func revoke(ctx context.Context, tx *sql.Tx, rev int64, id string, expires time.Time) error {
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO identity_revocations (id, expires_at, revision) VALUES ($1, $2, $3)
+		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision,
+			expires_at = CASE WHEN excluded.expires_at > identity_revocations.expires_at
+				THEN excluded.expires_at ELSE identity_revocations.expires_at END`,
+		id, expires.Add(clockMargin).UnixMilli(), rev)
+	return sqldb.Wrap(err, "storing a revocation")
+}
+
+// revokeFamily revokes the access tokens of a login and its refreshes, and
+// ends its refresh tokens. atLeast is the expiry of a token known to be in it.
+func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atLeast time.Time) error {
+	var last sql.NullInt64
+	err := tx.QueryRowContext(ctx,
+		`SELECT MAX(access_expires_at) FROM identity_refresh_tokens WHERE family_id = $1`, family).Scan(&last)
+	if err != nil {
+		return sqldb.Wrap(err, "reading a token family")
+	}
+	if expires := time.UnixMilli(last.Int64); last.Valid && expires.After(atLeast) {
+		atLeast = expires
+	}
+	if err := revoke(ctx, tx, rev, family, atLeast); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE family_id = $1`, family)
+	return sqldb.Wrap(err, "ending a token family")
+}
+
+// purge deletes what has expired.
+func (s *Service) purge(ctx context.Context) error {
+	now := s.cfg.Now()
+	s.revoked.purge(now)
+	for _, table := range []string{"identity_revocations", "identity_refresh_tokens"} {
+		_, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli())
+		if err != nil {
+			return sqldb.Wrap(err, "purging "+table)
+		}
+	}
+	return nil
+}

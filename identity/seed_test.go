@@ -1,0 +1,127 @@
+package identity
+
+import (
+	"strings"
+	"testing"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+const directoryYAML = `
+accounts:
+  - {id: leaf, name: Leaf, domain: leaf.local, parent: mid.local}
+  - {id: mid, name: Mid, domain: Mid.Local, parent: Root}
+  - {name: Root, domain: root.local}
+users:
+  - {account: leaf, username: alice, password: one, presence_id: 1001}
+  - {account: Root, username: alice, password: two, role: admin}
+`
+
+func TestSeedStoresADirectoryOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{})
+		for range 2 {
+			if err := s.Seed(t.Context(), []byte(directoryYAML)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root, ok := s.Tree().Resolve("Root")
+		if path := s.Tree().Path("leaf"); !ok || len(path) != 3 || path[2] != root.ID {
+			t.Errorf("path %v", path)
+		}
+		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "one", Domain: "LEAF.local"}))(t)
+		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
+			t.Errorf("user %+v", session.User)
+		}
+		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "two", Domain: "root.local"}))(t)
+		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
+			t.Errorf("user %+v", session.User)
+		}
+		if seeded, err := s.SeedDemo(t.Context(), password); seeded || err != nil {
+			t.Errorf("the demo came after: %v, %v", seeded, err)
+		}
+	})
+}
+
+func TestSeedRefusesTheWholeFile(t *testing.T) {
+	s := start(t, onSQLite(t), Config{})
+	const good = "accounts: [{id: a, name: a, domain: a.local}]\n"
+	for name, c := range map[string]struct{ yaml, want string }{
+		"empty":             {"", "it is empty"},
+		"not YAML":          {"accounts: [", "line 1"},
+		"another shape":     {"- a\n- b\n", "line 1"},
+		"a tab":             {"accounts:\n\t- a", "line"},
+		"unknown key":       {good + "users:\n- {account: a, username: u, password: p, colour: red}", "line 3: field colour not found"},
+		"unknown section":   {good + "groups: []", "line 2: field groups not found"},
+		"two documents":     {good + "---\n" + good, "more than one document"},
+		"a key twice":       {good + good, "line 2"},
+		"bad id":            {"accounts: [{id: a b, name: a, domain: a.local}]", "accounts[0].id invalid"},
+		"no name":           {"accounts: [{id: a, domain: a.local}]", "accounts[0].name required"},
+		"no domain":         {"accounts: [{id: a, name: a}]", "accounts[0].domain required"},
+		"id twice":          {"accounts: [{id: a, name: a, domain: a.local}, {id: a, name: b, domain: b.local}]", "accounts[1].id taken"},
+		"domain twice":      {"accounts: [{id: a, name: a, domain: a.local}, {id: b, name: b, domain: A.local}]", "accounts[1].domain taken"},
+		"unknown parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: b}]", "accounts[0].parent unknown_account"},
+		"its own parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: a}]", "accounts invalid"},
+		"a ring":            {"accounts: [{id: a, name: a, domain: a.local, parent: b}, {id: b, name: b, domain: b.local, parent: a}]", "accounts invalid"},
+		"no account":        {good + "users: [{username: u, password: p}]", "users[0].account unknown_account"},
+		"unknown account":   {good + "users: [{account: b, username: u, password: p}]", "users[0].account unknown_account"},
+		"no password":       {good + "users: [{account: a, username: u}]", "users[0].password required"},
+		"bad role":          {good + "users: [{account: a, username: u, password: p, role: root}]", "users[0].role invalid"},
+		"bad extension":     {good + "users: [{account: a, username: u, password: p, presence_id: 1 2}]", "users[0].presence_id invalid"},
+		"username twice":    {good + "users: [{account: a, username: u, password: p}, {account: a.local, username: U, password: p}]", "users[1].username taken"},
+		"extension twice":   {good + "users: [{account: a, username: u, password: p, presence_id: 1}, {account: a, username: v, password: p, presence_id: 1}]", "users[1].presence_id taken"},
+		"misplaced secret":  {good + "users: hunter2-hunter2", "line 2"},
+		"misplaced secret ": {good + "users: [hunter2]", "line 2"},
+	} {
+		err := s.Seed(t.Context(), []byte(c.yaml))
+		f := fault.As(err)
+		text := f.Message
+		for _, field := range f.Fields {
+			text += "\n" + field.Field + " " + field.Code + " " + field.Message
+		}
+		if f.Kind != fault.KindInvalid || !strings.Contains(text, c.want) {
+			t.Errorf("%s: want %q, got %v %q", name, c.want, err, text)
+		}
+		if strings.Contains(text, "hunter2") || strings.Contains(text, "identity.") {
+			t.Errorf("%s: it shows too much: %q", name, text)
+		}
+	}
+	if accounts := must(s.Accounts(t.Context()))(t); len(accounts) != 0 {
+		t.Errorf("something was stored: %+v", accounts)
+	}
+}
+
+func FuzzDirectoryFile(f *testing.F) {
+	s := start(f, onSQLite(f), Config{})
+	f.Add([]byte(directoryYAML))
+	f.Add([]byte("accounts: [{id: &a x, name: *a, domain: *a, parent: *a}]"))
+	f.Add([]byte("accounts: [{id: a, name: b, domain: b}, {id: b}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := parseDirectory(text)
+		if err != nil {
+			wantKind(t, "parsing", err, fault.KindInvalid)
+			return
+		}
+		plan, err := s.plan(file)
+		if err != nil {
+			wantKind(t, "planning", err, fault.KindInvalid)
+			return
+		}
+		placed := map[string]bool{"": true}
+		for _, a := range plan.accounts {
+			if !placed[a.ParentID] || placed[a.ID] {
+				t.Fatalf("account %+v is out of order", a)
+			}
+			placed[a.ID] = true
+		}
+		for _, u := range plan.users {
+			if !placed[u.Account] {
+				t.Fatalf("user %+v has no account", u)
+			}
+		}
+		if len(plan.accounts) != len(file.Accounts) || len(plan.users) != len(file.Users) {
+			t.Fatal("something was lost")
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Service is the room. Its methods may be called at once from anywhere.
+type Service struct {
+	cfg       Config
+	db        *sqldb.DB
+	limiter   Limiter
+	metrics   *metrics
+	log       *slog.Logger
+	passwords *passwords
+
+	directory atomic.Pointer[directory]
+	revoked   revocations
+	changes   signal
+	changing  chan struct{} // held by the one change under way
+
+	polling sync.Mutex
+	loaded  revision      // guarded by polling
+	polls   atomic.Uint64 // begun so far
+	early   *rate.Limiter // of polls beside Run's
+}
+
+// New brings the tables up to date, makes the first signing key when there is
+// none, and loads memory.
+func New(ctx context.Context, cfg Config, db *sqldb.DB, limiter Limiter,
+	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
+	if limiter == nil {
+		return nil, errors.New("identity: no limiter")
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "identity", files); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	s := &Service{
+		cfg: cfg, db: db, limiter: limiter, metrics: newMetrics(reg), log: log,
+		passwords: newPasswords(cfg.Argon2, cfg.HashSlots),
+		revoked:   revocations{until: make(map[string]int64)},
+		changes:   signal{changed: make(chan struct{})},
+		changing:  make(chan struct{}, 1),
+		early:     rate.NewLimiter(earlyPolls, earlyPolls),
+	}
+	if err := s.poll(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.rotateKeys(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Tree is the account tree as it is now.
+func (s *Service) Tree() *Tree { return s.directory.Load().tree }
+
+// JWKS is the JSON Web Key Set that tokens are checked with. It must not be
+// changed.
+func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
+
+// Changed is closed when accounts, API keys or revocations change the next
+// time. Ask for it before looking at them, so that no change is missed.
+func (s *Service) Changed() <-chan struct{} { return s.changes.next() }
+
+// what a change makes stale in memory
+type staleness struct{ directory, revocations int }
+
+var (
+	changeDirectory   = staleness{directory: 1}
+	changeRevocations = staleness{revocations: 1}
+	changeBoth        = staleness{1, 1}
+)
+
+// change runs fn in a transaction that raises the revision, and then brings
+// this Service's memory up to date. rev is the revision of revocations.
+//
+// Changes take turns in the database anyway; taking turns here spares it the
+// transactions that would only fail and be run again.
+func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.Tx, rev int64) error) error {
+	select {
+	case s.changing <- struct{}{}:
+		defer func() { <-s.changing }()
+	case <-ctx.Done():
+		return sqldb.Wrap(ctx.Err(), "waiting for another change")
+	}
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		var rev int64
+		// First of all: it makes changes take turns.
+		err := tx.QueryRowContext(ctx, `UPDATE identity_revision
+			SET directory = directory + $1, revocations = revocations + $2 RETURNING revocations`,
+			stale.directory, stale.revocations).Scan(&rev)
+		if err != nil {
+			return sqldb.Wrap(err, "raising the revision")
+		}
+		return fn(tx, rev)
+	})
+	if err != nil {
+		return err
+	}
+	// The change is made, whether or not its caller is still there.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
+	defer cancel()
+	if err := s.poll(ctx); err != nil {
+		s.log.WarnContext(ctx, "a change is stored, but memory does not show it yet", "error", err)
+	}
+	return nil
+}
+
+// audit writes the audit log's line of a change. attrs never hold a secret.
+func (s *Service) audit(ctx context.Context, action string, attrs ...slog.Attr) {
+	s.log.LogAttrs(ctx, slog.LevelInfo, "audit", append([]slog.Attr{slog.String("action", action)}, attrs...)...)
+}
+
+// signal is a channel that is closed and replaced at each change.
+type signal struct {
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *signal) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}

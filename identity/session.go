@@ -1,0 +1,135 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// newSession makes a pair of tokens of a family: the login, and each refresh
+// that descends from it.
+func (s *Service) newSession(ctx context.Context, db querier, user User, family string) (*Session, error) {
+	access, err := s.sign(user, AudienceAPI, s.cfg.AccessTTL, claims{Family: family})
+	if err != nil {
+		return nil, err
+	}
+	refresh, now := newSecret(), s.cfg.Now()
+	result, err := db.ExecContext(ctx, `INSERT INTO identity_refresh_tokens
+			(hash, family_id, user_id, expires_at, access_expires_at)
+		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM identity_users WHERE id = $5`,
+		hashSecret(refresh), family, now.Add(s.cfg.RefreshTTL).UnixMilli(),
+		now.Add(s.cfg.AccessTTL).UnixMilli(), user.ID)
+	if err != nil {
+		return nil, sqldb.Wrap(err, "storing a session")
+	}
+	stored, err := result.RowsAffected()
+	if err != nil {
+		return nil, sqldb.Wrap(err, "storing a session")
+	}
+	if stored == 0 { // the user was deleted since the password was checked
+		return nil, errWrongLogin
+	}
+	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: s.cfg.AccessTTL}, nil
+}
+
+var errRefresh = fault.Unauthenticated("The refresh token is not valid")
+
+// Refresh takes a refresh token, once, for a new pair. Shown again, it revokes
+// its whole family: the login, every refresh since, and their access tokens.
+func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, error) {
+	hash := hashSecret(refreshToken)
+	var session *Session
+	var reused *refreshRow
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		session, reused = nil, nil
+		row, err := readRefresh(ctx, tx, hash)
+		if err != nil {
+			return err
+		}
+		if row.used {
+			reused = row
+			return nil
+		}
+		now := s.cfg.Now()
+		if row.expires <= now.UnixMilli() {
+			return errRefresh
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE identity_refresh_tokens SET used_at = $1 WHERE hash = $2`,
+			now.UnixMilli(), hash)
+		if err != nil {
+			return sqldb.Wrap(err, "using a refresh token")
+		}
+		session, err = s.newSession(ctx, tx, row.user, row.family)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if reused == nil {
+		return session, nil
+	}
+	if err := s.endReused(ctx, reused); err != nil {
+		return nil, err
+	}
+	return nil, errRefresh
+}
+
+type refreshRow struct {
+	family  string
+	expires int64 // Unix milliseconds
+	used    bool
+	user    User
+}
+
+func readRefresh(ctx context.Context, tx *sql.Tx, hash string) (*refreshRow, error) {
+	row := &refreshRow{}
+	found := tx.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL, `+userColumns+`
+		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id WHERE r.hash = $1`, hash)
+	var err error
+	row.user, err = scanUser(func(columns ...any) error {
+		return found.Scan(append([]any{&row.family, &row.expires, &row.used}, columns...)...)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errRefresh
+	}
+	return row, sqldb.Wrap(err, "reading a refresh token")
+}
+
+// endReused revokes the family of a token that was shown twice: one of the two
+// who showed it stole it.
+func (s *Service) endReused(ctx context.Context, row *refreshRow) error {
+	s.metrics.reuses.Inc()
+	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		return revokeFamily(ctx, tx, rev, row.family, s.cfg.Now())
+	})
+	if err != nil {
+		return err
+	}
+	s.log.WarnContext(ctx, "a refresh token was used twice, its session is revoked",
+		slog.String("user_id", row.user.ID), slog.String("account_id", row.user.AccountID))
+	return nil
+}
+
+// Logout revokes the principal's token, and its family where it has one.
+func (s *Service) Logout(ctx context.Context, p *Principal) error {
+	if p.IsKey() {
+		return fault.Forbidden("An API key has no session to end")
+	}
+	return s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		if p.FamilyID == "" {
+			return revoke(ctx, tx, rev, p.TokenID, p.ExpiresAt)
+		}
+		return revokeFamily(ctx, tx, rev, p.FamilyID, p.ExpiresAt)
+	})
+}
+
+// endUser revokes every token of a user who is being deleted. The refresh
+// tokens go with the user's row.
+func endUser(ctx context.Context, tx *sql.Tx, rev int64, userID string, now time.Time) error {
+	return revoke(ctx, tx, rev, userID, now.Add(maxTokenTTL))
+}

@@ -1,0 +1,170 @@
+package identity
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func TestRefreshGivesANewPairOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		first := s.mustLogin(t, "alice")
+		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
+		if second.User != first.User || second.RefreshToken == first.RefreshToken || second.ExpiresIn != time.Hour {
+			t.Errorf("second session %+v", second)
+		}
+		a, b := s.mustAuthenticate(t, first.AccessToken), s.mustAuthenticate(t, second.AccessToken)
+		if a.FamilyID != b.FamilyID || a.TokenID == b.TokenID {
+			t.Errorf("family %q became %q", a.FamilyID, b.FamilyID)
+		}
+		must(s.Refresh(t.Context(), second.RefreshToken))(t)
+	})
+}
+
+func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		other := s.mustLogin(t, "alice")
+		first := s.mustLogin(t, "alice")
+		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
+		_, err := s.Refresh(t.Context(), first.RefreshToken)
+		wantKind(t, "the used token", err, fault.KindUnauthenticated)
+		_, err = s.Refresh(t.Context(), second.RefreshToken)
+		wantKind(t, "its descendant", err, fault.KindUnauthenticated)
+		for name, token := range map[string]string{"first": first.AccessToken, "second": second.AccessToken} {
+			_, err = s.Authenticate(t.Context(), token)
+			wantKind(t, name+" access token", err, fault.KindUnauthenticated)
+		}
+		s.mustAuthenticate(t, other.AccessToken)
+		must(s.Refresh(t.Context(), other.RefreshToken))(t)
+		if !strings.Contains(s.logged.String(), "used twice") || strings.Contains(s.logged.String(), first.RefreshToken) {
+			t.Errorf("logged %s", s.logged)
+		}
+	})
+}
+
+func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
+		for range 5 {
+			first := nodes[0].mustLogin(t, "alice")
+			var mu sync.Mutex
+			kinds := map[fault.Kind]int{}
+			var group sync.WaitGroup
+			for i := range 6 {
+				group.Go(func() {
+					_, err := nodes[i%2].Refresh(t.Context(), first.RefreshToken)
+					mu.Lock()
+					defer mu.Unlock()
+					kinds[fault.KindOf(err)]++
+				})
+			}
+			group.Wait()
+			if kinds[""] != 1 || kinds[fault.KindUnauthenticated] != 5 {
+				t.Errorf("got %v", kinds)
+			}
+		}
+	})
+}
+
+func TestRefreshRefuses(t *testing.T) {
+	c := newClock()
+	s := start(t, onSQLite(t), Config{Now: c.now, RefreshTTL: 2 * time.Hour}).demo(t)
+	expired := s.mustLogin(t, "alice").RefreshToken
+	c.add(2 * time.Hour)
+	loggedOut := s.mustLogin(t, "alice")
+	if err := s.Logout(t.Context(), s.mustAuthenticate(t, loggedOut.AccessToken)); err != nil {
+		t.Fatal(err)
+	}
+	gone := s.mustLogin(t, "bob")
+	if err := s.DeleteUser(t.Context(), "demo", "bob"); err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{
+		"nothing": "", "an access token": loggedOut.AccessToken, "an unknown one": newSecret(),
+		"SQL": "' OR '1'='1", "a zero byte": "\x00", "an expired one": expired,
+		"of a logged out session": loggedOut.RefreshToken, "of a deleted user": gone.RefreshToken,
+	} {
+		_, err := s.Refresh(t.Context(), token)
+		wantKind(t, name, err, fault.KindUnauthenticated)
+	}
+}
+
+func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
+	cfg := onSQLite(t)
+	s := start(t, cfg, Config{}).demo(t)
+	session := s.mustLogin(t, "alice")
+	session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
+	key, _, err := s.CreateAPIKey(t.Context(), "demo", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := must(s.db.QueryContext(t.Context(), `SELECT hash FROM identity_refresh_tokens UNION ALL
+		SELECT hash FROM identity_api_keys UNION ALL SELECT password FROM identity_users`))(t)
+	stored := must(collect(rows, nil, "reading", func(scan scanFunc) (string, error) {
+		var text string
+		err := scan(&text)
+		return text, err
+	}))(t)
+	everything := strings.Join(stored, "\n") + s.logged.String()
+	for name, secret := range map[string]string{
+		"password": password, "refresh token": session.RefreshToken, "access token": session.AccessToken, "key": key,
+	} {
+		if strings.Contains(everything, secret) {
+			t.Errorf("the %s is there", name)
+		}
+	}
+	if len(stored) != 2+1+3 || !strings.Contains(everything, "$argon2id$v=19$m=8,t=1,p=1$") {
+		t.Errorf("%d rows: %s", len(stored), everything)
+	}
+}
+
+func TestPurgeKeepsWhatStillMatters(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		count := func(table string) (n int) {
+			t.Helper()
+			if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		session := s.mustLogin(t, "alice")
+		p := s.mustAuthenticate(t, session.AccessToken)
+		s.mustLogin(t, "bob")
+		if err := s.Logout(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		c.add(59 * time.Minute)
+		if err := s.housekeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, "before its expiry", s.Valid(p), fault.KindForbidden)
+		if n := count("identity_revocations"); n != 1 {
+			t.Errorf("%d revocations", n)
+		}
+		c.add(time.Minute + clockMargin + time.Second)
+		if err := s.housekeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := count("identity_revocations"); n != 0 || s.revoked.has(p.FamilyID) {
+			t.Errorf("%d revocations after every token has expired", n)
+		}
+		if n := count("identity_refresh_tokens"); n != 1 {
+			t.Errorf("%d refresh tokens, bob's is alive", n)
+		}
+		c.add(31 * 24 * time.Hour)
+		if err := s.housekeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := count("identity_refresh_tokens"); n != 0 {
+			t.Errorf("%d refresh tokens after a month", n)
+		}
+	})
+}

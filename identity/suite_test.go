@@ -1,0 +1,171 @@
+package identity
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+const password = "correct horse"
+
+// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
+func onBoth(t *testing.T, test func(t *testing.T, cfg sqldb.Config)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
+}
+
+func onSQLite(t testing.TB) sqldb.Config {
+	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+}
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func openDB(t testing.TB, cfg sqldb.Config) *sqldb.DB {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func cheap(c Config) Config {
+	c.Argon2 = Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}
+	return c
+}
+
+// start makes a node with a pool of its own, as another process would have.
+func start(t testing.TB, db sqldb.Config, cfg Config) *service {
+	t.Helper()
+	return startOn(t, openDB(t, db), cfg, NewMemoryLimiter())
+}
+
+func startOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
+	t.Helper()
+	log := &lockedBuffer{}
+	s, err := New(t.Context(), cheap(cfg), db, limiter, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service{s, log}
+}
+
+type service struct {
+	*Service
+	logged *lockedBuffer
+}
+
+// run follows changes until the test ends.
+func (s *service) run(t testing.TB) {
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (s *service) demo(t testing.TB) *service {
+	t.Helper()
+	if seeded, err := s.SeedDemo(t.Context(), password); err != nil || !seeded {
+		t.Fatalf("seeded %v: %v", seeded, err)
+	}
+	return s
+}
+
+func demoLogin(user string) Credentials {
+	return Credentials{Username: user, Password: password, Domain: "demo.local", Address: "192.0.2.1"}
+}
+
+func (s *service) mustLogin(t testing.TB, user string) *Session {
+	t.Helper()
+	return must(s.Login(t.Context(), demoLogin(user)))(t)
+}
+
+func (s *service) mustAuthenticate(t testing.TB, token string) *Principal {
+	t.Helper()
+	return must(s.Authenticate(t.Context(), token))(t)
+}
+
+// must is the value of a call that has to succeed.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func wantKind(t testing.TB, what string, err error, kind fault.Kind) {
+	t.Helper()
+	if got := fault.KindOf(err); got != kind {
+		t.Errorf("%s: kind %q, want %q (%v)", what, got, kind, err)
+	}
+}
+
+// within waits until is true. The contract's bound for a change made elsewhere
+// is a second; a busy machine gets more before the test fails.
+func within(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Errorf("not in time: %s", what)
+}

@@ -1,0 +1,172 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	signingAlgorithm = "EdDSA"
+	// A channel token with the most filters has under 20 KB.
+	maxTokenLength = 32 << 10
+	// How far the clock of the node that made a token may be ahead of ours.
+	issueLeeway = 5 * time.Second
+)
+
+// claims are a token's: those of RFC 7519, with aud a plain string, and ours.
+type claims struct {
+	jwt.RegisteredClaims
+	Audience   Audience `json:"aud"`
+	Identity   string   `json:"identity"` // <user_id>:<account>
+	AccountID  string   `json:"account_id"`
+	Username   string   `json:"username"`
+	Role       Role     `json:"role"`
+	Family     string   `json:"family,omitempty"`
+	AccountIDs []string `json:"account_ids,omitempty"`
+	EventTypes []string `json:"event_types,omitempty"`
+}
+
+// sign makes a token of audience about user, that lives for ttl. The claims
+// that only one audience has are in extra.
+func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
+	now := s.cfg.Now()
+	key, err := s.directory.Load().signing.signer(now)
+	if err != nil {
+		return "", err
+	}
+	c := extra
+	c.RegisteredClaims = jwt.RegisteredClaims{
+		Issuer: s.cfg.Issuer, Subject: user.ID, ID: newID(),
+		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
+	}
+	c.Audience = audience
+	c.Identity = user.ID + ":" + user.AccountID
+	c.AccountID, c.Username, c.Role = user.AccountID, user.Username, user.Role
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
+	token.Header["kid"] = key.id
+	signed, err := token.SignedString(key.private)
+	if err != nil {
+		return "", fault.Internal(err, "The token could not be signed")
+	}
+	return signed, nil
+}
+
+// Authenticate says who shows token. A token that is malformed, forged,
+// expired or revoked is unauthenticated; a valid one of an audience that is
+// not accepted is forbidden. Without accept every audience is.
+func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
+	p, result, err := s.authenticate(ctx, token, accept)
+	s.metrics.tokenChecks.WithLabelValues(result).Inc()
+	return p, err
+}
+
+func (s *Service) authenticate(ctx context.Context, token string, accept []Audience) (*Principal, string, error) {
+	c, err := s.verify(ctx, token)
+	if err != nil {
+		return nil, resultWrong, &fault.Error{
+			Kind: fault.KindUnauthenticated, Message: "The token is not valid", Cause: err,
+		}
+	}
+	p := c.principal()
+	if _, known := s.Tree().Account(p.AccountID); !known {
+		s.catchUp(ctx) // another node may just have made it
+	}
+	if err := s.Valid(p); err != nil {
+		if fault.KindOf(err) == fault.KindUnauthenticated {
+			return nil, resultExpired, err
+		}
+		return nil, resultRevoked, fault.Unauthenticated("The token is revoked")
+	}
+	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
+		return nil, resultAudience, fault.Forbidden("The token is for another purpose")
+	}
+	return p, resultOK, nil
+}
+
+// verify checks the signature and the claims, but for expiry and revocation.
+func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
+	if len(token) > maxTokenLength {
+		return nil, errors.New("it is too long")
+	}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{signingAlgorithm}),
+		jwt.WithStrictDecoding(),
+		jwt.WithoutClaimsValidation(), // claims.check does it, without a leeway for exp
+	)
+	c := &claims{}
+	_, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.verifier(ctx, t) })
+	if err != nil {
+		return nil, err
+	}
+	return c, c.check(s.cfg.Issuer, s.cfg.Now())
+}
+
+// verifier finds the key a token names. A key that memory does not know may
+// have been made by another node a moment ago.
+func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
+	id, _ := token.Header["kid"].(string)
+	if id == "" {
+		return nil, errors.New("it names no key")
+	}
+	key, known := s.directory.Load().signing.find(id)
+	if !known {
+		s.catchUp(ctx)
+		key, known = s.directory.Load().signing.find(id)
+	}
+	if !known {
+		return nil, errors.New("it names an unknown key")
+	}
+	return key.public(), nil
+}
+
+func (c *claims) check(issuer string, now time.Time) error {
+	latest := now.Add(issueLeeway)
+	switch {
+	case c.Issuer != issuer:
+		return errors.New("another issuer made it")
+	case c.Subject == "" || c.ID == "" || c.AccountID == "" || c.ExpiresAt == nil || c.IssuedAt == nil:
+		return errors.New("it lacks a claim")
+	case !c.Audience.Known() || !c.Role.Known() || c.Identity != c.Subject+":"+c.AccountID:
+		return errors.New("it has a wrong claim")
+	case c.IssuedAt.After(latest) || c.NotBefore != nil && c.NotBefore.After(latest):
+		return errors.New("it is from the future")
+	}
+	return nil
+}
+
+func (c *claims) principal() *Principal {
+	return &Principal{
+		UserID: c.Subject, Username: c.Username, AccountID: c.AccountID, Role: c.Role,
+		Audience: c.Audience, TokenID: c.ID, FamilyID: c.Family,
+		ExpiresAt: c.ExpiresAt.Time, AccountIDs: c.AccountIDs, EventTypes: c.EventTypes,
+	}
+}
+
+// Valid says whether a principal that was authenticated before still may act,
+// from memory alone: unauthenticated when its token has expired, forbidden
+// when it was revoked or its user, key or account is gone.
+func (s *Service) Valid(p *Principal) error {
+	d := s.directory.Load()
+	if _, known := d.tree.Account(p.AccountID); !known {
+		return fault.Forbidden("The account is gone")
+	}
+	if p.IsKey() {
+		if _, known := d.keyIDs[p.KeyID]; !known {
+			return fault.Forbidden("The API key is gone")
+		}
+		return nil
+	}
+	if !s.cfg.Now().Before(p.ExpiresAt) {
+		return fault.Unauthenticated("The token has expired")
+	}
+	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
+		return fault.Forbidden("Access was revoked")
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func payload(t testing.TB, token string) map[string]any {
+	t.Helper()
+	part := must(base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1]))(t)
+	claims := map[string]any{}
+	if err := json.Unmarshal(part, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims
+}
+
+func TestTokensHaveTheContractsClaims(t *testing.T) {
+	c := newClock()
+	s := start(t, onSQLite(t), Config{Now: c.now}).demo(t)
+	session := s.mustLogin(t, "admin")
+	got := payload(t, session.AccessToken)
+	id := session.User.ID
+	for claim, want := range map[string]any{
+		"iss": "trunkline", "sub": id, "aud": "api", "identity": id + ":demo", "account_id": "demo", "role": "admin",
+		"iat": float64(c.now().Unix()), "exp": float64(c.now().Unix() + 3600),
+	} {
+		if got[claim] != want {
+			t.Errorf("%s is %v, want %v", claim, got[claim], want)
+		}
+	}
+	if len(got["jti"].(string)) != 32 {
+		t.Errorf("jti %v", got["jti"])
+	}
+	token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = payload(t, token)
+	_, accounts := got["account_ids"]
+	_, types := got["event_types"]
+	if got["aud"] != "events" || accounts || types {
+		t.Errorf("channel token %v", got)
+	}
+}
+
+func TestTokenIsRefused(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	session := s.mustLogin(t, "alice")
+	good := session.AccessToken
+	key := must(s.directory.Load().signing.signer(time.Now()))(t)
+	_, stranger, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := func(method jwt.SigningMethod, secret any, kid any, change func(jwt.MapClaims)) string {
+		claims := jwt.MapClaims(payload(t, good))
+		if change != nil {
+			change(claims)
+		}
+		token := jwt.NewWithClaims(method, claims)
+		if kid != nil {
+			token.Header["kid"] = kid
+		}
+		return must(token.SignedString(secret))(t)
+	}
+	with := func(claim string, value any) string {
+		return forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
+			if c[claim] = value; value == nil {
+				delete(c, claim)
+			}
+		})
+	}
+	parts := strings.Split(good, ".")
+	now := float64(time.Now().Unix())
+	for name, token := range map[string]string{
+		"nothing":              "",
+		"not a token":          "a.b.c",
+		"too long":             good + strings.Repeat("A", maxTokenLength),
+		"a fourth part":        good + ".x",
+		"alg none":             forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, key.id, nil),
+		"HS256 by public key":  forge(jwt.SigningMethodHS256, []byte(key.public()), key.id, nil),
+		"another key":          forge(jwt.SigningMethodEdDSA, stranger, key.id, nil),
+		"an unknown key":       forge(jwt.SigningMethodEdDSA, stranger, newID(), nil),
+		"no key named":         forge(jwt.SigningMethodEdDSA, key.private, nil, nil),
+		"a key that's no text": forge(jwt.SigningMethodEdDSA, key.private, 1, nil),
+		"SQL for a key":        forge(jwt.SigningMethodEdDSA, key.private, "' OR 1=1 --", nil),
+		"tampered claims":      parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"role":"admin"}`)) + "." + parts[2],
+		"tampered signature":   parts[0] + "." + parts[1] + "." + strings.Repeat("A", 86),
+		"no signature":         parts[0] + "." + parts[1] + ".",
+		"another issuer":       with("iss", "else"),
+		"no issuer":            with("iss", nil),
+		"no subject":           with("sub", nil),
+		"another subject":      with("sub", newID()),
+		"no jti":               with("jti", nil),
+		"no exp":               with("exp", nil),
+		"exp as text":          with("exp", "tomorrow"),
+		"no iat":               with("iat", nil),
+		"made in the future":   with("iat", now+60),
+		"not before later":     with("nbf", now+60),
+		"no aud":               with("aud", nil),
+		"an unknown aud":       with("aud", "root"),
+		"several auds":         with("aud", []string{"api", "events"}),
+		"no role":              with("role", nil),
+		"an unknown role":      with("role", "root"),
+		"no account":           with("account_id", nil),
+		"another account":      with("account_id", "other"),
+		"no identity":          with("identity", nil),
+		"expired":              with("exp", now),
+	} {
+		_, err := s.Authenticate(t.Context(), token, AudienceAPI)
+		wantKind(t, name, err, fault.KindUnauthenticated)
+		if err != nil && strings.Contains(fault.As(err).Message, "'") {
+			t.Errorf("%s: the message shows too much: %q", name, fault.As(err).Message)
+		}
+	}
+	for name, token := range map[string]string{
+		"as it was": good, "made again": with("jti", newID()), "a clock that's ahead": with("iat", now+3),
+	} {
+		if _, err := s.Authenticate(t.Context(), token, AudienceAPI); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAudiencesAreNotInterchangeable(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	api := s.mustLogin(t, "alice").AccessToken
+	events, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Authenticate(t.Context(), api, AudienceEvents)
+	wantKind(t, "portal token on the channel", err, fault.KindForbidden)
+	_, err = s.Authenticate(t.Context(), events, AudienceAPI)
+	wantKind(t, "channel token on the portal", err, fault.KindForbidden)
+	for _, token := range []string{api, events} {
+		if _, err := s.Authenticate(t.Context(), token, AudienceAPI, AudienceEvents); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTokensExpireToTheSecond(t *testing.T) {
+	c := newClock()
+	s := start(t, onSQLite(t), Config{Now: c.now, AccessTTL: time.Minute}).demo(t)
+	token := s.mustLogin(t, "alice").AccessToken
+	c.add(59 * time.Second)
+	p := s.mustAuthenticate(t, token)
+	c.add(time.Second)
+	_, err := s.Authenticate(t.Context(), token)
+	wantKind(t, "Authenticate", err, fault.KindUnauthenticated)
+	wantKind(t, "Valid", s.Valid(p), fault.KindUnauthenticated)
+}
+
+func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+		must(s.CreateUser(t.Context(), NewUser{Account: "sub", Username: "eve", Password: password}))(t)
+		for name, end := range map[string]func(p *Principal) error{
+			"logout":          func(p *Principal) error { return s.Logout(t.Context(), p) },
+			"deleted user":    func(*Principal) error { return s.DeleteUser(t.Context(), "demo.local", "BOB") },
+			"deleted account": func(*Principal) error { return s.DeleteAccount(t.Context(), "sub") },
+		} {
+			c := demoLogin("alice")
+			switch name {
+			case "deleted user":
+				c = demoLogin("bob")
+			case "deleted account":
+				c.Username, c.Domain = "eve", "sub.local"
+			}
+			token := must(s.Login(t.Context(), c))(t).AccessToken
+			p := s.mustAuthenticate(t, token)
+			if err := s.Valid(p); err != nil {
+				t.Fatal(err)
+			}
+			changed := s.Changed()
+			if err := end(p); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			select {
+			case <-changed:
+			default:
+				t.Errorf("%s: nobody was told", name)
+			}
+			wantKind(t, name, s.Valid(p), fault.KindForbidden)
+			_, err := s.Authenticate(t.Context(), token)
+			wantKind(t, name, err, fault.KindUnauthenticated)
+		}
+	})
+}
+
+func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		token := s.mustLogin(t, "alice").AccessToken
+		if err := s.DeleteAccount(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		s.demo(t)
+		_, err := s.Authenticate(t.Context(), token)
+		wantKind(t, "the old token", err, fault.KindUnauthenticated)
+		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
+	})
+}
+
+func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	var principals []*Principal
+	for range 2 {
+		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		principals = append(principals, s.mustAuthenticate(t, token))
+	}
+	if err := s.Logout(t.Context(), principals[0]); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, "the token", s.Valid(principals[0]), fault.KindForbidden)
+	if err := s.Valid(principals[1]); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+	wantKind(t, "an API key", s.Logout(t.Context(), &Principal{KeyID: "x"}), fault.KindForbidden)
+}
+
+// Without a database: what it does would only blur the coverage.
+func FuzzAuthenticate(f *testing.F) {
+	key := signingKey{id: "k", private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	tree, _ := newTree([]Account{{ID: "demo"}})
+	s := &Service{
+		cfg: Config{Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
+		early: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
+	}
+	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}})
+	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
+	if _, err := s.Authenticate(f.Context(), good); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add("..")
+	f.Add("eyJhbGciOiJub25lIn0.e30.")
+	f.Fuzz(func(t *testing.T, token string) {
+		p, err := s.Authenticate(t.Context(), token)
+		if err == nil && payload(t, token)["sub"] != "u" {
+			t.Fatalf("%q made %+v", token, p)
+		}
+		if err != nil && fault.KindOf(err) != fault.KindUnauthenticated {
+			t.Fatalf("%q: %v", token, err)
+		}
+		if mutant := strings.TrimSuffix(token, "A") + "B"; err == nil {
+			if _, err := s.Authenticate(t.Context(), mutant); err == nil {
+				t.Fatalf("%q is as good as %q", mutant, token)
+			}
+		}
+	})
+}

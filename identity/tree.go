@@ -1,0 +1,102 @@
+package identity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Tree is a snapshot of the account tree. It never changes; asking it
+// allocates nothing.
+type Tree struct {
+	nodes    map[string]*node
+	byName   map[string]*node
+	byDomain map[string]*node // lower-case
+}
+
+type node struct {
+	account Account
+	path    []string // own id, parent, …, root
+}
+
+// newTree builds the tree. Accounts that do not lead to a root (their parent
+// is missing, or they form a ring) are left out and returned: nothing that we
+// write makes them.
+func newTree(accounts []Account) (tree *Tree, stray []string) {
+	all := make(map[string]*node, len(accounts))
+	for _, account := range accounts {
+		all[account.ID] = &node{account: account}
+	}
+	t := &Tree{
+		nodes:    make(map[string]*node, len(accounts)),
+		byName:   make(map[string]*node, len(accounts)),
+		byDomain: make(map[string]*node, len(accounts)),
+	}
+	for id, n := range all {
+		path, ok := pathOf(all, id)
+		if !ok {
+			stray = append(stray, id)
+			continue
+		}
+		n.path = path
+		t.nodes[id] = n
+		t.byName[n.account.Name] = n
+		t.byDomain[n.account.Domain] = n
+	}
+	slices.Sort(stray)
+	return t, stray
+}
+
+func pathOf(all map[string]*node, id string) (path []string, ok bool) {
+	for id != "" {
+		n, known := all[id]
+		if !known || len(path) == len(all) {
+			return nil, false
+		}
+		path = append(path, id)
+		id = n.account.ParentID
+	}
+	return slices.Clip(path), true
+}
+
+// Account is the account of that id.
+func (t *Tree) Account(id string) (Account, bool) {
+	n, ok := t.nodes[id]
+	if !ok {
+		return Account{}, false
+	}
+	return n.account, true
+}
+
+// Resolve finds an account by id, name or domain.
+func (t *Tree) Resolve(ref string) (Account, bool) {
+	n := cmp.Or(t.nodes[ref], t.byName[ref], t.byDomain[strings.ToLower(ref)])
+	if n == nil {
+		return Account{}, false
+	}
+	return n.account, true
+}
+
+// Contains says whether id is root or an account below it. It is false when
+// either is unknown.
+func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id), root) }
+
+// Path is id, its parent, and so on to its root; nil when id is unknown. The
+// slice is shared: it must not be changed.
+func (t *Tree) Path(id string) []string {
+	n, ok := t.nodes[id]
+	if !ok {
+		return nil
+	}
+	return n.path
+}
+
+// Accounts lists every account, by id.
+func (t *Tree) Accounts() []Account {
+	accounts := make([]Account, 0, len(t.nodes))
+	for _, n := range t.nodes {
+		accounts = append(accounts, n.account)
+	}
+	slices.SortFunc(accounts, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
+	return accounts
+}

@@ -1,0 +1,186 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// NewUser is what a user is made of.
+type NewUser struct {
+	Account    string // id, name or domain
+	Username   string
+	Password   string
+	PresenceID string // "": none
+	Role       Role   // "": RoleUser
+}
+
+// userColumns are what scanUser reads, of a table called u.
+const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at`
+
+func scanUser(scan scanFunc) (User, error) {
+	var u User
+	var created int64
+	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created)
+	u.CreatedAt = time.UnixMilli(created)
+	return u, err
+}
+
+// CreateUser makes a user. Memory holds no users, so no revision is raised.
+func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
+	if n.Role == "" {
+		n.Role = RoleUser
+	}
+	var bad problems
+	n.check("", &bad)
+	if err := bad.fault("Invalid user"); err != nil {
+		return User{}, err
+	}
+	hash, err := s.passwords.Hash(ctx, n.Password)
+	if err != nil {
+		return User{}, err
+	}
+	user := s.userOf(n)
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+		account, err := resolve(ctx, tx, n.Account)
+		if err != nil {
+			return err
+		}
+		user.AccountID = account.ID
+		return insertUser(ctx, tx, user, hash)
+	})
+	if err != nil {
+		return User{}, err
+	}
+	s.auditUser(ctx, "user.create", user)
+	return user, nil
+}
+
+// userOf is the user of a checked n, without the account.
+func (s *Service) userOf(n NewUser) User {
+	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, CreatedAt: s.now()}
+}
+
+// insertUser stores a user of an account that exists.
+func insertUser(ctx context.Context, tx *sql.Tx, u User, hash string) error {
+	key := strings.ToLower(u.Username)
+	var taken string
+	err := tx.QueryRowContext(ctx, `SELECT username_key FROM identity_users
+		WHERE account_id = $1 AND (username_key = $2 OR presence_id = $3) LIMIT 1`,
+		u.AccountID, key, u.PresenceID).Scan(&taken)
+	switch {
+	case err == nil && taken == key:
+		return fault.Conflict("The account has a user %s", quote(u.Username))
+	case err == nil:
+		return fault.Conflict("The presence_id is taken by another user of the account")
+	case !errors.Is(err, sql.ErrNoRows):
+		return sqldb.Wrap(err, "reading users")
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_users (id, account_id, username, username_key,
+		password, role, presence_id, clicktocall_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
+		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli())
+	if sqldb.IsUnique(err) { // another made the like since we looked
+		return fault.Conflict("The username or presence_id is taken")
+	}
+	return sqldb.Wrap(err, "storing a user")
+}
+
+// Users lists an account's users, by name.
+func (s *Service) Users(ctx context.Context, accountRef string) ([]User, error) {
+	account, err := resolve(ctx, s.db, accountRef)
+	if err != nil {
+		return nil, err
+	}
+	return readUsers(ctx, s.db, account.ID)
+}
+
+func readUsers(ctx context.Context, db querier, accountID string) ([]User, error) {
+	rows, err := db.QueryContext(ctx,
+		`SELECT `+userColumns+` FROM identity_users u WHERE u.account_id = $1 ORDER BY u.username_key`, accountID)
+	return collect(rows, err, "reading users", scanUser)
+}
+
+// User is the user of that id.
+func (s *Service) User(ctx context.Context, id string) (User, error) {
+	unknown := fault.NotFound("There is no user %s", quote(id))
+	if !storable(id) {
+		return User{}, unknown
+	}
+	row := s.db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id)
+	user, err := scanUser(row.Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return User{}, unknown
+	}
+	return user, sqldb.Wrap(err, "reading a user")
+}
+
+// DeleteUser deletes a user and ends their tokens.
+func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
+	var user User
+	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		account, err := resolve(ctx, tx, accountRef)
+		if err != nil {
+			return err
+		}
+		if user, err = findUser(ctx, tx, account.ID, username); err != nil {
+			return err
+		}
+		if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID)
+		return sqldb.Wrap(err, "deleting a user")
+	})
+	if err != nil {
+		return err
+	}
+	s.auditUser(ctx, "user.delete", user)
+	return nil
+}
+
+func findUser(ctx context.Context, tx *sql.Tx, accountID, username string) (User, error) {
+	unknown := fault.NotFound("There is no user %s in the account", quote(username))
+	if !storable(username) {
+		return User{}, unknown
+	}
+	row := tx.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u
+		WHERE u.account_id = $1 AND u.username_key = $2`, accountID, strings.ToLower(username))
+	user, err := scanUser(row.Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return User{}, unknown
+	}
+	return user, sqldb.Wrap(err, "reading a user")
+}
+
+// SetClickToCallID stores the id of the click-to-call resource that was made
+// for a user.
+func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error {
+	if !storable(userID) || !storable(id) {
+		return fault.NotFound("There is no user %s", quote(userID))
+	}
+	result, err := s.db.ExecContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2`, id, userID)
+	if err != nil {
+		return sqldb.Wrap(err, "storing a click-to-call id")
+	}
+	changed, err := result.RowsAffected()
+	if err != nil {
+		return sqldb.Wrap(err, "storing a click-to-call id")
+	}
+	if changed == 0 {
+		return fault.NotFound("There is no user %s", quote(userID))
+	}
+	s.audit(ctx, "user.clicktocall", slog.String("user_id", userID), slog.String("clicktocall_id", id))
+	return nil
+}
+
+func (s *Service) auditUser(ctx context.Context, action string, u User) {
+	s.audit(ctx, action, slog.String("account_id", u.AccountID), slog.String("user_id", u.ID),
+		slog.String("username", u.Username), slog.String("role", string(u.Role)))
+}

@@ -1,0 +1,99 @@
+package identity
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"trunkline/internal/fault"
+)
+
+// Codes of field faults.
+const (
+	codeRequired = "required"
+	codeInvalid  = "invalid"
+	codeTooLong  = "too_long"
+	codeTooMany  = "too_many"
+	codeTaken    = "taken"
+)
+
+const (
+	maxName     = 128 // characters
+	maxDomain   = 253 // characters, as in DNS
+	maxPresence = 64  // characters
+	maxPassword = 1024
+	maxProblems = 50 // named in one answer
+)
+
+var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// problems collects what is wrong with each field.
+type problems []fault.Field
+
+func (p *problems) add(field, code, message string) {
+	if len(*p) < maxProblems {
+		*p = append(*p, fault.Field{Field: field, Code: code, Message: message})
+	}
+}
+
+// fault is nil when there is no problem.
+func (p problems) fault(message string) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return fault.Invalid(message, p...)
+}
+
+// text checks a field of up to most characters, each of which must be allowed.
+func (p *problems) text(field, value string, most int, allowed func(rune) bool) {
+	switch {
+	case value == "":
+		p.add(field, codeRequired, field+" is required")
+	case utf8.RuneCountInString(value) > most:
+		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d characters", field, most))
+	case !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return !allowed(r) }):
+		p.add(field, codeInvalid, field+" has a character that is not allowed")
+	case strings.TrimSpace(value) != value:
+		p.add(field, codeInvalid, field+" begins or ends with a space")
+	}
+}
+
+func printable(r rune) bool { return unicode.IsPrint(r) }
+
+func visible(r rune) bool { return unicode.IsPrint(r) && !unicode.IsSpace(r) }
+
+func (a *NewAccount) check(prefix string, bad *problems) {
+	if a.ID != "" && !accountID.MatchString(a.ID) {
+		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
+	}
+	bad.text(prefix+"name", a.Name, maxName, printable)
+	bad.text(prefix+"domain", a.Domain, maxDomain, visible)
+}
+
+func (u *NewUser) check(prefix string, bad *problems) {
+	bad.text(prefix+"username", u.Username, maxName, printable)
+	switch {
+	case u.Password == "":
+		bad.add(prefix+"password", codeRequired, prefix+"password is required")
+	case len(u.Password) > maxPassword:
+		bad.add(prefix+"password", codeTooLong, fmt.Sprintf("%spassword has more than %d bytes", prefix, maxPassword))
+	}
+	if u.PresenceID != "" {
+		bad.text(prefix+"presence_id", u.PresenceID, maxPresence, visible)
+	}
+	if !u.Role.Known() {
+		bad.add(prefix+"role", codeInvalid, prefix+"role is user or admin")
+	}
+}
+
+const maxQuoted = 80
+
+// quote shows a caller's own text in a message, bounded.
+func quote(text string) string {
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,64 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"trunkline/internal/kafka"
+)
+
+func benchmarkAccept(b *testing.B, format, contentType string, body string, records int) {
+	i := newIngest(b, Defaults(), &fakeKafka{})
+	i.producer = discard{}
+	i.formats.Account = func(string, []byte) (string, error) { return "", nil } // the normalizer's own cost
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if n, err := i.Accept(b.Context(), post(format, contentType, body)); n != records || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+func sample(b *testing.B, name string) string {
+	b.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(data)
+}
+
+func BenchmarkAcceptOneEvent(b *testing.B) {
+	line, _, _ := strings.Cut(sample(b, "simple.jsonl"), "\n")
+	benchmarkAccept(b, "svc.cc", "application/json", line, 1)
+}
+
+func BenchmarkAcceptNDJSON(b *testing.B) {
+	body := strings.Repeat(sample(b, "simple.jsonl"), 10)
+	benchmarkAccept(b, "svc.cc", "application/x-ndjson", body, bytes.Count([]byte(body), []byte("\n")))
+}
+
+func BenchmarkAcceptPlain(b *testing.B) {
+	benchmarkAccept(b, "freeswitch.event", "text/event-plain", sample(b, "simple.esl.txt"), 43)
+}
+
+func BenchmarkSplitNDJSON(b *testing.B) {
+	body := []byte(strings.Repeat(sample(b, "simple.jsonl"), 10))
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := splitNDJSON(body, func([]byte, int) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// discard is a Kafka that is always ready.
+type discard struct{}
+
+func (discard) Produce(context.Context, ...kafka.Record) error { return nil }

@@ -1,0 +1,47 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits of the contract, in bytes. They are not settings: clients rely on
+// them.
+const (
+	MaxBody   = 32 << 20 // a body, unpacked
+	MaxRecord = 1 << 20  // one record
+	MaxDepth  = 100      // arrays and objects within each other in one record
+)
+
+// Config is what an operator can set.
+type Config struct {
+	// MaxInFlightBytes bounds the memory of all bodies being worked on.
+	MaxInFlightBytes int64
+	// MaxBodiesPerCaller bounds how many bodies one key has in flight.
+	MaxBodiesPerCaller int
+	// ProduceTimeout is how long a body waits for Kafka before it is answered
+	// with 503.
+	ProduceTimeout time.Duration
+}
+
+// Defaults is the configuration when nothing is set.
+func Defaults() Config {
+	return Config{
+		MaxInFlightBytes:   256 << 20,
+		MaxBodiesPerCaller: 64,
+		ProduceTimeout:     15 * time.Second,
+	}
+}
+
+// Validate says what cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.MaxInFlightBytes < 2*MaxBody:
+		return fmt.Errorf("ingest: MaxInFlightBytes %d is below %d, what one body can need", c.MaxInFlightBytes, 2*MaxBody)
+	case c.MaxBodiesPerCaller < 1:
+		return fmt.Errorf("ingest: MaxBodiesPerCaller %d is below 1", c.MaxBodiesPerCaller)
+	case c.ProduceTimeout <= 0:
+		return fmt.Errorf("ingest: ProduceTimeout %v is not positive", c.ProduceTimeout)
+	}
+	return nil
+}

@@ -1,0 +1,391 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// fakeKafka is a Kafka that keeps what it is given, or fails.
+type fakeKafka struct {
+	mu      sync.Mutex
+	calls   int
+	records []kafka.Record
+	produce func(ctx context.Context) error // nil: succeeds
+}
+
+func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	k.calls++
+	k.records = append(k.records, records...)
+	k.mu.Unlock()
+	if k.produce != nil {
+		return k.produce(ctx)
+	}
+	return nil
+}
+
+type accounts []string
+
+func (a accounts) MayName(_ *identity.Principal, id string) bool {
+	for _, known := range a {
+		if known == id {
+			return true
+		}
+	}
+	return false
+}
+
+func formats() Formats {
+	topics := map[string]string{
+		"svc.cc": "cc.raw", "generic": "cc.raw", "freeswitch.event": "cc.raw",
+		"freeswitch.callcenter": "cc.raw", "freeswitch.json_cdr": "cdr.raw",
+	}
+	return Formats{
+		Topic: func(format string) (string, bool) { topic, ok := topics[format]; return topic, ok },
+		Account: func(_ string, record []byte) (string, error) {
+			var r struct {
+				Account string `json:"account_id"`
+			}
+			err := json.Unmarshal(record, &r)
+			return r.Account, err
+		},
+	}
+}
+
+var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
+
+func newIngest(t testing.TB, config Config, k *fakeKafka) *Ingest {
+	t.Helper()
+	i, err := New(config, Deps{Formats: formats(), Accounts: accounts{"acme", "acme-sub"}, Producer: k},
+		prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func post(format, contentType, body string) Request {
+	return Request{
+		Format: format, ContentType: contentType, ContentLength: int64(len(body)),
+		Body: strings.NewReader(body), Caller: theKey,
+	}
+}
+
+func zip(t testing.TB, parts ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, part := range parts {
+		w := gzip.NewWriter(&b)
+		if _, err := io.WriteString(w, part); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+func TestAcceptedRecords(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	k := &fakeKafka{}
+	i := newIngest(t, Defaults(), k)
+	body := `[ {"type":"AGENT_LOGIN", "n":1.0}, {"account_id":"acme-sub"},{"account_id":7} ]`
+	r := post("generic", "application/json; charset=UTF-8", body)
+	r.Trace = trace
+	if n, err := i.Accept(t.Context(), r); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	if k.calls != 1 {
+		t.Errorf("%d Produce calls for one body", k.calls)
+	}
+	for n, want := range []struct{ key, value string }{
+		{"acme", `{"type":"AGENT_LOGIN", "n":1.0}`},
+		{"acme-sub", `{"account_id":"acme-sub"}`},
+		{"acme", `{"account_id":7}`}, // unreadable: the caller's, to become a dead letter
+	} {
+		got := k.records[n]
+		if string(got.Key) != want.key || string(got.Value) != want.value {
+			t.Errorf("record %d: key %s value %s", n, got.Key, got.Value)
+		}
+		if got.Topic != "cc.raw" || got.Partition != kafka.AnyPartition || string(got.Header("format")) != "generic" ||
+			string(got.Header("source")) != "apikey:k1" || string(got.Header("traceparent")) != trace {
+			t.Errorf("record %d: %+v", n, got)
+		}
+	}
+	if held := i.memory.used.Load(); held != 0 {
+		t.Errorf("%d bytes still held", held)
+	}
+	if got := testutil.ToFloat64(i.metrics.records.WithLabelValues("cc.raw")); got != 3 {
+		t.Errorf("counted %v records", got)
+	}
+}
+
+func TestUserAsSourceAndNoBadTrace(t *testing.T) {
+	k := &fakeKafka{}
+	r := post("svc.cc", "", `{}`)
+	r.Caller = &identity.Principal{UserID: "u1", AccountID: "acme"}
+	r.Trace = "00-bad\r\nx: y"
+	if _, err := newIngest(t, Defaults(), k).Accept(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.records[0]; string(got.Header("source")) != "user:u1" || got.Header("traceparent") != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAcceptsEveryEncoding(t *testing.T) {
+	for _, tc := range []struct {
+		name, format, contentType, encoding, body string
+		want                                      int
+	}{
+		{"no Content-Type is JSON", "svc.cc", "", "", `{}`, 1},
+		{"empty array", "svc.cc", "application/json", "", `[]`, 0},
+		{"NDJSON", "svc.cc", "application/x-ndjson", "", "{}\n{}\n", 2},
+		{"empty NDJSON", "svc.cc", "application/x-ndjson", "", "", 0},
+		{"gzip", "svc.cc", "application/json", "gzip", zip(t, `[{},{}]`), 2},
+		{"gzip of several members", "svc.cc", "application/x-ndjson", "GZIP", zip(t, "{}\n", "", "{}"), 2},
+		{"identity", "svc.cc", "Application/JSON", "identity", `{}`, 1},
+		{"plain events", "freeswitch.event", "text/event-plain", "", "Event-Name: A\n\nEvent-Name: B\n", 2},
+		{"plain call center events", "freeswitch.callcenter", "text/event-plain", "gzip", zip(t, "Event-Name: A\n"), 1},
+		{"call record form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", 1},
+		{"call record base64 form", "freeswitch.json_cdr", "application/x-www-form-base64-encoded", "", "cdr=e30=", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := &fakeKafka{}
+			r := post(tc.format, tc.contentType, tc.body)
+			r.ContentEncoding = tc.encoding
+			n, err := newIngest(t, Defaults(), k).Accept(t.Context(), r)
+			if err != nil || n != tc.want || len(k.records) != tc.want {
+				t.Errorf("accepted %d, stored %d, error %v", n, len(k.records), err)
+			}
+			if tc.want == 0 && k.calls != 0 {
+				t.Error("nothing was produced, in a call")
+			}
+		})
+	}
+}
+
+func TestRefusedBodiesStoreNothing(t *testing.T) {
+	big := `{"a":"` + strings.Repeat("x", MaxRecord) + `"}`
+	huge := strings.Repeat(" ", MaxBody+1)
+	for _, tc := range []struct {
+		name, format, contentType, encoding, body string
+		kind                                      fault.Kind
+		message                                   string
+	}{
+		{"unknown format", "nope", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
+		{"our own format", "trunkline.event", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
+		{"unknown type", "svc.cc", "text/plain", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
+		{"broken type", "svc.cc", "application/json; charset", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
+		{"another charset", "svc.cc", "application/json; charset=latin1", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
+		{"plain for another format", "svc.cc", "text/event-plain", "", "A: b\n", fault.KindUnsupported, "This Content-Type is not taken for this format"},
+		{"form for another format", "freeswitch.event", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", fault.KindUnsupported, "This Content-Type is not taken for this format"},
+		{"another encoding", "svc.cc", "", "br", `{}`, fault.KindUnsupported, "The Content-Encoding must be gzip or none"},
+		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
+		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
+		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
+		{"empty", "svc.cc", "application/json", "", ``, fault.KindInvalid, "Line 1: the body is empty"},
+		{"broken after good records", "svc.cc", "application/x-ndjson", "", "{}\n{}\n{\n{}", fault.KindInvalid, "Line 3: the JSON ends early"},
+		{"foreign account after good records", "svc.cc", "application/x-ndjson", "", "{}\n{\"account_id\":\"other\"}", fault.KindForbidden,
+			"Line 2: a record names an account that this caller may not write to"},
+		{"record too large", "svc.cc", "application/x-ndjson", "", "{}\n" + big, fault.KindTooLarge, "Line 2: a record is over 1 MiB"},
+		{"body too large", "svc.cc", "application/x-ndjson", "", huge, fault.KindTooLarge, "The body is over 32 MiB"},
+		{"gzip bomb", "svc.cc", "application/x-ndjson", "gzip", zip(t, huge), fault.KindTooLarge, "The body is over 32 MiB"},
+		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18), fault.KindTooLarge,
+			"The body needs more memory than this server allows for one body"},
+		{"call record too large in its form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "",
+			"cdr=" + strings.Repeat("%20", MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := &fakeKafka{}
+			config := Defaults()
+			config.MaxInFlightBytes = 2*MaxBody + 1<<20
+			i := newIngest(t, config, k)
+			r := post(tc.format, tc.contentType, tc.body)
+			r.ContentEncoding = tc.encoding
+			if tc.name == "body too large" {
+				r.ContentLength = -1 // chunked: found out while reading
+			}
+			n, err := i.Accept(t.Context(), r)
+			if n != 0 || fault.KindOf(err) != tc.kind || fault.As(err).Message != tc.message {
+				t.Errorf("accepted %d, error %v (%s)", n, err, fault.KindOf(err))
+			}
+			if k.calls != 0 {
+				t.Error("Kafka was called")
+			}
+			if held := i.memory.used.Load(); held != 0 || len(i.callers.count) != 0 {
+				t.Errorf("%d bytes and %v still held", held, i.callers.count)
+			}
+			if got := testutil.ToFloat64(i.metrics.bodies.WithLabelValues(string(tc.kind))); got != 1 {
+				t.Errorf("counted %v refusals", got)
+			}
+		})
+	}
+}
+
+func TestContentLengthAloneIsEnoughToRefuse(t *testing.T) {
+	r := post("svc.cc", "", "")
+	r.ContentLength, r.Body = MaxBody+1, iotest.ErrReader(errors.New("read though too large"))
+	_, err := newIngest(t, Defaults(), &fakeKafka{}).Accept(t.Context(), r)
+	if fault.KindOf(err) != fault.KindTooLarge {
+		t.Error(err)
+	}
+}
+
+// An endless row of empty gzip members unpacks to nothing, and is still bounded.
+func TestEndlessGzipOfNothing(t *testing.T) {
+	var member bytes.Buffer
+	w := gzip.NewWriter(&member)
+	w.Extra = make([]byte, 60_000)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := post("svc.cc", "application/x-ndjson", "")
+	r.ContentEncoding, r.ContentLength = "gzip", -1
+	r.Body = &endless{chunk: member.String()}
+	_, err := newIngest(t, Defaults(), &fakeKafka{}).Accept(t.Context(), r)
+	if fault.KindOf(err) != fault.KindTooLarge {
+		t.Error(err)
+	}
+}
+
+type endless struct {
+	chunk string
+	at    int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.chunk[e.at:])
+	e.at = (e.at + n) % len(e.chunk)
+	return n, nil
+}
+
+func TestKafkaAway(t *testing.T) {
+	k := &fakeKafka{produce: func(context.Context) error { return errors.New("broker secret detail") }}
+	n, err := newIngest(t, Defaults(), k).Accept(t.Context(), post("svc.cc", "", `{}`))
+	f := fault.As(err)
+	if n != 0 || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
+		f.Message != "Kafka did not acknowledge the body: none, some or all of it may be stored; send it again" {
+		t.Errorf("%d %+v", n, f)
+	}
+}
+
+func TestKafkaSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &fakeKafka{produce: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		began := time.Now()
+		_, err := newIngest(t, Defaults(), k).Accept(t.Context(), post("svc.cc", "", `{}`))
+		if fault.KindOf(err) != fault.KindUnavailable || time.Since(began) != Defaults().ProduceTimeout {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		k := &fakeKafka{produce: func(context.Context) error { <-release; return nil }}
+		config := Defaults()
+		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 2
+		i := newIngest(t, config, k)
+		body := `{"a":"` + strings.Repeat("x", MaxRecord-100) + `"}`
+		array := "[" + strings.Repeat(body+",", 15) + body + "]"
+
+		var first sync.WaitGroup
+		first.Go(func() {
+			if n, err := i.Accept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
+				t.Error(n, err)
+			}
+		})
+		synctest.Wait() // it waits for Kafka, and holds 16 MiB and more
+
+		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
+		other.Caller = &identity.Principal{KeyID: "k2", AccountID: "acme"}
+		_, err := i.Accept(t.Context(), other)
+		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
+			t.Errorf("over the budget: %v", err)
+		}
+
+		first.Go(func() {
+			if _, err := i.Accept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		_, err = i.Accept(t.Context(), post("svc.cc", "", `{}`))
+		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 {
+			t.Errorf("third body of a caller that may have two: %v", err)
+		}
+
+		close(release)
+		first.Wait()
+		other.Body, other.ContentLength = strings.NewReader(array), int64(len(array))
+		if _, err := i.Accept(t.Context(), other); err != nil {
+			t.Errorf("when there is room again: %v", err)
+		}
+		if held := i.memory.used.Load(); held != 0 {
+			t.Errorf("%d bytes still held", held)
+		}
+	})
+}
+
+// What a client announces costs nothing; what has arrived costs at most twice.
+func TestMemoryIsPaidForAsItArrives(t *testing.T) {
+	i := newIngest(t, Defaults(), &fakeKafka{})
+	r := post("svc.cc", "", "")
+	r.ContentLength = MaxBody
+	arrived := 0
+	r.Body = readerFunc(func(p []byte) (int, error) {
+		if held := i.memory.used.Load(); held > int64(max(2*arrived, firstBuffer)) {
+			t.Fatalf("holds %d with %d arrived", held, arrived)
+		}
+		if arrived >= 1<<20 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		n := min(len(p), 1000)
+		arrived += n
+		return n, nil
+	})
+	if _, err := i.Accept(t.Context(), r); fault.KindOf(err) != fault.KindInvalid {
+		t.Error(err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestConfigValidate(t *testing.T) {
+	if err := Defaults().Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"MaxInFlightBytes":   func(c *Config) { c.MaxInFlightBytes = MaxBody },
+		"MaxBodiesPerCaller": func(c *Config) { c.MaxBodiesPerCaller = 0 },
+		"ProduceTimeout":     func(c *Config) { c.ProduceTimeout = 0 },
+	} {
+		c := Defaults()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

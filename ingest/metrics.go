@@ -1,0 +1,65 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+)
+
+// accepted is the result label of a body that Kafka has; every other value is
+// a fault kind.
+const accepted = "accepted"
+
+type metrics struct {
+	bodies  *prometheus.CounterVec // by result
+	records *prometheus.CounterVec // by topic
+	bytes   *prometheus.CounterVec // by topic
+	produce prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer, topics []string, inFlight func() float64) (*metrics, error) {
+	m := &metrics{
+		bodies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_ingest_bodies_total",
+			Help: "Bodies posted, by result: accepted, or the kind of fault they were refused with.",
+		}, []string{"result"}),
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_ingest_records_total",
+			Help: "Records accepted, by raw topic.",
+		}, []string{"topic"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_ingest_record_bytes_total",
+			Help: "Bytes of the records accepted, by raw topic.",
+		}, []string{"topic"}),
+		produce: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:                            "trunkline_ingest_produce_seconds",
+			Help:                            "How long Kafka took to have a body's records durable, or to fail.",
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  100,
+			NativeHistogramMinResetDuration: time.Hour,
+		}),
+	}
+	for _, result := range []string{
+		accepted, string(fault.KindInvalid), string(fault.KindForbidden), string(fault.KindNotFound),
+		string(fault.KindTooLarge), string(fault.KindUnsupported), string(fault.KindLimited),
+		string(fault.KindUnavailable), string(fault.KindInternal),
+	} {
+		m.bodies.WithLabelValues(result)
+	}
+	for _, topic := range topics {
+		m.records.WithLabelValues(topic)
+		m.bytes.WithLabelValues(topic)
+	}
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "trunkline_ingest_in_flight_bytes",
+		Help: "Memory that bodies in flight hold.",
+	}, inFlight)
+	for _, c := range []prometheus.Collector{m.bodies, m.records, m.bytes, m.produce, held} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

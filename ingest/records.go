@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// recordCost is what one record needs beside its bytes: its place in the list,
+// twice over while the list grows.
+const recordCost = 320
+
+// records splits a body and makes of each record what Kafka gets. Values are
+// the bytes as they were sent.
+func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string, memory *lease) ([]kafka.Record, error) {
+	headers := headersOf(r)
+	owners := owners{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
+	var records []kafka.Record
+	err := encoding.split(body, func(value []byte, at int) error {
+		if len(value) > MaxRecord {
+			return recordTooLarge(at)
+		}
+		cost := recordCost
+		if encoding.copies {
+			cost += cap(value)
+		}
+		if err := memory.grow(cost); err != nil {
+			return err
+		}
+		// A record that cannot be read names no account; it is stored under the
+		// caller's and becomes a dead letter there.
+		account, err := i.formats.Account(r.Format, value)
+		if err != nil {
+			account = ""
+		}
+		key, ok := owners.key(account)
+		if !ok {
+			return &splitError{at, fault.KindForbidden, "a record names an account that this caller may not write to"}
+		}
+		records = append(records, kafka.Record{
+			Topic: topic, Partition: kafka.AnyPartition, Key: key, Value: value, Headers: headers,
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, withLine(err, body)
+	}
+	return records, nil
+}
+
+// headersOf are the headers that every record of a body carries.
+func headersOf(r Request) []kafka.Header {
+	headers := []kafka.Header{
+		{Key: event.HeaderFormat, Value: []byte(r.Format)},
+		{Key: event.HeaderSource, Value: []byte(sourceOf(r.Caller))},
+	}
+	if validTrace(r.Trace) {
+		headers = append(headers, kafka.Header{Key: event.HeaderTrace, Value: []byte(r.Trace)})
+	}
+	return headers
+}

@@ -1,0 +1,223 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// collect runs a splitter and answers the records, or the message of its fault.
+func collect(split splitter, body string) (records []string, fault string) {
+	err := split([]byte(body), func(record []byte, at int) error {
+		records = append(records, string(record))
+		return nil
+	})
+	if err != nil {
+		return nil, withLine(err, []byte(body)).Error()
+	}
+	return records, ""
+}
+
+func nested(depth int) string {
+	return strings.Repeat(`{"a":`, depth-1) + "{}" + strings.Repeat("}", depth-1)
+}
+
+func TestSplitJSON(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		want       []string
+		fault      string
+	}{
+		{"one object", `{"a":1}`, []string{`{"a":1}`}, ""},
+		{"white space around stays outside", " \n{ \"a\" : [1 , 2e-3] }\t\r\n", []string{`{ "a" : [1 , 2e-3] }`}, ""},
+		{"array elements byte for byte", `[ {"b":2, "a":"\u00e9é\/"} ,{}]`, []string{`{"b":2, "a":"\u00e9é\/"}`, `{}`}, ""},
+		{"empty array", ` [ ] `, nil, ""},
+		{"every kind of value", `{"a":[true,false,null,0,-0.5E+7,"\"\\\b\f\n\r\t"],"":{}}`,
+			[]string{`{"a":[true,false,null,0,-0.5E+7,"\"\\\b\f\n\r\t"],"":{}}`}, ""},
+		{"as deep as allowed", "[" + nested(MaxDepth) + "]", []string{nested(MaxDepth)}, ""},
+
+		{"empty", "", nil, "Line 1: the body is empty"},
+		{"only space", " \n\n", nil, "Line 3: the body is empty"},
+		{"not an object", `"a"`, nil, "Line 1: a record must be a JSON object"},
+		{"array of arrays", "[{},\n[]]", nil, "Line 2: a record must be a JSON object"},
+		{"null element", "[{},\n\nnull]", nil, "Line 3: a record must be a JSON object"},
+		{"trailing comma in array", "[{},]", nil, "Line 1: not a JSON value"},
+		{"trailing comma in object", `{"a":1,}`, nil, "Line 1: a member's name is missing"},
+		{"two values", "{}\n{}", nil, "Line 2: something follows the JSON value"},
+		{"cut off", "{\"a\":1,\n\"b\"", nil, "Line 2: the JSON ends early"},
+		{"cut off in a string", "{\"a\":\n\"b", nil, "Line 2: the JSON ends early"},
+		{"cut off in an array", "[{}\n", nil, "Line 2: the JSON ends early"},
+		{"cut off after a comma", "[{},\n", nil, "Line 2: the JSON ends early"},
+		{"a zero byte", "\x00{}", nil, "Line 1: not a JSON value"},
+		{"missing colon", `{"a" 1}`, nil, "Line 1: a colon is missing"},
+		{"missing comma", `{"a":1 "b":2}`, nil, "Line 1: a comma is missing"},
+		{"leading zero", `{"a":01}`, nil, "Line 1: a comma is missing"},
+		{"bare minus", `{"a":-}`, nil, "Line 1: not a JSON value"},
+		{"point without digits", `{"a":1.}`, nil, "Line 1: a number has no digits after its point"},
+		{"exponent without digits", `{"a":1e+}`, nil, "Line 1: a number has no digits in its exponent"},
+		{"unknown word", `{"a":nul}`, nil, "Line 1: not a JSON value"},
+		{"unknown escape", `{"a":"\x"}`, nil, "Line 1: a string has an unknown escape"},
+		{"short \\u", `{"a":"\u12g4"}`, nil, "Line 1: a string has an unknown escape"},
+		{"raw control character", "{\"a\":\"\n\"}", nil, "Line 1: a string has a control character"},
+		{"invalid UTF-8", "{\"a\":\n\"\xff\"}", nil, "Line 2: not valid UTF-8"},
+		{"one level too deep", nested(MaxDepth + 1), nil, "Line 1: nested too deeply"},
+		{"arrays too deep", `{"a":` + strings.Repeat("[", 200), nil, "Line 1: nested too deeply"},
+		{"byte order mark", "\ufeff{}", nil, "Line 1: not a JSON value"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, fault := collect(splitJSON, tc.body)
+			if !slices.Equal(got, tc.want) || fault != tc.fault {
+				t.Errorf("got %q, fault %q; want %q, fault %q", got, fault, tc.want, tc.fault)
+			}
+		})
+	}
+}
+
+func TestSplitNDJSON(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		want       []string
+		fault      string
+	}{
+		{"lines", "{\"a\":1}\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}, ""},
+		{"last line without its end", "{}\n{}", []string{`{}`, `{}`}, ""},
+		{"CRLF and blank lines", "\r\n {} \r\n\n \t\r\n{}\r\n", []string{`{}`, `{}`}, ""},
+		{"empty", "", nil, ""},
+		{"only blank lines", "\n\r\n", nil, ""},
+
+		{"names the line", "{}\n\n{\"a\":}\n{}", nil, "Line 3: not a JSON value"},
+		{"an object over two lines", "{\"a\":\n1}", nil, "Line 1: the JSON ends early"},
+		{"two on a line", "{}\n{} {}", nil, "Line 2: something follows the JSON object"},
+		{"an array", "{}\n[{}]", nil, "Line 2: a record must be a JSON object"},
+		{"invalid UTF-8", "{}\n{}\n\x80", nil, "Line 3: not valid UTF-8"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, fault := collect(splitNDJSON, tc.body)
+			if !slices.Equal(got, tc.want) || fault != tc.fault {
+				t.Errorf("got %q, fault %q; want %q, fault %q", got, fault, tc.want, tc.fault)
+			}
+		})
+	}
+}
+
+func TestSplitForm(t *testing.T) {
+	const cdr = `{"variables":{"uuid":"a?b>c"},"n":"é + 1"}`
+	for _, tc := range []struct {
+		name  string
+		split splitter
+		body  string
+		want  []string
+		fault string
+	}{
+		{"urlencoded", splitForm, `cdr=%7B%22variables%22%3A%7B%22uuid%22%3A%22a%3Fb%3Ec%22%7D,%22n%22:%22%C3%A9%20%2B+1%22%7D`, []string{cdr}, ""},
+		{"other fields beside it", splitForm, `a=1&cdr=%7b%7d&b`, []string{`{}`}, ""},
+		{"base64", splitBase64Form, `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE/Yj5jIn0sIm4iOiLDqSArIDEifQ==`, []string{cdr}, ""},
+		{"base64, padding lost", splitBase64Form, `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE/Yj5jIn0sIm4iOiLDqSArIDEifQ`, []string{cdr}, ""},
+		{"base64, percent-encoded", splitBase64Form, `cdr=eyJ2YXJpYWJsZXMiOnsidXVpZCI6ImE%2FYj5jIn0sIm4iOiLDqSArIDEifQ%3D%3D`, []string{cdr}, ""},
+		{"base64, its + turned into a space", splitBase64Form, `cdr=eyJhIjoi8J+YgD4 In0=`, []string{`{"a":"😀>>"}`}, ""},
+
+		{"no cdr", splitForm, `xcdr=%7B%7D`, nil, "Line 1: the field cdr is missing"},
+		{"empty", splitForm, ``, nil, "Line 1: the field cdr is missing"},
+		{"two", splitForm, `cdr=%7B%7D&cdr=%7B%7D`, nil, "Line 1: the field cdr is there twice"},
+		{"broken escape", splitForm, `cdr=%7`, nil, "Line 1: the field cdr is not encoded as its Content-Type says"},
+		{"broken base64", splitBase64Form, `cdr=e$JhIjoi`, nil, "Line 1: the field cdr is not encoded as its Content-Type says"},
+		{"the line in the JSON text", splitForm, `cdr=%7B%0A%22a%22%7D`, nil, "Line 2: a colon is missing"},
+		{"not UTF-8 within", splitForm, `cdr=%7B%22%ff%22:1%7D`, nil, "Line 1: not valid UTF-8"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, fault := collect(tc.split, tc.body)
+			if !slices.Equal(got, tc.want) || fault != tc.fault {
+				t.Errorf("got %q, fault %q; want %q, fault %q", got, fault, tc.want, tc.fault)
+			}
+		})
+	}
+}
+
+func TestValidTrace(t *testing.T) {
+	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for trace, want := range map[string]bool{
+		good:                        true,
+		"":                          false,
+		strings.ToUpper(good):       false,
+		"01" + good[2:]:             false,
+		good + "-x":                 false,
+		good[:54] + "\n":            false,
+		good[:35] + "_" + good[36:]: false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
+	} {
+		if got := validTrace(trace); got != want {
+			t.Errorf("validTrace(%q) = %v", trace, got)
+		}
+	}
+}
+
+// FuzzSplitJSON holds the scanner to encoding/json: what it takes is JSON, and
+// what it refuses, apart from nesting and UTF-8, is not.
+func FuzzSplitJSON(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,-2.5e3,"\u00e9",null,true]}`, `[{},{"a":{}}]`, `[{]`, `{"a":01}`, "{\"a\":\"\x00\"}", "", "[", nested(101)} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var records [][]byte
+		err := splitJSON(body, func(record []byte, at int) error {
+			if !json.Valid(record) || record[0] != '{' || !bytes.Equal(record, body[at:at+len(record)]) {
+				t.Fatalf("emitted %q", record)
+			}
+			records = append(records, record)
+			return nil
+		})
+		var split *splitError
+		if err != nil && (!errors.As(err, &split) || split.at > len(body)) {
+			t.Fatalf("error %v", err)
+		}
+		if err == nil && !json.Valid(body) {
+			t.Fatalf("took %q", body)
+		}
+		if err != nil && json.Valid(body) && split.reason != "nested too deeply" &&
+			split.reason != "not valid UTF-8" && split.reason != "a record must be a JSON object" {
+			t.Fatalf("refused %q: %v", body, err)
+		}
+	})
+}
+
+func FuzzSplitNDJSON(f *testing.F) {
+	f.Add([]byte("{}\n{\"a\":1}\r\n\n"))
+	f.Add([]byte("{}\n{"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		records := 0
+		err := splitNDJSON(body, func(record []byte, _ int) error {
+			if !json.Valid(record) || bytes.ContainsRune(record, '\n') {
+				t.Fatalf("emitted %q", record)
+			}
+			records++
+			return nil
+		})
+		if lines := 1 + bytes.Count(body, []byte("\n")); err == nil && records > lines {
+			t.Fatalf("%d records from %d lines", records, lines)
+		}
+	})
+}
+
+func FuzzSplitForm(f *testing.F) {
+	f.Add([]byte("cdr=%7B%22a%22%3A1%7D"), false)
+	f.Add([]byte("x=1&cdr=eyJhIjoi8J+YgD4 In0="), true)
+	f.Fuzz(func(t *testing.T, body []byte, base64 bool) {
+		split := splitForm
+		if base64 {
+			split = splitBase64Form
+		}
+		err := split(body, func(record []byte, _ int) error {
+			if !json.Valid(record) {
+				t.Fatalf("emitted %q", record)
+			}
+			return nil
+		})
+		if err != nil && withLine(err, body).Error() == "" {
+			t.Fatal("a fault without words")
+		}
+	})
+}

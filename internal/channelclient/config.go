@@ -1,0 +1,67 @@
+package channelclient
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// PathSet is one of the channel's two identical sets of endpoints.
+type PathSet string
+
+// The two path sets.
+const (
+	PathsAPI PathSet = "api" // under /api/v2/cc_events_channel
+	PathsWS  PathSet = "ws"  // under /ws/v1/cc_events
+)
+
+func (p PathSet) login() string {
+	if p == PathsWS {
+		return "/ws/v1/cc_events/login"
+	}
+	return "/api/v2/cc_events_channel/login"
+}
+
+func (p PathSet) socket() string {
+	if p == PathsWS {
+		return "/ws/v1/cc_events"
+	}
+	return "/api/v2/cc_events_channel/ws"
+}
+
+// Config is who listens to what, where.
+type Config struct {
+	URL        string // https://host:port, or http:// behind a proxy
+	Paths      PathSet
+	Username   string
+	Password   string
+	Domain     string
+	AccountIDs []string // none: every account the user can access
+	EventTypes []string // none: every type
+	Since      string   // event id, cursor or "earliest"; "": from now on
+
+	TLS    *tls.Config       // nil: the system's authorities
+	Status func(text string) // told what happens to the connection; nil: nobody
+
+	RetryMin time.Duration // 0: 250 ms
+	RetryMax time.Duration // 0: 30 s
+	Silence  time.Duration // a server silent for so long is given up; 0: 60 s
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	parsed, err := url.Parse(c.URL)
+	switch {
+	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http":
+		return fmt.Errorf("the URL must be https://host:port, got %q", c.URL)
+	case parsed.User != nil:
+		return errors.New("the URL must not hold a user or password")
+	case c.Paths != PathsAPI && c.Paths != PathsWS:
+		return fmt.Errorf("the path set must be %s or %s, got %q", PathsAPI, PathsWS, c.Paths)
+	case c.Username == "" || c.Password == "" || c.Domain == "":
+		return errors.New("username, password and domain are needed")
+	}
+	return nil
+}

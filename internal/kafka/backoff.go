@@ -1,0 +1,30 @@
+package kafka
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff waits longer each time, with jitter so that many who lost the same
+// broker do not come back at once.
+type backoff struct {
+	first, most time.Duration
+	next        time.Duration
+}
+
+// sleep waits; false when ctx ended first.
+func (b *backoff) sleep(ctx context.Context) bool {
+	d := max(b.next, b.first)
+	b.next = min(2*d, b.most)
+	t := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (b *backoff) reset() { b.next = 0 }

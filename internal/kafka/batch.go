@@ -1,0 +1,168 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+)
+
+// A record batch, format version 2, begins with this header:
+//
+//	 0 base offset int64        43 producer id int64
+//	 8 length int32, of what    51 producer epoch int16
+//	   follows                  53 base sequence int32
+//	12 leader epoch int32       57 record count int32
+//	16 magic int8, 2            61 records
+//	17 crc32c uint32, of what
+//	   follows
+//	21 attributes int16
+//	23 last offset delta int32
+//	27 first timestamp int64
+//	35 max timestamp int64
+const (
+	batchOverhead   = 61
+	batchLengthEnd  = 12
+	batchCRCEnd     = 21
+	batchMagic      = 2
+	batchMinContent = batchOverhead - batchLengthEnd
+)
+
+// Bits of a batch's attributes.
+const (
+	attrCompression   = 0x07
+	attrLogAppendTime = 0x08
+	attrTransactional = 0x10
+	attrControl       = 0x20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// recordSize is the size of r's encoding in a batch, at most: offsets and
+// times within the batch are taken at their largest.
+func recordSize(r *Record) int {
+	n := 1 + 2*binary.MaxVarintLen64 + sizeBytes(r.Key) + sizeBytes(r.Value) + sizeVarint(int64(len(r.Headers)))
+	for i := range r.Headers {
+		n += sizeVarint(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + sizeBytes(r.Headers[i].Value)
+	}
+	return binary.MaxVarintLen32 + n
+}
+
+func sizeBytes(b []byte) int {
+	if b == nil {
+		return 1
+	}
+	return sizeVarint(int64(len(b))) + len(b)
+}
+
+// appendRecord appends r's encoding: its place in the batch and its time
+// relative to the batch's first.
+func appendRecord(dst []byte, r *Record, offsetDelta, timeDelta int64) []byte {
+	n := 1 + sizeVarint(timeDelta) + sizeVarint(offsetDelta) + sizeBytes(r.Key) + sizeBytes(r.Value) +
+		sizeVarint(int64(len(r.Headers)))
+	for i := range r.Headers {
+		n += sizeVarint(int64(len(r.Headers[i].Key))) + len(r.Headers[i].Key) + sizeBytes(r.Headers[i].Value)
+	}
+	dst = binary.AppendVarint(dst, int64(n))
+	dst = append(dst, 0) // attributes: none are defined
+	dst = binary.AppendVarint(dst, timeDelta)
+	dst = binary.AppendVarint(dst, offsetDelta)
+	dst = appendVarbytes(dst, r.Key)
+	dst = appendVarbytes(dst, r.Value)
+	dst = binary.AppendVarint(dst, int64(len(r.Headers)))
+	for i := range r.Headers {
+		dst = binary.AppendVarint(dst, int64(len(r.Headers[i].Key)))
+		dst = append(dst, r.Headers[i].Key...)
+		dst = appendVarbytes(dst, r.Headers[i].Value)
+	}
+	return dst
+}
+
+func appendVarbytes(dst, b []byte) []byte {
+	if b == nil {
+		return binary.AppendVarint(dst, -1)
+	}
+	return append(binary.AppendVarint(dst, int64(len(b))), b...)
+}
+
+// sequence is what makes retries of a batch idempotent: the broker takes a
+// producer's batches of one partition in order and each once.
+type sequence struct {
+	id    int64 // producer id
+	epoch int16
+	next  int32 // sequence of the next record
+}
+
+func (s *sequence) advance(records int) {
+	s.next = int32((int64(s.next) + int64(records)) & math.MaxInt32)
+}
+
+// sealBatch writes the header of the batch b, whose records are in place.
+func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence) {
+	be := binary.BigEndian
+	be.PutUint64(b, 0) // base offset: the broker's to give
+	be.PutUint32(b[8:], uint32(len(b)-batchLengthEnd))
+	be.PutUint32(b[12:], math.MaxUint32) // leader epoch: unknown
+	b[16] = batchMagic
+	be.PutUint16(b[21:], 0) // attributes: not compressed, our times
+	be.PutUint32(b[23:], uint32(records-1))
+	be.PutUint64(b[27:], uint64(firstTime))
+	be.PutUint64(b[35:], uint64(maxTime))
+	be.PutUint64(b[43:], uint64(seq.id))
+	be.PutUint16(b[51:], uint16(seq.epoch))
+	be.PutUint32(b[53:], uint32(seq.next))
+	be.PutUint32(b[57:], uint32(records))
+	be.PutUint32(b[17:], crc32.Checksum(b[batchCRCEnd:], castagnoli))
+}
+
+// batchHeader is what reading needs of a batch's header.
+type batchHeader struct {
+	base, last         int64 // offsets
+	attributes         int16
+	firstTime, maxTime int64
+	producer           int64
+	records            int
+}
+
+// splitBatch takes the first batch off b and checks it. Content is nil, and no
+// error, when b ends before the batch does: brokers cut the last batch of a
+// response where the limit falls. On an error next is the offset after the
+// batch where the header could be read, else -1.
+func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err error) {
+	if len(b) < batchLengthEnd {
+		return h, nil, nil, -1, nil
+	}
+	be := binary.BigEndian
+	length := int64(int32(be.Uint32(b[8:])))
+	if length < batchMinContent {
+		return h, nil, nil, -1, corrupt("a batch of impossible length")
+	}
+	if int64(len(b)) < batchLengthEnd+length {
+		return h, nil, nil, -1, nil
+	}
+	content, rest = b[:batchLengthEnd+length], b[batchLengthEnd+length:]
+	if content[16] != batchMagic {
+		return h, nil, nil, -1, corrupt("a record format other than version 2")
+	}
+	h = batchHeader{
+		base:       int64(be.Uint64(content)),
+		attributes: int16(be.Uint16(content[21:])),
+		firstTime:  int64(be.Uint64(content[27:])),
+		maxTime:    int64(be.Uint64(content[35:])),
+		producer:   int64(be.Uint64(content[43:])),
+		records:    int(int32(be.Uint32(content[57:]))),
+	}
+	delta := int64(int32(be.Uint32(content[23:])))
+	h.last = h.base + delta
+	if h.base < 0 || delta < 0 || h.last < h.base || h.records < 0 || int64(h.records) > delta+1 {
+		return h, nil, nil, -1, corrupt("a batch with impossible offsets")
+	}
+	if crc32.Checksum(content[batchCRCEnd:], castagnoli) != be.Uint32(content[17:]) {
+		return h, nil, nil, h.last + 1, corrupt("a batch whose checksum does not match")
+	}
+	return h, content[batchOverhead:], rest, h.last + 1, nil
+}
+
+// corrupt is what is wrong with a batch.
+type corrupt string
+
+func (c corrupt) Error() string { return string(c) }

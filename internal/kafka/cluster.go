@@ -1,0 +1,97 @@
+package kafka
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// Cluster is one Kafka, real or embedded. It is safe for concurrent use.
+type Cluster struct {
+	cfg       Config
+	seeds     net.Addr
+	transport *kafkago.Transport
+	dialer    *kafkago.Dialer // consumer groups dial for themselves
+	leaders   leaders
+	metrics   *metrics
+	log       *slog.Logger
+}
+
+// Open prepares to talk to Kafka. It does not connect: a Kafka that is away
+// is not an error here, see Ping.
+func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	tlsConfig, err := cfg.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	mechanism, err := cfg.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		cfg:   cfg,
+		seeds: kafkago.TCP(cfg.Brokers...),
+		transport: &kafkago.Transport{
+			Dial:        cfg.dial(),
+			DialTimeout: dialTimeout,
+			// The transport only has to know its brokers: leaders are ours
+			// to know, see leaders. An empty list asks for no topics.
+			MetadataTopics: []string{},
+			MetadataTTL:    10 * time.Second,
+			ClientID:       cfg.clientID(),
+			TLS:            tlsConfig,
+			SASL:           mechanism,
+		},
+		dialer: &kafkago.Dialer{
+			ClientID:      cfg.clientID(),
+			DialFunc:      cfg.dial(),
+			Timeout:       dialTimeout,
+			TLS:           tlsConfig,
+			SASLMechanism: mechanism,
+		},
+		metrics: newMetrics(reg),
+		log:     log,
+	}
+	c.leaders.cluster = c
+	return c, nil
+}
+
+// Close drops the connections. Producers, readers and groups must have ended
+// before.
+func (c *Cluster) Close() { c.transport.CloseIdleConnections() }
+
+// Ping says whether any broker answers.
+func (c *Cluster) Ping(ctx context.Context) error {
+	_, err := c.askMetadata(ctx, []string{})
+	return away(err, "asking Kafka for its brokers")
+}
+
+// topic is the name that Kafka knows a topic by.
+func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
+
+// newProducerID asks any broker for a producer id, for one partition's
+// sequence of batches.
+func (c *Cluster) newProducerID(ctx context.Context) (id int64, epoch int16, err error) {
+	r, err := c.ask(ctx, "", protocol.InitProducerId, initProducerIDVersion, func(b []byte) []byte {
+		b = appendInt16(b, -1)         // no transaction
+		return appendInt32(b, 60*1000) // its timeout, unused
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	r.int32() // throttle
+	failed := code(r.int16())
+	id, epoch = r.int64(), r.int16()
+	if failed == nil && r.bad {
+		failed = errMalformed
+	}
+	return id, epoch, failed
+}

@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"trunkline/internal/fault"
+)
+
+// Config says which Kafka, and how to reach it.
+type Config struct {
+	Brokers           []string // host:port, one answering is enough to find the others
+	TopicPrefix       string   // put before every topic and group name
+	ClientID          string   // how brokers name us in their logs and quotas; default "trunkline"
+	TLS               TLS
+	SASL              SASL
+	ReplicationFactor int // of topics we create; 0: three, or as many as there are brokers
+
+	// Dial opens connections in place of the network: the embedded broker's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// TLS is how connections to brokers are protected. Files are PEM.
+type TLS struct {
+	Enabled           bool
+	CAFile            string // empty: the system's
+	CertFile, KeyFile string // of the client, both or neither
+}
+
+// SASL is how we prove to brokers who we are. An empty Mechanism is none.
+type SASL struct {
+	Mechanism          string // plain, scram-sha-256, scram-sha-512
+	Username, Password string
+}
+
+const dialTimeout = 5 * time.Second
+
+var legalPrefix = regexp.MustCompile(`^[A-Za-z0-9._-]{0,100}$`)
+
+// Validate reports every field that cannot work.
+func (c *Config) Validate() error {
+	var fields []fault.Field
+	bad := func(field, format string, args ...any) {
+		fields = append(fields, fault.Field{Field: "kafka." + field, Code: "invalid", Message: fmt.Sprintf(format, args...)})
+	}
+	if len(c.Brokers) == 0 {
+		bad("brokers", "at least one broker address is needed")
+	}
+	for _, b := range c.Brokers {
+		if _, _, err := net.SplitHostPort(b); err != nil {
+			bad("brokers", "%q is not host:port", b)
+		}
+	}
+	if !legalPrefix.MatchString(c.TopicPrefix) {
+		bad("topic_prefix", "only letters, digits, '.', '_' and '-', at most 100")
+	}
+	if c.ReplicationFactor < 0 {
+		bad("replication_factor", "cannot be negative")
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		bad("tls", "cert_file and key_file come together")
+	}
+	switch c.SASL.Mechanism {
+	case "":
+	case "plain", "scram-sha-256", "scram-sha-512":
+		if c.SASL.Username == "" || c.SASL.Password == "" {
+			bad("sasl", "username and password are needed")
+		}
+	default:
+		bad("sasl.mechanism", "%q is not one of plain, scram-sha-256, scram-sha-512", c.SASL.Mechanism)
+	}
+	if fields != nil {
+		return fault.Invalid("the Kafka settings are not valid", fields...)
+	}
+	return nil
+}
+
+func (c *Config) clientID() string {
+	if c.ClientID == "" {
+		return "trunkline"
+	}
+	return c.ClientID
+}
+
+func (c *Config) dial() func(context.Context, string, string) (net.Conn, error) {
+	if c.Dial != nil {
+		return c.Dial
+	}
+	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	return d.DialContext
+}
+
+// load reads the files that TLS names; nil when TLS is off.
+func (t *TLS) load() (*tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the Kafka CA: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fault.InvalidField("kafka.tls.ca_file", "invalid", "no certificate in "+t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the Kafka client certificate: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	return cfg, nil
+}
+
+func (s *SASL) mechanism() (sasl.Mechanism, error) {
+	switch s.Mechanism {
+	case "":
+		return nil, nil
+	case "plain":
+		return plain.Mechanism{Username: s.Username, Password: s.Password}, nil
+	case "scram-sha-256":
+		return scram.Mechanism(scram.SHA256, s.Username, s.Password)
+	default:
+		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
+	}
+}

@@ -1,0 +1,28 @@
+// Package kafka is the one place that talks to Kafka: topics, a producer, a
+// reader of one partition, and consumer groups. Every sharp edge of the
+// protocol and of kafka-go is dealt with here; rooms see records.
+//
+// kafka-go dials, negotiates, authenticates, keeps connections, and runs the
+// group protocol. The requests that carry the load (produce, fetch) and those
+// whose answers must be fresh (metadata, offsets) are written and read here:
+// kafka-go's own encoder cannot write idempotent batches and its readers do
+// not check what they read, or cost too much.
+//
+// It refuses to hide loss: an offset that is gone is an OffsetError, a damaged
+// batch a CorruptError, a write whose answer never came ErrOutcomeUnknown. It
+// knows nothing of what records mean.
+//
+// Goroutines: the transport has one for each connection and broker, ended by
+// Cluster.Close; a Producer has one for each partition that has something to
+// send, ended by Producer.Close; a Reader has none; RunGroup has one for each
+// lane and a few for the membership, all ended when it returns, but for a
+// farewell to a coordinator that does not answer, which gives up by itself.
+//
+// When it is full: a Producer holds ProducerConfig.MaxBytes of records that
+// wait for their acknowledgement; then Produce waits, or answers unavailable,
+// as configured. A Reader holds one response (4 MiB, or one larger batch) and
+// asks for no more before that is read.
+//
+// Lock order: Producer.mu, then lane.mu. leaders.mu and Lane.mu are taken
+// alone.
+package kafka

@@ -1,0 +1,71 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// asker asks the broker over a connection, as a client does, what its Go API
+// does not tell.
+type asker struct {
+	conn net.Conn
+	stop func() bool
+}
+
+// newAsker connects; the end of ctx breaks the connection.
+func (b *Broker) newAsker(ctx context.Context) (*asker, error) {
+	conn, err := b.door.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &asker{conn, context.AfterFunc(ctx, func() { conn.Close() })}, nil
+}
+
+func (a *asker) close() {
+	a.stop()
+	a.conn.Close() // nothing is under way
+}
+
+func (a *asker) ask(req kmsg.Request, res kmsg.Response) error {
+	const version = 4 // not flexible in what we ask
+	req.SetVersion(version)
+	res.SetVersion(version)
+	if _, err := a.conn.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("trunkline")).AppendRequest(nil, req, 0)); err != nil {
+		return fmt.Errorf("asking the embedded broker: %w", err)
+	}
+	var head [8]byte // size, correlation id
+	if _, err := io.ReadFull(a.conn, head[:]); err != nil {
+		return fmt.Errorf("asking the embedded broker: %w", err)
+	}
+	body := make([]byte, max(int(binary.BigEndian.Uint32(head[:]))-4, 0))
+	if _, err := io.ReadFull(a.conn, body); err != nil {
+		return fmt.Errorf("asking the embedded broker: %w", err)
+	}
+	return res.ReadFrom(body)
+}
+
+// offsetAt is the first offset with a time at or after at, -1 when none has.
+func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, error) {
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp, p.CurrentLeaderEpoch = partition, at.UnixMilli(), -1
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = topic, append(t.Partitions, p)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
+	res := kmsg.NewPtrListOffsetsResponse()
+	if err := a.ask(req, res); err != nil {
+		return 0, err
+	}
+	if len(res.Topics) != 1 || len(res.Topics[0].Partitions) != 1 {
+		return 0, fmt.Errorf("the embedded broker did not answer about %s/%d", topic, partition)
+	}
+	answer := res.Topics[0].Partitions[0]
+	return answer.Offset, kerr.ErrorForCode(answer.ErrorCode)
+}

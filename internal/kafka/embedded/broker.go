@@ -1,0 +1,161 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"trunkline/internal/fault"
+)
+
+// Address is what to configure as the address of the broker; Dial takes any.
+const Address = "embedded:9092"
+
+// Config of an embedded broker.
+type Config struct {
+	Dir       string        // its own; made when missing
+	MaxBytes  int64         // of all records together; default 512 MiB
+	Retention time.Duration // records older than that are dropped; 0: kept until MaxBytes
+	ListenTCP string        // loopback host:port for tools such as kcat; empty: none
+	TrimEvery time.Duration // default 10 s
+}
+
+const (
+	defaultMaxBytes  = 512 << 20
+	defaultTrimEvery = 10 * time.Second
+	segmentBytes     = 4 << 20
+	closeWithin      = 10 * time.Second
+	socketName       = "broker.sock"
+	lockName         = "broker.lock"
+)
+
+// Validate reports what cannot work.
+func (c *Config) Validate() error {
+	if c.Dir == "" {
+		return fault.InvalidField("data_dir", "required", "the embedded broker needs a directory")
+	}
+	if c.MaxBytes < 0 || c.Retention < 0 || c.TrimEvery < 0 {
+		return fault.Invalid("the embedded broker's limits cannot be negative")
+	}
+	if c.ListenTCP == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.ListenTCP)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fault.InvalidField("kafka.embedded_listen", "invalid", "the embedded broker listens on loopback only, as host:port")
+	}
+	return nil
+}
+
+// Broker is a running embedded broker.
+type Broker struct {
+	cfg     Config
+	cluster *kfake.Cluster
+	door    *door
+	lock    *os.File
+	log     *slog.Logger
+	cancel  context.CancelFunc
+	trims   sync.WaitGroup
+}
+
+// Open starts the broker on its directory, with everything that was
+// acknowledged before, also after a kill.
+func Open(cfg Config, log *slog.Logger) (*Broker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = defaultMaxBytes
+	}
+	if cfg.TrimEvery == 0 {
+		cfg.TrimEvery = defaultTrimEvery
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the broker's directory: %w", err)
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{cfg: cfg, lock: lock, log: log}
+	if err := b.start(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return b, nil
+}
+
+func (b *Broker) start() error {
+	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP)
+	if err != nil {
+		return err
+	}
+	b.cluster, err = kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.ClusterID("trunkline-embedded"),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return door, nil }),
+		kfake.DataDir(filepath.Join(b.cfg.Dir, "log")),
+		kfake.SyncWrites(),
+		kfake.WithLogger(logger{b.log}),
+		kfake.BrokerConfigs(map[string]string{
+			"log.segment.bytes": strconv.Itoa(segmentBytes),
+			"log.retention.ms":  "-1", // its own trimming loses offsets
+		}),
+	)
+	if err != nil {
+		return errors.Join(fmt.Errorf("starting the embedded broker: %w", err), door.Close())
+	}
+	b.door = door
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	b.trims.Go(func() { b.trimAlways(ctx) })
+	return nil
+}
+
+// Dial connects to the broker; it is made for kafka.Config.Dial.
+func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return b.door.dial(ctx) }
+
+// TCPAddr is where tools can connect, nil when nowhere.
+func (b *Broker) TCPAddr() net.Addr { return b.door.tcpAddr() }
+
+// Close writes what is left to disk and lets go of the directory.
+func (b *Broker) Close() error {
+	b.cancel()
+	b.trims.Wait()
+	closed := make(chan struct{})
+	go func() {
+		b.cluster.Close()
+		close(closed)
+	}()
+	var err error
+	select {
+	case <-closed:
+	case <-time.After(closeWithin): // nothing is lost: the log is synced
+		err = errors.New("the embedded broker did not stop in time")
+	}
+	return errors.Join(err, b.door.Close(), b.lock.Close())
+}
+
+// logger passes kfake's log on.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case kfake.LogLevelError:
+		to = slog.LevelError
+	case kfake.LogLevelWarn:
+		to = slog.LevelWarn
+	}
+	if l.log.Enabled(context.Background(), to) {
+		l.log.Log(context.Background(), to, "embedded broker: "+fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,89 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"trunkline/internal/fault"
+)
+
+// lockDir takes the directory for this process until the file is closed or
+// the process is gone.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the data directory: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fault.Conflict("another trunkline uses this data directory (%s)", dir), f.Close())
+	}
+	return nil, errors.Join(fmt.Errorf("locking the data directory: %w", err), f.Close())
+}
+
+// DialSocket gives a function for kafka.Config.Dial that reaches the broker
+// another process of this user runs on dir. When there is none, dialling says
+// so.
+func DialSocket(dir string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		path, release, err := socketPath(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", path)
+		if err != nil {
+			return nil, fmt.Errorf("no trunkline runs on %s: %w", dir, err)
+		}
+		return conn, nil
+	}
+}
+
+func listenSocket(dir string) (net.Listener, error) {
+	path, release, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	// The lock is ours, so a socket that is there was left by a kill.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing a stale socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("opening the broker's socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false) // path may be valid for now only
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// maxSocketPath is what the smallest of the systems we run on takes.
+const maxSocketPath = 100
+
+// socketPath is a path of the socket in dir, short enough for a socket's
+// address. Where the real one is too long, it leads through an open file of
+// the directory, until release.
+func socketPath(dir string) (path string, release func(), err error) {
+	path = filepath.Join(dir, socketName)
+	if len(path) <= maxSocketPath {
+		return path, func() {}, nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("opening the data directory: %w", err)
+	}
+	path = filepath.Join("/proc/self/fd", fmt.Sprint(f.Fd()), socketName)
+	return path, func() { f.Close() }, nil // opened for reading: closing cannot lose anything
+}

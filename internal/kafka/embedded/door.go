@@ -1,0 +1,116 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// door is the one listener kfake has. Connections come to it from within the
+// process, from the unix socket, and from the loopback port when there is one.
+type door struct {
+	dir       string
+	listeners []net.Listener
+	tcp       net.Listener // one of listeners, or nil
+	conns     chan net.Conn
+	closed    chan struct{}
+	once      sync.Once
+	accepting sync.WaitGroup
+}
+
+func openDoor(dir, tcp string) (*door, error) {
+	d := &door{dir: dir, conns: make(chan net.Conn), closed: make(chan struct{})}
+	unix, err := listenSocket(dir)
+	if err != nil {
+		return nil, err
+	}
+	d.listeners = append(d.listeners, unix)
+	if tcp != "" {
+		if d.tcp, err = net.Listen("tcp", tcp); err != nil {
+			return nil, errors.Join(fmt.Errorf("opening the embedded broker's port: %w", err), d.Close())
+		}
+		d.listeners = append(d.listeners, d.tcp)
+	}
+	for _, l := range d.listeners {
+		d.accepting.Go(func() { d.acceptFrom(l) })
+	}
+	return d, nil
+}
+
+func (d *door) acceptFrom(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case d.conns <- &checkedConn{Conn: conn}:
+		case <-d.closed:
+			conn.Close()
+			return
+		}
+	}
+}
+
+// dial makes a connection within the process. What it carries is checked too:
+// it costs nothing and a broken client cannot take the process down.
+func (d *door) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case d.conns <- &checkedConn{Conn: theirs}:
+		return ours, nil
+	case <-d.closed:
+		return nil, fmt.Errorf("the embedded broker is stopped: %w", net.ErrClosed)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept is part of net.Listener.
+func (d *door) Accept() (net.Conn, error) {
+	select {
+	case c := <-d.conns:
+		return c, nil
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close is part of net.Listener. kfake closes it too.
+func (d *door) Close() error {
+	var errs []error
+	d.once.Do(func() {
+		close(d.closed)
+		for _, l := range d.listeners {
+			errs = append(errs, l.Close())
+		}
+		d.accepting.Wait()
+		errs = append(errs, os.Remove(filepath.Join(d.dir, socketName)))
+	})
+	return errors.Join(errs...)
+}
+
+// Addr is part of net.Listener: what the broker tells clients to connect to.
+// All but those on the port dial as they are told, whatever the address.
+func (d *door) Addr() net.Addr {
+	if d.tcp != nil {
+		return d.tcp.Addr()
+	}
+	return address(Address)
+}
+
+func (d *door) tcpAddr() net.Addr {
+	if d.tcp == nil {
+		return nil
+	}
+	return d.tcp.Addr()
+}
+
+type address string
+
+func (address) Network() string  { return "pipe" }
+func (a address) String() string { return string(a) }

@@ -1,0 +1,151 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/fault"
+)
+
+// OffsetError says that the offset asked for is not in the log: below First it
+// has been deleted, above Next it was never written here.
+type OffsetError struct {
+	Topic               string
+	Partition           int
+	Offset, First, Next int64
+}
+
+func (e *OffsetError) Error() string {
+	return fmt.Sprintf("%s/%d has no offset %d: it holds %d up to %d", e.Topic, e.Partition, e.Offset, e.First, e.Next)
+}
+
+// CorruptError says that what the broker holds at Offset is damaged: it was
+// fetched twice and failed its checks both times. Next is the offset after the
+// damaged batch where its header could still be read, else Offset: a caller
+// that decides to go on skips to there and has lost what lay between.
+type CorruptError struct {
+	Topic        string
+	Partition    int
+	Offset, Next int64
+	Reason       string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%s/%d is corrupt at offset %d: %s", e.Topic, e.Partition, e.Offset, e.Reason)
+}
+
+// ErrOutcomeUnknown is in the chain of a produce error when the records may or
+// may not have been written.
+var ErrOutcomeUnknown = errors.New("it is not known whether Kafka has the records")
+
+// retryAfter is what callers are told when Kafka is away.
+const retryAfter = 2 * time.Second
+
+// code makes an error of a response's error code, nil for success.
+func code(c int16) error {
+	if c == 0 {
+		return nil
+	}
+	return kafkago.Error(c)
+}
+
+// away gives err its kind: a broker's refusal keeps its meaning, everything
+// else (a connection that broke, a deadline) is Kafka being away. A fault stays
+// what it is.
+func away(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	var refusal kafkago.Error
+	if errors.As(err, &refusal) && !retriable(err) {
+		switch refusal {
+		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
+			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: err}
+		default:
+			return fault.Internal(err, "Kafka refused: "+doing)
+		}
+	}
+	return fault.Unavailable(err, retryAfter, "Kafka is not available")
+}
+
+// retriable says whether the same request may succeed later. Whatever is not
+// a broker's own answer came from the network, and may.
+func retriable(err error) bool {
+	var refusal kafkago.Error
+	if !errors.As(err, &refusal) {
+		return true
+	}
+	switch refusal {
+	case kafkago.UnknownTopicOrPartition, kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
+		kafkago.RequestTimedOut, kafkago.BrokerNotAvailable, kafkago.ReplicaNotAvailable,
+		kafkago.NetworkException, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
+		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend,
+		kafkago.NotController, kafkago.KafkaStorageError, kafkago.FencedLeaderEpoch,
+		kafkago.UnknownLeaderEpoch, kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable,
+		kafkago.EligibleLeadersNotAvailable, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
+		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.ListenerNotFound:
+		return true
+	}
+	return false
+}
+
+// staleLeader says whether err may mean that the partition is led elsewhere,
+// so that the leader has to be looked up again.
+func staleLeader(err error) bool {
+	var refusal kafkago.Error
+	if !errors.As(err, &refusal) {
+		return true
+	}
+	switch refusal {
+	case kafkago.UnknownTopicOrPartition, kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
+		kafkago.ReplicaNotAvailable, kafkago.BrokerNotAvailable, kafkago.KafkaStorageError,
+		kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch, kafkago.ListenerNotFound:
+		return true
+	}
+	return false
+}
+
+// reason is err as a metric label: bounded words.
+func reason(err error) string {
+	var refusal kafkago.Error
+	var offset *OffsetError
+	var corrupt *CorruptError
+	switch {
+	case errors.As(err, &offset):
+		return "offset"
+	case errors.As(err, &corrupt):
+		return "corrupt"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case !errors.As(err, &refusal):
+		return "network"
+	case staleLeader(err):
+		return "leader"
+	case refusal == kafkago.RequestTimedOut:
+		return "timeout"
+	case refusal == kafkago.NotEnoughReplicas, refusal == kafkago.NotEnoughReplicasAfterAppend:
+		return "replicas"
+	case refusal == kafkago.OutOfOrderSequenceNumber, refusal == kafkago.UnknownProducerId,
+		refusal == kafkago.InvalidProducerEpoch, refusal == kafkago.InvalidProducerIDMapping:
+		return "sequence"
+	case refusal == kafkago.MessageSizeTooLarge, refusal == kafkago.RecordListTooLarge:
+		return "size"
+	case refusal == kafkago.TopicAuthorizationFailed, refusal == kafkago.GroupAuthorizationFailed,
+		refusal == kafkago.ClusterAuthorizationFailed, refusal == kafkago.SASLAuthenticationFailed:
+		return "authorization"
+	}
+	return "other"
+}
+
+var reasons = []string{"offset", "corrupt", "timeout", "network", "leader", "replicas", "sequence", "size", "authorization", "other"}

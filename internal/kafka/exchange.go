@@ -1,0 +1,124 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// maxResponse bounds what a response may claim to be. The largest we ask for
+// is a fetch of a few MiB; one batch may exceed what was asked.
+const maxResponse = 64 << 20
+
+// exchange is one request whose bytes we write and whose response we read
+// ourselves, over a connection that kafka-go dials, secures and authenticates.
+// It is used once. When the call fails, a connection may still be writing
+// frame and filling response: both then belong to it and must not be reused.
+type exchange struct {
+	key      protocol.ApiKey
+	version  int16
+	frame    []byte // whole request, from its size on
+	response []byte // after the correlation id; its memory is reused when given
+	refused  bool   // the broker is too old for version
+	sent     atomic.Bool
+}
+
+// ApiKey is part of protocol.Message.
+func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
+
+// Required is part of protocol.RawExchanger.
+func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
+	e.refused = versions[e.key] < e.version
+	return true
+}
+
+// RawExchange is part of protocol.RawExchanger.
+func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if e.refused {
+		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
+	}
+	e.sent.Store(true)
+	if _, err := rw.Write(e.frame); err != nil {
+		return nil, err
+	}
+	var head [8]byte
+	if _, err := io.ReadFull(rw, head[:]); err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint32(head[:])) - 4
+	if size < 0 || size > maxResponse {
+		return nil, fmt.Errorf("a response of %d bytes", size)
+	}
+	if [4]byte(head[4:]) != [4]byte(e.frame[8:]) {
+		return nil, fmt.Errorf("a response to another request")
+	}
+	if cap(e.response) < size {
+		e.response = make([]byte, size, size+size/4)
+	}
+	e.response = e.response[:size]
+	if _, err := io.ReadFull(rw, e.response); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// The versions we speak: the newest that every supported broker (Kafka 3.9 to
+// 4.x) and kafka-go's negotiation know and that has no tagged fields.
+const (
+	produceVersion        = 7
+	fetchVersion          = 11
+	listOffsetsVersion    = 4
+	metadataVersion       = 7
+	initProducerIDVersion = 1
+)
+
+// appendHead begins a request; endFrame completes it. The correlation id is
+// always zero: a connection has one request at a time.
+func appendHead(b []byte, key protocol.ApiKey, version int16, clientID string) []byte {
+	b = appendInt32(b, 0) // size
+	b = appendInt16(b, int16(key))
+	b = appendInt16(b, version)
+	b = appendInt32(b, 0) // correlation id
+	return appendString(b, clientID)
+}
+
+func endFrame(b []byte) []byte {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+// ask sends one small request to address and gives its response.
+func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
+	e := &exchange{key: key, version: version, frame: endFrame(body(appendHead(nil, key, version, c.cfg.clientID())))}
+	if err := c.roundTrip(ctx, address, e, askTimeout); err != nil {
+		return nil, err
+	}
+	return &wireReader{b: e.response}, nil
+}
+
+// How long one answer may take before the connection is given up: without
+// that, one whose peer vanished would be waited for for ever. Small questions
+// are given up sooner, since any broker can answer most of them.
+const (
+	requestTimeout = 10 * time.Second
+	askTimeout     = 5 * time.Second
+)
+
+// roundTrip sends e to the broker at address, or to any when it is empty, and
+// waits for the response or the end of ctx.
+func (c *Cluster) roundTrip(ctx context.Context, address string, e *exchange, timeout time.Duration) error {
+	to := c.seeds
+	if address != "" {
+		to = kafkago.TCP(address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := c.transport.RoundTrip(ctx, to, e)
+	return err
+}

@@ -1,0 +1,168 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/fault"
+)
+
+// GroupConfig names a consumer group and what it reads.
+type GroupConfig struct {
+	Group  string   // base name; the topic prefix goes before it too
+	Topics []string // base names
+}
+
+// How soon a group notices: a member that died, one that left, new partitions.
+const (
+	sessionTimeout   = 8 * time.Second
+	heartbeat        = 2 * time.Second
+	rebalanceTimeout = 15 * time.Second
+	watchPartitions  = 2 * time.Second
+
+	joinBackoff = time.Second
+	flushEvery  = time.Second
+	lagEvery    = 5 * time.Second
+	leaveWithin = 5 * time.Second
+)
+
+// RunGroup takes part in a consumer group until ctx ends, then returns nil.
+// For each partition that is given to it, it runs work in a goroutine; the
+// lane's context ends when the partition is taken away or ctx ends, and work
+// must then return soon, having committed what it finished. Work that returns
+// earlier is started again after a pause. Kafka being away is waited out.
+func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Lane) error) error {
+	if cfg.Group == "" || len(cfg.Topics) == 0 {
+		return fault.Invalid("a consumer group needs a name and topics")
+	}
+	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group)}
+	if !g.awaitTopics(ctx) {
+		return nil
+	}
+	topics := make([]string, len(cfg.Topics))
+	for i, t := range cfg.Topics {
+		topics[i] = c.topic(t)
+	}
+	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
+		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
+		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
+		HeartbeatInterval: heartbeat, SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
+		JoinGroupBackoff: joinBackoff, StartOffset: kafkago.FirstOffset, Timeout: dialTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("joining group %q: %w", cfg.Group, err)
+	}
+	// Closing the membership ends the generation, which ends the lanes, and
+	// then leaves the group. It must come first: a generation that ended by
+	// itself would be followed by another.
+	left := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = member.Close() // it has no errors
+		close(left)
+	})
+	defer stop()
+	g.generations(ctx, member)
+	g.lanes.Wait()
+	select {
+	case <-left:
+	case <-time.After(leaveWithin): // the coordinator is away: it will notice
+		g.log.Warn("left a consumer group without saying so")
+	}
+	return nil
+}
+
+type group struct {
+	cluster *Cluster
+	cfg     GroupConfig
+	work    func(context.Context, *Lane) error
+	log     *slog.Logger
+	lanes   sync.WaitGroup // generations that are running
+
+	mu    sync.Mutex
+	dealt map[string]int // partitions of each topic, when this member dealt them out last
+}
+
+// balancer deals partitions out in turn, and notes how many there were. That
+// count is what new partitions are told by: kafka-go's own watch first looks
+// some time after they were dealt out, and misses those made in between.
+type balancer struct {
+	kafkago.RoundRobinGroupBalancer
+	group *group
+}
+
+// AssignGroups is part of kafkago.GroupBalancer; the group's leader calls it.
+func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
+	dealt := map[string]int{}
+	for _, p := range partitions {
+		dealt[p.Topic]++
+	}
+	b.group.mu.Lock()
+	b.group.dealt = dealt
+	b.group.mu.Unlock()
+	return b.RoundRobinGroupBalancer.AssignGroups(members, partitions)
+}
+
+// takeDealt is what this member dealt out for the generation that begins, nil
+// when another did.
+func (g *group) takeDealt() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	dealt := g.dealt
+	g.dealt = nil
+	return dealt
+}
+
+// awaitTopics waits until all topics exist: joining earlier would let brokers
+// that create topics by themselves make them with the wrong settings.
+func (g *group) awaitTopics(ctx context.Context) bool {
+	wait := backoff{first: 100 * time.Millisecond, most: joinBackoff}
+	for i := 0; i < len(g.cfg.Topics); {
+		_, err := g.cluster.Partitions(ctx, g.cfg.Topics[i])
+		if err == nil {
+			i++
+			wait.reset()
+			continue
+		}
+		if wait.next == 0 {
+			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "err", err)
+		}
+		if !wait.sleep(ctx) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// generations runs one generation of the group after the other.
+func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) {
+	failing := false
+	for {
+		gen, err := member.Next(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, kafkago.ErrGroupClosed):
+			return
+		case err != nil:
+			g.cluster.metrics.failed("group", reason(err))
+			if !failing {
+				g.log.Warn("not in the consumer group, trying on", "err", err)
+			}
+			failing = true
+			continue // the membership waits before it tries again
+		}
+		failing = false
+		g.cluster.metrics.rebalances.WithLabelValues(g.cfg.Group).Inc()
+		s := newShift(g, gen)
+		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.lanes))
+		g.lanes.Add(1)
+		gen.Start(func(ended context.Context) {
+			defer g.lanes.Done()
+			s.run(ctx, ended)
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package kafka_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
+	_, b := openBoth(t)
+	g := &gate{Broker: b}
+	g.set(true)
+	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: g.dial}, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	k := newCollector()
+	join(t, c, k.work(c), "late")
+	time.Sleep(100 * time.Millisecond)
+	g.set(false)
+	ensure(t, c, kafka.TopicSpec{Name: "late", Partitions: 1})
+	produce(t, c, kafka.Record{Topic: "late", Value: []byte("v")})
+	k.await(t, "the record", func() bool { return k.seen["v"] == 1 })
+}
+
+func TestGroupComesBackAfterAnOutage(t *testing.T) {
+	c, g := openGate(t)
+	k := newCollector()
+	leave := join(t, c, k.work(c), "t")
+	produce(t, c, numbered(0, 0, 10)...)
+	k.await(t, "the first ten", func() bool { return len(k.seen) == 10 })
+	g.set(true)
+	time.Sleep(3 * time.Second) // heartbeats fail
+	g.set(false)
+	produce(t, c, numbered(0, 10, 10)...)
+	k.await(t, "the next ten", func() bool { return len(k.seen) == 20 })
+	k.await(t, "lanes of a later generation", func() bool { return k.lanes[0] > 1 })
+	produce(t, c, numbered(1, 20, 10)...)
+	k.await(t, "what came after", func() bool { return len(k.seen) == 30 })
+	leave()
+	again := newCollector()
+	produce(t, c, numbered(1, 30, 1)...)
+	join(t, c, again.work(c), "t")
+	again.await(t, "only what is new", func() bool { return again.seen["30"] == 1 })
+	if len(again.seen) != 1 {
+		t.Errorf("read again: %v", again.seen)
+	}
+}
+
+func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
+	c, g := openGate(t)
+	k := newCollector()
+	leave := join(t, c, k.work(c), "t")
+	k.await(t, "lanes", func() bool { return len(k.lanes) == 2 })
+	g.set(true)
+	began := time.Now()
+	leave()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestLaneCommitNeverGoesBack(t *testing.T) {
+	c, _ := openGate(t)
+	produce(t, c, numbered(0, 0, 10)...)
+	result := make(chan int64, 2)
+	join(t, c, func(ctx context.Context, l *kafka.Lane) error {
+		if l.Partition == 0 {
+			if _, ok := l.Committed(); ok {
+				t.Error("committed before anything was")
+			}
+			l.Commit(7)
+			l.Commit(3)
+			next, _ := l.Committed()
+			result <- next
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}, "t")
+	if next := <-result; next != 7 {
+		t.Errorf("committed %d", next)
+	}
+}
+
+func TestLagIsReportedForLanesThatDoNotMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lag is looked up every five seconds")
+	}
+	_, b := openBoth(t)
+	reg := prometheus.NewRegistry()
+	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, reg, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	leave := join(t, c, func(ctx context.Context, l *kafka.Lane) error {
+		l.Commit(4)
+		<-ctx.Done()
+		return nil
+	}, "t")
+	produce(t, c, numbered(0, 0, 10)...)
+	until(t, "a lag of six", func() bool {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "trunkline_kafka_lag_records" {
+				return f.Metric[0].GetGauge().GetValue() == 6
+			}
+		}
+		return false
+	})
+	leave()
+}
+
+func TestGroupNeedsANameAndTopics(t *testing.T) {
+	c, _ := openGate(t)
+	for _, cfg := range []kafka.GroupConfig{{}, {Group: "g"}, {Topics: []string{"t"}}} {
+		if err := c.RunGroup(t.Context(), cfg, nil); fault.KindOf(err) != fault.KindInvalid {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package kafka_test
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+// TestKilledBrokerKeepsWhatItAcknowledged kills an embedded broker in the
+// middle of its work, several times over one directory.
+func TestKilledBrokerKeepsWhatItAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := map[int64]string{} // by offset, as far as is known
+	next := 0
+	for round := range 4 {
+		address, kill := child(t, "embedded:"+dir)
+		c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{address}}, nil, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+		var log []*kafka.Record
+		if round > 0 {
+			log = readAll(t, c, "t", 0, 0)
+		}
+		for i, r := range log {
+			if r.Offset != int64(i) {
+				t.Fatalf("round %d: offset %d at place %d", round, r.Offset, i)
+			}
+		}
+		for offset, value := range acknowledged {
+			if offset >= int64(len(log)) || string(log[offset].Value) != value {
+				t.Fatalf("round %d: %s, acknowledged before, is not at offset %d of %d", round, value, offset, len(log))
+			}
+		}
+		p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 2 * time.Second})
+		offset := int64(len(log))
+		var killed sync.WaitGroup
+		killed.Go(func() {
+			time.Sleep(300 * time.Millisecond)
+			kill()
+		})
+		for {
+			if err := p.Produce(t.Context(), kafka.Record{Topic: "t", Value: strconv.AppendInt(nil, int64(next), 10)}); err != nil {
+				next++
+				break
+			}
+			acknowledged[offset] = strconv.Itoa(next)
+			offset++
+			next++
+		}
+		killed.Wait()
+		p.Close(t.Context())
+		c.Close()
+	}
+	if len(acknowledged) < 100 {
+		t.Errorf("only %d records in all: the broker was hardly at work", len(acknowledged))
+	}
+}
+
+func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
+	dir := t.TempDir()
+	fill := func(c *kafka.Cluster) {
+		for i := range 5 {
+			produce(t, c, numbered(0, 10*i, 10)...)
+		}
+	}
+	for range 2 { // clean, then killed
+		b, err := embedded.Open(embedded.Config{Dir: dir, Retention: time.Millisecond, TrimEvery: 10 * time.Millisecond}, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, nil, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+		_, before, err := c.Offsets(t.Context(), "t", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(c)
+		until(t, "all but the last batch trimmed", func() bool {
+			first, next, err := c.Offsets(t.Context(), "t", 0)
+			return err == nil && first == next-1 && next == before+50
+		})
+		c.Close()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		address, kill := child(t, "embedded:"+dir)
+		c, err = kafka.Open(t.Context(), kafka.Config{Brokers: []string{address}}, nil, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, next, err := c.Offsets(t.Context(), "t", 0); next != before+50 || err != nil {
+			t.Errorf("after a restart the log ends at %d, want %d, %v", next, before+50, err)
+		}
+		kill()
+		c.Close()
+	}
+}

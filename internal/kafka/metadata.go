@@ -1,0 +1,131 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/fault"
+)
+
+var errMalformed = errors.New("malformed response")
+
+// TopicInfo is a topic as Kafka has it.
+type TopicInfo struct {
+	Name              string // base name
+	Partitions        int
+	ReplicationFactor int
+}
+
+// Topics lists the topics under our prefix, by name, fresh from a broker.
+func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
+	m, err := c.askMetadata(ctx, nil)
+	if err != nil {
+		return nil, away(err, "listing topics")
+	}
+	var infos []TopicInfo
+	for _, t := range m.topics {
+		base, ours := strings.CutPrefix(t.name, c.cfg.TopicPrefix)
+		if !ours || t.internal || t.err != nil {
+			continue
+		}
+		infos = append(infos, TopicInfo{base, len(t.leaders), t.replicas})
+	}
+	sort.Slice(infos, func(i, j int) bool { return infos[i].Name < infos[j].Name })
+	return infos, nil
+}
+
+// Partitions is how many partitions a topic has, fresh from a broker.
+func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
+	t, err := c.leaders.refresh(ctx, c.topic(topic))
+	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
+		return 0, fault.NotFound("no topic %q", topic)
+	}
+	if err != nil {
+		return 0, away(err, "counting partitions")
+	}
+	return len(t.leaders), nil
+}
+
+// metadata is a broker's answer about brokers and topics.
+type metadata struct {
+	brokers    map[int32]string // host:port
+	controller string
+	topics     []topicMetadata
+}
+
+type topicMetadata struct {
+	name     string
+	err      error
+	internal bool
+	replicas int      // of its first partition
+	leaders  []string // host:port by partition; "" while there is none
+}
+
+// askMetadata asks about topics, about all when topics is nil. It never
+// creates one.
+func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, error) {
+	r, err := c.ask(ctx, "", protocol.Metadata, metadataVersion, func(b []byte) []byte {
+		if topics == nil {
+			b = appendInt32(b, -1)
+		} else {
+			b = appendInt32(b, int32(len(topics)))
+		}
+		for _, t := range topics {
+			b = appendString(b, t)
+		}
+		return append(b, 0) // no automatic creation
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readMetadata(r)
+}
+
+func readMetadata(r *wireReader) (*metadata, error) {
+	r.int32() // throttle
+	m := &metadata{brokers: map[int32]string{}}
+	for range r.array(12) {
+		id, host, port := r.int32(), r.string(), r.int32()
+		r.string() // rack
+		m.brokers[id] = net.JoinHostPort(host, strconv.Itoa(int(port)))
+	}
+	r.string() // cluster id
+	m.controller = m.brokers[r.int32()]
+	for range r.array(9) {
+		t := topicMetadata{err: code(r.int16()), name: r.string(), internal: r.int8() != 0}
+		partitions := r.array(26)
+		t.leaders = make([]string, partitions)
+		for range partitions {
+			r.int16() // error: said again by whoever is asked
+			index, leader := int(r.int32()), r.int32()
+			r.int32() // leader epoch
+			replicas := readInt32s(r)
+			readInt32s(r) // in sync
+			readInt32s(r) // offline
+			if index < 0 || index >= partitions {
+				return nil, errMalformed
+			}
+			t.leaders[index] = m.brokers[leader]
+			t.replicas = replicas
+		}
+		m.topics = append(m.topics, t)
+	}
+	if r.bad {
+		return nil, errMalformed
+	}
+	return m, nil
+}
+
+// readInt32s passes over an array of ids and gives its length.
+func readInt32s(r *wireReader) int {
+	n := r.array(4)
+	r.take(4 * n)
+	return n
+}

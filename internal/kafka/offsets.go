@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	atEnd   = -1 // as a timestamp in a ListOffsets request
+	atStart = -2
+)
+
+// Offsets gives the first offset of a partition and the one its next record
+// will get.
+func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	if first, err = c.listOffset(ctx, topic, partition, atStart); err != nil {
+		return 0, 0, err
+	}
+	// The end is asked last: it only moves up, so first never exceeds it.
+	next, err = c.listOffset(ctx, topic, partition, atEnd)
+	return first, next, err
+}
+
+// OffsetAt is the first offset whose record has a timestamp at or after at;
+// where there is none, the offset the next record will get.
+func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
+	offset, err := c.listOffset(ctx, topic, partition, max(at.UnixMilli(), 0))
+	if err == nil && offset < 0 {
+		return c.listOffset(ctx, topic, partition, atEnd)
+	}
+	return offset, err
+}
+
+// listOffset asks the partition's leader, again while that may help and ctx
+// lasts, at most a few times.
+func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
+	wait := backoff{first: 50 * time.Millisecond, most: 500 * time.Millisecond}
+	for attempt := 1; ; attempt++ {
+		offset, err := c.listOffsetOnce(ctx, c.topic(topic), partition, timestamp)
+		if err == nil {
+			return offset, nil
+		}
+		if staleLeader(err) {
+			c.leaders.forget(c.topic(topic))
+		}
+		if !retriable(err) || attempt == 5 || ctx.Err() != nil || !wait.sleep(ctx) {
+			if errors.Is(err, kafkago.UnknownTopicOrPartition) {
+				return 0, fault.NotFound("no topic %q with a partition %d", topic, partition)
+			}
+			return 0, away(err, "asking for an offset")
+		}
+	}
+}
+
+func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
+	leader, err := c.leaders.leader(ctx, topic, partition)
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.ask(ctx, leader, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
+		b = appendInt32(b, -1) // not a replica
+		b = append(b, readCommitted)
+		b = appendInt32(b, 1)
+		b = appendString(b, topic)
+		b = appendInt32(b, 1)
+		b = appendInt32(b, int32(partition))
+		b = appendInt32(b, -1) // leader epoch: any
+		return appendInt64(b, timestamp)
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.int32() // throttle
+	offset, failed := int64(-1), errMalformed
+	for range r.array(6) {
+		r.string()
+		for range r.array(26) {
+			r.int32() // partition
+			failed = code(r.int16())
+			r.int64() // timestamp
+			offset = r.int64()
+			r.int32() // leader epoch
+		}
+	}
+	if r.bad {
+		return 0, errMalformed
+	}
+	return offset, failed
+}
+
+// Last is the last record of a partition, nil when it has none. It looks back
+// over what holds no records: transaction markers, aborted records, and the
+// holes that compaction leaves.
+func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Record, error) {
+	first, next, err := c.Offsets(ctx, topic, partition)
+	for back := int64(1); err == nil && first < next; back *= 8 {
+		from := max(first, next-back)
+		var last *Record
+		last, err = c.lastBetween(ctx, topic, partition, from, next)
+		if last != nil && err == nil {
+			return last, nil
+		}
+		var gone *OffsetError
+		if errors.As(err, &gone) { // deleted while we looked
+			first, next, err = c.Offsets(ctx, topic, partition)
+			continue
+		}
+		if from == first {
+			break
+		}
+	}
+	return nil, err
+}
+
+func (c *Cluster) lastBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
+	r := c.NewReader(topic, partition, from)
+	defer r.Close()
+	var last *Record
+	for r.next < next {
+		records, err := r.step(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range records {
+			if records[i].Offset < next {
+				last = &records[i]
+			}
+		}
+		if last != nil {
+			last = last.Clone()
+		}
+	}
+	return last, nil
+}

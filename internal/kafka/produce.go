@@ -1,0 +1,274 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"trunkline/internal/fault"
+)
+
+// MaxRecordBytes is the largest record taken, with its key, headers and
+// framing: 1 MiB of value and room for the rest. Topics are made to take it.
+const MaxRecordBytes = 1<<20 + 256<<10
+
+// ProducerConfig bounds a producer. Zero fields take their defaults.
+type ProducerConfig struct {
+	MaxBytes        int           // records waiting for their acknowledgement; default 64 MiB
+	BatchBytes      int           // of one batch of several records; default 1,000,000, what any topic takes
+	DeliveryTimeout time.Duration // from Produce to giving up; default 30 s
+
+	// RoomWait is how long Produce waits for room within MaxBytes before it
+	// answers fault.Unavailable; 0: as long as its context lasts; negative:
+	// not at all.
+	RoomWait time.Duration
+}
+
+func (c *ProducerConfig) setDefaults() {
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = 64 << 20
+	}
+	if c.BatchBytes <= 0 {
+		c.BatchBytes = 1_000_000
+	}
+	if c.DeliveryTimeout <= 0 {
+		c.DeliveryTimeout = 30 * time.Second
+	}
+}
+
+// Producer writes records with acks=all, in the order it was given them in
+// each partition, and each once: a batch whose answer was lost is sent again
+// under the same sequence number. It is safe for concurrent use.
+type Producer struct {
+	cluster *Cluster
+	cfg     ProducerConfig
+	room    *semaphore.Weighted
+	buffers sync.Pool // *[]byte
+
+	ctx     context.Context // ends when Close stops waiting
+	stop    context.CancelFunc
+	sending sync.WaitGroup // lanes with something to send
+
+	mu     sync.RWMutex // before lane.mu
+	closed bool
+	lanes  map[partitionKey]*lane
+}
+
+type partitionKey struct {
+	topic     string
+	partition int
+}
+
+// NewProducer makes a producer. It has no goroutine while nothing is produced.
+func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
+	cfg.setDefaults()
+	ctx, stop := context.WithCancel(context.Background())
+	return &Producer{
+		cluster: c, cfg: cfg,
+		room: semaphore.NewWeighted(int64(cfg.MaxBytes)),
+		ctx:  ctx, stop: stop,
+		lanes: map[partitionKey]*lane{},
+	}
+}
+
+// Produce writes the records and returns nil only when all of them are
+// durable. They are copied at once. A record above MaxRecordBytes refuses them
+// all (fault.KindTooLarge) before any is sent. Otherwise an error means that
+// at least one is not known to be durable; when it wraps ErrOutcomeUnknown,
+// some may be there all the same, as when ctx ends first.
+func (p *Producer) Produce(ctx context.Context, records ...Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	size := 0
+	for i := range records {
+		n := recordSize(&records[i])
+		if n > MaxRecordBytes-batchOverhead {
+			p.cluster.metrics.failed("produce", "size")
+			return fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
+		}
+		size += n
+	}
+	partitions, err := p.choose(ctx, records)
+	if err != nil {
+		return err
+	}
+	size = min(size, p.cfg.MaxBytes) // a call larger than that takes it all
+	if err := p.takeRoom(ctx, int64(size)); err != nil {
+		return err
+	}
+	c := &call{done: make(chan struct{}), left: len(records), release: func() {
+		p.room.Release(int64(size))
+		p.cluster.metrics.inFlight.Sub(float64(size))
+	}}
+	if err := p.enqueue(records, partitions, c); err != nil {
+		c.release()
+		return err
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
+	}
+}
+
+// takeRoom waits for room for size bytes.
+func (p *Producer) takeRoom(ctx context.Context, size int64) error {
+	if !p.room.TryAcquire(size) {
+		if p.cfg.RoomWait < 0 {
+			return fault.Unavailable(nil, time.Second, "too many records wait for Kafka")
+		}
+		wait := ctx
+		if p.cfg.RoomWait > 0 {
+			var cancel context.CancelFunc
+			wait, cancel = context.WithTimeout(ctx, p.cfg.RoomWait)
+			defer cancel()
+		}
+		if err := p.room.Acquire(wait, size); err != nil {
+			return fault.Unavailable(ctx.Err(), time.Second, "too many records wait for Kafka")
+		}
+	}
+	p.cluster.metrics.inFlight.Add(float64(size))
+	return nil
+}
+
+// choose gives each record's partition. Records without a key of one call and
+// topic go to one partition, so that they fill a batch.
+func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) {
+	partitions := make([]int, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Partition != AnyPartition {
+			partitions[i] = r.Partition
+			continue
+		}
+		if i > 0 && r.Topic == records[i-1].Topic && records[i-1].Partition == AnyPartition &&
+			(r.Key == nil) == (records[i-1].Key == nil) && string(r.Key) == string(records[i-1].Key) {
+			partitions[i] = partitions[i-1]
+			continue
+		}
+		n, err := p.partitions(ctx, r.Topic)
+		if err != nil {
+			return nil, err
+		}
+		if r.Key == nil {
+			partitions[i] = rand.IntN(n)
+		} else {
+			partitions[i] = partitionOf(r.Key, n)
+		}
+	}
+	return partitions, nil
+}
+
+// partitions is how many partitions a topic has, waiting for Kafka to say so
+// as long as a delivery may take.
+func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
+	defer cancel()
+	wait := backoff{first: 50 * time.Millisecond, most: time.Second}
+	for {
+		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
+		if err == nil && len(t.leaders) > 0 {
+			return len(t.leaders), nil
+		}
+		if err != nil {
+			p.cluster.metrics.failed("produce", reason(err))
+		}
+		if err != nil && !retriable(err) {
+			return 0, away(err, "counting partitions")
+		}
+		if !wait.sleep(ctx) {
+			return 0, fault.Unavailable(err, retryAfter, "Kafka is not available")
+		}
+	}
+}
+
+// enqueue puts the records on their lanes.
+func (p *Producer) enqueue(records []Record, partitions []int, c *call) error {
+	p.mu.RLock()
+	if p.closed {
+		p.mu.RUnlock()
+		return fault.Unavailable(nil, retryAfter, "shutting down")
+	}
+	var missing bool
+	for i := range records {
+		if p.lanes[partitionKey{records[i].Topic, partitions[i]}] == nil {
+			missing = true
+			break
+		}
+	}
+	if missing {
+		p.mu.RUnlock()
+		p.addLanes(records, partitions)
+		return p.enqueue(records, partitions, c)
+	}
+	defer p.mu.RUnlock()
+	for i := 0; i < len(records); {
+		l := p.lanes[partitionKey{records[i].Topic, partitions[i]}]
+		from := i
+		for i++; i < len(records) && partitions[i] == l.partition && records[i].Topic == l.topic; i++ {
+		}
+		l.add(records[from:i], c)
+	}
+	return nil
+}
+
+func (p *Producer) addLanes(records []Record, partitions []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range records {
+		key := partitionKey{records[i].Topic, partitions[i]}
+		if p.lanes[key] == nil {
+			p.lanes[key] = newLane(p, key)
+		}
+	}
+}
+
+// Close takes no more records, waits until those it has are delivered or have
+// failed, and stops waiting when ctx ends: what is then still under way fails
+// with ErrOutcomeUnknown.
+func (p *Producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	flushed := make(chan struct{})
+	go func() {
+		p.sending.Wait()
+		close(flushed)
+	}()
+	defer p.stop()
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		p.stop()
+		<-flushed // at once: nothing waits for the network any more
+		return fault.Unavailable(ctx.Err(), retryAfter, "records were left unsent")
+	}
+}
+
+// call is one Produce that waits.
+type call struct {
+	mu      sync.Mutex
+	left    int
+	err     error // the first one
+	done    chan struct{}
+	release func()
+}
+
+func (c *call) finish(records int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+	if c.left -= records; c.left == 0 {
+		c.release()
+		close(c.done)
+	}
+}

@@ -1,0 +1,215 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+// gate is a network that can be taken away.
+type gate struct {
+	*embedded.Broker
+	mu    sync.Mutex
+	shut  bool
+	conns []net.Conn
+}
+
+func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return nil, errors.New("the network is down")
+	}
+	conn, err := g.Dial(ctx, network, address)
+	if err == nil {
+		g.conns = append(g.conns, conn)
+	}
+	return conn, err
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	if shut {
+		for _, c := range g.conns {
+			c.Close()
+		}
+		g.conns = nil
+	}
+}
+
+func openGate(t *testing.T) (*kafka.Cluster, *gate) {
+	t.Helper()
+	_, b := openBoth(t)
+	g := &gate{Broker: b}
+	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: g.dial}, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 2})
+	return c, g
+}
+
+func TestProduceWaitsOutAnOutage(t *testing.T) {
+	c, g := openGate(t)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	g.set(true)
+	done := make(chan error)
+	go func() { done <- p.Produce(t.Context(), numbered(0, 0, 10)...) }()
+	time.Sleep(200 * time.Millisecond) // some tries fail
+	g.set(false)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, c, "t", 0, 0); len(got) != 10 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
+	c, g := openGate(t)
+	p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 200 * time.Millisecond})
+	defer p.Close(t.Context())
+	g.set(true)
+	err := p.Produce(t.Context(), numbered(0, 0, 1)...)
+	if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter <= 0 {
+		t.Errorf("got %v", err)
+	}
+	if errors.Is(err, kafka.ErrOutcomeUnknown) {
+		t.Errorf("nothing was ever sent: %v", err)
+	}
+	g.set(false)
+	for i := range 3 {
+		until(t, "the network", func() bool { return p.Produce(t.Context(), numbered(0, 1+i, 1)...) == nil })
+	}
+	if got := readAll(t, c, "t", 0, 0); len(got) != 3 || string(got[0].Value) != "1" {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+func TestProduceWithoutRoomSaysSo(t *testing.T) {
+	c, g := openGate(t)
+	g.set(true)
+	for name, test := range map[string]struct {
+		wait time.Duration
+		ctx  time.Duration
+	}{
+		"at once": {-1, time.Minute}, "after a while": {50 * time.Millisecond, time.Minute}, "with its context": {0, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, RoomWait: test.wait, DeliveryTimeout: 500 * time.Millisecond})
+			defer p.Close(t.Context())
+			first := make(chan error)
+			go func() {
+				first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
+			}()
+			time.Sleep(20 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), test.ctx)
+			defer cancel()
+			err := p.Produce(ctx, numbered(0, 0, 1)...)
+			if fault.KindOf(err) != fault.KindUnavailable || errors.Is(err, kafka.ErrOutcomeUnknown) {
+				t.Errorf("got %v", err)
+			}
+			if err := <-first; fault.KindOf(err) != fault.KindUnavailable {
+				t.Errorf("the first: %v", err)
+			}
+			// The room is free again: this one is let in and fails on its own.
+			if err := p.Produce(t.Context(), numbered(0, 0, 1)...); fault.As(err).Message == "too many records wait for Kafka" {
+				t.Errorf("the room was not given back: %v", err)
+			}
+		})
+	}
+}
+
+func TestProduceCutShortSaysThatItDoesNotKnow(t *testing.T) {
+	c, g := openGate(t)
+	g.set(true)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := p.Produce(ctx, numbered(0, 0, 1)...)
+	if !errors.Is(err, kafka.ErrOutcomeUnknown) || fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("got %v", err)
+	}
+	g.set(false)
+	if err := p.Close(t.Context()); err != nil { // sends what was left
+		t.Fatal(err)
+	}
+	if got := readAll(t, c, "t", 0, 0); len(got) != 1 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+func TestCloseIsBoundedAndFinal(t *testing.T) {
+	c, g := openGate(t)
+	g.set(true)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	failed := make(chan error)
+	go func() { failed <- p.Produce(t.Context(), numbered(0, 0, 1)...) }()
+	time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := p.Close(ctx); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("close: %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("close took %v", took)
+	}
+	if err := <-failed; fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("produce: %v", err)
+	}
+	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("produce after close: %v", err)
+	}
+}
+
+func TestRecordsWithoutKeysSpread(t *testing.T) {
+	c, _ := openGate(t)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	for range 64 {
+		if err := p.Produce(t.Context(), kafka.Record{Topic: "t", Partition: kafka.AnyPartition}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for partition := range 2 {
+		if n := len(readAll(t, c, "t", partition, 0)); n == 0 || n == 64 {
+			t.Errorf("partition %d has %d of 64", partition, n)
+		}
+	}
+}
+
+func TestTimesWeGiveNeverGoBack(t *testing.T) {
+	c, _ := openGate(t)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				if err := p.Produce(t.Context(), numbered(0, i, 1)...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var last time.Time
+	for _, r := range readAll(t, c, "t", 0, 0) {
+		if r.Time.Before(last) {
+			t.Fatalf("offset %d: %v after %v", r.Offset, r.Time, last)
+		}
+		last = r.Time
+	}
+}

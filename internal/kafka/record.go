@@ -1,0 +1,54 @@
+package kafka
+
+import (
+	"time"
+)
+
+// AnyPartition lets the producer choose the partition: by key, as the Java
+// client does, or any one when there is no key.
+const AnyPartition = -1
+
+// Header is one header of a record. Keys may repeat.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Record is one record, to be produced or as read.
+type Record struct {
+	Topic      string    // base name, without the configured prefix
+	Partition  int       // AnyPartition: chosen by the producer
+	Offset     int64     // reading only
+	Time       time.Time // millisecond precision; producing: zero means now
+	Key, Value []byte    // nil and empty are different things to Kafka
+	Headers    []Header
+}
+
+// Header is the value of the last header named key, nil when there is none.
+func (r *Record) Header(key string) []byte {
+	for i := len(r.Headers) - 1; i >= 0; i-- {
+		if r.Headers[i].Key == key {
+			return r.Headers[i].Value
+		}
+	}
+	return nil
+}
+
+// Clone is a copy of the record that shares no memory with it, so that it
+// outlives the Read that returned it.
+func (r *Record) Clone() *Record {
+	c := *r
+	c.Key, c.Value = cloneBytes(r.Key), cloneBytes(r.Value)
+	c.Headers = make([]Header, len(r.Headers))
+	for i, h := range r.Headers {
+		c.Headers[i] = Header{h.Key, cloneBytes(h.Value)}
+	}
+	return &c
+}
+
+func cloneBytes(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append([]byte{}, b...)
+}

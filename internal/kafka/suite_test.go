@@ -1,0 +1,234 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+// service is one Kafka that the suite runs against.
+type service struct {
+	name    string
+	config  kafka.Config
+	stamps  bool // honours LogAppendTime
+	restart func(t *testing.T)
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func openEmbedded(t testing.TB, dir string) *embedded.Broker {
+	t.Helper()
+	b, err := embedded.Open(embedded.Config{Dir: dir}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEmbedded(t *testing.T) {
+	dir := t.TempDir()
+	b := openEmbedded(t, dir)
+	var mu sync.RWMutex
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.RLock()
+		defer mu.RUnlock()
+		return b.Dial(ctx, network, address)
+	}
+	suite(t, service{
+		name:   "embedded",
+		config: kafka.Config{Brokers: []string{embedded.Address}, Dial: dial},
+		restart: func(t *testing.T) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b = openEmbedded(t, dir)
+		},
+	})
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// suite is what every Kafka must do under our client.
+func suite(t *testing.T, s service) {
+	cases := []struct {
+		name string
+		run  func(*testing.T, service)
+	}{
+		{"an absent topic is not found", absentTopic},
+		{"what is produced is read back whole", roundTrip},
+		{"concurrent producers keep their order", order},
+		{"keys go where the Java client puts them", keys},
+		{"a record too large is refused before anything is sent", tooLarge},
+		{"a produce whose answer is lost is written once", lostAnswer},
+		{"an offset outside the log is an error", outside},
+		{"offsets are found by time", byTime},
+		{"the last record is found", lastRecord},
+		{"a group resumes where it committed", groupResumes},
+		{"two members share a group and lose nothing", groupShares},
+		{"a lane that fails is started again", laneRestarts},
+		{"new partitions are read within seconds", newPartitions},
+		{"topics are made with their settings", topicSettings},
+		{"the broker stamps raw topics", appendTime},
+		{"clients survive a restart of the broker", restarts},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
+	}
+}
+
+// open gives a cluster of the test's own topics.
+func (s service) open(t testing.TB) *kafka.Cluster {
+	t.Helper()
+	cfg := s.config
+	if cfg.TopicPrefix == "" {
+		cfg.TopicPrefix = fmt.Sprintf("t%d.", time.Now().UnixNano())
+	}
+	c, err := kafka.Open(t.Context(), cfg, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (s service) topic(t testing.TB, partitions int) *kafka.Cluster {
+	t.Helper()
+	c := s.open(t)
+	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: partitions, Config: map[string]string{"max.message.bytes": strconv.Itoa(kafka.MaxRecordBytes)}})
+	return c
+}
+
+func ensure(t testing.TB, c *kafka.Cluster, specs ...kafka.TopicSpec) {
+	t.Helper()
+	if err := c.EnsureTopics(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func produce(t testing.TB, c *kafka.Cluster, records ...kafka.Record) {
+	t.Helper()
+	p := c.NewProducer(kafka.ProducerConfig{})
+	if err := p.Produce(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func numbered(partition, from, n int) []kafka.Record {
+	records := make([]kafka.Record, n)
+	for i := range records {
+		records[i] = kafka.Record{Topic: "t", Partition: partition, Value: fmt.Append(nil, from+i)}
+	}
+	return records
+}
+
+// readAll reads a partition from offset up to its end.
+func readAll(t testing.TB, c *kafka.Cluster, topic string, partition int, offset int64) []*kafka.Record {
+	t.Helper()
+	_, next, err := c.Offsets(t.Context(), topic, partition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.NewReader(topic, partition, offset)
+	defer r.Close()
+	var all []*kafka.Record
+	for r.Next() < next {
+		records, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range records {
+			all = append(all, records[i].Clone())
+		}
+	}
+	return all
+}
+
+func absentTopic(t *testing.T, s service) {
+	c := s.open(t)
+	if _, err := c.Partitions(t.Context(), "absent"); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("partitions: %v", err)
+	}
+	if _, _, err := c.Offsets(t.Context(), "absent", 0); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("offsets: %v", err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Errorf("ping: %v", err)
+	}
+}
+
+func tooLarge(t *testing.T, s service) {
+	c := s.topic(t, 1)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	err := p.Produce(t.Context(), kafka.Record{Topic: "t", Value: []byte("small")},
+		kafka.Record{Topic: "t", Value: make([]byte, kafka.MaxRecordBytes)})
+	if fault.KindOf(err) != fault.KindTooLarge {
+		t.Errorf("got %v", err)
+	}
+	if first, next, err := c.Offsets(t.Context(), "t", 0); first != 0 || next != 0 || err != nil {
+		t.Errorf("the log holds %d to %d, %v", first, next, err)
+	}
+}
+
+func outside(t *testing.T, s service) {
+	c := s.topic(t, 1)
+	produce(t, c, numbered(0, 0, 10)...)
+	for _, offset := range []int64{-1, 11, 1000} {
+		r := c.NewReader("t", 0, offset)
+		_, err := r.Read(t.Context())
+		var gone *kafka.OffsetError
+		if !errors.As(err, &gone) || gone.Offset != offset || gone.First != 0 || gone.Next != 10 {
+			t.Errorf("from %d: %v", offset, err)
+		}
+		r.Close()
+	}
+}
+
+func byTime(t *testing.T, s service) {
+	c := s.topic(t, 1)
+	base := time.Now().Truncate(time.Millisecond).Add(-time.Minute)
+	records := numbered(0, 0, 10)
+	for i := range records {
+		records[i].Time = base.Add(time.Duration(i) * time.Second)
+	}
+	produce(t, c, records...)
+	for _, test := range []struct {
+		at   time.Time
+		want int64
+	}{
+		{time.Unix(0, 0), 0}, {base, 0}, {base.Add(1), 0}, {base.Add(time.Millisecond), 1},
+		{base.Add(9 * time.Second), 9}, {base.Add(time.Hour), 10},
+	} {
+		if got, err := c.OffsetAt(t.Context(), "t", 0, test.at); got != test.want || err != nil {
+			t.Errorf("at %v: %d, %v, want %d", test.at, got, err, test.want)
+		}
+	}
+}
+
+func lastRecord(t *testing.T, s service) {
+	c := s.topic(t, 1)
+	if last, err := c.Last(t.Context(), "t", 0); last != nil || err != nil {
+		t.Errorf("of an empty partition: %v, %v", last, err)
+	}
+	produce(t, c, numbered(0, 0, 100)...)
+	last, err := c.Last(t.Context(), "t", 0)
+	if err != nil || last == nil || last.Offset != 99 || string(last.Value) != "99" {
+		t.Errorf("got %v, %v", last, err)
+	}
+}

@@ -1,0 +1,68 @@
+package kafka_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+func topicSettings(t *testing.T, s service) {
+	c := s.open(t)
+	var nodes sync.WaitGroup
+	for range 3 { // nodes that start together
+		nodes.Go(func() {
+			if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodes.Wait()
+	topics, err := c.Topics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(topics) != 5 {
+		t.Fatalf("topics %v", topics)
+	}
+	for _, topic := range topics {
+		if topic.Partitions != 4 || topic.ReplicationFactor < 1 {
+			t.Errorf("topic %+v", topic)
+		}
+	}
+	if warnings, err := c.CheckTopics(t.Context(), kafka.Specs(4)); len(warnings) != 0 || err != nil {
+		t.Errorf("warnings %q, %v", warnings, err)
+	}
+	if warnings, err := c.CheckTopics(t.Context(), kafka.Specs(8)); len(warnings) != 3 || err != nil {
+		t.Errorf("warnings %q, %v", warnings, err)
+	}
+	if err := c.Grow(t.Context(), event.TopicRaw, 6); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Partitions(t.Context(), event.TopicEvents); n != 6 || err != nil {
+		t.Errorf("%s has %d partitions, %v", event.TopicEvents, n, err)
+	}
+	if err := c.Grow(t.Context(), event.TopicRaw, 1025); fault.KindOf(err) != fault.KindInvalid {
+		t.Errorf("growing beyond what ids can hold: %v", err)
+	}
+	produce(t, c, kafka.Record{Topic: event.TopicRaw, Value: make([]byte, 1<<20), Headers: []kafka.Header{{Key: "h", Value: make([]byte, 100<<10)}}})
+}
+
+func appendTime(t *testing.T, s service) {
+	if !s.stamps {
+		t.Skip("this broker takes the producer's time")
+	}
+	c := s.open(t)
+	ensure(t, c, kafka.Specs(1)...)
+	produce(t, c, kafka.Record{Topic: event.TopicRaw, Time: time.Unix(1_000_000_000, 0), Value: []byte("v")})
+	r := readAll(t, c, event.TopicRaw, 0, 0)[0]
+	if since := time.Since(r.Time); since < -time.Minute || since > time.Minute {
+		t.Errorf("stamped %v ago", since)
+	}
+}

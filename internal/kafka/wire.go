@@ -1,0 +1,131 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Requests are built by appending to a byte slice, in Kafka's non-flexible
+// encoding: big endian, strings with a two-byte length, arrays with four.
+
+func appendInt16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }
+func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
+
+func appendString(b []byte, s string) []byte {
+	return append(appendInt16(b, int16(len(s))), s...)
+}
+
+// wireReader reads a response. A read past the end gives zero values and sets
+// bad, which is looked at once, at the end: nothing it returns may be trusted
+// before.
+type wireReader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *wireReader) take(n int) []byte {
+	if n < 0 || n > len(r.b) {
+		r.b, r.bad = nil, true
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *wireReader) int8() int8 {
+	if v := r.take(1); v != nil {
+		return int8(v[0])
+	}
+	return 0
+}
+
+func (r *wireReader) int16() int16 {
+	if v := r.take(2); v != nil {
+		return int16(binary.BigEndian.Uint16(v))
+	}
+	return 0
+}
+
+func (r *wireReader) int32() int32 {
+	if v := r.take(4); v != nil {
+		return int32(binary.BigEndian.Uint32(v))
+	}
+	return 0
+}
+
+func (r *wireReader) int64() int64 {
+	if v := r.take(8); v != nil {
+		return int64(binary.BigEndian.Uint64(v))
+	}
+	return 0
+}
+
+// string reads a string; a null one is "".
+func (r *wireReader) string() string {
+	n := r.int16()
+	if n < 0 {
+		return ""
+	}
+	return string(r.take(int(n)))
+}
+
+// array reads an array's length; a null one is empty. Each element takes at
+// least size bytes, so a length that the rest cannot hold is refused before
+// anything is allocated for it.
+func (r *wireReader) array(size int) int {
+	n := int(r.int32())
+	if n < 0 {
+		return 0
+	}
+	if n > len(r.b)/size {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	return n
+}
+
+// varint reads a zigzag varint of a record.
+func (r *wireReader) varint() int64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 { // most are one byte
+		u := r.b[0]
+		r.b = r.b[1:]
+		return int64(u>>1) ^ -int64(u&1)
+	}
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// varlen reads the length of a nullable byte string: -1 is null.
+func (r *wireReader) varlen() int {
+	n := r.varint()
+	if n < -1 || n > math.MaxInt32 {
+		r.b, r.bad = nil, true
+		return -1
+	}
+	return int(n)
+}
+
+// varbytes reads a nullable byte string without copying it.
+func (r *wireReader) varbytes() []byte {
+	n := r.varlen()
+	if n < 0 {
+		return nil
+	}
+	return r.take(n)
+}
+
+func sizeVarint(v int64) int {
+	u := uint64(v)<<1 ^ uint64(v>>63)
+	n := 1
+	for ; u >= 0x80; u >>= 7 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,173 @@
+package masterkey
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const fileHead = "# Trunkline master keys, one a line. The last one seals, the others only open.\n" +
+	"# Without this file the account keys in the database, and every recording sealed\n" +
+	"# under them, are lost. Keep a copy somewhere else.\n"
+
+var errFixed = errors.New("the master keys are a setting, not a file: add the new key at the end of " +
+	"TRUNKLINE_MASTER_KEY, restart, and rotate again")
+
+// Create makes the key file with a first key when there is none. Call it once
+// every room has found (Require) that nothing is sealed under a lost key.
+func (k *Keyring) Create() (created bool, err error) {
+	if k.file == "" {
+		return false, nil
+	}
+	err = k.change(func(lines []string) ([]string, error) {
+		if created = lines == nil; !created {
+			return lines, nil
+		}
+		return addKey([]string{strings.TrimSuffix(fileHead, "\n")})
+	})
+	return created, err
+}
+
+// Next adds a key to the file; from now on it seals.
+func (k *Keyring) Next() (id string, err error) {
+	if k.file == "" {
+		return "", errFixed
+	}
+	if err := k.change(addKey); err != nil {
+		return "", err
+	}
+	return k.Newest()
+}
+
+// Retire takes every key out of the file but the newest and those in use.
+func (k *Keyring) Retire(inUse []string) error {
+	if k.file == "" {
+		return nil
+	}
+	newest, err := k.Newest()
+	if err != nil {
+		return err
+	}
+	return k.change(func(lines []string) ([]string, error) {
+		return slices.DeleteFunc(lines, func(line string) bool {
+			raw, err := decode(strings.TrimSpace(line))
+			if err != nil {
+				return false // a comment
+			}
+			id := keyID(raw)
+			return id != newest && !slices.Contains(inUse, id)
+		}), nil
+	})
+}
+
+func addKey(lines []string) ([]string, error) {
+	raw := make([]byte, keySize)
+	defer clear(raw)
+	if _, err := rand.Read(raw); err != nil {
+		return nil, fmt.Errorf("making a master key: %w", err)
+	}
+	return append(lines, base64.StdEncoding.EncodeToString(raw)), nil
+}
+
+// change rewrites the file's lines (nil: there is no file) while no other
+// process does, and reads the keys again.
+func (k *Keyring) change(edit func(lines []string) ([]string, error)) error {
+	unlock, err := lockFolder(filepath.Dir(k.file))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	lines, err := readLines(k.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before := strings.Join(lines, "\n")
+	if lines, err = edit(lines); err != nil {
+		return err
+	}
+	if after := strings.Join(lines, "\n"); after != before {
+		if err := replaceFile(k.file, []byte(after+"\n")); err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.follow()
+}
+
+func readLines(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key file: %w", err)
+	}
+	defer clear(data)
+	return strings.Split(string(bytes.TrimRight(data, "\n")), "\n"), nil
+}
+
+func readFile(file string) (ring, error) {
+	lines, err := readLines(file)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			texts = append(texts, line)
+		}
+	}
+	keys, err := parse(texts)
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %w", file, err)
+	}
+	return keys, nil
+}
+
+// lockFolder waits until no other process changes a file of the folder.
+func lockFolder(folder string) (unlock func(), err error) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil, fmt.Errorf("opening the key file's folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the key file's folder: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // which unlocks; it was only read
+}
+
+// replaceFile leaves either the old file or the whole new one, whenever the
+// machine stops.
+func replaceFile(file string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".master.key-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing the key file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing the key file: %w", errors.Join(err, os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(file))
+}
+
+func syncFolder(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

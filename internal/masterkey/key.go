@@ -1,0 +1,149 @@
+package masterkey
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const keySize = 32
+
+// A sealed secret: "mk1." ‖ id of the key ‖ "." ‖ base64url of nonce,
+// ciphertext and tag of AES-256-GCM.
+const (
+	sealedPrefix = "mk1."
+	idLabel      = "trunkline master key id 1"
+	placeLabel   = "trunkline sealed secret 1"
+)
+
+// key is one master key. Its bytes are kept only inside the cipher.
+type key struct {
+	id   string
+	aead cipher.AEAD
+}
+
+// ring is the keys in their order, the newest last.
+type ring []key
+
+func (r ring) newest() key { return r[len(r)-1] }
+
+func (r ring) find(id string) (key, bool) {
+	i := slices.IndexFunc(r, func(k key) bool { return k.id == id })
+	if i < 0 {
+		return key{}, false
+	}
+	return r[i], true
+}
+
+// ID is the id of the key that a sealed secret needs; "" when it is none.
+func ID(sealed string) string {
+	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
+	id, _, dot := strings.Cut(rest, ".")
+	if !ok || !dot {
+		return ""
+	}
+	return id
+}
+
+func (k key) seal(secret []byte, place []string) string {
+	box := k.aead.Seal(nil, nil, secret, k.placeData(place))
+	return sealedPrefix + k.id + "." + base64.RawURLEncoding.EncodeToString(box)
+}
+
+func (k key) unseal(sealed string, place []string) ([]byte, error) {
+	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed[len(sealedPrefix)+len(k.id)+1:])
+	if err != nil {
+		return nil, fmt.Errorf("reading a sealed secret: %w", err)
+	}
+	secret, err := k.aead.Open(nil, nil, box, k.placeData(place))
+	if err != nil {
+		return nil, errors.New("a sealed secret was altered or moved")
+	}
+	return secret, nil
+}
+
+// placeData joins the parts so that no two places give the same bytes.
+func (k key) placeData(place []string) []byte {
+	out := []byte(placeLabel + k.id)
+	for _, part := range place {
+		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
+		out = append(out, part...)
+	}
+	return out
+}
+
+func newKey(raw []byte) (key, error) {
+	if len(raw) != keySize {
+		return key{}, fmt.Errorf("a master key has %d bytes, not %d", len(raw), keySize)
+	}
+	if slices.Max(raw) == slices.Min(raw) {
+		return key{}, errors.New("a master key of one repeated byte is no key")
+	}
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		return key{}, fmt.Errorf("AES: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return key{}, fmt.Errorf("AES-GCM: %w", err)
+	}
+	return key{id: keyID(raw), aead: aead}, nil
+}
+
+// keyID tells 32 random bytes apart and tells nothing about them.
+func keyID(raw []byte) string {
+	sum := sha256.Sum256(append([]byte(idLabel), raw...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// decode reads a key written in hex or in any base64. Errors do not show it.
+func decode(text string) ([]byte, error) {
+	if raw, err := hex.DecodeString(text); err == nil && len(raw) == keySize {
+		return raw, nil
+	}
+	text = strings.TrimRight(text, "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if raw, err := encoding.DecodeString(text); err == nil && len(raw) == keySize {
+			return raw, nil
+		}
+	}
+	return nil, errors.New("a master key is 32 bytes in base64 or hex")
+}
+
+// parse reads keys in their order; a key given twice counts where it comes
+// last.
+func parse(texts []string) (ring, error) {
+	var keys ring
+	for i, text := range texts {
+		raw, err := decode(text)
+		if err != nil {
+			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
+		}
+		k, err := newKey(raw)
+		clear(raw)
+		if err != nil {
+			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
+		}
+		keys = slices.DeleteFunc(keys, func(other key) bool { return other.id == k.id })
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("no master key is given")
+	}
+	return keys, nil
+}
+
+func splitValue(value string) []string {
+	parts := strings.Split(value, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}

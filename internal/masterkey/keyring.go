@@ -1,0 +1,166 @@
+package masterkey
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// Config says where the keys are.
+type Config struct {
+	Value string // the keys themselves, comma-separated, the newest last
+	File  string // else a file with one key a line, the newest last
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.Value == "" && c.File == "":
+		return errors.New("master key: neither a key nor a file is set")
+	case c.Value == "":
+		return nil
+	}
+	_, err := parse(splitValue(c.Value))
+	return err
+}
+
+// Keyring is the service's master keys. It is safe for concurrent use.
+type Keyring struct {
+	file string // empty: the keys are fixed
+
+	mu    sync.Mutex
+	ring  ring
+	stamp stamp // the file's when ring was read from it
+}
+
+// Open reads the keys. A file that does not exist yet makes an empty ring,
+// which seals and opens nothing: see Create.
+func Open(cfg Config) (*Keyring, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Value != "" {
+		ring, err := parse(splitValue(cfg.Value))
+		if err != nil {
+			return nil, err
+		}
+		return &Keyring{ring: ring}, nil
+	}
+	k := &Keyring{file: cfg.File}
+	if err := k.follow(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return k, nil
+}
+
+// FromFile says whether the keys are in a file, which Create, Next and Retire
+// can change.
+func (k *Keyring) FromFile() bool { return k.file != "" }
+
+// Require is an error unless the ring has every key in ids: what is sealed
+// under a missing one could not be opened. Rooms call it when they start.
+func (k *Keyring) Require(ids ...string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		if _, ok := k.ring.find(id); !ok {
+			return fmt.Errorf("secrets in the database are sealed under master key %s, which is not there: "+
+				"set TRUNKLINE_MASTER_KEY or bring back its key file", id)
+		}
+	}
+	return nil
+}
+
+// Newest is the id of the key that seals.
+func (k *Keyring) Newest() (string, error) {
+	ring, err := k.current()
+	if err != nil {
+		return "", err
+	}
+	return ring.newest().id, nil
+}
+
+// Seal seals a secret for one place. Every part of the place is needed to open
+// it again.
+func (k *Keyring) Seal(secret []byte, place ...string) (string, error) {
+	ring, err := k.current()
+	if err != nil {
+		return "", err
+	}
+	return ring.newest().seal(secret, place), nil
+}
+
+// Unseal opens what Seal sealed for the same place.
+func (k *Keyring) Unseal(sealed string, place ...string) ([]byte, error) {
+	id := ID(sealed)
+	key, ok := k.find(id)
+	if !ok {
+		return nil, fault.Internal(fmt.Errorf("master key %q is not there", id), "a sealed secret cannot be opened")
+	}
+	secret, err := key.unseal(sealed, place)
+	if err != nil {
+		return nil, fault.Internal(err, "a sealed secret cannot be opened")
+	}
+	return secret, nil
+}
+
+// find looks at the file again only for a key it does not know: a key once
+// read opens what it sealed, whatever becomes of the file.
+func (k *Keyring) find(id string) (key, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found, ok := k.ring.find(id)
+	if !ok && k.file != "" && k.follow() == nil {
+		found, ok = k.ring.find(id)
+	}
+	return found, ok
+}
+
+// current is the ring as the file has it now.
+func (k *Keyring) current() (ring, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.file != "" {
+		if err := k.follow(); err != nil {
+			return nil, fault.Unavailable(err, retryAfter, "the master key is not available")
+		}
+	}
+	if len(k.ring) == 0 {
+		return nil, fault.Unavailable(nil, retryAfter, "there is no master key")
+	}
+	return k.ring, nil
+}
+
+const retryAfter = 5 * time.Second
+
+// stamp changes whenever the file is replaced.
+type stamp struct {
+	time time.Time
+	size int64
+	info os.FileInfo
+}
+
+func (s stamp) same(info os.FileInfo) bool {
+	return s.info != nil && s.size == info.Size() && s.time.Equal(info.ModTime()) && os.SameFile(s.info, info)
+}
+
+func (k *Keyring) follow() error {
+	info, err := os.Stat(k.file)
+	if err != nil {
+		return fmt.Errorf("looking at the key file: %w", err)
+	}
+	if k.stamp.same(info) {
+		return nil
+	}
+	ring, err := readFile(k.file)
+	if err != nil {
+		return err
+	}
+	k.ring, k.stamp = ring, stamp{info.ModTime(), info.Size(), info}
+	return nil
+}

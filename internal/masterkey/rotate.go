@@ -1,0 +1,88 @@
+package masterkey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Room keeps sealed secrets in a database.
+type Room interface {
+	// MasterKeys lists the ids of the keys that the room's secrets need.
+	MasterKeys(ctx context.Context) ([]string, error)
+	// Reseal seals under the newest key whatever is not, and may be stopped
+	// and begun again at any time.
+	Reseal(ctx context.Context, progress func(done, total int)) error
+}
+
+// Rotation is what Rotate did.
+type Rotation struct {
+	ID      string // the key that everything is sealed under now
+	Resumed bool   // an unfinished rotation was finished; no key was made
+}
+
+// settle is longer than a running server takes from sealing a secret to
+// committing it: one that read the file just before it changed is then done.
+const settle = 2 * time.Second
+
+// rounds bounds how often a secret sealed late sends Rotate round again.
+const rounds = 5
+
+// Rotate makes the next master key, seals every secret of the rooms under it
+// while servers run, and then takes the old keys out of the file. Keys that are
+// a setting are rotated by adding one to the setting: then Rotate only seals
+// anew. A rotation that was broken off is finished first.
+func Rotate(ctx context.Context, k *Keyring, rooms []Room, progress func(done, total int)) (Rotation, error) {
+	newest, err := k.Newest()
+	if err != nil {
+		return Rotation{}, err
+	}
+	old, err := others(ctx, newest, rooms)
+	if err != nil {
+		return Rotation{}, err
+	}
+	result := Rotation{ID: newest, Resumed: len(old) > 0}
+	if !result.Resumed {
+		if !k.FromFile() {
+			return Rotation{}, errFixed
+		}
+		if result.ID, err = k.Next(); err != nil {
+			return Rotation{}, err
+		}
+	}
+	for range rounds {
+		for _, room := range rooms {
+			if err := room.Reseal(ctx, progress); err != nil {
+				return result, fmt.Errorf("sealing under master key %s: %w", result.ID, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return result, ctx.Err()
+		case <-time.After(settle):
+		}
+		if old, err = others(ctx, result.ID, rooms); err != nil {
+			return result, err
+		}
+		if len(old) == 0 {
+			return result, k.Retire(nil)
+		}
+	}
+	return result, fmt.Errorf("secrets are still being sealed under master keys %v: is a server running "+
+		"that does not see the new key file?", old)
+}
+
+// others lists the keys in use besides newest.
+func others(ctx context.Context, newest string, rooms []Room) ([]string, error) {
+	var ids []string
+	for _, room := range rooms {
+		used, err := room.MasterKeys(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing the master keys in use: %w", err)
+		}
+		ids = append(ids, used...)
+	}
+	slices.Sort(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == newest }), nil
+}

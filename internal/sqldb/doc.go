@@ -1,0 +1,18 @@
+// Package sqldb opens the one SQL database a node works with, SQLite or
+// PostgreSQL, and hides which of the two it is: the same SQL with $1
+// placeholders, the same serializable transactions, the same kinds of error.
+//
+// It refuses to be an ORM or to know any table but the version table that each
+// room's migrations have (<room>_schema). Rooms own their tables; the name of
+// every table begins with the room's. Times are stored as BIGINT, because the
+// two databases agree on nothing else.
+//
+// It has no goroutines beyond those of database/sql, which Close ends. When
+// the pool is full a caller waits until its context ends.
+//
+// SQLite: WAL, every commit synced before it is acknowledged, one writer at a
+// time. Within a process Tx queues writers fairly; between processes (a
+// management command beside the running server) SQLite's own lock decides and
+// the loser waits up to busyTimeout. Nothing else in the process may open the
+// database file: closing any descriptor of it drops the process's locks.
+package sqldb

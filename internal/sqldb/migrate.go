@@ -1,0 +1,118 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Migrate brings the tables of a room to what files say, in one transaction:
+// all of it or nothing. Several nodes may do it at once.
+//
+// files holds, in its root, NNNN_name.sql for both databases, or a pair
+// NNNN_name.postgres.sql and NNNN_name.sqlite.sql; versions count from 0001
+// without a gap. A schema newer than the files is refused: an older program
+// would not know what it means.
+func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
+	if !roomName.MatchString(room) {
+		return fmt.Errorf("migrating: %q is not a room's name", room)
+	}
+	migrations, err := db.readMigrations(files)
+	if err != nil {
+		return fmt.Errorf("migrating %s: %w", room, err)
+	}
+	// PostgreSQL's default level, not Tx's: a serializable transaction would
+	// not see what the holder of the lock before it has done.
+	err = retry(ctx, func(ctx context.Context) error {
+		return db.tx(ctx, nil, func(tx *sql.Tx) error { return db.migrate(ctx, tx, room, migrations) })
+	})
+	if err != nil {
+		return fmt.Errorf("migrating %s: %w", room, err)
+	}
+	return nil
+}
+
+func (db *DB) migrate(ctx context.Context, tx *sql.Tx, room string, migrations []migration) error {
+	if db.postgres {
+		if err := lockMigrations(ctx, tx, room); err != nil {
+			return err
+		}
+	}
+	table := room + "_schema"
+	_, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
+		` (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`)
+	if err != nil {
+		return Wrap(err, "making the version table")
+	}
+	var version int
+	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM `+table).Scan(&version); err != nil {
+		return Wrap(err, "reading the schema's version")
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("the database has schema version %d, this program knows %d: use a newer trunkline",
+			version, len(migrations))
+	}
+	for _, m := range migrations[version:] {
+		if _, err := tx.ExecContext(ctx, m.sql); err != nil {
+			return Wrap(err, "applying "+m.name)
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO `+table+` (version, name, applied_at) VALUES ($1, $2, $3)`,
+			m.version, m.name, time.Now().Unix())
+		if err != nil {
+			return Wrap(err, "recording "+m.name)
+		}
+	}
+	return nil
+}
+
+type migration struct {
+	version int
+	name    string
+	sql     string
+}
+
+var (
+	roomName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
+	fileName = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
+)
+
+// readMigrations reads the files meant for this kind of database; the n-th of
+// the answer has version n+1.
+func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, fmt.Errorf("reading the migrations: %w", err)
+	}
+	other := "postgres"
+	if db.postgres {
+		other = "sqlite"
+	}
+	var found []migration
+	for _, entry := range entries { // ReadDir sorts by name
+		match := fileName.FindStringSubmatch(entry.Name())
+		if match == nil {
+			return nil, fmt.Errorf("%q is not named like a migration", entry.Name())
+		}
+		if match[2] == other {
+			continue
+		}
+		version, err := strconv.Atoi(match[1])
+		if err != nil || version != len(found)+1 {
+			return nil, fmt.Errorf("%q: want version %04d here", entry.Name(), len(found)+1)
+		}
+		text, err := fs.ReadFile(files, entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", entry.Name(), err)
+		}
+		found = append(found, migration{version, entry.Name(), string(text)})
+	}
+	return found, nil
+}

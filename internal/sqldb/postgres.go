@@ -1,0 +1,115 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	postgresConns     = 16 // a node's share of a server's usual 100
+	postgresIdle      = 4
+	postgresIdleTime  = 5 * time.Minute
+	postgresLifetime  = 30 * time.Minute // so that a failover or a balancer is followed
+	postgresConnect   = 5 * time.Second
+	applicationName   = "trunkline"
+	idleInTransaction = "60000" // ms; a stuck node must not hold its locks for ever
+)
+
+// parsePostgres never puts the URL into its error: it holds a password.
+func parsePostgres(address string) (*pgx.ConnConfig, error) {
+	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
+		return nil, errors.New("database: the URL does not begin with postgres://")
+	}
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("database: the URL is not a valid postgres:// URL")
+	}
+	return cfg, nil
+}
+
+func openPostgres(cfg Config) (*DB, error) {
+	conn, err := parsePostgres(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if conn.ConnectTimeout == 0 {
+		conn.ConnectTimeout = postgresConnect
+	}
+	setDefault(conn.RuntimeParams, "application_name", applicationName)
+	setDefault(conn.RuntimeParams, "idle_in_transaction_session_timeout", idleInTransaction)
+	pool := stdlib.OpenDB(*conn)
+	pool.SetMaxOpenConns(postgresConns)
+	pool.SetMaxIdleConns(postgresIdle)
+	pool.SetConnMaxIdleTime(postgresIdleTime)
+	pool.SetConnMaxLifetime(postgresLifetime)
+	return &DB{DB: pool, postgres: true}, nil
+}
+
+func setDefault(params map[string]string, name, value string) {
+	if _, set := params[name]; !set {
+		params[name] = value
+	}
+}
+
+// SQLSTATE codes and classes, from PostgreSQL's appendix A.
+const (
+	stateSerialization = "40001"
+	stateDeadlock      = "40P01"
+	stateUnique        = "23505"
+	stateReadOnly      = "25006" // a standby answered: a failover is under way
+	stateNoLock        = "55P03"
+)
+
+func postgresState(err error) (state string, ok bool) {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	return e.Code, true
+}
+
+func postgresBusy(state string) bool {
+	return state == stateSerialization || state == stateDeadlock
+}
+
+func postgresAway(state string) bool {
+	switch state {
+	case stateReadOnly, stateNoLock:
+		return true
+	}
+	switch state[:min(2, len(state))] {
+	case "08", // connection exception
+		"28", "3D", // not let in, no such database: an operator is at work
+		"53", // insufficient resources
+		"57", // operator intervention
+		"58": // system error
+		return true
+	}
+	return postgresBusy(state)
+}
+
+// lostConnection says whether err is about reaching a server, rather than what
+// the server said.
+func lostConnection(err error) bool {
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err)
+}
+
+// lockMigrations makes the nodes that start at once take turns; the lock ends
+// with the transaction.
+func lockMigrations(ctx context.Context, tx execer, room string) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "trunkline/"+room)
+	if err != nil {
+		return fmt.Errorf("waiting for another node's migration: %w", err)
+	}
+	return nil
+}

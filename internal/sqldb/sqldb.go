@@ -1,0 +1,134 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// Config says which database.
+type Config struct {
+	URL  string // postgres://… or postgresql://…; empty: SQLite
+	Path string // the SQLite file; its folder is made when missing
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.URL == "" && c.Path == "":
+		return errors.New("database: neither a URL nor a path is set")
+	case c.URL == "":
+		return nil
+	}
+	if _, err := parsePostgres(c.URL); err != nil {
+		return err
+	}
+	return nil
+}
+
+// DB is a database. Its embedded sql.DB takes $1 placeholders on both kinds.
+type DB struct {
+	*sql.DB
+	postgres bool
+	writer   chan struct{} // SQLite: held by the process's one writing Tx
+}
+
+const openTimeout = 10 * time.Second
+
+// Open opens the database and asks it one thing, so that a wrong address is
+// known at once.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	open := openSQLite
+	if cfg.URL != "" {
+		open = openPostgres
+	}
+	db, err := open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	// Two processes that turn the same new file into WAL mode at once can see
+	// SQLITE_BUSY in spite of the busy timeout.
+	err = retry(ctx, db.PingContext)
+	if err != nil {
+		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
+	}
+	return db, nil
+}
+
+// Postgres says whether this is PostgreSQL, for the few statements on which
+// the two kinds differ.
+func (db *DB) Postgres() bool { return db.postgres }
+
+// Tx runs fn in one serializable transaction and commits when fn returns nil.
+// What fn reads is what it would read if it ran alone, on both databases.
+//
+// fn may run several times, so it must do nothing that a rollback does not
+// undo, and use only the transaction it is given: with SQLite a write beside
+// it would wait for the transaction that waits for it.
+func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
+	if !db.postgres {
+		select {
+		case db.writer <- struct{}{}:
+			defer func() { <-db.writer }()
+		case <-ctx.Done():
+			return Wrap(ctx.Err(), "waiting to write to the database")
+		}
+	}
+	var options *sql.TxOptions // SQLite is always serializable
+	if db.postgres {
+		options = &sql.TxOptions{Isolation: sql.LevelSerializable}
+	}
+	return retry(ctx, func(ctx context.Context) error { return db.tx(ctx, options, fn) })
+}
+
+func (db *DB) tx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, options)
+	if err != nil {
+		return Wrap(err, "beginning a transaction")
+	}
+	// After Commit it does nothing; its own error says no more than fn's.
+	defer func() { _ = tx.Rollback() }()
+	if err := fn(tx); err != nil {
+		return asFault(err)
+	}
+	return Wrap(tx.Commit(), "committing a transaction")
+}
+
+// asFault gives a driver's error that fn passed on unwrapped its kind, and
+// leaves every other as it is.
+func asFault(err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) && isDriver(err) {
+		return Wrap(err, "working in a transaction")
+	}
+	return err
+}
+
+// Wrap gives an error of the database its kind: unavailable when the database
+// is away, overloaded or the context ended, else internal. doing says what was
+// being done ("reading accounts"); it is all that a caller of the service
+// sees. An error that has a kind keeps it. nil stays nil.
+func Wrap(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if isAway(err) {
+		return fault.Unavailable(err, retryAfter, doing+" failed: the database is not available")
+	}
+	return fault.Internal(err, doing+" failed")
+}
+
+const retryAfter = 2 * time.Second

@@ -1,0 +1,154 @@
+package testservice
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/template"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+//go:embed kafkahome/server.properties.tmpl
+var serverProperties string
+
+// broker is one local Apache Kafka process, broker and controller in one.
+type broker struct {
+	home *kafkaHome
+	dir  string
+	proc *process
+	brokerSettings
+}
+
+// brokerSettings are the fields of server.properties.tmpl.
+type brokerSettings struct {
+	Node                         int
+	Client, Internal, Controller string // loopback addresses
+	Voters                       string
+	Data                         string
+	Replicas, InSync             int
+	SASL                         bool
+}
+
+// newBrokers lays out n brokers of one cluster under dir, formatted but not
+// started. scram, when not empty, is the argument of add-scram.
+func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string) ([]*broker, error) {
+	ports, err := freePorts(3 * n)
+	if err != nil {
+		return nil, err
+	}
+	voters := make([]string, n)
+	brokers := make([]*broker, n)
+	for i := range n {
+		own := ports[3*i:]
+		at := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
+		brokers[i] = &broker{home: home, dir: at, brokerSettings: brokerSettings{
+			Node: i + 1, Client: loopback(own[0]), Internal: loopback(own[1]), Controller: loopback(own[2]),
+			Data: filepath.Join(at, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "",
+		}}
+		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(own[2]))
+	}
+	id := make([]byte, 16)
+	rand.Read(id)
+	cluster := base64.RawURLEncoding.EncodeToString(id)
+	return brokers, inParallel(brokers, func(b *broker) error {
+		b.Voters = strings.Join(voters, ",")
+		return b.format(ctx, cluster, scram)
+	})
+}
+
+func (b *broker) format(ctx context.Context, cluster, scram string) error {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of a broker: %w", err)
+	}
+	text, err := template.New("server.properties").Parse(serverProperties)
+	if err != nil {
+		return fmt.Errorf("reading the broker's settings: %w", err)
+	}
+	file, err := os.Create(b.properties())
+	if err != nil {
+		return fmt.Errorf("writing the broker's settings: %w", err)
+	}
+	if err := errors.Join(text.Execute(file, b.brokerSettings), file.Close()); err != nil {
+		return fmt.Errorf("writing the broker's settings: %w", err)
+	}
+	args := b.java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.properties())
+	if scram != "" {
+		args = append(args, "--add-scram", scram)
+	}
+	if output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("formatting the broker's storage: %w: %s", err, output)
+	}
+	return nil
+}
+
+func (b *broker) properties() string { return filepath.Join(b.dir, "server.properties") }
+
+func (b *broker) java(class string, args ...string) []string {
+	return append([]string{
+		"java", "-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", b.home.classPath(), class,
+	}, args...)
+}
+
+// launch starts the process; it does not wait until it serves.
+func (b *broker) launch() (err error) {
+	b.proc, err = launch(command{
+		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // nobody needs its data
+		args: b.java("kafka.Kafka", b.properties()),
+	})
+	return err
+}
+
+// ready waits until the broker serves and knows n brokers, itself among them.
+func (b *broker) ready(ctx context.Context, n int) error {
+	return b.proc.await(ctx, func(ctx context.Context) error { return probeKafka(ctx, b.Internal, b.Node, n) })
+}
+
+func probeKafka(ctx context.Context, address string, node, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := kafka.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
+		return err
+	}
+	known, err := conn.Brokers()
+	if err != nil {
+		return err
+	}
+	self := slices.ContainsFunc(known, func(k kafka.Broker) bool { return k.ID == node })
+	if len(known) < n || !self {
+		return fmt.Errorf("it knows %d of %d brokers, itself among them: %v", len(known), n, self)
+	}
+	return nil
+}
+
+// inParallel calls work for each and joins what went wrong.
+func inParallel[T any](each []T, work func(T) error) error {
+	failed := make([]error, len(each))
+	done := make(chan struct{})
+	for i, one := range each {
+		go func() {
+			failed[i] = work(one)
+			done <- struct{}{}
+		}()
+	}
+	for range each {
+		<-done
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,89 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// Cluster is a Kafka of one test's own, from the local install. Brokers are
+// counted from 0 and keep their addresses. With three or more, topics get
+// three replicas unless they say otherwise, of which two must be in sync.
+type Cluster struct {
+	User, Password string // SCRAM-SHA-512; empty: no authentication
+
+	brokers []*broker
+}
+
+// KafkaCluster starts n brokers and returns when they know each other.
+func KafkaCluster(t testing.TB, n int) *Cluster {
+	t.Helper()
+	return newCluster(t, n, &Cluster{})
+}
+
+// SecureKafkaCluster is KafkaCluster for clients that log in with
+// SCRAM-SHA-512 as the cluster's User, without TLS.
+func SecureKafkaCluster(t testing.TB, n int) *Cluster {
+	t.Helper()
+	return newCluster(t, n, &Cluster{User: "trunkline", Password: "only-for-tests"})
+}
+
+func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
+	t.Helper()
+	home, err := findKafkaHome(t.Context())
+	had(t, err)
+	dir, err := newFolder("cluster")
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(endBrokers(c.brokers), os.RemoveAll(dir))) })
+	scram := ""
+	if c.User != "" {
+		scram = fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", c.User, c.Password)
+	}
+	c.brokers, err = startBrokers(t.Context(), home, dir, n, scram)
+	must(t, err)
+	return c
+}
+
+// Brokers returns the clients' address of each broker.
+func (c *Cluster) Brokers() []string {
+	addresses := make([]string, len(c.brokers))
+	for i, b := range c.brokers {
+		addresses[i] = b.Client
+	}
+	return addresses
+}
+
+// Kill ends broker i at once, without a word to its clients or the others.
+func (c *Cluster) Kill(t testing.TB, i int) {
+	t.Helper()
+	must(t, c.brokers[i].proc.kill())
+}
+
+// Start starts a killed broker again and returns when it serves; the replicas
+// it holds may still be catching up.
+func (c *Cluster) Start(t testing.TB, i int) {
+	t.Helper()
+	must(t, c.brokers[i].start(t.Context()))
+}
+
+// Pause freezes broker i: its connections stay, nothing answers.
+func (c *Cluster) Pause(t testing.TB, i int) {
+	t.Helper()
+	must(t, c.brokers[i].proc.signal(syscall.SIGSTOP))
+}
+
+// Resume lets a paused broker go on.
+func (c *Cluster) Resume(t testing.TB, i int) {
+	t.Helper()
+	must(t, c.brokers[i].proc.signal(syscall.SIGCONT))
+}
+
+func (b *broker) start(ctx context.Context) error {
+	if err := b.launch(); err != nil {
+		return err
+	}
+	return b.ready(ctx, 1)
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"trunkline/internal/testservice"
+)
+
+const (
+	folder          = ".services"
+	pidFile         = folder + "/pid" // locked by the one that serves, while it does
+	environmentFile = folder + "/environment"
+	logFile         = folder + "/log"
+
+	startTimeout = 8 * time.Minute // the first start gets Kafka's jars
+	stopTimeout  = 30 * time.Second
+	pollInterval = 50 * time.Millisecond
+)
+
+// start leaves `services serve` in the background, unless it is there, and
+// returns when its services answer.
+func start() error {
+	_, serving, err := server()
+	if err != nil {
+		return err
+	}
+	var ended <-chan error
+	if !serving {
+		if ended, err = launch(); err != nil {
+			return fmt.Errorf("starting the services: %w", err)
+		}
+	}
+	timeout := time.After(startTimeout)
+	for {
+		if _, err := os.Stat(environmentFile); err == nil {
+			return printEnvironment()
+		}
+		select {
+		case err := <-ended:
+			text, readErr := os.ReadFile(logFile)
+			return errors.Join(fmt.Errorf("the services ended (%v):\n%s", err, text), readErr)
+		case <-timeout:
+			return fmt.Errorf("the services do not answer after %v; see %s", startTimeout, logFile)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func launch() (ended <-chan error, err error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(environmentFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // of one that was killed
+	}
+	log, err := os.Create(logFile)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "serve")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	result := make(chan error, 1)
+	go func() { result <- cmd.Wait() }()
+	return result, nil
+}
+
+func printEnvironment() error {
+	lines, err := os.ReadFile(environmentFile)
+	if err != nil {
+		return fmt.Errorf("reading how to use the services: %w", err)
+	}
+	for line := range strings.Lines(string(lines)) {
+		fmt.Print("export ", line)
+	}
+	return nil
+}
+
+// serve runs the services until SIGTERM.
+func serve() (err error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	pid, err := os.OpenFile(pidFile, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the pid file: %w", err)
+	}
+	defer pid.Close()
+	if err := syscall.Flock(int(pid.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another one serves: %w", err)
+	}
+	if err := pid.Truncate(0); err != nil {
+		return fmt.Errorf("writing the pid: %w", err)
+	}
+	if _, err := fmt.Fprintln(pid, os.Getpid()); err != nil {
+		return fmt.Errorf("writing the pid: %w", err)
+	}
+	set, err := testservice.StartSet(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(environmentFile), set.Stop()) }()
+	lines := strings.Join(set.Environment(), "\n") + "\n"
+	if err := writeWhole(environmentFile, lines); err != nil {
+		return fmt.Errorf("writing how to use the services: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// writeWhole makes the file appear with all of its content.
+func writeWhole(path, content string) error {
+	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// stop ends what serves and returns when its services have ended.
+func stop() error {
+	pid, serving, err := server()
+	if err != nil || !serving {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending the services: %w", err)
+	}
+	for end := time.Now().Add(stopTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
+		if _, serving, err = server(); err != nil || !serving {
+			return err
+		}
+	}
+	return fmt.Errorf("the services (pid %d) have not ended after %v", pid, stopTimeout)
+}
+
+// server returns the pid of the one that serves. The lock, not the pid, says
+// that it does: a pid may be another's by now.
+func server() (pid int, serving bool, err error) {
+	file, err := os.Open(pidFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("opening the pid file: %w", err)
+	}
+	defer file.Close()
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
+		return 0, false, nil
+	}
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return 0, false, fmt.Errorf("looking whether services run: %w", err)
+	}
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return 0, false, fmt.Errorf("reading the pid file: %w", err)
+	}
+	if pid, err = strconv.Atoi(string(bytes.TrimSpace(text))); err != nil {
+		return 0, false, fmt.Errorf("reading the pid file: %w", err)
+	}
+	return pid, true, nil
+}

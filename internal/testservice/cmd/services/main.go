@@ -1,0 +1,90 @@
+// Command services runs an Apache Kafka, a Redis and a PostgreSQL on loopback
+// for tests to share.
+//
+//	services start           in the background; prints how to use them
+//	services stop            ends what start began
+//	services run -- COMMAND  for as long as COMMAND runs, with its exit code
+//
+// It must be called in the folder that holds, or is to hold, .services/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"trunkline/internal/testservice"
+)
+
+const usage = "usage: services start | stop | run -- COMMAND [ARGUMENT…]"
+
+func main() {
+	code, err := work(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "services:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func work(args []string) (code int, err error) {
+	switch {
+	case len(args) == 1 && args[0] == "start":
+		return 0, start()
+	case len(args) == 1 && args[0] == "stop":
+		return 0, stop()
+	case len(args) == 1 && args[0] == "serve": // start's other half
+		return 0, serve()
+	case len(args) > 2 && args[0] == "run" && args[1] == "--":
+		return run(args[2:])
+	}
+	return 0, errors.New(usage)
+}
+
+// run passes signals on to the command and ends the services after it.
+func run(command []string) (code int, err error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+
+	set, err := testservice.StartSet(ctx)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), set.Environment()...)
+	if err := cmd.Start(); err != nil {
+		return 0, errors.Join(fmt.Errorf("starting %s: %w", command[0], err), set.Stop())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			// A terminal's Ctrl-C has reached the command already.
+			if sig == syscall.SIGTERM {
+				err = errors.Join(err, cmd.Process.Signal(sig))
+			}
+		case result := <-ended:
+			var exit *exec.ExitError
+			if errors.As(result, &exit) {
+				result = nil // its code says it
+			}
+			return exitCode(cmd.ProcessState), errors.Join(err, result, set.Stop())
+		}
+	}
+}
+
+// exitCode is as a shell would say it.
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}

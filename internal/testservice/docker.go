@@ -1,0 +1,151 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+const (
+	engineTimeout = 3 * time.Second  // a Docker engine that is there answers at once
+	imageTimeout  = 90 * time.Second // to pull an image, unless it is here, and start it
+)
+
+// image is a container to run with one port on loopback.
+type image struct {
+	name string
+	port int // inside
+	host int // outside
+	env  map[string]string
+	args []string
+	// probe succeeds when the service answers on loopback
+	probe func(context.Context) error
+}
+
+func dockerKafka(ctx context.Context, end end) (*service, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	// Clients are told to come back to the advertised address: so the port is
+	// the same inside and outside.
+	port := ports[0]
+	address := loopback(port)
+	return runImage(ctx, end, address, image{
+		name: "apache/kafka:" + kafkaVersion(), port: port, host: port,
+		env: map[string]string{
+			"KAFKA_NODE_ID":                                  "1",
+			"KAFKA_PROCESS_ROLES":                            "broker,controller",
+			"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@localhost:29093",
+			"KAFKA_LISTENERS":                                fmt.Sprintf("CLIENT://:%d,CONTROLLER://:29093", port),
+			"KAFKA_ADVERTISED_LISTENERS":                     "CLIENT://" + address,
+			"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":           "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+			"KAFKA_INTER_BROKER_LISTENER_NAME":               "CLIENT",
+			"KAFKA_CONTROLLER_LISTENER_NAMES":                "CONTROLLER",
+			"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false",
+			"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":             "4",
+			"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",
+			"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+			"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":            "1",
+			"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":         "0",
+			"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":             "1000",
+			"KAFKA_LOG_INITIAL_TASK_DELAY_MS":                "500",
+			"KAFKA_LOG_RETENTION_CHECK_INTERVAL_MS":          "1000",
+		},
+		probe: func(ctx context.Context) error { return probeKafka(ctx, address, 1, 1) },
+	})
+}
+
+func dockerRedis(ctx context.Context, end end) (*service, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	address := loopback(ports[0])
+	return runImage(ctx, end, address, image{
+		name: "redis:7", port: 6379, host: ports[0],
+		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
+	})
+}
+
+func dockerPostgres(ctx context.Context, end end) (*service, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	at := postgresURL(loopback(ports[0]))
+	return runImage(ctx, end, at, image{
+		name: "postgres:15", port: 5432, host: ports[0],
+		env:   map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres", "POSTGRES_HOST_AUTH_METHOD": "trust"},
+		args:  []string{"postgres", "-c", "fsync=off", "-c", "max_connections=200"},
+		probe: func(ctx context.Context) error { return execute(ctx, at, "SELECT 1") },
+	})
+}
+
+func runImage(ctx context.Context, end end, address string, img image) (*service, error) {
+	if err := engineAnswers(ctx, end); err != nil {
+		return nil, err
+	}
+	inside, err := network.ParsePort(strconv.Itoa(img.port))
+	if err != nil {
+		return nil, fmt.Errorf("naming the port of %s: %w", img.name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	fmt.Fprintf(os.Stderr, "testservice: Docker answers; starting %s\n", img.name)
+	running, err := testcontainers.Run(ctx, img.name,
+		testcontainers.WithLogger(log.New(io.Discard, "", 0)),
+		testcontainers.WithEnv(img.env),
+		testcontainers.WithCmd(img.args...),
+		testcontainers.WithExposedPorts(inside.String()),
+		testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
+			host.PortBindings = network.PortMap{inside: {{
+				HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(img.host),
+			}}}
+		}),
+	)
+	stop := func() error { return testcontainers.TerminateContainer(running) }
+	if err == nil {
+		err = poll(ctx, nil, img.probe)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testservice: not with Docker: %v\n", err)
+		return nil, errors.Join(fmt.Errorf("running %s: %w", img.name, err), stop())
+	}
+	return &service{address: address, origin: img.name, stop: stop}, nil
+}
+
+// engineAnswers says whether there is a Docker engine to use.
+func engineAnswers(ctx context.Context, end end) error {
+	if end == nobodyStops && testcontainers.ReadConfig().RyukDisabled {
+		return errors.New("testcontainers' reaper is off, so nothing would end the container")
+	}
+	answer := make(chan error, 1)
+	go func() {
+		// finding the engine cannot be relied on to stop with a context
+		provider, err := testcontainers.NewDockerProvider()
+		if err == nil {
+			err = provider.Health(ctx)
+		}
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if err != nil {
+			return fmt.Errorf("asking the engine: %w", err)
+		}
+		return nil
+	case <-time.After(engineTimeout):
+		return fmt.Errorf("no answer from the engine in %v", engineTimeout)
+	}
+}

@@ -1,0 +1,44 @@
+package testservice
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const folderPrefix = "trunkline-test-"
+
+// newFolder makes a temporary folder that the next test binary removes when
+// this one could not: its name says whose it is.
+func newFolder(service string) (string, error) {
+	sweep(os.TempDir())
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", folderPrefix, os.Getpid(), service))
+	if err != nil {
+		return "", fmt.Errorf("making a folder for %s: %w", service, err)
+	}
+	return dir, nil
+}
+
+// sweep removes the folders of programs that are gone. A pid that was given
+// anew only delays that, and so does a folder that is another user's.
+func sweep(parent string) {
+	left, err := os.ReadDir(parent)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "testservice: looking for folders left behind: %v\n", err)
+	}
+	for _, entry := range left {
+		rest, ours := strings.CutPrefix(entry.Name(), folderPrefix)
+		owner, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(owner)
+		if !ours || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {
+			fmt.Fprintf(os.Stderr, "testservice: removing a folder left behind: %v\n", err)
+		}
+	}
+}

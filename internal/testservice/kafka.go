@@ -1,0 +1,65 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Kafka returns the bootstrap addresses of an Apache Kafka of one broker that
+// the tests share. It makes no topics by itself; name them with Prefix.
+func Kafka(t testing.TB) []string {
+	t.Helper()
+	return strings.Split(use(t, sharedKafka).address, ",")
+}
+
+// localKafka starts a Kafka of one broker from the local install.
+func localKafka(ctx context.Context, _ end) (*service, error) {
+	home, err := findKafkaHome(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newFolder("kafka")
+	if err != nil {
+		return nil, err
+	}
+	brokers, err := startBrokers(ctx, home, dir, 1, "")
+	stop := func() error {
+		return errors.Join(endBrokers(brokers), os.RemoveAll(dir))
+	}
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &service{
+		address: brokers[0].Client,
+		origin:  fmt.Sprintf("%s (Apache Kafka %s)", filepath.Clean(home.dir), home.version),
+		stop:    stop,
+	}, nil
+}
+
+// startBrokers returns what it laid out even when it fails, to be ended.
+func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string) ([]*broker, error) {
+	brokers, err := newBrokers(ctx, home, dir, n, scram)
+	if err != nil {
+		return brokers, err
+	}
+	for _, b := range brokers {
+		if err := b.launch(); err != nil {
+			return brokers, err
+		}
+	}
+	return brokers, inParallel(brokers, func(b *broker) error { return b.ready(ctx, n) })
+}
+
+func endBrokers(brokers []*broker) error {
+	return inParallel(brokers, func(b *broker) error {
+		if b == nil || b.proc == nil {
+			return nil
+		}
+		return b.proc.end()
+	})
+}

@@ -1,0 +1,92 @@
+package testservice
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
+	const variable = "TRUNKLINE_TEST_NOTHING"
+	works := func(name string) way {
+		return way{name, func(context.Context, end) (*service, error) { return &service{address: name}, nil }}
+	}
+	fails := func(name string, err error) way {
+		return way{name, func(context.Context, end) (*service, error) { return nil, err }}
+	}
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		environment string
+		ways        []way
+		want        string
+		skip        bool // where CI is not true
+	}{
+		"the environment before all":           {environment: "given", ways: []way{works("first")}, want: "given"},
+		"the first way":                        {ways: []way{works("first"), works("second")}, want: "first"},
+		"the second where the first fails":     {ways: []way{fails("first", broken), works("second")}, want: "second"},
+		"none, for want of an install":         {ways: []way{fails("first", broken), fails("second", errMissing)}, skip: true},
+		"none, though what is needed is there": {ways: []way{fails("first", broken), fails("second", broken)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(variable, c.environment)
+			opened, err := kind{"nothing", variable, c.ways}.open(t.Context(), nobodyStops)
+			if c.want != "" {
+				if err != nil || opened.address != c.want {
+					t.Fatalf("%+v, %v; want %s", opened, err, c.want)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatalf("opened %+v", opened)
+			}
+			t.Setenv("CI", "")
+			if maySkip(err) != c.skip {
+				t.Errorf("may skip for %v: %v", err, !c.skip)
+			}
+			t.Setenv("CI", "true")
+			if maySkip(err) {
+				t.Errorf("may skip in CI for %v", err)
+			}
+		})
+	}
+}
+
+const dyingTest = "TRUNKLINE_TEST_DYING"
+
+// TestServersDieWithTheTestBinary runs itself as a test binary that is killed.
+func TestServersDieWithTheTestBinary(t *testing.T) {
+	if os.Getenv(dyingTest) != "" {
+		fmt.Println(OwnRedis(t).Addr)
+		select {}
+	}
+	t.Parallel()
+	dying := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	dying.Env = append(os.Environ(), dyingTest+"=yes")
+	output, err := dying.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dying.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(output).ReadString('\n')
+	address = strings.TrimSpace(address)
+	if err := errors.Join(err, pingRedis(t.Context(), address)); err != nil {
+		t.Error(err)
+	}
+	if err := dying.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = dying.Wait() // killed
+	eventually(t, "waiting for the server to end", func() error {
+		if pingRedis(t.Context(), address) == nil {
+			return errors.New("it still answers")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,162 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const postgresUser = "trunkline"
+
+func localPostgres(ctx context.Context, _ end) (*service, error) {
+	return share(ctx, newPostgres, func(s *Server) string { return s.URL })
+}
+
+// Postgres returns the URL of a fresh database on a server that the tests
+// share. The database is dropped when the test ends.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	server := use(t, sharedPostgres).address
+	name := strings.ReplaceAll(strings.TrimSuffix(Prefix(t), "-"), "-", "_")
+	must(t, execute(t.Context(), server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()))
+	t.Cleanup(func() {
+		// the test's context has ended; the drop has its own limit
+		must(t, execute(context.Background(), server, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"))
+	})
+	at, err := url.Parse(server)
+	must(t, err)
+	at.Path = "/" + name
+	return at.String()
+}
+
+// OwnPostgres starts a PostgreSQL for this test alone, with one empty
+// database. Killed and started, it recovers what was committed.
+func OwnPostgres(t testing.TB) *Server {
+	t.Helper()
+	return own(t, newPostgres)
+}
+
+func newPostgres(ctx context.Context) (*Server, error) {
+	initdb, err := postgresProgram("initdb")
+	if err != nil {
+		return nil, err
+	}
+	postgres, err := postgresProgram("postgres")
+	if err != nil {
+		return nil, err
+	}
+	account, err := postgresAccount()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newFolder("postgres")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(1)
+	if err == nil {
+		err = initialize(ctx, initdb, dir, account)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	address := loopback(ports[0])
+	at := postgresURL(address)
+	return &Server{
+		Addr: address, URL: at, dir: dir, origin: postgres,
+		command: command{
+			name: "postgres", dir: dir, user: account,
+			stop: syscall.SIGQUIT, // at once, yet it gives its shared memory back
+			args: []string{
+				postgres, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(ports[0]),
+				"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir,
+				"-c", "max_connections=200", "-c", "shared_buffers=32MB",
+				// a killed process loses nothing without fsync, only a dead machine does
+				"-c", "fsync=off", "-c", "full_page_writes=off",
+			},
+		},
+		probe: func(ctx context.Context) error { return execute(ctx, at, "SELECT 1") },
+	}, nil
+}
+
+func initialize(ctx context.Context, initdb, dir string, account *syscall.Credential) error {
+	cmd := exec.CommandContext(ctx, initdb, "-D", filepath.Join(dir, "data"),
+		"-U", postgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: account}
+	if account != nil {
+		if err := os.Chown(dir, int(account.Uid), int(account.Gid)); err != nil {
+			return fmt.Errorf("giving PostgreSQL its folder: %w", err)
+		}
+	}
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initializing PostgreSQL: %w: %s", err, output)
+	}
+	return nil
+}
+
+func postgresURL(address string) string {
+	at := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
+	return at.String()
+}
+
+// postgresProgram looks where Debian keeps PostgreSQL's programs, the newest
+// version first, then in PATH.
+func postgresProgram(name string) (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if err != nil {
+		return "", fmt.Errorf("looking for PostgreSQL: %w", err)
+	}
+	if len(found) > 0 {
+		return slices.Max(found), nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: looking for PostgreSQL: %w", errMissing, err)
+	}
+	return path, nil
+}
+
+// postgresAccount is whom the server runs as: it refuses root.
+func postgresAccount() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	account, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("%w: looking for a user to run PostgreSQL as: %w", errMissing, err)
+	}
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("reading the id of user postgres: %w", err)
+	}
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("reading the group of user postgres: %w", err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// execute runs one statement on a connection of its own.
+func execute(ctx context.Context, server, statement string) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return fmt.Errorf("connecting to PostgreSQL: %w", err)
+	}
+	_, err = conn.Exec(ctx, statement)
+	return errors.Join(err, conn.Close(ctx))
+}

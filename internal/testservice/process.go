@@ -1,0 +1,163 @@
+package testservice
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Goroutine is the function that waits for a shared server's process. It runs
+// until the test binary ends: a check for leaked goroutines ignores it.
+const Goroutine = "trunkline/internal/testservice.(*process).run"
+
+const (
+	startTimeout     = 60 * time.Second // a JVM on a busy machine
+	stopTimeout      = 15 * time.Second // from the polite signal to SIGKILL
+	pollInterval     = 20 * time.Millisecond
+	probeTimeout     = 2 * time.Second
+	statementTimeout = 20 * time.Second
+	tailBytes        = 2048
+)
+
+// process is one server process of ours.
+type process struct {
+	name string
+	log  string // file with its stdout and stderr
+	stop syscall.Signal
+	cmd  *exec.Cmd
+	kin  *os.File      // a pipe whose other end only it and what it forks hold
+	done chan struct{} // closed when it and all that it forked have ended
+}
+
+// command describes a process to launch.
+type command struct {
+	name string
+	dir  string // working folder, also of the log
+	args []string
+	user *syscall.Credential // nil: as ourselves
+	stop syscall.Signal      // polite end; also sent by the kernel when we die
+}
+
+func launch(c command) (*process, error) {
+	logPath := filepath.Join(c.dir, c.name+".log")
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", c.name, err)
+	}
+	defer log.Close()
+
+	kin, held, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", c.name, err)
+	}
+	defer held.Close()
+
+	cmd := exec.Command(c.args[0], c.args[1:]...)
+	cmd.ExtraFiles = []*os.File{held}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: c.user,
+		Pdeathsig:  c.stop,
+		Setpgid:    true, // a Ctrl-C meant for the tests is not for the server
+	}
+	p := &process{name: c.name, log: logPath, stop: c.stop, cmd: cmd, kin: kin, done: make(chan struct{})}
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.name, err)
+	}
+	return p, nil
+}
+
+// run forks the process and waits for it. Pdeathsig fires when the forking
+// thread ends, not the program, so the goroutine keeps its thread. A killed
+// PostgreSQL leaves children that hold its memory for a moment: they are waited
+// for too, or it could not be started again.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer p.kin.Close()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = p.cmd.Wait() // how a killed server exits says nothing, its log does
+	_, _ = io.Copy(io.Discard, p.kin)
+	close(p.done)
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) signal(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("sending %v to %s: %w", sig, p.name, err)
+	}
+	return nil
+}
+
+// kill ends it at once and returns when it is gone.
+func (p *process) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// end asks it to end, kills it if it does not, and returns when it is gone.
+func (p *process) end() error {
+	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stop)); err != nil {
+		return p.kill()
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopTimeout):
+		return p.kill()
+	}
+}
+
+// await returns when probe succeeds; it gives up when the process ends or the
+// context does, and then says what the log ends with.
+func (p *process) await(ctx context.Context, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := poll(ctx, p.done, probe); err != nil {
+		return fmt.Errorf("waiting for %s: %w; its log ends:\n%s", p.name, err, tail(p.log))
+	}
+	return nil
+}
+
+// poll calls probe until it succeeds, ended is closed or the context ends.
+func poll(ctx context.Context, ended <-chan struct{}, probe func(context.Context) error) error {
+	for {
+		err := probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			return fmt.Errorf("it ended while starting (%w)", err)
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w (%w)", err, ctx.Err())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func tail(path string) []byte {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return bytes.TrimSpace(content[max(0, len(content)-tailBytes):])
+}

@@ -1,0 +1,85 @@
+package testservice
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Redis returns the host:port of a Redis that the tests share; name keys with
+// Prefix, and never flush it.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return use(t, sharedRedis).address
+}
+
+func localRedis(ctx context.Context, _ end) (*service, error) {
+	return share(ctx, newRedis, func(s *Server) string { return s.Addr })
+}
+
+// OwnRedis starts a redis-server for this test alone. It keeps nothing on
+// disk: killed and started, it is empty.
+func OwnRedis(t testing.TB) *Server {
+	t.Helper()
+	return own(t, newRedis)
+}
+
+func newRedis(context.Context) (*Server, error) {
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("%w: looking for Redis: %w", errMissing, err)
+	}
+	dir, err := newFolder("redis")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	address := loopback(ports[0])
+	return &Server{
+		Addr: address, URL: "redis://" + address, dir: dir,
+		origin: binary,
+		command: command{name: "redis", dir: dir, stop: syscall.SIGKILL, args: []string{
+			binary, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
+			"--save", "", "--appendonly", "no", "--daemonize", "no",
+		}},
+		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
+	}, nil
+}
+
+func pingRedis(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if answer = strings.TrimSpace(answer); answer != "+PONG" {
+		return fmt.Errorf("it answers %q", answer)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// Server is a Redis or PostgreSQL of one test's own, always on the same port.
+type Server struct {
+	Addr string // host:port
+	URL  string
+
+	origin  string
+	dir     string
+	command command
+	probe   func(context.Context) error
+	proc    *process
+}
+
+// Kill ends the server as a power failure of its process would: at once.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	must(t, s.proc.kill())
+}
+
+// Start starts it again and returns when it answers.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	must(t, s.start(t.Context()))
+}
+
+// Pause freezes the server: connections stay, nothing answers.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	must(t, s.proc.signal(syscall.SIGSTOP))
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	must(t, s.proc.signal(syscall.SIGCONT))
+}
+
+func (s *Server) start(ctx context.Context) error {
+	var err error
+	if s.proc, err = launch(s.command); err != nil {
+		return err
+	}
+	return s.proc.await(ctx, s.probe)
+}
+
+// close ends it and removes its data.
+func (s *Server) close() error {
+	var ended error
+	if s.proc != nil {
+		ended = s.proc.end()
+	}
+	return errors.Join(ended, os.RemoveAll(s.dir))
+}
+
+// own starts a server for the length of one test.
+func own(t testing.TB, make func(context.Context) (*Server, error)) *Server {
+	t.Helper()
+	server, err := make(t.Context())
+	had(t, err)
+	t.Cleanup(func() { must(t, server.close()) })
+	must(t, server.start(t.Context()))
+	return server
+}
+
+// share starts a server as the shared one.
+func share(ctx context.Context, make func(context.Context) (*Server, error), address func(*Server) string) (*service, error) {
+	server, err := make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := server.start(ctx); err != nil {
+		return nil, errors.Join(err, server.close())
+	}
+	return &service{address: address(server), origin: server.origin, stop: server.close}, nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("testservice: %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Set is one of each service, started by the services command for all test
+// binaries to share.
+type Set struct {
+	environment []string
+	services    []*service
+}
+
+// StartSet starts what the environment does not name already. A service that
+// is missing on this machine is left out, loudly, for its tests to be skipped;
+// with CI=true that is a failure as any other, which leaves nothing running.
+func StartSet(ctx context.Context) (*Set, error) {
+	set := &Set{}
+	for _, kind := range []kind{kafkaKind(), redisKind(), postgresKind()} {
+		opened, err := kind.open(ctx, ownerStops)
+		if maySkip(err) {
+			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name, err)
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("starting the services: %w", err), set.Stop())
+		}
+		set.services = append(set.services, opened)
+		set.environment = append(set.environment, kind.variable+"="+opened.address)
+	}
+	return set, nil
+}
+
+// Environment returns NAME=address for each service.
+func (s *Set) Environment() []string { return s.environment }
+
+// Stop ends what StartSet started.
+func (s *Set) Stop() error {
+	return inParallel(s.services, func(one *service) error { return one.stop() })
+}

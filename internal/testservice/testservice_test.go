@@ -1,0 +1,191 @@
+package testservice
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/segmentio/kafka-go"
+)
+
+// newTopic makes a topic of one partition that is on every broker.
+func newTopic(t *testing.T, client *kafka.Client, replicas int) string {
+	t.Helper()
+	topic := Prefix(t) + "topic"
+	made, err := client.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{
+		Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: replicas}},
+	})
+	if err := errors.Join(err, made.Errors[topic]); err != nil {
+		t.Fatal(err)
+	}
+	return topic
+}
+
+// eventually retries: a broker that was killed is missed for a moment.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+func produce(t *testing.T, client *kafka.Client, topic, value string) error {
+	t.Helper()
+	answer, err := client.Produce(t.Context(), &kafka.ProduceRequest{
+		Topic: topic, RequiredAcks: kafka.RequireAll,
+		Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte(value))}),
+	})
+	if err != nil {
+		return err
+	}
+	return answer.Error
+}
+
+func lastOffset(t *testing.T, client *kafka.Client, topic string) (int64, error) {
+	t.Helper()
+	answer, err := client.ListOffsets(t.Context(), &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(0)}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	return answer.Topics[topic][0].LastOffset, answer.Topics[topic][0].Error
+}
+
+func TestSharedKafkaTakesRecords(t *testing.T) {
+	client := &kafka.Client{Addr: kafka.TCP(Kafka(t)...), Timeout: 10 * time.Second}
+	topic := newTopic(t, client, 1)
+	eventually(t, "producing", func() error { return produce(t, client, topic, "value") })
+	if last, err := lastOffset(t, client, topic); err != nil || last != 1 {
+		t.Fatalf("last offset %d, %v; want 1", last, err)
+	}
+}
+
+func TestSharedRedisAnswers(t *testing.T) {
+	if err := pingRedis(t.Context(), Redis(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachPostgresIsADatabaseOfItsOwn(t *testing.T) {
+	one, two := Postgres(t), Postgres(t)
+	for _, at := range []string{one, two} {
+		if err := execute(t.Context(), at, "CREATE TABLE same (id int)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestADatabaseIsDroppedThoughItIsInUse(t *testing.T) {
+	var at string
+	t.Run("uses it", func(t *testing.T) {
+		at = Postgres(t)
+		conn, err := pgx.Connect(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(t.Context()) })
+	})
+	if err := execute(t.Context(), at, "SELECT 1"); err == nil {
+		t.Fatal("the database is still there")
+	}
+}
+
+func TestOwnPostgresKeepsWhatWasCommittedThroughAKill(t *testing.T) {
+	t.Parallel()
+	server := OwnPostgres(t)
+	if err := execute(t.Context(), server.URL, "CREATE TABLE kept (id int)"); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill(t)
+	if err := execute(t.Context(), server.URL, "SELECT 1"); err == nil {
+		t.Fatal("a killed server answers")
+	}
+	server.Start(t)
+	if err := execute(t.Context(), server.URL, "SELECT id FROM kept"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOwnRedisIsKilledStartedAndPaused(t *testing.T) {
+	t.Parallel()
+	server := OwnRedis(t)
+	server.Kill(t)
+	if err := pingRedis(t.Context(), server.Addr); err == nil {
+		t.Fatal("a killed server answers")
+	}
+	server.Start(t)
+	if err := pingRedis(t.Context(), server.Addr); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause(t)
+	if err := pingRedis(t.Context(), server.Addr); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a paused server: %v; want no answer", err)
+	}
+	server.Resume(t)
+	if err := pingRedis(t.Context(), server.Addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOwnServerLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	var process, dir string
+	t.Run("runs", func(t *testing.T) {
+		server := OwnPostgres(t)
+		process, dir = filepath.Join("/proc", strconv.Itoa(server.proc.pid())), server.dir
+		if _, err := os.Stat(process); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, gone := range []string{process, dir} {
+		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there (%v)", gone, err)
+		}
+	}
+}
+
+func TestPrefixFitsATopicNameAndIsUnique(t *testing.T) {
+	legal := regexp.MustCompile(`^[a-z0-9-]{1,50}$`)
+	t.Run("Ünusual/Näme with spaces, "+strings.Repeat("long", 50), func(t *testing.T) {
+		one, two := Prefix(t), Prefix(t)
+		if one == two || !legal.MatchString(one) {
+			t.Fatalf("%q, %q", one, two)
+		}
+	})
+}
+
+func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
+	const gone = "4194305" // above the largest pid that Linux gives
+	parent := t.TempDir()
+	dead := filepath.Join(parent, folderPrefix+gone+"-redis-1")
+	kept := []string{
+		filepath.Join(parent, folderPrefix+strconv.Itoa(os.Getpid())+"-redis-1"),
+		filepath.Join(parent, folderPrefix+"other"),
+		filepath.Join(parent, gone+"-redis-1"),
+	}
+	for _, dir := range append(kept, dead) {
+		if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(parent)
+	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", dead, err)
+	}
+	for _, dir := range kept {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package normalizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// requestBytes is what one produce request takes at least (see
+// kafka.ProducerConfig.BatchBytes). A batch is one request, so that it is
+// written whole, or not at all, and never its end without its beginning.
+const requestBytes = 900_000
+
+// batch is what some consecutive raw records became. Its memory is used again
+// for the next one.
+type batch struct {
+	route     *route
+	partition int
+	accounts  Accounts
+	limit     int // bytes of one produced record
+	log       *slog.Logger
+
+	now     time.Time
+	taken   int      // raw records in it
+	last    event.ID // the id of the last of them
+	events  []kafka.Record
+	size    int // bytes of events
+	dead    []kafka.Record
+	bytes   []byte         // all that events and headers point to
+	headers []kafka.Header // all that events and dead point to
+	fields  fields         // of the record at hand
+	current string         // its format
+	tally   tally
+}
+
+func (b *batch) reset(prev event.ID) {
+	b.now, b.taken, b.last, b.size = time.Now(), 0, prev, 0
+	clear(b.events)
+	clear(b.dead)
+	clear(b.headers)
+	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
+	b.tally.reset()
+}
+
+// fill takes raw records until the batch is full or there are most of them. An
+// error means that the record after the last one taken could not be judged.
+func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
+	for i := range raw[:most] {
+		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
+		size, events := b.size, len(b.events)
+		if err := b.one(ctx, &raw[i], id); err != nil {
+			var no *Rejection
+			if !errors.As(err, &no) {
+				return err
+			}
+			b.bury(&raw[i], no)
+			b.tally.format(b.current).dead++
+		} else if b.size > requestBytes && events > 0 {
+			b.size, b.events = size, b.events[:events] // it begins the next batch
+			return nil
+		} else {
+			b.tally.format(b.current).made++
+		}
+		b.taken, b.last = b.taken+1, id
+	}
+	return nil
+}
+
+// one normalizes one record. A fault of ours costs that record only.
+func (b *batch) one(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("normalizing a record panicked", "topic", b.route.raw, "partition", b.partition,
+				"offset", raw.Offset, "panic", p, "stack", string(debug.Stack()))
+			err = reject(Internal, "the normalizer failed on it")
+		}
+	}()
+	b.current = FormatUnknown
+	return b.route.normalize(ctx, b, raw, id)
+}
+
+// format is the record's format, from its header or else from its keys. It is
+// nil when neither tells; account is then what the record names.
+func (b *batch) format(raw *kafka.Record) (f *format, account string, err error) {
+	if name := raw.Header(event.HeaderFormat); name != nil {
+		f = formatsByName[string(name)]
+		if f == nil || f.topic() != b.route.raw {
+			return nil, "", reject(UnknownFormat, "the format header names no format of this topic")
+		}
+	} else if f, account, err = recognise(b.route.raw, raw.Value); err != nil {
+		return nil, "", err
+	}
+	if f != nil {
+		b.current = f.name
+	}
+	return f, account, nil
+}
+
+// account is the one the record names, else its key, when it exists.
+func (b *batch) account(ctx context.Context, named string, key []byte) (string, error) {
+	if named == "" {
+		named = string(key)
+	}
+	if named == "" {
+		return "", reject(NoAccount, "neither the record nor its key names an account")
+	}
+	exists, err := b.accounts.Exists(ctx, named)
+	if err != nil {
+		return "", fmt.Errorf("looking up an account: %w", err)
+	}
+	if !exists {
+		return "", reject(UnknownAccount, "it names an account that does not exist")
+	}
+	return named, nil
+}
+
+// since is what was appended to bytes from start on. Later appends never touch
+// it, even when they move bytes elsewhere.
+func (b *batch) since(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
+
+func (b *batch) header(key, value string) {
+	start := len(b.bytes)
+	b.bytes = append(b.bytes, value...)
+	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.since(start)})
+}
+
+// position adds the header that makes repeats known.
+func (b *batch) position(raw *kafka.Record) {
+	start := len(b.bytes)
+	b.bytes = strconv.AppendInt(b.bytes, int64(b.partition), 10)
+	b.bytes = append(b.bytes, ':')
+	b.bytes = strconv.AppendInt(b.bytes, raw.Offset, 10)
+	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.since(start)})
+}
+
+// add puts out into the batch with the headers appended since from.
+func (b *batch) add(out kafka.Record, from int) error {
+	out.Topic, out.Partition = b.route.out, b.partition
+	out.Headers = b.headers[from:len(b.headers):len(b.headers)]
+	size := recordBytes(&out)
+	if size > b.limit {
+		return tooLarge()
+	}
+	b.size += size
+	b.events = append(b.events, out)
+	return nil
+}
+
+func tooLarge() *Rejection { return reject(TooLarge, "its message is larger than the topic takes") }
+
+// bury makes raw a dead letter: as it came, with the reason in headers.
+func (b *batch) bury(raw *kafka.Record, no *Rejection) {
+	from := len(b.headers)
+	for _, h := range raw.Headers {
+		switch h.Key {
+		case event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset:
+		default:
+			b.headers = append(b.headers, h)
+		}
+	}
+	b.header(event.HeaderErrorKind, string(no.Kind))
+	b.header(event.HeaderError, no.Reason)
+	b.header(event.HeaderOrigTopic, b.route.raw)
+	b.header(event.HeaderOrigPartition, strconv.Itoa(b.partition))
+	b.header(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
+	b.dead = append(b.dead, kafka.Record{
+		Topic: event.TopicDead, Partition: kafka.AnyPartition, Key: raw.Key, Value: raw.Value,
+		Headers: b.headers[from:len(b.headers):len(b.headers)],
+	})
+	b.tally.kinds[no.Kind]++
+}
+
+// recordBytes is at least what a record takes of a topic's limit.
+func recordBytes(r *kafka.Record) int {
+	n := 64 + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value) + 10
+	}
+	return n
+}
+
+// unavailable says that trying again later may help.
+func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

@@ -1,0 +1,72 @@
+package normalizer
+
+import (
+	"context"
+
+	"trunkline/internal/kafka"
+)
+
+// Log is the raw topics as a consumer group reads them, and the end of the
+// normalized ones. OnKafka is the real one.
+type Log interface {
+	// Work runs work for each partition the group gives this process, until
+	// ctx ends. Work that fails is started again.
+	Work(ctx context.Context, group string, topics []string, work func(context.Context, Lane) error) error
+	// Offsets are the first offset in a partition and the one after its last.
+	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	// Last is the last record of a partition, nil when it has none.
+	Last(ctx context.Context, topic string, partition int) (*kafka.Record, error)
+	// Read reads a partition from an offset on.
+	Read(topic string, partition int, offset int64) Reader
+}
+
+// Reader reads one partition in order. Its records are valid until the next
+// Read. It fails with *kafka.OffsetError or *kafka.CorruptError where the log
+// has no sound record at the offset it is at.
+type Reader interface {
+	Read(ctx context.Context) ([]kafka.Record, error)
+	Close()
+}
+
+// Lane is one raw partition given to this process.
+type Lane struct {
+	Topic     string
+	Partition int
+	Progress
+}
+
+// Progress is how far the group has come in a partition: the next offset to
+// work on, which Commit moves up.
+type Progress interface {
+	Committed() (next int64, ok bool)
+	Commit(next int64)
+}
+
+// Producer writes records, in order within each partition, and returns nil
+// only when all are durable. It keeps no reference to them.
+type Producer interface {
+	Produce(ctx context.Context, records ...kafka.Record) error
+}
+
+// Accounts knows which accounts exist. Exists is asked for every record: it
+// answers from memory for an account it knows, and asks the database before it
+// says no, since the account may be a second old. An error says that it cannot
+// tell: fault.Unavailable is asked again.
+type Accounts interface {
+	Exists(ctx context.Context, id string) (bool, error)
+}
+
+// OnKafka is the Log of a Kafka cluster.
+func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
+
+type kafkaLog struct{ *kafka.Cluster }
+
+func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work func(context.Context, Lane) error) error {
+	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, lane *kafka.Lane) error {
+		return work(ctx, Lane{Topic: lane.Topic, Partition: lane.Partition, Progress: lane})
+	})
+}
+
+func (l kafkaLog) Read(topic string, partition int, offset int64) Reader {
+	return l.NewReader(topic, partition, offset)
+}

@@ -1,0 +1,223 @@
+package normalizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// fakeKafka is topics in memory, and a consumer group whose members all get
+// every partition: the worst overlap there can be.
+type fakeKafka struct {
+	mu         sync.Mutex
+	logs       map[string][][]kafka.Record
+	first      map[string][]int64
+	committed  map[string]int64
+	partitions int
+	changed    chan struct{}
+
+	readMost  int                                                 // records of one Read
+	onProduce func(records []kafka.Record) (write int, err error) // nil: all are written
+	keep      func(old, next int64) int64                         // what becomes of a commit
+	corrupt   *kafka.CorruptError
+}
+
+func newFakeKafka(partitions int) *fakeKafka {
+	k := &fakeKafka{
+		logs: make(map[string][][]kafka.Record), first: make(map[string][]int64),
+		committed: make(map[string]int64), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
+		keep: func(_, next int64) int64 { return next },
+	}
+	for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead} {
+		k.logs[topic] = make([][]kafka.Record, partitions)
+		k.first[topic] = make([]int64, partitions)
+	}
+	return k
+}
+
+func (k *fakeKafka) append(r kafka.Record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.put(r)
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+func (k *fakeKafka) put(r kafka.Record) {
+	c := *r.Clone()
+	if c.Partition == kafka.AnyPartition {
+		c.Partition = 0
+	}
+	log := k.logs[c.Topic]
+	c.Offset = k.first[c.Topic][c.Partition] + int64(len(log[c.Partition]))
+	log[c.Partition] = append(log[c.Partition], c)
+}
+
+// all is a copy of what a partition holds.
+func (k *fakeKafka) all(topic string, partition int) []kafka.Record {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]kafka.Record(nil), k.logs[topic][partition]...)
+}
+
+func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
+	write, err := len(records), error(nil)
+	if k.onProduce != nil {
+		write, err = k.onProduce(records)
+	}
+	for _, r := range records[:write] {
+		k.append(r)
+	}
+	if ctx.Err() != nil {
+		return fault.Unavailable(ctx.Err(), 0, "gave up")
+	}
+	return err
+}
+
+func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string, work func(context.Context, Lane) error) error {
+	var group sync.WaitGroup
+	for _, topic := range topics {
+		for p := range k.partitions {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					progress := &fakeProgress{k: k, key: fmt.Sprint(topic, p)}
+					if err := work(ctx, Lane{Topic: topic, Partition: p, Progress: progress}); ctx.Err() == nil && err != nil {
+						time.Sleep(time.Second)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	return nil
+}
+
+type fakeProgress struct {
+	k   *fakeKafka
+	key string
+}
+
+func (p *fakeProgress) Committed() (int64, bool) {
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	next, ok := p.k.committed[p.key]
+	return next, ok
+}
+
+func (p *fakeProgress) Commit(next int64) {
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	p.k.committed[p.key] = p.k.keep(p.k.committed[p.key], next)
+}
+
+func (k *fakeKafka) Offsets(_ context.Context, topic string, partition int) (first, next int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first = k.first[topic][partition]
+	return first, first + int64(len(k.logs[topic][partition])), nil
+}
+
+func (k *fakeKafka) Last(_ context.Context, topic string, partition int) (*kafka.Record, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	log := k.logs[topic][partition]
+	if len(log) == 0 {
+		return nil, nil
+	}
+	return log[len(log)-1].Clone(), nil
+}
+
+func (k *fakeKafka) Read(topic string, partition int, offset int64) Reader {
+	return &fakeReader{k, topic, partition, offset}
+}
+
+type fakeReader struct {
+	k         *fakeKafka
+	topic     string
+	partition int
+	next      int64
+}
+
+func (r *fakeReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	for {
+		r.k.mu.Lock()
+		log, first, changed := r.k.logs[r.topic][r.partition], r.k.first[r.topic][r.partition], r.k.changed
+		if c := r.k.corrupt; c != nil && c.Offset == r.next {
+			r.k.mu.Unlock()
+			return nil, c
+		}
+		if at := r.next - first; at < 0 || at > int64(len(log)) {
+			r.k.mu.Unlock()
+			return nil, &kafka.OffsetError{Topic: r.topic, Partition: r.partition, Offset: r.next, First: first, Next: first + int64(len(log))}
+		}
+		rest := log[r.next-first:]
+		if len(rest) > 0 {
+			n := min(len(rest), 1+rand.IntN(r.k.readMost))
+			out := make([]kafka.Record, n)
+			for i := range out {
+				out[i] = *rest[i].Clone()
+			}
+			r.next += int64(n)
+			r.k.mu.Unlock()
+			return out, nil
+		}
+		r.k.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *fakeReader) Close() {}
+
+// accountsFunc is Accounts of one function.
+type accountsFunc func(id string) (bool, error)
+
+func (f accountsFunc) Exists(_ context.Context, id string) (bool, error) { return f(id) }
+
+var errAway = fault.Unavailable(errors.New("connection refused"), time.Second, "away")
+
+func newTestNormalizer(t testing.TB, k *fakeKafka, accounts Accounts, topics ...string) *Normalizer {
+	t.Helper()
+	n, err := New(Config{Topics: topics}, Deps{Log: k, Producer: k, Accounts: accounts},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// start runs n until the returned function is called.
+func start(n *Normalizer) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = n.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func rawEvent(partition int, at time.Time, account string) kafka.Record {
+	return kafka.Record{
+		Topic: event.TopicRaw, Partition: partition, Time: at, Key: []byte(account),
+		Value:   []byte(`{"Account-ID":"` + account + `","Type":"svc_cc_queue_on_call_event"}`),
+		Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}},
+	}
+}

@@ -1,0 +1,98 @@
+package normalizer
+
+import (
+	"strings"
+
+	"trunkline/event"
+)
+
+// kazooACDc is Kazoo's ACDc: call and agent statistics, agent commands, and
+// the queues' own messages.
+var kazooACDc = format{
+	name: "kazoo.acdc", keys: kazooKeys, open: openKazoo, account: kazooAccount,
+	facts: func(f *fields) (facts, error) {
+		name := kazooName(f)
+		what := kazooFacts(f, acdcType(str(f[kzCategory]), name))
+		if at := acdcClock(f, name); at != 0 {
+			what.timestamp = at
+		}
+		return what, nil
+	},
+}
+
+func acdcType(category, name string) event.Type {
+	switch category {
+	case "acdc_call_stat":
+		if name != "flush" { // a command to the statistics, about no call
+			return event.QueueCall
+		}
+	case "acdc_status_stat":
+		return acdcStatus(name)
+	case "agent":
+		return acdcCommand(name)
+	case "member": // the caller in the queue
+		return event.QueueCall
+	case "queue":
+		if name == "agent_change" {
+			return event.AgentState
+		}
+		if strings.HasPrefix(name, "member_") {
+			return event.QueueCall
+		}
+	}
+	return event.Custom
+}
+
+// acdcStatus maps an agent's status. "ready" may follow a login, a break or a
+// call: it is a state and no guess.
+func acdcStatus(name string) event.Type {
+	switch name {
+	case "logged_in":
+		return event.AgentLogin
+	case "logged_out":
+		return event.AgentLogout
+	case "paused":
+		return event.AgentBreakStart
+	case "resume":
+		return event.AgentBreakEnd
+	}
+	return event.AgentState
+}
+
+func acdcCommand(name string) event.Type {
+	switch name {
+	case "login":
+		return event.AgentLogin
+	case "logout":
+		return event.AgentLogout
+	case "pause":
+		return event.AgentBreakStart
+	case "resume":
+		return event.AgentBreakEnd
+	case "login_queue":
+		return event.AgentQueueJoin
+	case "logout_queue":
+		return event.AgentQueueLeave
+	case "end_wrapup":
+		return event.AgentState
+	}
+	return event.Custom
+}
+
+// acdcClock is when a call statistic happened: each has a clock of its own
+// name, beside those of what came before.
+func acdcClock(f *fields, name string) int64 {
+	switch name {
+	case "waiting":
+		return firstClock(f[kzEntered])
+	case "missed":
+		return firstClock(f[kzMissed])
+	case "abandoned":
+		return firstClock(f[kzAbandoned])
+	case "handled":
+		return firstClock(f[kzHandled])
+	case "processed":
+		return firstClock(f[kzProcessed])
+	}
+	return 0
+}

@@ -1,0 +1,111 @@
+package normalizer
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of the room. Formats, kinds and topics are ours and few.
+type metrics struct {
+	records *prometheus.CounterVec // format
+	dead    *prometheus.CounterVec // topic, kind
+	batch   prometheus.Histogram
+	delay   prometheus.Histogram
+	retries prometheus.Counter
+	lost    *prometheus.CounterVec // topic
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "trunkline_normalizer_" + name, Help: help,
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+		})
+	}
+	m := &metrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_normalizer_records_total",
+			Help: "Records normalized and durable, by source format and by what became of them.",
+		}, []string{"format", "result"}),
+		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_dead_letters_total",
+			Help: "Records that could not be normalized, by raw topic and reason.",
+		}, []string{"topic", "kind"}),
+		batch: histogram("batch_records", "Raw records in one batch."),
+		delay: histogram("delay_seconds", "From a batch's first record's Kafka timestamp to the batch being durable."),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_normalizer_retries_total",
+			Help: "Times a lane waited because Kafka or the account store was away.",
+		}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_normalizer_lost_records_total",
+			Help: "Raw records that retention or damage took before they were normalized.",
+		}, []string{"topic"}),
+	}
+	for _, f := range formats {
+		m.of(f.name)
+	}
+	m.of(FormatUnknown)
+	for topic := range routes {
+		m.lost.WithLabelValues(topic)
+		for _, kind := range kinds {
+			m.dead.WithLabelValues(topic, string(kind))
+		}
+	}
+	if reg != nil {
+		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost)
+	}
+	return m
+}
+
+const (
+	resultMade = "normalized"
+	resultDead = "dead_letter"
+)
+
+// of initialises the counters of one format.
+func (m *metrics) of(format string) {
+	m.records.WithLabelValues(format, resultMade)
+	m.records.WithLabelValues(format, resultDead)
+}
+
+// tally is what one batch counts, kept aside until the batch is durable.
+type tally struct {
+	formats map[string]*outcome
+	kinds   map[Kind]int
+}
+
+type outcome struct{ made, dead int }
+
+func newTally() tally {
+	return tally{make(map[string]*outcome, len(formats)+1), make(map[Kind]int, len(kinds))}
+}
+
+func (t *tally) format(name string) *outcome {
+	n := t.formats[name]
+	if n == nil {
+		n = new(outcome)
+		t.formats[name] = n
+	}
+	return n
+}
+
+func (t *tally) reset() {
+	for _, n := range t.formats {
+		*n = outcome{}
+	}
+	clear(t.kinds)
+}
+
+func (m *metrics) add(topic string, t *tally) {
+	for format, n := range t.formats {
+		if n.made > 0 {
+			m.records.WithLabelValues(format, resultMade).Add(float64(n.made))
+		}
+		if n.dead > 0 {
+			m.records.WithLabelValues(format, resultDead).Add(float64(n.dead))
+		}
+	}
+	for kind, n := range t.kinds {
+		m.dead.WithLabelValues(topic, string(kind)).Add(float64(n))
+	}
+}

@@ -1,0 +1,78 @@
+package normalizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// Config is what an operator may set.
+type Config struct {
+	Topics         []string // raw topics to work on; default: all
+	Group          string   // consumer group; default "trunkline-normalizer"
+	MaxRecordBytes int      // largest record the normalized topics take, key and headers included; default kafka.MaxRecordBytes
+}
+
+// Validate fills in what is not set and refuses what cannot be.
+func (c *Config) Validate() error {
+	if c.Group == "" {
+		c.Group = "trunkline-normalizer"
+	}
+	if len(c.Topics) == 0 {
+		c.Topics = []string{event.TopicRaw, event.TopicCDRRaw}
+	}
+	for _, topic := range c.Topics {
+		if _, ok := routes[topic]; !ok {
+			return fmt.Errorf("normalizer: %q is not a raw topic", topic)
+		}
+	}
+	if c.MaxRecordBytes == 0 {
+		c.MaxRecordBytes = kafka.MaxRecordBytes
+	}
+	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > kafka.MaxRecordBytes {
+		return fmt.Errorf("normalizer: max record bytes must be 1 KiB to %d", kafka.MaxRecordBytes)
+	}
+	return nil
+}
+
+// Deps are what the normalizer works with.
+type Deps struct {
+	Log      Log
+	Producer Producer
+	Accounts Accounts
+}
+
+// Normalizer normalizes the partitions that its consumer group gives it.
+type Normalizer struct {
+	cfg     Config
+	deps    Deps
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// New makes a normalizer. It does nothing before Run.
+func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Normalizer, error) {
+	cfg.Topics = slices.Clone(cfg.Topics)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
+		return nil, errors.New("normalizer: needs a log, a producer and accounts")
+	}
+	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), log: log}, nil
+}
+
+// Run works until ctx ends, then finishes the commits it has and returns nil.
+func (n *Normalizer) Run(ctx context.Context) error {
+	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.work); err != nil {
+		return fmt.Errorf("normalizing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package object
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestScanKeepsTheValuesAskedFor(t *testing.T) {
+	keys := KeysOf("a", "b\n", "c")
+	keys["C"] = 2
+	into := make([]Value, 3)
+	in := ` {"x":[1,{"a":0}],"a":"1","\u0062\n": {"q" : [ ]} ,"a":"\ud83d\ude00\"\ud800x", "C":-1.5e+3}`
+	if err := keys.Scan([]byte(in), into); err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := into[0].Text(); !ok || string(text) != "😀\"\ufffdx" {
+		t.Errorf("of a repeated key the last counts, decoded: got %q", text)
+	}
+	if string(into[1]) != `{"q" : [ ]}` {
+		t.Errorf("an escaped key is found: got %q", into[1])
+	}
+	if string(into[2]) != "-1.5e+3" || into[2].Kind() != Number {
+		t.Errorf("a second spelling shares the slot: got %q", into[2])
+	}
+}
+
+func TestScanRefuses(t *testing.T) {
+	deep := func(n int) string { return `{"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}" }
+	for _, c := range []struct {
+		name, in string
+		want     error
+	}{
+		{"nothing", "", ErrSyntax},
+		{"an array", ` [{"a":1}] `, ErrNotObject},
+		{"null", "null", ErrNotObject},
+		{"two values", `{} {}`, ErrSyntax},
+		{"two values, the first no object", `1 {}`, ErrSyntax},
+		{"a bad UTF-8 byte in a string", "{\"a\":\"\xff\"}", ErrUTF8},
+		{"half a UTF-8 sequence in a key", "{\"\xc3\":1}", ErrUTF8},
+		{"100 levels", deep(100), nil},
+		{"101 levels", deep(101), ErrDepth},
+		{"101 levels before a syntax error", strings.Repeat(`{"a":`, 101), ErrDepth},
+		{"100 levels left open", strings.Repeat(`{"a":`, 100), ErrSyntax},
+		{"a leading zero", `{"a":01}`, ErrSyntax},
+		{"a control character in a string", "{\"a\":\"12345678\n\"}", ErrSyntax},
+		{"a short \\u", `{"a":"\u12"}`, ErrSyntax},
+		{"a trailing comma", `{"a":1,}`, ErrSyntax},
+		{"no key", `{:1}`, ErrSyntax},
+		{"a byte order mark", "\ufeff{}", ErrSyntax},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := KeysOf("a").Scan([]byte(c.in), make([]Value, 1)); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestFirst(t *testing.T) {
+	for in, want := range map[string]string{`[ {"a":1}, 2]`: `{"a":1}`, `[ ]`: "", `{}`: "", ``: ""} {
+		if got := Value(in).First(); string(got) != want {
+			t.Errorf("of %q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// depth is how deep b nests, b being valid JSON.
+func depth(b []byte) (deepest int) {
+	var now int
+	dec := json.NewDecoder(strings.NewReader(string(b)))
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return deepest
+		}
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			now++
+			deepest = max(deepest, now)
+		case json.Delim('}'), json.Delim(']'):
+			now--
+		}
+	}
+}
+
+func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":"1","b":[1,2,{"c":null}],"n":-0.5e7,"t":true}`, `{"\u0061":"\ud83d\ude00\ud800"}`,
+		`{"a":{},"a":[]}`, `[]`, `{"a":"` + strings.Repeat("é", 20) + `"}`, `{"":""}`, " {\t}\r\n",
+	} {
+		f.Add([]byte(seed), "a")
+	}
+	f.Fuzz(func(t *testing.T, in []byte, key string) {
+		into := make([]Value, 1)
+		err := KeysOf(key).Scan(in, into)
+		valid := json.Valid(in)
+		var want map[string]json.RawMessage
+		object := valid && json.Unmarshal(in, &want) == nil && want != nil
+		if ok := object && utf8.Valid(in) && depth(in) <= MaxDepth; ok != (err == nil) {
+			t.Fatalf("valid: %v, object: %v, but Scan says %v", valid, object, err)
+		}
+		if err != nil {
+			return
+		}
+		raw, present := want[key]
+		if string(raw) != string(into[0]) || present != (into[0] != nil) {
+			t.Fatalf("got %q, want %q", into[0], raw)
+		}
+		var text string
+		if into[0].Kind() == String {
+			if err := json.Unmarshal(raw, &text); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := into[0].Text(); string(got) != text {
+				t.Fatalf("decoded to %q, want %q", got, text)
+			}
+		}
+		each := make(map[string]string)
+		Value(strings.TrimSpace(string(in))).Each(func(k []byte, v Value) { each[string(k)] = string(v) })
+		if len(each) != len(want) || each[key] != string(raw) {
+			t.Fatalf("Each found %d members, want %d", len(each), len(want))
+		}
+	})
+}
+
+func BenchmarkScan1KB(b *testing.B) {
+	in := []byte(`{"Account-ID":"demo","Type":"x","list":[` + strings.Repeat(`{"Some-Key":"some value of a field","n":12345},`, 20) + `1]}`)
+	keys := KeysOf("Account-ID", "Type", "Queue-ID")
+	into := make([]Value, 3)
+	b.SetBytes(int64(len(in)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := keys.Scan(in, into); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

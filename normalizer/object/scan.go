@@ -1,0 +1,101 @@
+package object
+
+import (
+	"errors"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep objects and arrays may nest; the top-level object is 1.
+const MaxDepth = 100
+
+// What Scan answers for bytes that are not an object it takes.
+var (
+	ErrSyntax    = errors.New("not valid JSON")
+	ErrUTF8      = errors.New("not valid UTF-8")
+	ErrDepth     = errors.New("nested too deep")
+	ErrNotObject = errors.New("not a JSON object")
+)
+
+// Keys says which members are wanted, and at which index of Scan's result each
+// goes. Several keys may share an index.
+type Keys map[string]int
+
+// KeysOf numbers the names in order.
+func KeysOf(names ...string) Keys {
+	k := make(Keys, len(names))
+	for i, name := range names {
+		k[name] = i
+	}
+	return k
+}
+
+// Scan checks that record is one JSON object and puts the values of the
+// members in k into the slots of into that k names; the others it leaves as
+// they are. On an error the content of into is undefined.
+func (k Keys) Scan(record []byte, into []Value) error {
+	if !utf8.Valid(record) {
+		return ErrUTF8
+	}
+	i := space(record, 0)
+	if i == len(record) || record[i] != '{' {
+		end, err := skip(record, i, 0)
+		if err == nil && space(record, end) == len(record) {
+			return ErrNotObject
+		}
+		return worse(err)
+	}
+	end, err := k.members(record, i+1, into)
+	if err != nil {
+		return err
+	}
+	if space(record, end) != len(record) {
+		return ErrSyntax
+	}
+	return nil
+}
+
+func worse(err error) error {
+	if err == nil {
+		return ErrSyntax
+	}
+	return err
+}
+
+// members reads the top-level members, from behind the opening brace to behind
+// the closing one.
+func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
+	i = space(b, i)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		key := i
+		if i, err = name(b, i); err != nil {
+			return 0, err
+		}
+		slot, wanted := k.find(b[key:i])
+		if i, err = colon(b, i); err != nil {
+			return 0, err
+		}
+		value := i
+		if i, err = skip(b, i, 1); err != nil {
+			return 0, err
+		}
+		if wanted {
+			into[slot] = Value(b[value:i:i])
+		}
+		var more bool
+		if i, more, err = comma(b, i, '}'); err != nil || !more {
+			return i, err
+		}
+	}
+}
+
+// find looks up a key as it stands in the input, quotes included.
+func (k Keys) find(quoted []byte) (slot int, ok bool) {
+	if len(k) == 0 {
+		return 0, false
+	}
+	slot, ok = k[string(Value(quoted).plain())]
+	return slot, ok
+}

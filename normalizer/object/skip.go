@@ -1,0 +1,220 @@
+package object
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// skip checks the value at b[i] and returns where it ends. depth is how many
+// objects and arrays it stands in. b is valid UTF-8.
+func skip(b []byte, i, depth int) (end int, err error) {
+	if i >= len(b) {
+		return 0, ErrSyntax
+	}
+	switch c := b[i]; {
+	case c == '"':
+		return name(b, i)
+	case c == '{':
+		return skipObject(b, i+1, depth+1)
+	case c == '[':
+		return skipArray(b, i+1, depth+1)
+	case c == '-' || c-'0' < 10:
+		return number(b, i)
+	case c == 't':
+		return word(b, i, "true")
+	case c == 'f':
+		return word(b, i, "false")
+	case c == 'n':
+		return word(b, i, "null")
+	}
+	return 0, ErrSyntax
+}
+
+func skipObject(b []byte, i, depth int) (end int, err error) {
+	if depth > MaxDepth {
+		return 0, ErrDepth
+	}
+	if i = space(b, i); i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		if i, err = name(b, i); err != nil {
+			return 0, err
+		}
+		if i, err = colon(b, i); err != nil {
+			return 0, err
+		}
+		if i, err = skip(b, i, depth); err != nil {
+			return 0, err
+		}
+		var more bool
+		if i, more, err = comma(b, i, '}'); err != nil || !more {
+			return i, err
+		}
+	}
+}
+
+func skipArray(b []byte, i, depth int) (end int, err error) {
+	if depth > MaxDepth {
+		return 0, ErrDepth
+	}
+	if i = space(b, i); i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		if i, err = skip(b, i, depth); err != nil {
+			return 0, err
+		}
+		var more bool
+		if i, more, err = comma(b, i, ']'); err != nil || !more {
+			return i, err
+		}
+	}
+}
+
+// colon reads what stands between a key and its value.
+func colon(b []byte, i int) (int, error) {
+	if i = space(b, i); i >= len(b) || b[i] != ':' {
+		return 0, ErrSyntax
+	}
+	return space(b, i+1), nil
+}
+
+// comma reads what stands behind a value: more is false when it is the closer.
+func comma(b []byte, i int, closer byte) (next int, more bool, err error) {
+	if i = space(b, i); i >= len(b) {
+		return 0, false, ErrSyntax
+	}
+	switch b[i] {
+	case ',':
+		return space(b, i+1), true, nil
+	case closer:
+		return i + 1, false, nil
+	}
+	return 0, false, ErrSyntax
+}
+
+func space(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func word(b []byte, i int, want string) (int, error) {
+	if len(b)-i < len(want) || string(b[i:i+len(want)]) != want {
+		return 0, ErrSyntax
+	}
+	return i + len(want), nil
+}
+
+func number(b []byte, i int) (int, error) {
+	if b[i] == '-' {
+		i++
+	}
+	first := i
+	if i = digits(b, i); i == first || (b[first] == '0' && i > first+1) {
+		return 0, ErrSyntax
+	}
+	if i < len(b) && b[i] == '.' {
+		first = i + 1
+		if i = digits(b, first); i == first {
+			return 0, ErrSyntax
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		first = i
+		if i = digits(b, i); i == first {
+			return 0, ErrSyntax
+		}
+	}
+	return i, nil
+}
+
+func digits(b []byte, i int) int {
+	for i < len(b) && b[i]-'0' < 10 {
+		i++
+	}
+	return i
+}
+
+// name checks the string whose opening quote is b[i] and returns the index
+// behind its closing quote.
+func name(b []byte, i int) (int, error) {
+	if i >= len(b) || b[i] != '"' {
+		return 0, ErrSyntax
+	}
+	i++
+	for {
+		i = special(b, i)
+		if i >= len(b) || b[i] < ' ' {
+			return 0, ErrSyntax
+		}
+		if b[i] == '"' {
+			return i + 1, nil
+		}
+		n := escape(b[i:])
+		if n == 0 {
+			return 0, ErrSyntax
+		}
+		i += n
+	}
+}
+
+// special is the index of the next quote, backslash or control character at or
+// after i, or len(b). It looks at eight bytes at a time.
+func special(b []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^('"'*ones), w^('\\'*ones)
+		// Each term has the high bit of a byte set when the byte is zero (below
+		// 0x20 in the third); a borrow can only set bits above the first true one.
+		if hit := ((quote-ones)&^quote | (slash-ones)&^slash | (w-0x20*ones)&^w) & highs; hit != 0 {
+			return i + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+		i++
+	}
+	return i
+}
+
+// escape is the length of the escape sequence that b begins with, 0 when it is
+// none.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if _, ok := hex4(b[2:]); ok {
+			return 6
+		}
+	}
+	return 0
+}
+
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	for _, c := range b[:4] {
+		switch {
+		case c-'0' < 10:
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}

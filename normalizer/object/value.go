@@ -1,0 +1,154 @@
+package object
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Value is one JSON value as it stands in the input; nil is "absent".
+type Value []byte
+
+// Kind is a value's JSON type.
+type Kind byte
+
+// The kinds. None is an absent value.
+const (
+	None Kind = iota
+	Null
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// Kind is v's type.
+func (v Value) Kind() Kind {
+	if len(v) == 0 {
+		return None
+	}
+	switch v[0] {
+	case '"':
+		return String
+	case '{':
+		return Object
+	case '[':
+		return Array
+	case 't', 'f':
+		return Bool
+	case 'n':
+		return Null
+	}
+	return Number
+}
+
+// Text is a string's decoded content, a slice of the input where nothing is
+// escaped. ok is false for any other kind.
+func (v Value) Text() (text []byte, ok bool) {
+	if v.Kind() != String {
+		return nil, false
+	}
+	return v.plain(), true
+}
+
+// Is says whether v is the string want.
+func (v Value) Is(want string) bool {
+	text, ok := v.Text()
+	return ok && string(text) == want
+}
+
+// First is the first element of an array, nil when there is none.
+func (v Value) First() Value {
+	if v.Kind() != Array {
+		return nil
+	}
+	i := space(v, 1)
+	end, err := skip(v, i, 0)
+	if err != nil { // the closing bracket: an empty array
+		return nil
+	}
+	return v[i:end:end]
+}
+
+// Each calls f for every member of an object, in the order they stand there,
+// with the decoded key. v comes from Scan, or Each does nothing.
+func (v Value) Each(f func(key []byte, value Value)) {
+	if v.Kind() != Object {
+		return
+	}
+	i, more := space(v, 1), true
+	for more {
+		start := i
+		end, err := name(v, i)
+		if err != nil {
+			return
+		}
+		if i, err = colon(v, end); err != nil {
+			return
+		}
+		value := i
+		if i, err = skip(v, i, 0); err != nil {
+			return
+		}
+		f(v[start:end].plain(), v[value:i:i])
+		if i, more, err = comma(v, i, '}'); err != nil {
+			return
+		}
+	}
+}
+
+// plain is the content of a quoted, checked string.
+func (v Value) plain() []byte {
+	inner := v[1 : len(v)-1]
+	slash := bytes.IndexByte(inner, '\\')
+	if slash < 0 {
+		return inner
+	}
+	out := append(make([]byte, 0, len(inner)), inner[:slash]...)
+	for rest := inner[slash:]; len(rest) > 0; {
+		if rest[0] != '\\' {
+			end := bytes.IndexByte(rest, '\\')
+			if end < 0 {
+				end = len(rest)
+			}
+			out, rest = append(out, rest[:end]...), rest[end:]
+			continue
+		}
+		var n int
+		out, n = unescape(out, rest)
+		rest = rest[n:]
+	}
+	return out
+}
+
+// unescape appends what the escape sequence at the beginning of b stands for
+// and says how long it is. Half a surrogate pair becomes U+FFFD, as in
+// encoding/json.
+func unescape(out, b []byte) ([]byte, int) {
+	switch b[1] {
+	case 'b':
+		return append(out, '\b'), 2
+	case 'f':
+		return append(out, '\f'), 2
+	case 'n':
+		return append(out, '\n'), 2
+	case 'r':
+		return append(out, '\r'), 2
+	case 't':
+		return append(out, '\t'), 2
+	case 'u':
+		r, _ := hex4(b[2:])
+		if !utf16.IsSurrogate(r) {
+			return utf8.AppendRune(out, r), 6
+		}
+		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+			low, _ := hex4(b[8:])
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return utf8.AppendRune(out, pair), 12
+			}
+		}
+		return utf8.AppendRune(out, utf8.RuneError), 6
+	}
+	return append(out, b[1]), 2
+}

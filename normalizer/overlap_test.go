@@ -1,0 +1,182 @@
+package normalizer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// Two normalizers work on the same partitions at once, are stopped and started
+// at random, lose answers, lose commits, and see an account come into being.
+// Whoever reads the normalized topic as the contract says, dropping a position
+// at or below the last one, still gets every record once, in order, with the
+// only id it ever had.
+func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
+	const partitions, each = 3, 1500
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k, born := unreliableKafka(partitions, seed)
+				accounts := accountsFunc(func(id string) (bool, error) {
+					if rand.IntN(300) == 0 {
+						return false, errAway
+					}
+					return id == "acme" || id == "late" && born.Load(), nil
+				})
+				for i := range partitions * each {
+					k.append(overlapRecord(i, partitions))
+				}
+				stops := []func(){start(newTestNormalizer(t, k, accounts, event.TopicRaw)), start(newTestNormalizer(t, k, accounts, event.TopicRaw))}
+				for round := range 40 {
+					time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
+					if round == 15 {
+						born.Store(true)
+					}
+					i := rand.IntN(2)
+					stops[i]()
+					stops[i] = start(newTestNormalizer(t, k, accounts, event.TopicRaw))
+				}
+				k.calm()
+				time.Sleep(time.Hour)
+				for _, stop := range stops {
+					stop()
+				}
+				for p := range partitions {
+					checkPartition(t, k, p, each)
+				}
+			})
+		})
+	}
+}
+
+// overlapRecord is the i-th record: many of one millisecond, some broken, some
+// of an account that comes to be later.
+func overlapRecord(i, partitions int) kafka.Record {
+	at := time.UnixMilli(1_795_000_000_000 + int64(i/2000))
+	account := "acme"
+	switch i % 11 {
+	case 3:
+		account = "late"
+	case 5, 6:
+		account = "nobody"
+	}
+	return rawEvent(i%partitions, at, account)
+}
+
+// unreliableKafka fails one produce in six: before anything is written, after a
+// part, or after all.
+func unreliableKafka(partitions int, seed uint64) (*fakeKafka, *atomic.Bool) {
+	k := newFakeKafka(partitions)
+	k.readMost = 40
+	k.onProduce = func(records []kafka.Record) (int, error) {
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		switch rand.IntN(18) {
+		case 0:
+			return 0, errAway
+		case 1:
+			return len(records), errAway
+		case 2:
+			return rand.IntN(len(records) + 1), fmt.Errorf("seed %d: out of the blue", seed)
+		}
+		return len(records), nil
+	}
+	k.keep = func(old, next int64) int64 { // late, lost, or of an owner before
+		if rand.IntN(3) == 0 {
+			return old
+		}
+		return next
+	}
+	return k, new(atomic.Bool)
+}
+
+func (k *fakeKafka) calm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keep = func(old, next int64) int64 { return max(old, next) }
+}
+
+func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
+	t.Helper()
+	ids := make(map[int64]event.ID)     // of each position, whoever wrote it
+	owner := make(map[event.ID]int64)   // and back
+	covered := make(map[int64]struct{}) // delivered, or a dead letter
+	last, lastID := int64(-1), event.ID(0)
+	for _, r := range k.all(event.TopicEvents, p) {
+		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := messageID(r.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := ids[at.Offset]; ok && before != id {
+			t.Fatalf("position %v has ids %s and %s", at, before, id)
+		}
+		if before, ok := owner[id]; ok && before != at.Offset {
+			t.Fatalf("id %s is of positions %d and %d", id, before, at.Offset)
+		}
+		ids[at.Offset], owner[id] = id, at.Offset
+		if at.Offset <= last {
+			continue // a repeat
+		}
+		if id <= lastID {
+			t.Fatalf("id %s at %v does not rise", id, at)
+		}
+		last, lastID = at.Offset, id
+		covered[at.Offset] = struct{}{}
+	}
+	for _, r := range k.all(event.TopicDead, 0) {
+		if string(r.Header(event.HeaderOrigPartition)) != strconv.Itoa(p) {
+			continue
+		}
+		offset, err := strconv.ParseInt(string(r.Header(event.HeaderOrigOffset)), 10, 64)
+		if err != nil || string(r.Header(event.HeaderErrorKind)) != string(UnknownAccount) {
+			t.Fatalf("dead letter %q: %v", r.Headers, err)
+		}
+		covered[offset] = struct{}{}
+	}
+	if len(covered) != each {
+		var lost []int
+		for i := range each {
+			if _, ok := covered[int64(i)]; !ok {
+				lost = append(lost, i)
+			}
+		}
+		t.Fatalf("partition %d: positions %v are neither delivered nor dead letters", p, lost)
+	}
+}
+
+// The id logic of a lane, on ten million records of one millisecond.
+func TestTenMillionRecordsOfOneMillisecondHaveTenMillionIDs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sorts ten million ids")
+	}
+	const total, partitions = 10_000_000, 500
+	at := time.UnixMilli(1_795_000_000_123)
+	ids := make([]event.ID, 0, total)
+	records := make([]kafka.Record, 1)
+	for p := range partitions {
+		l := &lane{Lane: Lane{Partition: p * 2}, resume: total}
+		for i := range int64(total / partitions) {
+			records[0] = kafka.Record{Offset: i, Time: at}
+			before := l.prev
+			if rest := l.stepOver(records); len(rest) != 0 || l.prev <= before {
+				t.Fatalf("partition %d, record %d: %d after %d", p, i, l.prev, before)
+			}
+			ids = append(ids, l.prev)
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(ids)); n != total {
+		t.Fatalf("%d different ids", n)
+	}
+}

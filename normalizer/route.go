@@ -1,0 +1,128 @@
+package normalizer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// route is the way from a raw topic to its normalized one.
+type route struct {
+	raw, out string
+	ids      bool // records of out carry event ids
+	// normalize adds what becomes of raw to the batch. A *Rejection makes it a
+	// dead letter; another error means that it cannot be told now.
+	normalize func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error
+}
+
+var routes = map[string]*route{
+	event.TopicRaw:    {raw: event.TopicRaw, out: event.TopicEvents, ids: true, normalize: normalizeEvent},
+	event.TopicCDRRaw: {raw: event.TopicCDRRaw, out: event.TopicCDR, normalize: normalizeCDR},
+}
+
+// normalizeEvent makes a raw record a channel message.
+func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
+	f, what, err := eventFacts(b, raw)
+	if err != nil {
+		return err
+	}
+	account, err := b.account(ctx, what.account, raw.Key)
+	if err != nil {
+		return err
+	}
+	if what.timestamp == 0 {
+		what.timestamp = raw.Time.Unix()
+	}
+	m := event.Message{
+		ID: id, Type: what.kind, AccountID: account, Timestamp: what.timestamp, Data: raw.Value,
+		Metadata: event.Metadata{
+			Source: source(raw), OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: what.queue,
+		},
+	}
+	start := len(b.bytes)
+	b.bytes = m.Append(b.bytes)
+	out := kafka.Record{Value: b.since(start), Time: time.UnixMilli(id.Milli())}
+	headers := len(b.headers)
+	b.header(event.HeaderType, string(m.Type))
+	b.header(event.HeaderAccount, account)
+	out.Key = b.headers[len(b.headers)-1].Value
+	b.header(event.HeaderOriginalFormat, f)
+	b.position(raw)
+	if trace := raw.Header(event.HeaderTrace); trace != nil {
+		b.header(event.HeaderTrace, string(trace))
+	}
+	return b.add(out, headers)
+}
+
+// eventFacts is what the record says, and in which format it says it.
+func eventFacts(b *batch, raw *kafka.Record) (name string, what facts, err error) {
+	f, account, err := b.format(raw)
+	if err != nil {
+		return "", facts{}, err
+	}
+	if f == nil { // not recognised
+		if account == "" {
+			return "", facts{}, reject(Unrecognised, "no format header, and its keys tell no format and no account")
+		}
+		return FormatUnknown, facts{kind: event.Custom, account: account}, nil
+	}
+	what, err = f.read(raw.Value, &b.fields)
+	return f.name, what, err
+}
+
+// normalizeCDR makes a raw call record a row.
+func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) error {
+	f, _, err := b.format(raw)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return reject(Unrecognised, "no format header, and its keys tell no format")
+	}
+	got := &b.fields
+	if err := f.scan(raw.Value, got); err != nil {
+		return err
+	}
+	named, err := f.account(got)
+	if err != nil {
+		return err
+	}
+	row, err := f.row(got, calendar{recorded: raw.Time.Unix()})
+	if err != nil {
+		return err
+	}
+	if err := checkRow(&row); err != nil {
+		return err
+	}
+	if row.AccountID, err = b.account(ctx, named, raw.Key); err != nil {
+		return err
+	}
+	value, err := json.Marshal(&row)
+	if err != nil {
+		return fmt.Errorf("writing a row: %w", err)
+	}
+	out := kafka.Record{Value: value, Time: raw.Time} // its own bytes
+	headers := len(b.headers)
+	b.header(event.HeaderAccount, row.AccountID)
+	out.Key = b.headers[headers].Value
+	b.position(raw)
+	if row.OriginationCallID != "" {
+		b.header(event.HeaderOrigination, row.OriginationCallID)
+	}
+	if trace := raw.Header(event.HeaderTrace); trace != nil {
+		b.header(event.HeaderTrace, string(trace))
+	}
+	return b.add(out, headers)
+}
+
+// source names which feed or key sent the record.
+func source(raw *kafka.Record) string {
+	if s := raw.Header(event.HeaderSource); len(s) > 0 {
+		return string(s)
+	}
+	return "kafka"
+}

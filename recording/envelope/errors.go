@@ -1,0 +1,34 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can be wrong with a sealed recording. Everything this package returns
+// matches one of them with errors.Is, or is the error of the reader or writer
+// it was given.
+var (
+	ErrFormat    = errors.New("not a sealed recording")
+	ErrVersion   = errors.New("sealed in a version of the format that this program does not know")
+	ErrHeader    = errors.New("the header was altered")
+	ErrAccount   = errors.New("the recording belongs to another account")
+	ErrRecording = errors.New("the header belongs to another recording")
+	ErrSalt      = errors.New("not the salt this recording was sealed under")
+	ErrKey       = errors.New("not the key this recording was sealed under, or the header was rewritten")
+	ErrTruncated = errors.New("the recording was cut short")
+	ErrTrailing  = errors.New("data follows the end of the recording")
+	ErrAltered   = errors.New("altered, out of place or cut short")
+	ErrParams    = errors.New("cannot be sealed")
+)
+
+// ChunkError says which chunk, counted from 0, was refused. Every byte before
+// that chunk was authentic; none of it or after it was released.
+type ChunkError struct {
+	Index uint64
+	Err   error // ErrAltered, ErrTruncated or ErrTrailing
+}
+
+func (e *ChunkError) Error() string { return fmt.Sprintf("chunk %d: %v", e.Index, e.Err) }
+
+func (e *ChunkError) Unwrap() error { return e.Err }

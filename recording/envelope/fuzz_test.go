@@ -1,0 +1,62 @@
+package envelope
+
+import (
+	"bytes"
+	"io"
+	"testing"
+)
+
+// Whatever bytes come as a header, reading them ends without panic, within the
+// header's bound, and what is accepted is written back byte for byte.
+func FuzzInspect(f *testing.F) {
+	for _, suite := range suites {
+		f.Add(sealed(f, []byte("audio"), testParams(suite)))
+	}
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		src := bytes.NewReader(data)
+		h, err := Inspect(src)
+		read := len(data) - src.Len()
+		if read > MaxHeader {
+			t.Fatalf("read %d bytes of a header", read)
+		}
+		if err == nil && !bytes.Equal(h.bytes(), data[:read]) {
+			t.Fatal("an accepted header is not what it was read from")
+		}
+	})
+}
+
+// Whatever replaces a stretch of a recording, nothing is released that was not
+// sealed, and only the recording itself is opened to its end.
+func FuzzOpen(f *testing.F) {
+	audio := noise(2*ChunkSize + 1000)
+	var whole [2][]byte
+	for i, suite := range suites {
+		whole[i] = sealed(f, audio, testParams(suite))
+	}
+	f.Add(false, uint32(0), uint32(0), []byte{})
+	f.Add(true, uint32(400), uint32(1), []byte{1})
+	f.Add(false, uint32(ChunkSize), uint32(100), bytes.Repeat([]byte{7}, 200))
+	f.Fuzz(func(t *testing.T, cbc bool, at, drop uint32, insert []byte) {
+		good := whole[0]
+		if cbc {
+			good = whole[1]
+		}
+		from := int(at) % (len(good) + 1)
+		to := min(from+int(drop%(3*ChunkSize)), len(good))
+		bad := append(append(bytes.Clone(good[:from]), insert...), good[to:]...)
+
+		var out bytes.Buffer
+		_, _, err := Open(&out, bytes.NewReader(bad), Want{}, testRootOf)
+		if !bytes.HasPrefix(audio, out.Bytes()) {
+			t.Fatal("released what was never sealed")
+		}
+		r, seekErr := NewReader(bytes.NewReader(bad), Want{}, testRootOf)
+		if seekErr == nil {
+			_, seekErr = io.Copy(io.Discard, r)
+		}
+		if same := bytes.Equal(good, bad); same != (err == nil) || same != (seekErr == nil) {
+			t.Fatalf("the same bytes: %v; opened as a stream: %v; by place: %v", same, err, seekErr)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package envelope
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+)
+
+// Header is what a sealed recording says about itself. It has two parts: the
+// core, which never changes, and the key block, which Rewrap replaces. The
+// fields can be read without a key; they are proven only when it is opened.
+type Header struct {
+	// The core.
+	Suite       Suite
+	AccountID   string
+	RecordingID string
+	ContentType string    // as the recording was stored with, may be ""
+	Created     time.Time // milliseconds, UTC
+	commitment  [keySize]byte
+
+	// The key block.
+	KeyID      string
+	KeyVersion uint32
+	Iterations uint32         // of PBKDF2
+	Salt       [saltSize]byte // the recording's own
+	saltPrint  [printSize]byte
+	box        [boxSize]byte
+}
+
+const (
+	magic         = "\x89TRKREC\n"
+	formatVersion = 1
+	kdfPBKDF2     = 1
+
+	coreFixed = len(magic) + 1 + 1 + 3 + 4 + 8 + keySize
+	keyFixed  = 1 + 4 + 4 + saltSize + printSize + boxSize + 1
+
+	// MaxHeader is the length of the longest header there can be.
+	MaxHeader = coreFixed + maxAccount + maxRecording + maxContentType + keyFixed + maxKeyID + digestSize
+
+	maxAccount     = 64
+	maxRecording   = 128
+	maxContentType = 127
+	maxKeyID       = 128
+)
+
+// The names a header may hold.
+var (
+	idPattern          = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	contentTypePattern = regexp.MustCompile(`^[\x20-\x7e]*$`)
+)
+
+// ValidID says whether s can be a recording's id: 1 to 128 of A-Z a-z 0-9 _ . -
+// and no dot in front.
+func ValidID(s string) bool {
+	return len(s) <= maxRecording && idPattern.MatchString(s) && s[0] != '.'
+}
+
+// ValidContentType says whether a header can hold s: at most 127 printable
+// ASCII characters.
+func ValidContentType(s string) bool {
+	return len(s) <= maxContentType && contentTypePattern.MatchString(s)
+}
+
+func (h *Header) validate() error {
+	switch {
+	case !h.Suite.known():
+		return fmt.Errorf("%v is unknown", h.Suite)
+	case len(h.AccountID) > maxAccount || !idPattern.MatchString(h.AccountID):
+		return errors.New("bad account id")
+	case !ValidID(h.RecordingID):
+		return errors.New("bad recording id")
+	case !ValidContentType(h.ContentType):
+		return errors.New("bad content type")
+	case h.Created.UnixMilli() < 0:
+		return errors.New("created before 1970")
+	case len(h.KeyID) > maxKeyID || !idPattern.MatchString(h.KeyID):
+		return errors.New("bad key id")
+	case h.KeyVersion == 0:
+		return errors.New("key version 0")
+	case h.Iterations < minIterations || h.Iterations > maxIterations:
+		return fmt.Errorf("%d iterations of PBKDF2", h.Iterations)
+	}
+	return nil
+}
+
+// Len is the length of the header in bytes: where the first chunk begins.
+func (h *Header) Len() int64 {
+	return int64(coreFixed + len(h.AccountID) + len(h.RecordingID) + len(h.ContentType) +
+		keyFixed + len(h.KeyID) + digestSize)
+}
+
+func (h *Header) appendCore(dst []byte) []byte {
+	dst = append(dst, magic...)
+	dst = append(dst, formatVersion, byte(h.Suite))
+	dst = append(dst, byte(len(h.AccountID)), byte(len(h.RecordingID)), byte(len(h.ContentType)))
+	dst = binary.BigEndian.AppendUint32(dst, ChunkSize)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Created.UnixMilli()))
+	dst = append(dst, h.commitment[:]...)
+	dst = append(dst, h.AccountID...)
+	dst = append(dst, h.RecordingID...)
+	return append(dst, h.ContentType...)
+}
+
+func (h *Header) coreDigest() [digestSize]byte { return sha256.Sum256(h.appendCore(nil)) }
+
+// appendKeyFields appends the key block's fields that stand before the box;
+// after holds those that follow it.
+func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
+	dst = append(dst, kdfPBKDF2)
+	dst = binary.BigEndian.AppendUint32(dst, h.Iterations)
+	dst = binary.BigEndian.AppendUint32(dst, h.KeyVersion)
+	dst = append(dst, h.Salt[:]...)
+	dst = append(dst, h.saltPrint[:]...)
+	return dst, append([]byte{byte(len(h.KeyID))}, h.KeyID...)
+}
+
+// bytes is the whole header. The checksum at its end needs no key: it tells
+// damage from a wrong key, and holds off nobody who alters it on purpose; the
+// box and the commitment do.
+func (h *Header) bytes() []byte {
+	out, after := h.appendKeyFields(h.appendCore(make([]byte, 0, h.Len())))
+	out = append(out, h.box[:]...)
+	out = append(out, after...)
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...)
+}
+
+// Inspect reads a header and leaves r at the first chunk. Nothing in it is
+// proven yet.
+func Inspect(r io.Reader) (*Header, error) {
+	read := headerReader{r: r}
+	fixed := read.next(coreFixed)
+	if fixed == nil || !bytes.HasPrefix(fixed, []byte(magic)) {
+		return nil, read.failure(ErrFormat)
+	}
+	if fixed[8] != formatVersion {
+		return nil, fmt.Errorf("%w: version %d", ErrVersion, fixed[8])
+	}
+	account, recording, contentType := int(fixed[10]), int(fixed[11]), int(fixed[12])
+	names := read.next(account + recording + contentType)
+	key := read.next(keyFixed)
+	if names == nil || key == nil {
+		return nil, read.failure(ErrTruncated)
+	}
+	keyID := read.next(int(key[keyFixed-1]))
+	sum := sha256.Sum256(read.seen)
+	if checksum := read.next(digestSize); keyID == nil || checksum == nil {
+		return nil, read.failure(ErrTruncated)
+	} else if !bytes.Equal(checksum, sum[:]) {
+		return nil, ErrHeader
+	}
+
+	h := &Header{
+		Suite:       Suite(fixed[9]),
+		AccountID:   string(names[:account]),
+		RecordingID: string(names[account : account+recording]),
+		ContentType: string(names[account+recording:]),
+		Created:     time.UnixMilli(int64(binary.BigEndian.Uint64(fixed[17:]))).UTC(),
+		commitment:  [keySize]byte(fixed[25:]),
+		KeyID:       string(keyID),
+		Iterations:  binary.BigEndian.Uint32(key[1:]),
+		KeyVersion:  binary.BigEndian.Uint32(key[5:]),
+		Salt:        [saltSize]byte(key[9:]),
+		saltPrint:   [printSize]byte(key[9+saltSize:]),
+		box:         [boxSize]byte(key[9+saltSize+printSize:]),
+	}
+	if size := binary.BigEndian.Uint32(fixed[13:]); size != ChunkSize {
+		return nil, fmt.Errorf("%w: chunks of %d bytes", ErrVersion, size)
+	}
+	if !h.Suite.known() {
+		return nil, fmt.Errorf("%w: %v", ErrVersion, h.Suite)
+	}
+	if key[0] != kdfPBKDF2 {
+		return nil, fmt.Errorf("%w: key derivation %d", ErrVersion, key[0])
+	}
+	if err := h.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHeader, err)
+	}
+	return h, nil
+}
+
+// headerReader collects what it reads; after a failure it returns nil.
+type headerReader struct {
+	r    io.Reader
+	seen []byte
+	err  error
+}
+
+func (r *headerReader) next(n int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	start := len(r.seen)
+	r.seen = append(r.seen, make([]byte, n)...)
+	if _, r.err = io.ReadFull(r.r, r.seen[start:]); r.err != nil {
+		return nil
+	}
+	return r.seen[start:]
+}
+
+// failure is the reader's own error, or what a file that ends here means.
+func (r *headerReader) failure(short error) error {
+	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
+		return short
+	}
+	return fmt.Errorf("reading the header: %w", r.err)
+}

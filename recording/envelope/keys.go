@@ -1,0 +1,107 @@
+package envelope
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+)
+
+// From the account's key and salt to the bytes of a chunk:
+//
+//	root = PBKDF2(key, SHA-256(label ‖ salt))      once per key version
+//	wrap = HKDF(root, recording's own salt)        opens the data key
+//	data key: random, one per recording, sealed under wrap in the key block
+//	chunk keys, commitment = HKDF(data key, label)
+const (
+	keySize    = 32
+	digestSize = sha256.Size
+	saltSize   = 32
+	printSize  = 16                // of the account salt's fingerprint
+	boxSize    = 12 + keySize + 16 // the wrapped data key
+)
+
+// Labels keep every derived key apart from the others, of this format and of
+// the next.
+const (
+	labelSalt   = "trunkline recording 1 salt"
+	labelWrap   = "trunkline recording 1 wrap"
+	labelCommit = "trunkline recording 1 commitment"
+	labelGCM    = "trunkline recording 1 AES-256-GCM"
+	labelCBC    = "trunkline recording 1 AES-256-CBC"
+	labelMAC    = "trunkline recording 1 HMAC-SHA-256"
+)
+
+func subkey(dek *[keySize]byte, label string) (key [keySize]byte, err error) {
+	derived, err := hkdf.Key(sha256.New, dek[:], nil, label, keySize)
+	if err != nil {
+		return key, fmt.Errorf("deriving a key: %w", err)
+	}
+	copy(key[:], derived)
+	clear(derived)
+	return key, nil
+}
+
+// wrap fills the key block's own salt, fingerprint and box: dek sealed under a
+// key derived from root. The box is bound to the core and to every other field
+// of the key block.
+func (h *Header) wrap(dek *[keySize]byte, root *Root) error {
+	if _, err := rand.Read(h.Salt[:]); err != nil {
+		return fmt.Errorf("making a salt: %w", err)
+	}
+	h.Iterations = root.iterations
+	h.saltPrint = root.fingerprint(&h.Salt)
+	aead, err := root.wrapCipher(&h.Salt)
+	if err != nil {
+		return err
+	}
+	copy(h.box[:], aead.Seal(nil, nil, dek[:], h.boxData()))
+	return nil
+}
+
+// unwrap checks the header against root and returns the data key.
+func (h *Header) unwrap(root *Root) (*[keySize]byte, error) {
+	if root.iterations != h.Iterations {
+		return nil, fmt.Errorf("%w: root of %d iterations, header of %d", ErrKey, root.iterations, h.Iterations)
+	}
+	print := root.fingerprint(&h.Salt)
+	if subtle.ConstantTimeCompare(print[:], h.saltPrint[:]) != 1 {
+		return nil, ErrSalt
+	}
+	aead, err := root.wrapCipher(&h.Salt)
+	if err != nil {
+		return nil, err
+	}
+	var dek [keySize]byte
+	if _, err := aead.Open(dek[:0], nil, h.box[:], h.boxData()); err != nil {
+		return nil, ErrKey
+	}
+	commitment, err := subkey(&dek, labelCommit)
+	if err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare(commitment[:], h.commitment[:]) != 1 {
+		clear(dek[:])
+		return nil, ErrHeader
+	}
+	return &dek, nil
+}
+
+// boxData is what the box authenticates besides the data key.
+func (h *Header) boxData() []byte {
+	digest := h.coreDigest()
+	before, after := h.appendKeyFields(nil)
+	return slices.Concat(digest[:], before, after)
+}
+
+// fingerprint tells a wrong salt from a wrong key. Keyed with the recording's
+// own salt, it does not show which recordings share an account salt.
+func (r *Root) fingerprint(own *[saltSize]byte) (print [printSize]byte) {
+	mac := hmac.New(sha256.New, own[:])
+	mac.Write(r.salt[:])
+	copy(print[:], mac.Sum(nil))
+	return print
+}

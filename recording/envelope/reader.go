@@ -1,0 +1,169 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Reader is the audio of a sealed recording as an io.ReadSeeker, for playing
+// any part of it: only the chunks asked for are read and opened. It holds one
+// chunk. It is not safe for concurrent use.
+type Reader struct {
+	header *Header
+	opener *opener
+	src    io.ReadSeeker
+	srcAt  uint64 // the chunk src stands at
+	last   uint64 // index of the final chunk
+	tail   int    // sealed length of the final chunk
+	size   int64  // of the audio
+
+	pos    int64 // in the audio
+	sealed []byte
+	plain  []byte // audio of the chunk held
+	held   uint64 // its index; valid while plain is not nil
+}
+
+// NewReader checks the header and the final chunk of the recording that src
+// holds from its start to its end, so that a recording cut short is refused
+// before a byte of it is played.
+func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
+	end, err := src.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("finding the recording's length: %w", err)
+	}
+	if _, err := src.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("going to the recording's start: %w", err)
+	}
+	h, err := Inspect(src)
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.opener(want, rootOf)
+	if err != nil {
+		return nil, err
+	}
+	full := int64(ChunkSize + o.overhead())
+	body := end - h.Len()
+	if body < int64(o.minimum()) {
+		return nil, &ChunkError{0, ErrTruncated}
+	}
+	last := (body - 1) / full
+	r := &Reader{
+		header: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full),
+		sealed: make([]byte, full), plain: make([]byte, 0, full),
+	}
+	if err := r.hold(r.last); err != nil {
+		return nil, err
+	}
+	r.size = last*ChunkSize + int64(len(r.plain))
+	return r, nil
+}
+
+// Header is the recording's header, proven.
+func (r *Reader) Header() *Header { return r.header }
+
+// Size is the length of the audio in bytes.
+func (r *Reader) Size() int64 { return r.size }
+
+// Close wipes the audio held; src stays open.
+func (r *Reader) Close() error {
+	clear(r.plain[:cap(r.plain)])
+	r.plain = r.plain[:0]
+	r.pos = r.size
+	return nil
+}
+
+// hold makes sure that the chunk is the one held.
+func (r *Reader) hold(index uint64) error {
+	if len(r.plain) > 0 && r.held == index {
+		return nil
+	}
+	r.plain = r.plain[:0]
+	if r.srcAt != index {
+		at := r.header.Len() + int64(index)*int64(len(r.sealed))
+		if _, err := r.src.Seek(at, io.SeekStart); err != nil {
+			return fmt.Errorf("going to chunk %d: %w", index, err)
+		}
+	}
+	sealed := r.sealed
+	if index == r.last {
+		sealed = sealed[:r.tail]
+	}
+	r.srcAt = index + 1
+	if _, err := io.ReadFull(r.src, sealed); err != nil {
+		r.srcAt = maxChunks // unknown
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return &ChunkError{index, ErrTruncated}
+		}
+		return fmt.Errorf("reading chunk %d: %w", index, err)
+	}
+	plain, err := r.opener.chunk(r.plain[:0], sealed, index, index == r.last)
+	if err != nil {
+		return err
+	}
+	r.plain, r.held = plain, index
+	return nil
+}
+
+// rest is what the chunk at the position still has, proven.
+func (r *Reader) rest() ([]byte, error) {
+	if r.pos >= r.size {
+		return nil, io.EOF
+	}
+	if err := r.hold(uint64(r.pos / ChunkSize)); err != nil {
+		return nil, err
+	}
+	return r.plain[r.pos%ChunkSize:], nil
+}
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	audio, err := r.rest()
+	if err != nil {
+		return 0, err
+	}
+	n := copy(p, audio)
+	r.pos += int64(n)
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo: the rest of the audio without a copy.
+func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		audio, err := r.rest()
+		if err == io.EOF {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+		n, err := w.Write(audio)
+		written += int64(n)
+		r.pos += int64(n)
+		if err != nil {
+			return written, fmt.Errorf("writing the audio: %w", err)
+		}
+	}
+}
+
+// Seek implements io.Seeker.
+func (r *Reader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += r.pos
+	case io.SeekEnd:
+		offset += r.size
+	default:
+		return 0, fmt.Errorf("whence %d", whence)
+	}
+	if offset < 0 {
+		return 0, errors.New("a position before the start")
+	}
+	r.pos = offset
+	return offset, nil
+}

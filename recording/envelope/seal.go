@@ -1,0 +1,179 @@
+package envelope
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Key is one version of an account's key, ready to seal under.
+type Key struct {
+	ID      string
+	Version uint32
+	Root    *Root
+}
+
+// Params say what is sealed and under which key. Times are kept in
+// milliseconds.
+type Params struct {
+	Suite       Suite
+	AccountID   string
+	RecordingID string
+	ContentType string
+	Created     time.Time
+	Key         Key
+}
+
+// Seal reads audio from src to its end and writes the sealed recording to dst.
+// It returns the header and how many bytes of audio it read; the recording is
+// whole only when err is nil. Parameters that a header cannot hold are
+// ErrParams.
+func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err error) {
+	w, err := NewWriter(dst, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer w.wipe()
+	if _, err := io.Copy(w, src); err != nil {
+		return nil, w.size, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, w.size, err
+	}
+	return w.header, w.size, nil
+}
+
+// Writer seals what is written to it, for audio that comes as it is made. The
+// recording is whole once Close returned nil. It holds one chunk and is not
+// safe for concurrent use.
+type Writer struct {
+	dst    io.Writer
+	header *Header
+	chunks chunkCipher
+	place  *place
+	index  uint64
+	size   int64
+	err    error // the first failure; every later call returns it
+
+	// A chunk is sealed only when it is known whether more follows, so up to
+	// one full chunk waits; ReadFrom reads one byte more to find out.
+	plain  [ChunkSize + 1]byte
+	held   int
+	sealed []byte
+}
+
+// NewWriter makes the keys of a new recording and writes its header to dst.
+func NewWriter(dst io.Writer, p Params) (*Writer, error) {
+	h := &Header{
+		Suite: p.Suite, AccountID: p.AccountID, RecordingID: p.RecordingID,
+		ContentType: p.ContentType, Created: p.Created.UTC().Truncate(time.Millisecond),
+	}
+	var dek [keySize]byte
+	defer clear(dek[:])
+	if _, err := rand.Read(dek[:]); err != nil {
+		return nil, fmt.Errorf("making a data key: %w", err)
+	}
+	var err error
+	if h.commitment, err = subkey(&dek, labelCommit); err != nil {
+		return nil, err
+	}
+	if err := h.lock(&dek, p.Key); err != nil {
+		return nil, err
+	}
+	chunks, err := h.Suite.chunks(&dek)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dst.Write(h.bytes()); err != nil {
+		return nil, fmt.Errorf("writing the header: %w", err)
+	}
+	return &Writer{
+		dst: dst, header: h, chunks: chunks, place: newPlace(h.coreDigest()),
+		sealed: make([]byte, 0, ChunkSize+chunks.overhead()),
+	}, nil
+}
+
+// lock makes a fresh key block that holds dek under key.
+func (h *Header) lock(dek *[keySize]byte, key Key) error {
+	if key.Root == nil {
+		return fmt.Errorf("%w: no key", ErrParams)
+	}
+	h.KeyID, h.KeyVersion, h.Iterations = key.ID, key.Version, key.Root.iterations
+	if err := h.validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrParams, err)
+	}
+	return h.wrap(dek, key.Root)
+}
+
+// Write implements io.Writer. Whole chunks are sealed where they lie.
+func (w *Writer) Write(p []byte) (written int, err error) {
+	for written < len(p) && w.err == nil {
+		rest := p[written:]
+		switch {
+		case w.held == ChunkSize:
+			w.chunk(w.plain[:ChunkSize], false)
+			w.held = 0
+		case w.held == 0 && len(rest) > ChunkSize:
+			w.chunk(rest[:ChunkSize], false)
+			written += ChunkSize
+		default:
+			n := copy(w.plain[w.held:ChunkSize], rest)
+			w.held += n
+			written += n
+		}
+	}
+	return written, w.err
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
+	for w.err == nil {
+		n, err := io.ReadFull(src, w.plain[w.held:])
+		read += int64(n)
+		w.held += n
+		switch err {
+		case nil:
+			w.chunk(w.plain[:ChunkSize], false)
+			w.plain[0], w.held = w.plain[ChunkSize], 1
+		case io.EOF, io.ErrUnexpectedEOF:
+			return read, nil
+		default:
+			w.err = fmt.Errorf("reading the recording: %w", err)
+		}
+	}
+	return read, w.err
+}
+
+// Close seals the final chunk. It does not close dst.
+func (w *Writer) Close() error {
+	if w.err == nil {
+		w.chunk(w.plain[:w.held], true)
+	}
+	err := w.err
+	if err == nil {
+		w.err = fmt.Errorf("%w: the recording is closed", ErrParams)
+	}
+	w.wipe()
+	return err
+}
+
+func (w *Writer) chunk(plain []byte, final bool) {
+	if w.index >= maxChunks {
+		w.err = fmt.Errorf("%w: too long", ErrParams)
+		return
+	}
+	sealed, err := w.chunks.seal(w.sealed[:0], plain, w.place.at(w.index, final))
+	if err != nil {
+		w.err = fmt.Errorf("chunk %d: %w", w.index, err)
+		return
+	}
+	if _, err := w.dst.Write(sealed); err != nil {
+		w.err = fmt.Errorf("writing the recording: %w", err)
+		return
+	}
+	w.index++
+	w.size += int64(len(plain))
+}
+
+func (w *Writer) wipe() { clear(w.plain[:]) }

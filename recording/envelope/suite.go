@@ -1,0 +1,123 @@
+package envelope
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// ChunkSize is how many bytes of audio a chunk holds; only the last may hold
+// fewer. 64 KiB keeps the cost per chunk under a percent, and 4 s of G.711 is
+// as much as a seek decrypts in vain.
+const ChunkSize = 64 << 10
+
+// maxChunks keeps the random nonces of one file key far from their bound of
+// 2^32 (NIST SP 800-38D, 8.3): 256 TiB of audio.
+const maxChunks = 1 << 32
+
+// Suite is how the body of a recording is protected.
+type Suite byte
+
+// The suites, numbered as in the header.
+const (
+	AES256GCM Suite = 1 // AES-256-GCM
+	AES256CBC Suite = 2 // AES-256-CBC, then HMAC-SHA-256 over the ciphertext
+)
+
+var suiteNames = map[Suite]string{AES256GCM: "AES-256-GCM", AES256CBC: "AES-256-CBC"}
+
+// String is the suite's name in the configuration's field "algorithm".
+func (s Suite) String() string {
+	if name, ok := suiteNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("suite %d", byte(s))
+}
+
+func (s Suite) known() bool { _, ok := suiteNames[s]; return ok }
+
+// ParseSuite finds the suite of a configuration's algorithm.
+func ParseSuite(algorithm string) (Suite, bool) {
+	for s, name := range suiteNames {
+		if name == algorithm {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// chunkCipher protects single chunks under one recording's keys. Both methods
+// append to dst, which must not overlap their input.
+type chunkCipher interface {
+	seal(dst, plain []byte, at *place) ([]byte, error)
+	open(dst, sealed []byte, at *place) (plain []byte, ok bool)
+	overhead() int // bytes a full chunk grows by
+	minimum() int  // bytes of the shortest sealed chunk
+}
+
+func (s Suite) chunks(dek *[keySize]byte) (chunkCipher, error) {
+	switch s {
+	case AES256GCM:
+		return newGCM(dek)
+	case AES256CBC:
+		return newCBC(dek)
+	}
+	return nil, fmt.Errorf("%w: %v", ErrVersion, s)
+}
+
+// place is where a chunk stands, authenticated with it: SHA-256 of the core
+// (which recording), the chunk's index, and whether it is the last.
+type place [digestSize + 8 + 1]byte
+
+func newPlace(core [digestSize]byte) *place {
+	var p place
+	copy(p[:], core[:])
+	return &p
+}
+
+func (p *place) at(index uint64, final bool) *place {
+	binary.BigEndian.PutUint64(p[digestSize:], index)
+	p[digestSize+8] = 0
+	if final {
+		p[digestSize+8] = 1
+	}
+	return p
+}
+
+// opener opens the chunks of one recording and says what is wrong with those
+// that it refuses.
+type opener struct {
+	chunkCipher
+	place *place
+}
+
+func (o *opener) chunk(dst, sealed []byte, index uint64, final bool) ([]byte, error) {
+	if len(sealed) < o.minimum() || index >= maxChunks {
+		return nil, &ChunkError{index, ErrTruncated}
+	}
+	plain, ok := o.open(dst, sealed, o.place.at(index, final))
+	if !ok {
+		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
+	}
+	// A full chunk everywhere but at the end, and no empty one after others:
+	// the same audio is never cut in two ways.
+	if n := len(plain); n > ChunkSize || !final && n != ChunkSize || final && n == 0 && index > 0 {
+		clear(plain)
+		return nil, &ChunkError{index, ErrAltered}
+	}
+	return plain, nil
+}
+
+// diagnose tells a recording that lost or gained whole chunks from an altered
+// chunk: then the chunk is authentic with the other finality.
+func (o *opener) diagnose(dst, sealed []byte, index uint64, final bool) error {
+	plain, ok := o.open(dst, sealed, o.place.at(index, !final))
+	clear(plain)
+	switch {
+	case !ok:
+		return ErrAltered
+	case final:
+		return ErrTruncated
+	default:
+		return ErrTrailing
+	}
+}

@@ -1,0 +1,264 @@
+package envelope
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+)
+
+// refused opens a bad recording both ways, checks that each says one of the
+// wanted errors, and that what was released is an authentic beginning of audio
+// that ends before the refused chunk.
+func refused(t *testing.T, name string, bad, audio []byte, want ...error) {
+	t.Helper()
+	is := func(err error) bool {
+		return slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) })
+	}
+	var out bytes.Buffer
+	_, _, err := Open(&out, bytes.NewReader(bad), Want{}, testRootOf)
+	if !is(err) {
+		t.Errorf("%s: stream: %v, want %v", name, err, want)
+	}
+	released(t, name, out.Bytes(), audio, err)
+
+	out.Reset()
+	r, err := NewReader(bytes.NewReader(bad), Want{}, testRootOf)
+	if err == nil {
+		_, err = r.WriteTo(&out)
+	}
+	if !is(err) {
+		t.Errorf("%s: reader: %v, want %v", name, err, want)
+	}
+	released(t, name, out.Bytes(), audio, err)
+}
+
+func released(t *testing.T, name string, got, audio []byte, err error) {
+	t.Helper()
+	limit := 0
+	var chunk *ChunkError
+	if errors.As(err, &chunk) {
+		limit = int(chunk.Index) * ChunkSize
+	}
+	if len(got) > limit || !bytes.HasPrefix(audio, got) {
+		t.Errorf("%s: released %d bytes, at most %d were proven", name, len(got), limit)
+	}
+}
+
+func TestEveryTruncationIsRefused(t *testing.T) {
+	for _, suite := range suites {
+		for _, n := range []int{0, 100, ChunkSize, 2*ChunkSize + 100} {
+			audio := noise(n)
+			whole := sealed(t, audio, testParams(suite))
+			head := int(testHeader(t, whole).Len())
+			full := ChunkSize + chunkOverhead(t, suite)
+			for cut := range whole {
+				inner := (cut - head) % full
+				if cut > head+100 && inner > 70 && inner < full-70 && cut < len(whole)-70 {
+					continue // the middle of a chunk is like its neighbours
+				}
+				refused(t, fmt.Sprintf("%v, %d bytes cut to %d of %d", suite, n, cut, len(whole)),
+					whole[:cut], audio, ErrFormat, ErrTruncated, ErrAltered)
+			}
+		}
+	}
+}
+
+func TestLostChunksAreToldFromAlteredOnes(t *testing.T) {
+	for _, suite := range suites {
+		audio := noise(3 * ChunkSize)
+		whole := sealed(t, audio, testParams(suite))
+		head, full := int(testHeader(t, whole).Len()), ChunkSize+chunkOverhead(t, suite)
+		chunk := func(i int) []byte { return whole[head+i*full : head+(i+1)*full] }
+
+		refused(t, "last chunk lost", whole[:head+2*full], audio, ErrTruncated)
+		refused(t, "all chunks lost", whole[:head], audio, ErrTruncated)
+		refused(t, "a chunk repeated at the end", slices.Concat(whole, chunk(2)), audio, ErrTrailing, ErrAltered)
+		refused(t, "a byte appended", append(slices.Clone(whole), 0), audio, ErrTrailing, ErrTruncated)
+		refused(t, "two chunks swapped", slices.Concat(whole[:head], chunk(1), chunk(0), chunk(2)), audio, ErrAltered)
+		refused(t, "a chunk left out", slices.Concat(whole[:head], chunk(0), chunk(2)), audio, ErrAltered)
+		refused(t, "the first chunk left out", slices.Concat(whole[:head], chunk(1), chunk(2)), audio, ErrAltered)
+	}
+}
+
+func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
+	for _, suite := range suites {
+		audio := noise(1000)
+		whole := sealed(t, audio, testParams(suite))
+		head := int(testHeader(t, whole).Len())
+		for bit := range head * 8 {
+			bad := slices.Clone(whole)
+			bad[bit/8] ^= 1 << (bit % 8)
+			refused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
+
+			// The same by someone who also mends the checksum.
+			mended := mendChecksum(bad, head)
+			if bit >= (head-digestSize)*8 {
+				continue
+			}
+			refused(t, fmt.Sprintf("%v, bit %d, checksum mended", suite, bit), mended, audio,
+				ErrFormat, ErrVersion, ErrHeader, ErrTruncated, ErrSalt, ErrKey)
+		}
+	}
+}
+
+func mendChecksum(whole []byte, head int) []byte {
+	sum := sha256.Sum256(whole[:head-digestSize])
+	return slices.Concat(whole[:head-digestSize], sum[:], whole[head:])
+}
+
+func TestEveryFlippedBitOfAChunkIsRefused(t *testing.T) {
+	for _, suite := range suites {
+		audio := noise(300)
+		whole := sealed(t, audio, testParams(suite))
+		for bit := int(testHeader(t, whole).Len()) * 8; bit < len(whole)*8; bit++ {
+			bad := slices.Clone(whole)
+			bad[bit/8] ^= 1 << (bit % 8)
+			refused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrAltered)
+		}
+	}
+}
+
+func TestAnAlteredChunkLeavesTheOthersPlayable(t *testing.T) {
+	for _, suite := range suites {
+		audio := noise(3*ChunkSize + 50)
+		whole := sealed(t, audio, testParams(suite))
+		head, full := int(testHeader(t, whole).Len()), ChunkSize+chunkOverhead(t, suite)
+		whole[head+full+777] ^= 1
+		refused(t, "chunk 1", whole, audio, ErrAltered)
+
+		r, err := NewReader(bytes.NewReader(whole), Want{}, testRootOf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Seek(2*ChunkSize, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(rest, audio[2*ChunkSize:]) {
+			t.Errorf("%v: chunks after the altered one: %v", suite, err)
+		}
+		if _, err := r.Seek(ChunkSize+5, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		n, err := r.Read(make([]byte, 10))
+		var bad *ChunkError
+		if n != 0 || !errors.As(err, &bad) || bad.Index != 1 {
+			t.Errorf("%v: the altered chunk: %d bytes, %v", suite, n, err)
+		}
+	}
+}
+
+func TestSplicesAreRefused(t *testing.T) {
+	for _, suite := range suites {
+		audio := noise(2*ChunkSize + 9)
+		params := testParams(suite)
+		one, two := sealed(t, audio, params), sealed(t, audio, params)
+		params.RecordingID = "call-8.leg_b"
+		three := sealed(t, audio, params)
+		head, full := int(testHeader(t, one).Len()), ChunkSize+chunkOverhead(t, suite)
+		core := coreFixed + len("acme") + len("call-7.leg_b") + len("audio/x-wav")
+
+		refused(t, "the body of a twin", slices.Concat(one[:head], two[head:]), audio, ErrAltered)
+		refused(t, "a chunk of a twin", slices.Concat(one[:head+full], two[head+full:]), audio, ErrAltered)
+		refused(t, "the body of another", slices.Concat(one[:head], three[head:]), audio, ErrAltered)
+		refused(t, "the core of another", mendChecksum(slices.Concat(three[:core], one[core:]), head), audio, ErrKey)
+		refused(t, "the key block of another", mendChecksum(slices.Concat(one[:core], three[core:head], one[head:]), head), audio, ErrKey)
+	}
+}
+
+func TestTheSuiteCannotBeDowngraded(t *testing.T) {
+	whole := sealed(t, noise(500), testParams(AES256GCM))
+	whole[len(magic)+1] = byte(AES256CBC)
+	refused(t, "suite changed", mendChecksum(whole, int(testHeader(t, sealed(t, nil, testParams(AES256GCM))).Len())), nil, ErrKey)
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	whole := sealed(t, []byte("audio"), testParams(AES256GCM))
+	otherKey, err := NewRoot(testKey+"x", testSalt, Iterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherSalt, err := NewRoot(testKey, testSalt+"x", Iterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("no such key version")
+	rootOf := func(r *Root) RootOf {
+		return func(*Header) (*Root, error) { c := *r; return &c, nil }
+	}
+	for _, c := range []struct {
+		name   string
+		want   Want
+		rootOf RootOf
+		err    error
+	}{
+		{"another account", Want{AccountID: "other"}, testRootOf, ErrAccount},
+		{"another recording", Want{RecordingID: "call-8"}, testRootOf, ErrRecording},
+		{"another key", Want{}, rootOf(otherKey), ErrKey},
+		{"another salt", Want{}, rootOf(otherSalt), ErrSalt},
+		{"no key", Want{}, func(*Header) (*Root, error) { return nil, gone }, gone},
+		{"other iterations", Want{}, rootOf(&Root{iterations: Iterations + 1}), ErrKey},
+	} {
+		var out bytes.Buffer
+		if _, _, err := Open(&out, bytes.NewReader(whole), c.want, c.rootOf); !errors.Is(err, c.err) || out.Len() > 0 {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := NewReader(bytes.NewReader(whole), c.want, c.rootOf); !errors.Is(err, c.err) {
+			t.Errorf("%s: reader: %v", c.name, err)
+		}
+	}
+}
+
+func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
+	next, err := NewRoot("the next key, also long enough to pass", testSalt, Iterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nextOf := func(*Header) (*Root, error) { c := *next; return &c, nil }
+	for _, suite := range suites {
+		audio := noise(ChunkSize + 99)
+		before := sealed(t, audio, testParams(suite))
+		var after bytes.Buffer
+		old := testHeader(t, before)
+		h, err := Rewrap(&after, bytes.NewReader(before), Want{AccountID: "acme"}, testRootOf, Key{"key_auto_acme", 4, next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.KeyVersion != 4 || h.Salt == old.Salt {
+			t.Errorf("version %d, or the own salt stayed", h.KeyVersion)
+		}
+		if !bytes.Equal(after.Bytes()[h.Len():], before[old.Len():]) {
+			t.Error("the body changed")
+		}
+		var got bytes.Buffer
+		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Want{}, nextOf); err != nil || !bytes.Equal(got.Bytes(), audio) {
+			t.Errorf("under the new key: %v", err)
+		}
+		refused(t, "under the old key", after.Bytes(), nil, ErrKey)
+		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Want{AccountID: "other"}, testRootOf, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
+			t.Errorf("another account's: %v", err)
+		}
+	}
+}
+
+func testHeader(t testing.TB, whole []byte) *Header {
+	t.Helper()
+	h, err := Inspect(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func chunkOverhead(t testing.TB, suite Suite) int {
+	t.Helper()
+	c, err := suite.chunks(new([keySize]byte))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.overhead()
+}

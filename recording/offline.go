@@ -1,0 +1,118 @@
+package recording
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"trunkline/recording/envelope"
+)
+
+// Offline works on recordings with an account's key and salt alone: no
+// database, no service. It is what the commands `trunkline recording` use.
+type Offline struct{ Key, Salt string }
+
+func (o Offline) rootOf(h *envelope.Header) (*envelope.Root, error) {
+	return envelope.NewRoot(o.Key, o.Salt, h.Iterations)
+}
+
+// Open writes the audio of the sealed recording in src to dst. When it fails,
+// what dst holds is authentic but not complete.
+func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
+	h, size, err := envelope.Open(dst, src, envelope.Want{}, o.rootOf)
+	if err != nil {
+		return nil, err
+	}
+	return inspection(h, size), nil
+}
+
+// SealAs says what Seal seals.
+type SealAs struct {
+	Algorithm   string // "": AES-256-GCM
+	AccountID   string
+	RecordingID string
+	ContentType string
+	KeyID       string
+	KeyVersion  uint32
+	Created     time.Time
+}
+
+// Seal writes the audio in src to dst, sealed.
+func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, error) {
+	if as.Algorithm == "" {
+		as.Algorithm = envelope.AES256GCM.String()
+	}
+	suite, ok := envelope.ParseSuite(as.Algorithm)
+	if !ok {
+		return nil, fmt.Errorf("%w: there is no algorithm %q", envelope.ErrParams, as.Algorithm)
+	}
+	root, err := o.newRoot()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Wipe()
+	h, size, err := envelope.Seal(dst, src, envelope.Params{
+		Suite: suite, AccountID: as.AccountID, RecordingID: as.RecordingID, ContentType: as.ContentType,
+		Created: as.Created, Key: envelope.Key{ID: as.KeyID, Version: as.KeyVersion, Root: root},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return inspection(h, size), nil
+}
+
+// Reseal writes the sealed recording in src to dst under another key. The body
+// stays as it is.
+func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, keyVersion uint32) (*Inspection, error) {
+	root, err := to.newRoot()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Wipe()
+	h, err := envelope.Rewrap(dst, src, envelope.Want{}, o.rootOf, envelope.Key{ID: keyID, Version: keyVersion, Root: root})
+	if err != nil {
+		return nil, err
+	}
+	return inspection(h, 0), nil
+}
+
+func (o Offline) newRoot() (*envelope.Root, error) {
+	if o.Key == "" || o.Salt == "" {
+		return nil, errors.New("a key and a salt are needed")
+	}
+	return envelope.NewRoot(o.Key, o.Salt, envelope.Iterations)
+}
+
+// Inspection is what a sealed recording's header says.
+type Inspection struct {
+	RecordingID string `json:"recording_id"`
+	AccountID   string `json:"account_id"`
+	KeyID       string `json:"key_id"`
+	KeyVersion  uint32 `json:"key_version"`
+	Algorithm   string `json:"algorithm"`
+	Salt        string `json:"salt"` // the recording's own, base64
+	Iterations  uint32 `json:"iterations"`
+	ContentType string `json:"content_type"`
+	CreatedAt   int64  `json:"created_at"`     // Unix seconds
+	Size        int64  `json:"size,omitempty"` // of the audio, where it was read
+}
+
+// Inspect reads a sealed recording's header without a key; nothing in it is
+// proven.
+func Inspect(src io.Reader) (*Inspection, error) {
+	h, err := envelope.Inspect(src)
+	if err != nil {
+		return nil, err
+	}
+	return inspection(h, 0), nil
+}
+
+func inspection(h *envelope.Header, size int64) *Inspection {
+	return &Inspection{
+		RecordingID: h.RecordingID, AccountID: h.AccountID, KeyID: h.KeyID, KeyVersion: h.KeyVersion,
+		Algorithm: h.Suite.String(), Salt: base64.StdEncoding.EncodeToString(h.Salt[:]), Iterations: h.Iterations,
+		ContentType: h.ContentType, CreatedAt: h.Created.Unix(), Size: size,
+	}
+}

@@ -1,0 +1,159 @@
+package recording
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+
+	"trunkline/internal/fault"
+	"trunkline/recording/envelope"
+)
+
+// Audio is a stored recording, opened, for reading any part of it. Close it.
+type Audio struct {
+	Metadata
+	io.ReadSeeker
+	close func() error
+}
+
+// Close lets the recording go.
+func (a *Audio) Close() error { return a.close() }
+
+// Metadata returns what is known about a recording.
+func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (*Metadata, error) {
+	r, err := s.rows.get(ctx, accountID, recordingID)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Metadata, nil
+}
+
+// Open opens a recording whichever version of the key it was sealed under. A
+// sealed one's end is proven before this returns, and every part before it is
+// read.
+func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
+	r, object, err := s.object(ctx, accountID, recordingID)
+	if err != nil {
+		return nil, err
+	}
+	audio, err := s.open(ctx, r, object)
+	if err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	return audio, nil
+}
+
+// object finds a recording's row and opens its object. When the object has just
+// been replaced by Reseal, the row names the new one.
+func (s *Service) object(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
+	var before string
+	for {
+		r, err := s.rows.get(ctx, accountID, recordingID)
+		if err != nil {
+			return nil, nil, err
+		}
+		object, err := s.store.Open(ctx, r.object)
+		if err == nil {
+			return r, object, nil
+		}
+		if fault.KindOf(err) != fault.KindNotFound {
+			return nil, nil, err
+		}
+		if r.object == before {
+			return nil, nil, s.damaged(r, err)
+		}
+		before = r.object
+	}
+}
+
+func (s *Service) open(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
+	if !r.Encrypted {
+		if end, err := object.Seek(0, io.SeekEnd); err != nil {
+			return nil, fault.Internal(err, "reading the recording failed")
+		} else if end != r.Size {
+			return nil, s.damaged(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
+		}
+		_, err := object.Seek(0, io.SeekStart)
+		if err != nil {
+			return nil, fault.Internal(err, "reading the recording failed")
+		}
+		return &Audio{r.Metadata, object, object.Close}, nil
+	}
+	sealed, err := envelope.NewReader(object, r.want(), s.rootOf(ctx, r))
+	if err != nil {
+		return nil, s.openFault(r, err)
+	}
+	return &Audio{r.Metadata, &checked{sealed, s, r}, func() error {
+		return errors.Join(sealed.Close(), object.Close())
+	}}, nil
+}
+
+func (r *row) want() envelope.Want {
+	return envelope.Want{AccountID: r.AccountID, RecordingID: r.RecordingID}
+}
+
+// errOther: a genuine recording of the same account and id, but not this one,
+// as one deleted and stored anew would leave behind.
+var errOther = errors.New("the object is not the one that was stored")
+
+// rootOf finds the key that an object of r needs.
+func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
+	return func(h *envelope.Header) (*envelope.Root, error) {
+		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion || h.KeyID != r.KeyID {
+			return nil, errOther
+		}
+		key, err := s.keys.Key(ctx, r.AccountID, r.KeyVersion)
+		if err != nil {
+			return nil, err
+		}
+		return s.roots.Root(key.Key, key.Salt, h.Iterations)
+	}
+}
+
+// openFault: what has a kind is a key's or the database's trouble, the rest is
+// what is wrong with the recording.
+func (s *Service) openFault(r *row, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return fmt.Errorf("opening recording %s: %w", r.RecordingID, err)
+	}
+	return s.damaged(r, err)
+}
+
+func (s *Service) damaged(r *row, err error) error {
+	s.metrics.damaged.Inc()
+	s.log.Error("a stored recording is damaged", "account_id", r.AccountID, "recording_id", r.RecordingID, "object", r.object, "error", err)
+	return fault.Internal(err, "the recording is damaged")
+}
+
+// checked reports damage that is found while playing.
+type checked struct {
+	sealed *envelope.Reader
+	s      *Service
+	r      *row
+}
+
+func (c *checked) Seek(offset int64, whence int) (int64, error) { return c.sealed.Seek(offset, whence) }
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.sealed.Read(p)
+	if err != nil && err != io.EOF {
+		err = c.s.openFault(c.r, err)
+	}
+	return n, err
+}
+
+// Delete removes a recording.
+func (s *Service) Delete(ctx context.Context, accountID, recordingID string) error {
+	r, err := s.rows.remove(ctx, accountID, recordingID)
+	if err != nil {
+		return err
+	}
+	if err := s.store.Delete(ctx, r.object); err != nil {
+		// Nobody can reach it any more, and Sweep tries again.
+		s.log.WarnContext(ctx, "a deleted recording's object is still there", "object", r.object, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package recording
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// row is a recording's row: its metadata and what is ours alone.
+type row struct {
+	Metadata
+	createdAt int64 // Unix milliseconds
+	object    string
+}
+
+// rows is the table of recordings.
+type rows struct{ db *sqldb.DB }
+
+const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
+	digest, content_type, created_at, object`
+
+func (r *row) scan(from interface{ Scan(...any) error }) error {
+	err := from.Scan(&r.AccountID, &r.RecordingID, &r.Encrypted, &r.KeyID, &r.KeyVersion, &r.Algorithm, &r.Salt,
+		&r.Size, &r.StoredSize, &r.Digest, &r.ContentType, &r.createdAt, &r.object)
+	r.CreatedAt = r.createdAt / 1000
+	return err
+}
+
+func (t rows) insert(ctx context.Context, r *row) error {
+	err := t.db.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
+			r.Size, r.StoredSize, r.Digest, r.ContentType, r.createdAt, r.object, r.createdAt)
+		if sqldb.IsUnique(err) {
+			return conflict(r.RecordingID)
+		}
+		return err
+	})
+	return sqldb.Wrap(err, "storing the recording's metadata")
+}
+
+func (t rows) get(ctx context.Context, accountID, recordingID string) (*row, error) {
+	r := new(row)
+	err := r.scan(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
+		accountID, recordingID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing(recordingID)
+	}
+	return r, sqldb.Wrap(err, "reading a recording's metadata")
+}
+
+func missing(id string) error {
+	if len(id) > 128 {
+		return fault.NotFound("there is no such recording")
+	}
+	return fault.NotFound("there is no recording %q", id)
+}
+
+func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, error) {
+	_, err := t.get(ctx, accountID, recordingID)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// names says whether a row names the object.
+func (t rows) names(ctx context.Context, object string) (named bool, err error) {
+	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&named)
+	return named, sqldb.Wrap(err, "looking for an object's recording")
+}
+
+// remove deletes the row and returns it.
+func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, error) {
+	r := new(row)
+	err := t.db.Tx(ctx, func(tx *sql.Tx) error {
+		return r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
+			accountID, recordingID))
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, missing(recordingID)
+	}
+	return r, sqldb.Wrap(err, "deleting a recording's metadata")
+}
+
+// move makes the row name another object, sealed under another key, unless the
+// row has changed or gone meanwhile.
+func (t rows) move(ctx context.Context, from, to *row) (moved bool, err error) {
+	err = t.db.Tx(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
+			stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
+			to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		moved = n == 1
+		return err
+	})
+	return moved, sqldb.Wrap(err, "moving a recording to another key")
+}
+
+// list runs a query for whole rows.
+func (t rows) list(ctx context.Context, query string, args ...any) (found []*row, err error) {
+	const doing = "listing recordings"
+	result, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
+	if err != nil {
+		return nil, sqldb.Wrap(err, doing)
+	}
+	defer func() { err = errors.Join(err, sqldb.Wrap(result.Close(), doing)) }()
+	for result.Next() {
+		r := new(row)
+		if err := r.scan(result); err != nil {
+			return nil, sqldb.Wrap(err, doing)
+		}
+		found = append(found, r)
+	}
+	return found, sqldb.Wrap(result.Err(), doing)
+}
+
+// claim takes up to limit recordings whose storing is to be announced and keeps
+// other nodes from announcing them until lease has passed.
+func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
+	err = t.db.Tx(ctx, func(tx *sql.Tx) error {
+		claimed = nil
+		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
+			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
+				WHERE announce_after <= $2 ORDER BY announce_after LIMIT $3) RETURNING `+columns,
+			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
+		if err != nil {
+			return err
+		}
+		for result.Next() {
+			r := new(row)
+			if err := r.scan(result); err != nil {
+				return errors.Join(err, result.Close())
+			}
+			claimed = append(claimed, r)
+		}
+		return errors.Join(result.Err(), result.Close())
+	})
+	return claimed, sqldb.Wrap(err, "looking for recordings to announce")
+}
+
+func (t rows) announced(ctx context.Context, r *row) error {
+	err := t.db.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE recordings SET announce_after = NULL
+			WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
+		return err
+	})
+	return sqldb.Wrap(err, "noting that a recording was announced")
+}

@@ -1,0 +1,202 @@
+package recording
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math"
+	"regexp"
+	"strings"
+	"time"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+	"trunkline/recording/envelope"
+)
+
+// Upload is a new recording.
+type Upload struct {
+	AccountID   string
+	RecordingID string
+	ContentType string // "": application/octet-stream
+	Body        io.Reader
+}
+
+const anyType = "application/octet-stream"
+
+func (u *Upload) validate() error {
+	if !envelope.ValidID(u.RecordingID) {
+		return fault.InvalidField("recording_id", "invalid",
+			"a recording id has 1 to 128 characters of A-Z a-z 0-9 _ . - and no dot in front")
+	}
+	if u.ContentType == "" {
+		u.ContentType = anyType
+	}
+	if !envelope.ValidContentType(u.ContentType) {
+		return fault.InvalidField("Content-Type", "invalid", "a content type has at most 127 printable characters")
+	}
+	return nil
+}
+
+// Store keeps a new recording: sealed when the account's configuration says so,
+// and not at all when that cannot be done.
+func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
+	if err := u.validate(); err != nil {
+		return nil, err
+	}
+	// Asked early to spare the caller the way; the row's key decides.
+	if taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID); err != nil {
+		return nil, err
+	} else if taken {
+		return nil, conflict(u.RecordingID)
+	}
+	sealing, err := s.sealing(ctx, u.AccountID)
+	if err != nil {
+		s.metrics.refused.Inc()
+		s.log.ErrorContext(ctx, "a recording was refused: it could not be sealed", "account_id", u.AccountID, "error", err)
+		return nil, fault.Unavailable(err, retryAfter, "the recording cannot be sealed and is not stored")
+	}
+	row, err := s.write(ctx, &u, sealing)
+	if err != nil {
+		return nil, err
+	}
+	switch err := s.rows.insert(ctx, row); {
+	case err == nil:
+	case fault.KindOf(err) == fault.KindConflict:
+		return nil, errors.Join(err, s.store.Delete(ctx, row.object))
+	default:
+		// The row may be there all the same; if not, Sweep takes the object.
+		return nil, err
+	}
+	s.metrics.stored(row.Encrypted, row.Size)
+	select {
+	case s.stored <- struct{}{}:
+	default:
+	}
+	return &row.Metadata, nil
+}
+
+func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
+
+// sealing is nil when the account's recordings are kept plain.
+func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error) {
+	current, err := s.keys.Current(ctx, accountID)
+	if err != nil {
+		return nil, err
+	}
+	if !current.Enabled {
+		return nil, nil
+	}
+	return s.sealer(current)
+}
+
+// sealer is what seals under one key; wipe it.
+type sealer struct {
+	suite envelope.Suite
+	key   envelope.Key
+}
+
+func (s *Service) sealer(current encryption.Sealing) (*sealer, error) {
+	suite, ok := envelope.ParseSuite(current.Algorithm)
+	k := current.Key
+	if !ok || k.Key == "" || k.Salt == "" || k.Version < 1 || k.Version > math.MaxUint32 {
+		return nil, fault.Internal(fmt.Errorf("algorithm %q, key version %d", current.Algorithm, k.Version), "there is no usable key")
+	}
+	root, err := s.roots.Root(k.Key, k.Salt, envelope.Iterations)
+	if err != nil {
+		return nil, fault.Internal(err, "the key cannot be used")
+	}
+	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
+}
+
+// write makes the object of an upload and the row that is to name it.
+func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, error) {
+	now := time.Now().UTC()
+	r := &row{
+		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType},
+		createdAt: now.UnixMilli(),
+	}
+	src := &source{from: u.Body, limit: s.cfg.MaxBytes, digest: sha256.New()}
+	into := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
+	if sealing != nil {
+		defer sealing.key.Root.Wipe()
+		r.Encrypted = true
+		into = func(w io.Writer) error {
+			h, _, err := envelope.Seal(w, src, envelope.Params{
+				Suite: sealing.suite, AccountID: u.AccountID, RecordingID: u.RecordingID,
+				ContentType: u.ContentType, Created: now, Key: sealing.key,
+			})
+			if err == nil {
+				r.describe(h)
+			}
+			return err
+		}
+	}
+	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
+	var err error
+	if r.StoredSize, err = s.store.Put(ctx, r.object, into); err != nil {
+		if src.err != nil {
+			return nil, src.err // the caller's fault, whatever the store makes of it
+		}
+		return nil, err
+	}
+	r.Size, r.Digest = src.size, "sha256:"+hex.EncodeToString(src.digest.Sum(nil))
+	r.CreatedAt = now.Unix()
+	return r, nil
+}
+
+// describe takes over what a header says about its key.
+func (r *row) describe(h *envelope.Header) {
+	r.KeyID, r.KeyVersion, r.Algorithm = h.KeyID, int64(h.KeyVersion), h.Suite.String()
+	r.Salt = base64.StdEncoding.EncodeToString(h.Salt[:])
+}
+
+// objectName is new for every object, so that nothing is ever overwritten, and
+// begins with what a person would look for. An account's folder never begins
+// with a dot: those are the store's own.
+func objectName(accountID, recordingID string, sealed bool) string {
+	if accountID[0] == '.' {
+		accountID = "_" + accountID
+	}
+	ending := ".audio"
+	if sealed {
+		ending = ".trkrec"
+	}
+	return accountID + "/" + recordingID + "." + strings.ToLower(rand.Text()[:16]) + ending
+}
+
+var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
+
+// source reads an upload's body: it counts, digests, keeps to the limit, and
+// tells the body's failures from the store's.
+type source struct {
+	from   io.Reader
+	limit  int64
+	size   int64
+	digest hash.Hash
+	err    error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	s.size += int64(n)
+	s.digest.Write(p[:n])
+	var f *fault.Error
+	switch {
+	case s.limit > 0 && s.size > s.limit:
+		s.err = fault.New(fault.KindTooLarge, "a recording may have at most %d bytes", s.limit)
+	case err == nil || err == io.EOF:
+		return n, err
+	case errors.As(err, &f):
+		s.err = err
+	default:
+		s.err = &fault.Error{Kind: fault.KindInvalid, Message: "the body ended too early", Cause: err}
+	}
+	return n, s.err
+}
