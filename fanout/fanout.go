@@ -23,7 +23,7 @@ type Directory interface {
 	// Changed is closed at the next change of tree or permissions.
 	Changed() <-chan struct{}
 	// Lookup asks for an account that Tree does not know yet.
-	Lookup(ctx context.Context, accountID string) (identity.Account, bool)
+	Lookup(ctx context.Context, accountID string) (identity.Account, bool, error)
 }
 
 // Deps is what the room works with.
@@ -200,11 +200,14 @@ func (f *Fanout) know(ctx context.Context, b *batch) {
 		if _, ok := tree.Account(account); ok {
 			continue
 		}
-		if _, ok := f.directory.Lookup(ctx, account); ok {
-			tree = f.directory.Tree()
-			continue
+		_, known, err := f.directory.Lookup(ctx, account)
+		if err != nil {
+			f.logger.Warn("who may see an event is not known", "account", account, "error", err)
+			f.metrics.streamErrors.WithLabelValues("accounts").Inc()
 		}
-		f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+		if known {
+			tree = f.directory.Tree()
+		}
 	}
 }
 

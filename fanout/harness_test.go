@@ -203,8 +203,9 @@ func (d *memoryDirectory) Changed() <-chan struct{} {
 	return d.change
 }
 
-func (d *memoryDirectory) Lookup(_ context.Context, id string) (identity.Account, bool) {
-	return d.Tree().Account(id)
+func (d *memoryDirectory) Lookup(_ context.Context, id string) (identity.Account, bool, error) {
+	account, ok := d.Tree().Account(id)
+	return account, ok, nil
 }
 
 func (d *memoryDirectory) edit(change func()) {

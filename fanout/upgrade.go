@@ -43,16 +43,17 @@ func (o *socketOutlet) upgrade(w http.ResponseWriter, r *http.Request, cfg Confi
 	line, err := newLine(taken.conn.Conn)
 	if err != nil {
 		_ = taken.conn.Conn.Close()
-		return err
+		o.f.logger.Error("a connection cannot be served", "error", err)
+		return errBroken
 	}
 	taken.conn.mute.Store(true)
 	o.ws, o.line = ws, line
 	return nil
 }
 
-// errBroken says that the peer left during the handshake: there is nobody to
-// answer.
-var errBroken = errors.New("connection broke during the handshake")
+// errBroken says that the connection ended during the handshake: there is
+// nobody to answer any more.
+var errBroken = errors.New("connection ended during the handshake")
 
 // readBuffer is enough for a control frame, all that clients send.
 const readBuffer = 256

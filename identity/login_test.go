@@ -117,7 +117,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 }
 
 func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
-	s := start(t, onSQLite(t), Config{HashSlots: 3 * failuresPerUser}).demo(t)
+	s := start(t, onSQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	var mu sync.Mutex
@@ -187,6 +187,25 @@ func TestAnUnknownUserTakesAsLongAsAKnownOne(t *testing.T) {
 		if took < known/2 || took > known*2 {
 			t.Errorf("an unknown %s takes %s, a known one %s", name, took, known)
 		}
+	}
+}
+
+// lateLimiter never refuses beforehand, as for guesses that all begin at once.
+type lateLimiter struct{ *MemoryLimiter }
+
+func (lateLimiter) Wait(context.Context, ...Limit) time.Duration { return 0 }
+
+func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
+	s := startOn(t, openDB(t, onSQLite(t)), Config{}, lateLimiter{NewMemoryLimiter()}).demo(t)
+	wrong := demoLogin("alice")
+	wrong.Password = "guess"
+	for i := range 2 * failuresPerUser {
+		want := fault.KindUnauthenticated
+		if i >= failuresPerUser {
+			want = fault.KindLimited
+		}
+		_, err := s.Login(t.Context(), wrong)
+		wantKind(t, "a guess", err, want)
 	}
 }
 

@@ -30,6 +30,7 @@ type Service struct {
 
 	directory atomic.Pointer[directory]
 	revoked   revocations
+	strangers strangers
 	changes   signal
 	changing  chan struct{} // held by the one change under way
 

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
+	"trunkline/app"
 	"trunkline/app/settings"
 )
 
@@ -37,6 +37,10 @@ are told to come back. A second signal ends it at once.`,
 }
 
 // serve is the server itself.
-func serve(context.Context, *settings.Settings, *slog.Logger) error {
-	return errors.New("this build has no server")
+func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
+	a, err := app.New(ctx, app.Config{Settings: s, Log: log, Version: readBuildInfo().version})
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
 }

@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -65,7 +66,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 					return
 				default:
 				}
-				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Append(nil, counts[w])}
+				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Appendf(nil, "%d/%d", w, counts[w])}
 				if err := p.Produce(t.Context(), r); err != nil {
 					t.Errorf("writer %d, record %d: %v", w, counts[w], err)
 					return
@@ -73,6 +74,13 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 			}
 		})
 	}
+	reading, following := make([]chan int, partitions), make(chan struct{})
+	for partition := range partitions {
+		reading[partition] = make(chan int, 1)
+		go func() { reading[partition] <- follow(t, c, partition, following) }()
+	}
+	group := newCollector()
+	leave := join(t, c, group.work(c), "t")
 	var slowest time.Duration
 	for broker := range 3 {
 		time.Sleep(time.Second)
@@ -94,20 +102,73 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+	close(following)
+	for partition := range partitions {
+		want := 0
+		for w := partition; w < writers; w += partitions {
+			want += counts[w]
+		}
+		if n := <-reading[partition]; n != want {
+			t.Errorf("partition %d: the reader that was there all along has %d of %d records", partition, n, want)
+		}
+	}
 	got := make([]int, writers)
 	for partition := range partitions {
 		for _, r := range readAll(t, c, "t", partition, 0) {
 			w, _ := strconv.Atoi(string(r.Key))
-			if n, _ := strconv.Atoi(string(r.Value)); n != got[w] {
-				t.Fatalf("partition %d offset %d: writer %d, record %d, want %d", partition, r.Offset, w, n, got[w])
+			if want := fmt.Sprintf("%d/%d", w, got[w]); string(r.Value) != want {
+				t.Fatalf("partition %d offset %d: %s, want %s", partition, r.Offset, r.Value, want)
 			}
 			got[w]++
 		}
 	}
+	total := 0
 	for w := range writers {
 		if got[w] != counts[w] {
 			t.Errorf("writer %d: %d of %d records", w, got[w], counts[w])
 		}
+		total += counts[w]
 	}
+	group.await(t, "all records to reach the group", func() bool { return len(group.seen) == total })
+	leave()
 	t.Logf("records by writer %v, slowest round %v", counts, slowest)
+}
+
+// follow reads a partition while it is written, until last is closed and it
+// has all there is. It answers how many records that were.
+func follow(t *testing.T, c *kafka.Cluster, partition int, last <-chan struct{}) int {
+	r := c.NewReader("t", partition, 0)
+	defer r.Close()
+	end := int64(1 << 62)
+	for n := 0; ; {
+		select {
+		case <-last:
+			last = nil
+			_, next, err := c.Offsets(t.Context(), "t", partition)
+			if err != nil {
+				t.Error(err)
+				return n
+			}
+			end = next
+		default:
+		}
+		if r.Next() >= end {
+			return n
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		records, err := r.Read(ctx)
+		timedOut := ctx.Err() != nil
+		cancel()
+		if err != nil && !timedOut {
+			t.Error(err)
+			return n
+		}
+		for i := range records {
+			if records[i].Offset != int64(n) {
+				t.Errorf("partition %d: offset %d at place %d", partition, records[i].Offset, n)
+				return n
+			}
+			n++
+		}
+	}
 }

@@ -134,8 +134,8 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 		if err == nil {
 			r.pending, r.untouched, r.end = f.batches, true, f.end
-			if len(f.batches) == 0 && cap(r.memory) > keptMemory {
-				r.memory = nil
+			if len(f.batches) == 0 && cap(r.memory)+cap(r.unpacked) > keptMemory {
+				r.memory, r.unpacked = nil, nil
 			}
 			r.aborts.reset(f.aborted)
 			r.recovered()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -12,41 +11,6 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 )
-
-// TopicSpec is how a topic is to be.
-type TopicSpec struct {
-	Name       string // base name
-	Partitions int    // when it is created; an existing topic keeps its own
-	Follows    string // topic whose partition n becomes this one's partition n: it has at least as many
-	Config     map[string]string
-}
-
-const (
-	configTimestampType = "message.timestamp.type"
-	configMaxBytes      = "max.message.bytes"
-	configMinInSync     = "min.insync.replicas"
-	configMaxAhead      = "message.timestamp.after.max.ms"
-
-	logAppendTime = "LogAppendTime"
-)
-
-// Specs are Trunkline's topics, made with the given number of partitions.
-//
-// Raw topics are stamped by the broker: ids come from those times. Normalized
-// records carry the time of their id, which may run ahead of a clock that was
-// set back, so the broker must not refuse it.
-func Specs(partitions int) []TopicSpec {
-	size := strconv.Itoa(MaxRecordBytes)
-	raw := map[string]string{configMaxBytes: size, configTimestampType: logAppendTime}
-	made := map[string]string{configMaxBytes: size, configMaxAhead: "9223372036854775807"}
-	return []TopicSpec{
-		{Name: event.TopicRaw, Partitions: partitions, Config: raw},
-		{Name: event.TopicCDRRaw, Partitions: partitions, Config: raw},
-		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: made},
-		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: made},
-		{Name: event.TopicDead, Partitions: partitions, Config: made},
-	}
-}
 
 // EnsureTopics creates what is missing, gives topics that follow another as
 // many partitions as that one, and logs what CheckTopics finds. Several nodes
@@ -114,44 +78,6 @@ func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 	}
 	c.log.Info("topic has more partitions", "topic", topic, "partitions", n)
 	return c.awaitPartitions(ctx, topic, n)
-}
-
-// CheckTopics says in words which settings of existing topics will cause
-// trouble.
-func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string, error) {
-	have, err := c.topicMap(ctx)
-	if err != nil {
-		return nil, err
-	}
-	replicas, err := c.replicas(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var warnings []string
-	for _, s := range specs {
-		t, there := have[s.Name]
-		if !there {
-			continue
-		}
-		if t.ReplicationFactor < replicas {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %d replicas, there could be %d", s.Name, t.ReplicationFactor, replicas))
-		}
-		if t.Partitions < s.Partitions && s.Follows == "" {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %d partitions, %d are configured", s.Name, t.Partitions, s.Partitions))
-		}
-		config, err := c.topicConfig(ctx, s.Name)
-		if err != nil {
-			return warnings, err
-		}
-		if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %s=%s: event ids follow the producers' clocks, LogAppendTime is better",
-				s.Name, configTimestampType, config[configTimestampType]))
-		}
-		if most, err := strconv.Atoi(config[configMaxBytes]); err == nil && most < MaxRecordBytes {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %s=%d: records of 1 MiB need %d", s.Name, configMaxBytes, most, MaxRecordBytes))
-		}
-	}
-	return warnings, nil
 }
 
 func (c *Cluster) topicMap(ctx context.Context) (map[string]TopicInfo, error) {
@@ -231,28 +157,6 @@ func allLed(leaders []string) bool {
 		}
 	}
 	return true
-}
-
-func (c *Cluster) topicConfig(ctx context.Context, topic string) (map[string]string, error) {
-	client, done := c.admin()
-	defer done()
-	res, err := client.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{Resources: []kafkago.DescribeConfigRequestResource{{
-		ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(topic),
-		ConfigNames: []string{configTimestampType, configMaxBytes},
-	}}})
-	if err != nil {
-		return nil, away(err, "reading topic settings")
-	}
-	config := map[string]string{}
-	for _, r := range res.Resources {
-		if r.Error != nil {
-			return nil, away(r.Error, "reading topic settings")
-		}
-		for _, e := range r.ConfigEntries {
-			config[e.ConfigName] = e.ConfigValue
-		}
-	}
-	return config, nil
 }
 
 // admin is a kafka-go client for the rare requests that change or describe

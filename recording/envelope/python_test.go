@@ -30,7 +30,7 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "sealed"), filepath.Join(dir, "audio")
 	for _, suite := range suites {
-		for _, n := range []int{0, 1, 16, ChunkSize, 2*ChunkSize + 17} {
+		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
 			audio := noise(n)
 			whole := sealed(t, audio, testParams(suite))
 			write(t, file, whole)
@@ -53,7 +53,7 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "audio"), filepath.Join(dir, "sealed")
 	for _, suite := range suites {
-		for _, n := range []int{0, 1, 16, ChunkSize, 2*ChunkSize + 17} {
+		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
 			audio := noise(n)
 			write(t, file, audio)
 			if out, err := run("seal", file, output, "--key", testKey, "--salt", testSalt, "--suite", strconv.Itoa(int(suite)),

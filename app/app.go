@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/api"
+	"trunkline/app/backend"
+	"trunkline/app/settings"
+	"trunkline/fanout"
+	"trunkline/identity"
+	"trunkline/ingest"
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+	"trunkline/normalizer"
+)
+
+// Config is what an App is built from.
+type Config struct {
+	Settings *settings.Settings
+	Log      *slog.Logger
+	Version  string
+}
+
+// App is one process of Trunkline.
+type App struct {
+	settings *settings.Settings
+	log      *slog.Logger
+	registry *prometheus.Registry
+	life     *lifecycle
+
+	db       *sqldb.DB
+	redis    *redis.Client
+	cluster  *kafka.Cluster
+	producer *kafka.Producer
+	identity *identity.Service
+	fanout   *fanout.Fanout // nil without the role
+	health   *health
+
+	public, private net.Listener
+}
+
+// New opens what the settings name and builds the rooms. What it has opened is
+// closed again when it fails.
+func New(ctx context.Context, cfg Config) (_ *App, err error) {
+	a := &App{settings: cfg.Settings, log: cfg.Log, registry: prometheus.NewRegistry(), health: &health{}}
+	a.life = newLifecycle(cfg.Log)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.life.stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo(cfg.Version))
+	if err := os.MkdirAll(cfg.Settings.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	for _, step := range []func(context.Context) error{a.listen, a.openBackends, a.openIdentity, a.buildRooms} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// Addr is where the public listener listens.
+func (a *App) Addr() net.Addr { return a.public.Addr() }
+
+// MetricsAddr is where /metrics and the probes listen.
+func (a *App) MetricsAddr() net.Addr { return a.private.Addr() }
+
+// Run serves until ctx ends, then drains. It returns nil after a clean drain.
+func (a *App) Run(ctx context.Context) error { return a.life.run(ctx, a.settings.DrainTimeout) }
+
+func (a *App) has(role string) bool { return slices.Contains(a.settings.Roles, role) }
+
+// openBackends opens Kafka, Redis and SQL; they are closed last.
+func (a *App) openBackends(ctx context.Context) error {
+	var err error
+	if a.db, err = backend.Database(ctx, a.settings, a.log); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	a.life.closes("database", func(context.Context) error { return a.db.Close() })
+	client, closeRedis, err := backend.Redis(a.settings, a.log)
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	a.redis = client
+	a.life.closes("redis", func(context.Context) error { return closeRedis() })
+	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, a.registry, a.log)
+	if err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	a.cluster = cluster
+	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
+	a.producer = cluster.NewProducer(kafka.ProducerConfig{})
+	a.life.closes("producer", a.producer.Close)
+	return nil
+}
+
+func (a *App) openIdentity(ctx context.Context) error {
+	limiter, err := identity.NewRedisLimiter(a.redis, a.registry, a.log)
+	if err != nil {
+		return err
+	}
+	if a.identity, err = backend.Identity(ctx, a.settings, a.db, limiter, a.registry, a.log); err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	a.life.runs("identity", a.identity.Run)
+	return a.seed(ctx)
+}
+
+// buildRooms builds what the roles ask for. Rooms meet here and nowhere else.
+func (a *App) buildRooms(context.Context) error {
+	deps := api.Deps{Auth: a.identity}
+	a.life.runsFirst("topics", a.ensureTopics)
+	if a.has(settings.RoleNormalizer) {
+		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
+			Log: normalizer.OnKafka(a.cluster), Producer: a.producer, Accounts: accounts{a.identity},
+		}, a.registry, a.log)
+		if err != nil {
+			return err
+		}
+		a.life.runs("normalizer", n.Run)
+	}
+	if a.has(settings.RoleFanout) {
+		if err := a.buildFanout(); err != nil {
+			return err
+		}
+		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
+	}
+	if a.has(settings.RoleIngest) {
+		in, err := ingest.New(ingest.Config{
+			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
+			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
+			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
+		}, ingest.Deps{
+			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
+			Accounts: accounts{a.identity}, Producer: a.producer,
+		}, a.registry)
+		if err != nil {
+			return err
+		}
+		deps.Ingest = in
+	}
+	if a.has(settings.RoleAPI) {
+		deps.Portal = a.identity
+	}
+	handler, err := api.New(api.Config{TrustedProxies: a.settings.TrustedProxies}, deps, a.registry, a.log)
+	if err != nil {
+		return err
+	}
+	return a.buildServer(handler)
+}
+
+func (a *App) buildFanout() error {
+	s := a.settings.Fanout
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	a.fanout, err = fanout.New(fanout.Config{
+		NodeID:     host + "-" + uuid.NewString()[:8],
+		QueueBytes: int(s.QueueBytes), NodeQueueBytes: int64(s.NodeQueueBytes), RingBytes: int64(s.RingBytes),
+		GatherWindow: s.GatherWindow, PingInterval: s.PingInterval, IdleTimeout: s.IdleTimeout,
+		DrainSpread: s.DrainSpread, Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
+		MaxPerAccount: s.MaxConnectionsPerAccount, MaxPerUser: s.MaxConnectionsPerUser,
+		MaxPerAddress: s.MaxConnectionsPerAddress, ReplaceOldest: s.OnLimit == "replace",
+	}, fanout.Deps{
+		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
+		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
+		Metrics:  a.registry, Logger: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.life.runs("fanout", a.fanout.Run)
+	return nil
+}
+
+// buildServer comes last: what serves is stopped first.
+func (a *App) buildServer(handler http.Handler) error {
+	public, err := a.publicServer(handler)
+	if err != nil {
+		return err
+	}
+	a.life.serves("public listener", public)
+	if a.fanout != nil {
+		a.life.drains("subscribers", a.fanout.Drain)
+	}
+	a.life.drains("readiness", func(context.Context) { a.health.drain() })
+	return nil
+}

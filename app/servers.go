@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"trunkline/fanout"
+)
+
+// listen binds both listeners before anything else is opened: a port that is
+// taken is known at once.
+func (a *App) listen(context.Context) error {
+	public, err := net.Listen("tcp", a.settings.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w (is another trunkline running? set listen to another address)", err)
+	}
+	a.life.closes("public address", func(context.Context) error { return closed(public) })
+	private, err := net.Listen("tcp", a.settings.MetricsListen)
+	if err != nil {
+		return fmt.Errorf("metrics_listen: %w (is another trunkline running? set metrics_listen to another address)", err)
+	}
+	a.life.closes("metrics address", func(context.Context) error { return closed(private) })
+	a.public, a.private = fanout.Listener(public), private
+	a.life.serves("metrics listener", a.privateServer()) // first, so that it answers until the end
+	return nil
+}
+
+func closed(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// httpServer is an http.Server on a listener.
+type httpServer struct {
+	*http.Server
+	listener net.Listener
+	tls      bool
+}
+
+func (s *httpServer) serve() error {
+	var err error
+	if s.tls {
+		err = s.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.Serve(s.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// shutdown lets requests finish; what is not done in time is cut.
+func (s *httpServer) shutdown(ctx context.Context) error {
+	if err := s.Shutdown(ctx); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 2 * time.Minute // of a request with its body
+	idleTimeout   = 2 * time.Minute
+	headerBytes   = 64 << 10
+)
+
+func (a *App) publicServer(handler http.Handler) (*httpServer, error) {
+	s := &httpServer{listener: a.public, Server: &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		// What clients do wrong during a handshake is no news.
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}}
+	if a.settings.TLS.Mode == "off" {
+		a.log.Info("listening, plain HTTP", "address", a.public.Addr())
+		return s, nil
+	}
+	certificates, err := a.certificates()
+	if err != nil {
+		return nil, err
+	}
+	s.tls = true
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
+	a.log.Info("listening, TLS", "address", a.public.Addr())
+	return s, nil
+}
+
+// privateServer is for Prometheus, the probes and whoever debugs.
+func (a *App) privateServer() *httpServer {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))
+	mux.HandleFunc("/livez", a.health.live)
+	mux.HandleFunc("/readyz", a.health.ready)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	a.log.Info("listening, metrics and probes", "address", a.private.Addr())
+	return &httpServer{listener: a.private, Server: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}}
+}

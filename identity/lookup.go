@@ -1,0 +1,63 @@
+package identity
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// Lookup finds an account that may have been made a moment ago: it asks the
+// database when memory does not know the id. What the database does not know
+// either is remembered for a second, so that a flood of such ids costs little.
+// The error says that the database could not be asked.
+func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) {
+	if account, ok := s.Tree().Account(id); ok {
+		return account, true, nil
+	}
+	if s.strangers.met(id, s.now()) {
+		return Account{}, false, nil
+	}
+	var found int
+	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE id = $1`, id).Scan(&found)
+	if err != nil {
+		return Account{}, false, sqldb.Wrap(err, "looking up an account")
+	}
+	if found == 0 {
+		s.strangers.note(id, s.now())
+		return Account{}, false, nil
+	}
+	if err := s.poll(ctx); err != nil {
+		return Account{}, false, err
+	}
+	account, ok := s.Tree().Account(id)
+	return account, ok, nil
+}
+
+// strangers are ids that the database did not know lately.
+type strangers struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+const (
+	strangerLife = time.Second
+	strangersMax = 4096
+)
+
+func (s *strangers) met(id string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.seen[id]
+	return ok && now.Sub(at) < strangerLife
+}
+
+func (s *strangers) note(id string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil || len(s.seen) >= strangersMax {
+		s.seen = make(map[string]time.Time)
+	}
+	s.seen[id] = now
+}

@@ -1,0 +1,60 @@
+package kafka
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// choose gives each record's partition. Records without a key of one call and
+// topic go to one partition, so that they fill a batch.
+func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) {
+	partitions := make([]int, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Partition != AnyPartition {
+			partitions[i] = r.Partition
+			continue
+		}
+		if i > 0 && r.Topic == records[i-1].Topic && records[i-1].Partition == AnyPartition &&
+			(r.Key == nil) == (records[i-1].Key == nil) && string(r.Key) == string(records[i-1].Key) {
+			partitions[i] = partitions[i-1]
+			continue
+		}
+		n, err := p.partitions(ctx, r.Topic)
+		if err != nil {
+			return nil, err
+		}
+		if r.Key == nil {
+			partitions[i] = rand.IntN(n)
+		} else {
+			partitions[i] = partitionOf(r.Key, n)
+		}
+	}
+	return partitions, nil
+}
+
+// partitions is how many partitions a topic has, waiting for Kafka to say so
+// as long as a delivery may take.
+func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
+	defer cancel()
+	wait := backoff{first: 50 * time.Millisecond, most: time.Second}
+	for {
+		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
+		if err == nil && len(t.leaders) > 0 {
+			return len(t.leaders), nil
+		}
+		if err != nil {
+			p.cluster.metrics.failed("produce", reason(err))
+		}
+		if err != nil && !retriable(err) {
+			return 0, away(err, "counting partitions")
+		}
+		if !wait.sleep(ctx) {
+			return 0, fault.Unavailable(err, retryAfter, "Kafka is not available")
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/fault"
+)
+
+// deliver sends one batch and tells those who wait for it.
+func (l *lane) deliver(b *batch) {
+	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
+	err := l.send(ctx, b)
+	cancel()
+	m := l.producer.cluster.metrics
+	if err == nil {
+		l.seq.advance(b.records)
+		size := float64(len(b.frame) - len(l.prefix))
+		m.produced.WithLabelValues(l.topic).Add(float64(b.records))
+		m.producedBytes.WithLabelValues(l.topic).Add(size)
+		m.batchRecords.Observe(float64(b.records))
+		m.batchBytes.Observe(size)
+		m.produceTime.Observe(time.Since(b.started).Seconds())
+	} else {
+		err = l.undelivered(b, err)
+	}
+	for _, w := range b.waiting {
+		w.call.finish(w.records, err)
+	}
+	if frame := b.frame; !b.lent {
+		l.producer.buffers.Put(&frame)
+	}
+}
+
+// undelivered is the error of a batch that was given up.
+func (l *lane) undelivered(b *batch, err error) error {
+	if !b.uncertain && verdictOn(err) == refused {
+		return away(err, "producing")
+	}
+	if b.uncertain {
+		err = errors.Join(ErrOutcomeUnknown, err)
+		// The broker may or may not have counted this batch: the next ones
+		// start a sequence of their own.
+		l.seq = sequence{id: -1}
+	}
+	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
+}
+
+// send sends a batch until it is written, refused for good, or ctx ends.
+func (l *lane) send(ctx context.Context, b *batch) error {
+	wait := backoff{first: 20 * time.Millisecond, most: time.Second}
+	for {
+		err := l.try(ctx, b)
+		if err == nil {
+			return nil
+		}
+		l.producer.cluster.metrics.failed("produce", reason(err))
+		switch verdictOn(err) {
+		case written:
+			return nil
+		case refused:
+			return err
+		case lostSequence:
+			if b.uncertain {
+				return err
+			}
+			l.seq, b.sealed = sequence{id: -1}, false
+		case broken:
+			b.uncertain = true
+			return err
+		case again:
+			if staleLeader(err) {
+				l.producer.cluster.leaders.forget(l.producer.cluster.topic(l.topic))
+			}
+		}
+		if !wait.sleep(ctx) {
+			return err
+		}
+		l.producer.cluster.metrics.retries.Inc()
+	}
+}
+
+// try sends the batch once.
+func (l *lane) try(ctx context.Context, b *batch) error {
+	c := l.producer.cluster
+	if l.seq.id < 0 {
+		id, epoch, err := c.newProducerID(ctx)
+		if err != nil {
+			return fmt.Errorf("getting a producer id: %w", err)
+		}
+		l.seq = sequence{id: id, epoch: epoch}
+	}
+	leader, err := c.leaders.leader(ctx, c.topic(l.topic), l.partition)
+	if err != nil {
+		return err
+	}
+	if !b.sealed {
+		b.seal(len(l.prefix), l.seq)
+	}
+	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.frame}
+	if err := c.roundTrip(ctx, leader, e, requestTimeout+time.Second); err != nil {
+		b.lent = true
+		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		return err
+	}
+	err = readProduced(e.response)
+	if errors.Is(err, errMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
+		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
+		b.uncertain = true
+	}
+	return err
+}
+
+// seal completes the request. A frame that a connection may still read is
+// left alone.
+func (b *batch) seal(prefix int, seq sequence) {
+	if b.lent {
+		b.frame, b.lent = append([]byte(nil), b.frame...), false
+	}
+	endFrame(b.frame)
+	binary.BigEndian.PutUint32(b.frame[prefix-4:], uint32(len(b.frame)-prefix))
+	sealBatch(b.frame[prefix:], b.records, b.firstTime, b.maxMs, seq)
+	b.sealed = true
+}
+
+// readProduced reads a response about one partition.
+func readProduced(response []byte) error {
+	r := &wireReader{b: response}
+	err := errMalformed
+	for range r.array(6) {
+		r.string()
+		for range r.array(30) {
+			r.int32() // partition
+			err = code(r.int16())
+			r.int64() // base offset
+			r.int64() // append time
+			r.int64() // log start
+		}
+	}
+	if r.bad {
+		return errMalformed
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package kafka
+
+import (
+	"strconv"
+
+	"trunkline/event"
+)
+
+// TopicSpec is how a topic is to be.
+type TopicSpec struct {
+	Name       string // base name
+	Partitions int    // when it is created; an existing topic keeps its own
+	Follows    string // topic whose partition n becomes this one's partition n: it has at least as many
+	Config     map[string]string
+}
+
+const (
+	configTimestampType = "message.timestamp.type"
+	configMaxBytes      = "max.message.bytes"
+	configMinInSync     = "min.insync.replicas"
+	configMaxAhead      = "message.timestamp.after.max.ms"
+
+	logAppendTime = "LogAppendTime"
+)
+
+// Specs are Trunkline's topics, made with the given number of partitions.
+//
+// Raw topics are stamped by the broker: ids come from those times. Normalized
+// records carry the time of their id, which may run ahead of a clock that was
+// set back, so the broker must not refuse it.
+func Specs(partitions int) []TopicSpec {
+	size := strconv.Itoa(MaxRecordBytes)
+	raw := map[string]string{configMaxBytes: size, configTimestampType: logAppendTime}
+	made := map[string]string{configMaxBytes: size, configMaxAhead: "9223372036854775807"}
+	return []TopicSpec{
+		{Name: event.TopicRaw, Partitions: partitions, Config: raw},
+		{Name: event.TopicCDRRaw, Partitions: partitions, Config: raw},
+		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: made},
+		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: made},
+		{Name: event.TopicDead, Partitions: partitions, Config: made},
+	}
+}

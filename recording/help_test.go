@@ -1,0 +1,133 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// house is a recording service over real parts.
+type house struct {
+	*Service
+	config *encryption.Service
+	keys   *switchedKeys
+	dir    string // of the store
+	events *events
+}
+
+// switchedKeys are the real keys until they are switched off.
+type switchedKeys struct {
+	*encryption.Service
+	off error
+}
+
+func (k *switchedKeys) Current(ctx context.Context, accountID string) (encryption.Sealing, error) {
+	if k.off != nil {
+		return encryption.Sealing{}, k.off
+	}
+	return k.Service.Current(ctx, accountID)
+}
+
+// events keeps what was published.
+type events struct {
+	mu   sync.Mutex
+	sent []string
+	fail error
+	more chan struct{} // one for each event
+}
+
+func (e *events) Publish(_ context.Context, _ string, data []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.fail != nil {
+		return e.fail
+	}
+	e.sent = append(e.sent, string(data))
+	e.more <- struct{}{}
+	return nil
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, newHouse(t, Config{}, lite(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, newHouse(t, Config{}, sqldb.Config{URL: testservice.Postgres(t)})) })
+}
+
+func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
+
+func newHouse(t testing.TB, cfg Config, at sqldb.Config) *house {
+	t.Helper()
+	ctx := context.Background()
+	db := must(sqldb.Open(ctx, at))(t)
+	t.Cleanup(func() { check(t, db.Close()) })
+	ring := must(masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")}))(t)
+	must(ring.Create())(t)
+	h := &house{
+		config: must(encryption.New(ctx, db, ring, prometheus.NewRegistry()))(t),
+		dir:    filepath.Join(t.TempDir(), "recordings"),
+		events: &events{more: make(chan struct{}, 1000)},
+	}
+	h.keys = &switchedKeys{Service: h.config}
+	store := must(OpenDir(h.dir))(t)
+	t.Cleanup(func() { check(t, store.Close()) })
+	h.Service = must(New(ctx, cfg, Deps{
+		DB: db, Store: store, Keys: h.keys, Publisher: h.events,
+		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	}))(t)
+	return h
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) configure(t testing.TB, account string, c encryption.Change) {
+	t.Helper()
+	must(h.config.Put(context.Background(), "user:test", account, c, ""))(t)
+}
+
+func (h *house) upload(account, id string, audio []byte) (*Metadata, error) {
+	return h.Store(context.Background(), Upload{AccountID: account, RecordingID: id, ContentType: "audio/x-wav", Body: bytes.NewReader(audio)})
+}
+
+func (h *house) play(account, id string) (audio []byte, err error) {
+	a, err := h.Open(context.Background(), account, id)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return io.ReadAll(a)
+}
+
+// objects lists the files in the store, unfinished ones included.
+func (h *house) objects(t testing.TB) []string {
+	t.Helper()
+	return must(filepath.Glob(filepath.Join(h.dir, "*", "*")))(t)
+}
+
+// speech is audio in which a reader would find words.
+func speech(n int) []byte {
+	return bytes.Repeat([]byte("the caller said something private. "), n/35+1)[:n]
+}

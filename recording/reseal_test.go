@@ -1,0 +1,153 @@
+package recording
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+)
+
+func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		want := map[string][]byte{}
+		for i, c := range []encryption.Change{
+			{Enabled: true, Algorithm: new(encryption.AES256GCM)},
+			{Enabled: true, Key: new("the second key of this account, long enough")},
+			{Enabled: true, Algorithm: new(encryption.AES256CBC)},
+			{Enabled: true, Key: new("the third key of this account, long enough")},
+			{Enabled: false},
+			{Enabled: true, Algorithm: new(encryption.AES256GCM)},
+		} {
+			h.configure(t, "acme", c)
+			id := fmt.Sprintf("call-%d", i)
+			want[id] = speech(70_000 * i)
+			check2(t)(h.upload("acme", id, want[id]))
+		}
+		h.configure(t, "acme", encryption.Change{Enabled: false}) // old ones move all the same
+
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for id, audio := range want {
+					if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
+						t.Errorf("%s while it moves: %v", id, err)
+					}
+				}
+			}
+		})
+		steps := 0
+		got, err := h.Reseal(t.Context(), "", func(Progress) { steps++ })
+		close(stop)
+		wg.Wait()
+		if err != nil || got != (Progress{Done: 4, Total: 4}) || steps != 4 {
+			t.Errorf("%+v in %d steps: %v", got, steps, err)
+		}
+		for id, audio := range want {
+			m := must(h.Metadata(t.Context(), "acme", id))(t)
+			if m.Encrypted && (m.KeyVersion != 3 || m.Algorithm != encryption.AES256GCM) || m.Encrypted == (id == "call-4") {
+				t.Errorf("%+v", m)
+			}
+			if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		if objects := h.objects(t); len(objects) != 6 {
+			t.Errorf("objects %v", objects)
+		}
+		if again, err := h.Reseal(t.Context(), "acme", func(Progress) {}); err != nil || again.Total != 0 {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+	})
+}
+
+func TestResealLeavesWhatItCannotMove(t *testing.T) {
+	h := newHouse(t, Config{}, lite(t))
+	h.configure(t, "acme", encryption.Change{Enabled: true})
+	for i := range 3 {
+		check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(100)))
+	}
+	var bad string
+	for _, file := range h.objects(t) {
+		if strings.Contains(file, "call-1") {
+			bad = file
+		}
+	}
+	edit(t, bad, func(b []byte) []byte { b[60] ^= 1; return b })
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new("the second key of this account, long enough")})
+	got, err := h.Reseal(t.Context(), "", func(Progress) {})
+	if fault.KindOf(err) != fault.KindInternal || got != (Progress{Done: 2, Failed: 1, Total: 3}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := os.Stat(bad); err != nil || len(h.objects(t)) != 3 {
+		t.Errorf("%v, objects %v", err, h.objects(t))
+	}
+}
+
+func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
+	h := newHouse(t, Config{}, lite(t))
+	first, second := Offline{"the first key of this account, long enough", "salt one"}, Offline{"the second key, which is long enough too", "salt two"}
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
+	audio := speech(100_000)
+	check2(t)(h.upload("acme", "call-1", audio))
+	file := must(os.ReadFile(h.objects(t)[0]))(t)
+
+	var out bytes.Buffer
+	in := must(first.Open(&out, bytes.NewReader(file)))(t)
+	if !bytes.Equal(out.Bytes(), audio) || in.RecordingID != "call-1" || in.KeyID != "key_auto_acme" || in.Size != 100_000 {
+		t.Errorf("%+v", in)
+	}
+	if m := must(h.Metadata(t.Context(), "acme", "call-1"))(t); m.Salt != in.Salt || m.KeyVersion != int64(in.KeyVersion) || m.Algorithm != in.Algorithm {
+		t.Errorf("%+v and %+v differ", m, in)
+	}
+	if _, err := second.Open(&out, bytes.NewReader(file)); err == nil {
+		t.Error("opened with another key")
+	}
+
+	var moved, again bytes.Buffer
+	must(first.Reseal(&moved, bytes.NewReader(file), second, "key_auto_acme", 2))(t)
+	must(second.Open(&again, bytes.NewReader(moved.Bytes())))(t)
+	if !bytes.Equal(again.Bytes(), audio) || must(Inspect(&moved))(t).KeyVersion != 2 {
+		t.Error("moved wrongly")
+	}
+}
+
+func TestOfflineSealIsRefusedWithoutWhatAHeaderNeeds(t *testing.T) {
+	as := SealAs{AccountID: "acme", RecordingID: "r", KeyID: "k", KeyVersion: 1}
+	for name, try := range map[string]func() error{
+		"no key": func() error {
+			_, err := Offline{"", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), as)
+			return err
+		},
+		"no salt": func() error {
+			_, err := Offline{"k", ""}.Seal(new(bytes.Buffer), strings.NewReader("x"), as)
+			return err
+		},
+		"no account": func() error {
+			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), SealAs{RecordingID: "r", KeyID: "k", KeyVersion: 1})
+			return err
+		},
+		"wrong algorithm": func() error {
+			a := as
+			a.Algorithm = "ROT13"
+			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), a)
+			return err
+		},
+		"not a recording": func() error { _, err := Inspect(strings.NewReader("RIFF")); return err },
+		"nothing to open": func() error { _, err := Offline{"k", "s"}.Open(new(bytes.Buffer), strings.NewReader("")); return err },
+	} {
+		if err := try(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

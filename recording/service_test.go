@@ -1,0 +1,320 @@
+package recording
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func TestARecordingLiesAsItsAccountSays(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		h.configure(t, "sealing", encryption.Change{Enabled: true, Algorithm: new(encryption.AES256CBC)})
+		h.configure(t, "plain", encryption.Change{Enabled: false})
+		audio := speech(200_000)
+		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
+			m, err := h.upload(account, "call-1", audio)
+			check(t, err)
+			if m.Encrypted != sealed || m.Size != 200_000 || (m.KeyVersion == 1) != sealed || (m.Salt != "") != sealed ||
+				m.ContentType != "audio/x-wav" || time.Since(time.Unix(m.CreatedAt, 0)) > time.Minute || !strings.HasPrefix(m.Digest, "sha256:") {
+				t.Errorf("%s: %+v", account, m)
+			}
+			if got := must(h.Metadata(t.Context(), account, "call-1"))(t); *got != *m {
+				t.Errorf("%s: metadata %+v, want %+v", account, got, m)
+			}
+			if got, err := h.play(account, "call-1"); err != nil || !bytes.Equal(got, audio) {
+				t.Errorf("%s: %v", account, err)
+			}
+		}
+		for _, file := range h.objects(t) {
+			data := must(os.ReadFile(file))(t)
+			if sealed := strings.Contains(file, "/sealing/"); bytes.Contains(data, []byte("private")) == sealed {
+				t.Errorf("%s: wrongly kept", file)
+			}
+		}
+		if len(h.objects(t)) != 3 {
+			t.Errorf("objects %v", h.objects(t))
+		}
+	})
+}
+
+func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		algorithms := []string{encryption.AES256GCM, encryption.AES256CBC}
+		want := map[string][]byte{}
+		for i := range 12 {
+			h.configure(t, "acme", encryption.Change{Enabled: i%5 != 4, Algorithm: &algorithms[i%2],
+				Key: new(fmt.Sprintf("rotation number %d of this account's key", i))})
+			id := fmt.Sprintf("call-%d", i)
+			want[id] = speech(1000 * i)
+			check2(t)(h.upload("acme", id, want[id]))
+		}
+		h.configure(t, "acme", encryption.Change{Enabled: false})
+		for id, audio := range want {
+			if got, err := h.play("acme", id); err != nil || !bytes.Equal(got, audio) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	})
+}
+
+func check2(t testing.TB) func(any, error) {
+	return func(_ any, err error) { t.Helper(); check(t, err) }
+}
+
+func TestPlaybackServesRanges(t *testing.T) {
+	h := newHouse(t, Config{}, lite(t))
+	h.configure(t, "acme", encryption.Change{Enabled: true})
+	audio := speech(300_000)
+	check2(t)(h.upload("acme", "call-1", audio))
+	a := must(h.Open(t.Context(), "acme", "call-1"))(t)
+	defer func() { check(t, a.Close()) }()
+	for range 30 {
+		from := rand.IntN(len(audio))
+		to := from + rand.IntN(len(audio)-from)
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, to))
+		answer := httptest.NewRecorder()
+		http.ServeContent(answer, request, "", time.Unix(a.CreatedAt, 0), a)
+		if answer.Code != http.StatusPartialContent || !bytes.Equal(answer.Body.Bytes(), audio[from:to+1]) {
+			t.Errorf("bytes %d-%d: status %d, %d bytes", from, to, answer.Code, answer.Body.Len())
+		}
+	}
+}
+
+func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		h.configure(t, "acme", encryption.Change{Enabled: true})
+		h.keys.off = errors.New("the master key is away")
+		_, err := h.upload("acme", "call-1", speech(100))
+		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || strings.Contains(f.Message, "master") {
+			t.Errorf("%v", err)
+		}
+		if n := testutil.ToFloat64(h.metrics.refused); n != 1 || len(h.objects(t)) != 0 {
+			t.Errorf("counted %v, stored %v", n, h.objects(t))
+		}
+		h.keys.off = nil
+		check2(t)(h.upload("acme", "call-1", speech(100)))
+	})
+}
+
+func TestUploadRefusals(t *testing.T) {
+	h := newHouse(t, Config{MaxBytes: 1000}, lite(t))
+	check2(t)(h.upload("acme", "taken", speech(10)))
+	broken := io.MultiReader(bytes.NewReader(speech(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
+	for _, c := range []struct {
+		name string
+		u    Upload
+		want fault.Kind
+	}{
+		{"a taken id", Upload{RecordingID: "taken", Body: strings.NewReader("x")}, fault.KindConflict},
+		{"no id", Upload{Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"a path", Upload{RecordingID: "../../etc/passwd", Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"a hidden name", Upload{RecordingID: ".unfinished", Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"an endless id", Upload{RecordingID: strings.Repeat("a", 129), Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"an odd content type", Upload{RecordingID: "b", ContentType: "a\nb", Body: strings.NewReader("x")}, fault.KindInvalid},
+		{"too large", Upload{RecordingID: "b", Body: bytes.NewReader(speech(1001))}, fault.KindTooLarge},
+		{"a caller who hangs up", Upload{RecordingID: "b", Body: broken}, fault.KindInvalid},
+	} {
+		c.u.AccountID = "acme"
+		if _, err := h.Store(t.Context(), c.u); fault.KindOf(err) != c.want {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if objects := h.objects(t); len(objects) != 1 {
+		t.Errorf("left behind: %v", objects)
+	}
+	check2(t)(h.upload("acme", "exactly", speech(1000)))
+	check2(t)(h.upload("another", "taken", speech(10))) // ids are an account's own
+}
+
+func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		stored, refused := 0, 0
+		for range 8 {
+			wg.Go(func() {
+				_, err := h.upload("acme", "call-1", speech(50_000))
+				mu.Lock()
+				defer mu.Unlock()
+				switch fault.KindOf(err) {
+				case "":
+					stored++
+				case fault.KindConflict:
+					refused++
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if stored != 1 || refused != 7 || len(h.objects(t)) != 1 {
+			t.Errorf("%d stored, %d refused, objects %v", stored, refused, h.objects(t))
+		}
+	})
+}
+
+func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
+	alter := map[string]func(t *testing.T, h *house, file string){
+		"a byte of the last chunk": func(t *testing.T, h *house, file string) {
+			edit(t, file, func(b []byte) []byte { b[len(b)-50] ^= 1; return b })
+		},
+		"a byte of the first chunk": func(t *testing.T, h *house, file string) {
+			edit(t, file, func(b []byte) []byte { b[1000] ^= 1; return b })
+		},
+		"cut short": func(t *testing.T, h *house, file string) {
+			edit(t, file, func(b []byte) []byte { return b[:len(b)-70_000] })
+		},
+		"emptied": func(t *testing.T, h *house, file string) { edit(t, file, func([]byte) []byte { return nil }) },
+		"gone":    func(t *testing.T, h *house, file string) { check(t, os.Remove(file)) },
+		"another recording's": func(t *testing.T, h *house, file string) {
+			check2(t)(h.upload("acme", "call-2", speech(200_000)))
+			edit(t, file, func([]byte) []byte { return must(os.ReadFile(other(t, h, file)))(t) })
+		},
+		"an earlier one of that id": func(t *testing.T, h *house, file string) {
+			before := must(os.ReadFile(file))(t)
+			check(t, h.Delete(t.Context(), "acme", "call-1"))
+			check2(t)(h.upload("acme", "call-1", speech(100)))
+			edit(t, h.objects(t)[0], func([]byte) []byte { return before })
+		},
+	}
+	for name, change := range alter {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, Config{}, lite(t))
+			h.configure(t, "acme", encryption.Change{Enabled: true})
+			check2(t)(h.upload("acme", "call-1", speech(200_000)))
+			change(t, h, h.objects(t)[0])
+			got, err := h.play("acme", "call-1")
+			if f := fault.As(err); err == nil || f.Kind != fault.KindInternal || f.Message != "the recording is damaged" || len(got) != 0 {
+				t.Errorf("released %d bytes: %v", len(got), err)
+			}
+			if testutil.ToFloat64(h.metrics.damaged) != 1 {
+				t.Error("not counted")
+			}
+		})
+	}
+}
+
+func edit(t *testing.T, file string, change func([]byte) []byte) {
+	t.Helper()
+	check(t, os.WriteFile(file, change(must(os.ReadFile(file))(t)), 0o600))
+}
+
+func other(t *testing.T, h *house, file string) string {
+	for _, object := range h.objects(t) {
+		if object != file {
+			return object
+		}
+	}
+	t.Fatal("there is no other")
+	return ""
+}
+
+func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		for i := range 25 {
+			check2(t)(h.upload("acme", fmt.Sprintf("call-%02d", i), speech(i)))
+		}
+		check2(t)(h.upload("other", "call-99", speech(1)))
+		seen := map[string]bool{}
+		var at int64 = 1 << 60
+		start, pages := "", 0
+		for {
+			page := must(h.List(t.Context(), "acme", 10, start))(t)
+			for _, m := range page.Data {
+				if seen[m.RecordingID] || m.CreatedAt > at || m.AccountID != "acme" {
+					t.Errorf("%+v is out of place", m)
+				}
+				seen[m.RecordingID], at = true, m.CreatedAt
+			}
+			pages++
+			if start = page.NextStartKey; start == "" {
+				break
+			}
+		}
+		if len(seen) != 25 || pages != 3 {
+			t.Errorf("%d recordings on %d pages", len(seen), pages)
+		}
+		for _, bad := range []struct {
+			size  int
+			start string
+		}{{-1, ""}, {1001, ""}, {10, "x"}, {10, "MTIz"}, {10, strings.Repeat("A", 400)}} {
+			if _, err := h.List(t.Context(), "acme", bad.size, bad.start); fault.KindOf(err) != fault.KindInvalid {
+				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+		if page := must(h.List(t.Context(), "nobody", 0, ""))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != DefaultPage {
+			t.Errorf("%+v", page)
+		}
+	})
+}
+
+func TestADeletedRecordingIsGone(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		check2(t)(h.upload("acme", "call-1", speech(10)))
+		if err := h.Delete(t.Context(), "other", "call-1"); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("another account's: %v", err)
+		}
+		check(t, h.Delete(t.Context(), "acme", "call-1"))
+		if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound || len(h.objects(t)) != 0 {
+			t.Errorf("%v, objects %v", err, h.objects(t))
+		}
+		if err := h.Delete(t.Context(), "acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("twice: %v", err)
+		}
+		check2(t)(h.upload("acme", "call-1", speech(10)))
+	})
+}
+
+func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
+	h := newHouse(t, Config{}, lite(t))
+	check2(t)(h.upload("acme", "call-1", speech(10)))
+	check2(t)(h.upload(".dots", "call-1", speech(10)))
+	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
+	strange := h.dir + "/acme/notes.txt"
+	for _, file := range []string{orphan, strange} {
+		check(t, os.WriteFile(file, []byte("x"), 0o600))
+	}
+	check(t, h.Sweep(t.Context(), time.Now().Add(-time.Hour)))
+	if n := len(h.objects(t)); n != 4 {
+		t.Errorf("%d objects: what is young may belong to an upload that is not done", n)
+	}
+	check(t, h.Sweep(t.Context(), time.Now().Add(time.Minute)))
+	if _, err := os.Stat(orphan); err == nil {
+		t.Error("the orphan is still there")
+	}
+	if n := len(h.objects(t)); n != 3 {
+		t.Errorf("left: %v", h.objects(t))
+	}
+}
+
+func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
+	h := newHouse(t, Config{}, lite(t))
+	check2(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
+	if _, err := h.upload("acme", "call-1", speech(10)); err == nil {
+		t.Error("stored")
+	}
+	if err := (Config{MaxBytes: -1}).Validate(); err == nil {
+		t.Error("a negative size was accepted")
+	}
+	var none sqldb.Config
+	if none.Validate() == nil {
+		t.Error("no database was accepted")
+	}
+}
