@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -134,13 +135,18 @@ func routeOf(c echo.Context) string {
 
 const unmatched = "unmatched"
 
-// withAccessLog writes one line for each request: never its query, its headers
+// withAccessLog writes one line for each request, at debug level where nothing
+// went wrong: a busy ingest would drown the rest. Never its query, its headers
 // or the parameters in its path, which can be tokens or phone numbers.
 func (a *API) withAccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		defer func() {
-			a.log.Info("request",
+			level := slog.LevelInfo
+			if c.Response().Status < http.StatusBadRequest {
+				level = slog.LevelDebug
+			}
+			a.log.Log(c.Request().Context(), level, "request",
 				"request_id", requestID(c), "method", methodOf(c), "route", routeOf(c),
 				"status", c.Response().Status, "duration", time.Since(began), "bytes", c.Response().Size,
 				"account", accountOf(c))

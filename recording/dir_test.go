@@ -84,7 +84,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 		return
 	}
 	h := newHouse(t, Config{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
-	h.configure(t, "acme", encryption.Change{Enabled: true})
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	sealing := must(h.config.Current(t.Context(), "acme"))(t)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
 	child.Env = append(os.Environ(), "RECORDING_CRASH_DB="+h.dir, "RECORDING_CRASH_KEY="+sealing.Key.Key+" "+sealing.Key.Salt)

@@ -16,6 +16,12 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/recording/envelope"
+)
+
+const (
+	firstKey  = "the first key of this account, long enough"
+	secondKey = "the second key of this account, long enough"
 )
 
 // house is a recording service over real parts.
@@ -85,8 +91,19 @@ func newHouse(t testing.TB, cfg Config, at sqldb.Config) *house {
 		DB: db, Store: store, Keys: h.keys, Publisher: h.events,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	}))(t)
+	h.roots = sharedRoots()
 	return h
 }
+
+// sharedRoots stretches a key once for all tests: under the race detector it
+// takes a second.
+var sharedRoots = sync.OnceValue(func() *envelope.Roots {
+	roots, err := envelope.NewRoots(100)
+	if err != nil {
+		panic(err) // a test's set-up
+	}
+	return roots
+})
 
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
@@ -103,8 +120,12 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// configure sends a change, with a fixed salt so that roots are shared.
 func (h *house) configure(t testing.TB, account string, c encryption.Change) {
 	t.Helper()
+	if c.Salt == nil {
+		c.Salt = new("the salt of all tests")
+	}
 	must(h.config.Put(context.Background(), "user:test", account, c, ""))(t)
 }
 

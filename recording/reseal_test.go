@@ -16,8 +16,8 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
 		want := map[string][]byte{}
 		for i, c := range []encryption.Change{
-			{Enabled: true, Algorithm: new(encryption.AES256GCM)},
-			{Enabled: true, Key: new("the second key of this account, long enough")},
+			{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256GCM)},
+			{Enabled: true, Key: new(secondKey)},
 			{Enabled: true, Algorithm: new(encryption.AES256CBC)},
 			{Enabled: true, Key: new("the third key of this account, long enough")},
 			{Enabled: false},
@@ -73,7 +73,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 
 func TestResealLeavesWhatItCannotMove(t *testing.T) {
 	h := newHouse(t, Config{}, lite(t))
-	h.configure(t, "acme", encryption.Change{Enabled: true})
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	for i := range 3 {
 		check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(100)))
 	}
@@ -84,7 +84,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 		}
 	}
 	edit(t, bad, func(b []byte) []byte { b[60] ^= 1; return b })
-	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new("the second key of this account, long enough")})
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
 	got, err := h.Reseal(t.Context(), "", func(Progress) {})
 	if fault.KindOf(err) != fault.KindInternal || got != (Progress{Done: 2, Failed: 1, Total: 3}) {
 		t.Errorf("%+v, %v", got, err)
@@ -96,7 +96,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 
 func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 	h := newHouse(t, Config{}, lite(t))
-	first, second := Offline{"the first key of this account, long enough", "salt one"}, Offline{"the second key, which is long enough too", "salt two"}
+	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
 	audio := speech(100_000)
 	check2(t)(h.upload("acme", "call-1", audio))

@@ -14,7 +14,7 @@ import (
 
 func TestStoredRecordingsAreAnnounced(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
-		h.configure(t, "acme", encryption.Change{Enabled: true})
+		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 2 { // two nodes

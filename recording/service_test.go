@@ -24,7 +24,7 @@ import (
 
 func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
-		h.configure(t, "sealing", encryption.Change{Enabled: true, Algorithm: new(encryption.AES256CBC)})
+		h.configure(t, "sealing", encryption.Change{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256CBC)})
 		h.configure(t, "plain", encryption.Change{Enabled: false})
 		audio := speech(200_000)
 		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
@@ -79,7 +79,7 @@ func check2(t testing.TB) func(any, error) {
 
 func TestPlaybackServesRanges(t *testing.T) {
 	h := newHouse(t, Config{}, lite(t))
-	h.configure(t, "acme", encryption.Change{Enabled: true})
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	audio := speech(300_000)
 	check2(t)(h.upload("acme", "call-1", audio))
 	a := must(h.Open(t.Context(), "acme", "call-1"))(t)
@@ -99,7 +99,7 @@ func TestPlaybackServesRanges(t *testing.T) {
 
 func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
-		h.configure(t, "acme", encryption.Change{Enabled: true})
+		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		h.keys.off = errors.New("the master key is away")
 		_, err := h.upload("acme", "call-1", speech(100))
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || strings.Contains(f.Message, "master") {
@@ -197,7 +197,7 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 	for name, change := range alter {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, Config{}, lite(t))
-			h.configure(t, "acme", encryption.Change{Enabled: true})
+			h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 			check2(t)(h.upload("acme", "call-1", speech(200_000)))
 			change(t, h, h.objects(t)[0])
 			got, err := h.play("acme", "call-1")

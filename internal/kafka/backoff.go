@@ -28,3 +28,16 @@ func (b *backoff) sleep(ctx context.Context) bool {
 }
 
 func (b *backoff) reset() { b.next = 0 }
+
+// severalTries is for questions that a caller waits for: f is tried again a
+// few times while that may help. In a cluster brokers learn of new topics and
+// leaders one after the other.
+func severalTries(ctx context.Context, f func() error) error {
+	wait := backoff{first: 50 * time.Millisecond, most: 500 * time.Millisecond}
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if err == nil || !retriable(err) || attempt == 5 || !wait.sleep(ctx) {
+			return err
+		}
+	}
+}

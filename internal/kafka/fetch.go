@@ -43,14 +43,14 @@ func (c *Cluster) fetch(ctx context.Context, topic string, partition int, offset
 	b = appendString(b, topic)
 	b = appendInt32(b, 1)
 	b = appendInt32(b, int32(partition))
-	b = appendInt32(b, -1) // leader epoch: any
+	b = appendInt32(b, leader.epoch)
 	b = appendInt64(b, offset)
 	b = appendInt64(b, -1) // log start: only replicas say
 	b = appendInt32(b, fetchMaxBytes)
 	b = appendInt32(b, 0) // no topics to forget
 	b = appendString(b, "")
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: endFrame(b), response: buf[:0]}
-	if err := c.roundTrip(ctx, leader, e, fetchWait+requestTimeout); err != nil {
+	if err := c.roundTrip(ctx, leader.address, e, fetchWait+requestTimeout); err != nil {
 		return fetched{}, err
 	}
 	f, err := readFetch(e.response)

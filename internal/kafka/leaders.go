@@ -11,68 +11,90 @@ import (
 // leaders knows who leads which partition. It asks when it does not know, when
 // a broker said that it was wrong, and in the background when what it knows is
 // old, so that new partitions get their share of keys.
+//
+// A broker that was frozen and goes on believes for a while that it leads what
+// it led before, and says so. Each leadership has an epoch that only rises:
+// one below the epoch known is not believed, and requests carry the epoch, so
+// that such a broker refuses them.
 type leaders struct {
 	cluster *Cluster
 	mu      sync.Mutex
 	topics  map[string]*topicLeaders
 }
 
+// topicLeaders is never changed but for the two marks, which leaders.mu guards.
 type topicLeaders struct {
-	leaders []string // host:port by partition
-	at      time.Time
-	asking  bool // a background refresh is on its way
+	partitions []leadership
+	at         time.Time
+	stale      bool // to be asked for again before it is used
+	asking     bool // a background refresh is on its way
 }
 
-const leadersMaxAge = 30 * time.Second
+// leadership is who leads a partition.
+type leadership struct {
+	address string // host:port; "" while nobody does
+	epoch   int32
+	at      time.Time // when a broker said so
+}
+
+const (
+	leadersMaxAge = 30 * time.Second
+	// epochMemory is how long a higher epoch is held against a lower one.
+	// After that, the topic was deleted and made again.
+	epochMemory = 30 * time.Second
+)
 
 // topic gives what is known of a topic, asking first when nothing is.
 func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
-	refresh := t != nil && !t.asking && time.Since(t.at) > leadersMaxAge
+	known := t != nil && !t.stale
+	refresh := known && !t.asking && time.Since(t.at) > leadersMaxAge
 	if refresh {
 		t.asking = true
 	}
 	l.mu.Unlock()
 	if refresh {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-			defer cancel()
-			if _, err := l.refresh(ctx, name); err != nil {
-				l.mu.Lock()
-				t.asking = false
-				l.mu.Unlock()
-			}
-		}()
+		go l.refreshLater(context.WithoutCancel(ctx), name, t)
 	}
-	if t != nil {
+	if known {
 		return t, nil
 	}
 	return l.refresh(ctx, name)
 }
 
-// leader is the address of the broker that leads a partition.
-func (l *leaders) leader(ctx context.Context, name string, partition int) (string, error) {
+func (l *leaders) refreshLater(ctx context.Context, name string, t *topicLeaders) {
+	if _, err := l.refresh(ctx, name); err != nil {
+		l.mu.Lock()
+		t.asking = false
+		l.mu.Unlock()
+	}
+}
+
+// leader is who leads a partition.
+func (l *leaders) leader(ctx context.Context, name string, partition int) (leadership, error) {
 	t, err := l.topic(ctx, name)
 	if err != nil {
-		return "", err
+		return leadership{}, err
 	}
-	if partition < 0 || partition >= len(t.leaders) {
+	if partition < 0 || partition >= len(t.partitions) {
 		l.forget(name)
-		return "", kafkago.UnknownTopicOrPartition
+		return leadership{}, kafkago.UnknownTopicOrPartition
 	}
-	if t.leaders[partition] == "" {
+	if t.partitions[partition].address == "" {
 		l.forget(name)
-		return "", kafkago.LeaderNotAvailable
+		return leadership{}, kafkago.LeaderNotAvailable
 	}
-	return t.leaders[partition], nil
+	return t.partitions[partition], nil
 }
 
 // forget makes the next question about the topic ask a broker.
 func (l *leaders) forget(name string) {
 	l.mu.Lock()
-	delete(l.topics, name)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	if t := l.topics[name]; t != nil {
+		t.stale = true
+	}
 }
 
 // refresh asks a broker about the topic.
@@ -85,15 +107,29 @@ func (l *leaders) refresh(ctx context.Context, name string) (*topicLeaders, erro
 		return nil, errMalformed
 	}
 	if err := m.topics[0].err; err != nil {
-		l.forget(name)
 		return nil, err
 	}
-	t := &topicLeaders{leaders: m.topics[0].leaders, at: time.Now()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	t := &topicLeaders{partitions: m.topics[0].leaders, at: time.Now()}
+	if before := l.topics[name]; before != nil {
+		t.partitions = newest(before.partitions, t.partitions, t.at)
+	}
 	if l.topics == nil {
 		l.topics = map[string]*topicLeaders{}
 	}
 	l.topics[name] = t
 	return t, nil
+}
+
+// newest takes what a broker says, except where it is behind what another said
+// before.
+func newest(before, said []leadership, now time.Time) []leadership {
+	merged := append([]leadership(nil), said...)
+	for i := range merged {
+		if i < len(before) && merged[i].epoch < before[i].epoch && now.Sub(before[i].at) < epochMemory {
+			merged[i] = before[i]
+		}
+	}
+	return merged
 }

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -50,22 +51,21 @@ func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 	if err != nil {
 		return 0, away(err, "counting partitions")
 	}
-	return len(t.leaders), nil
+	return len(t.partitions), nil
 }
 
 // metadata is a broker's answer about brokers and topics.
 type metadata struct {
-	brokers    map[int32]string // host:port
-	controller string
-	topics     []topicMetadata
+	brokers map[int32]string // host:port
+	topics  []topicMetadata
 }
 
 type topicMetadata struct {
 	name     string
 	err      error
 	internal bool
-	replicas int      // of its first partition
-	leaders  []string // host:port by partition; "" while there is none
+	replicas int // of a partition
+	leaders  []leadership
 }
 
 // askMetadata asks about topics, about all when topics is nil. It never
@@ -90,6 +90,7 @@ func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, 
 
 func readMetadata(r *wireReader) (*metadata, error) {
 	r.int32() // throttle
+	now := time.Now()
 	m := &metadata{brokers: map[int32]string{}}
 	for range r.array(12) {
 		id, host, port := r.int32(), r.string(), r.int32()
@@ -97,22 +98,21 @@ func readMetadata(r *wireReader) (*metadata, error) {
 		m.brokers[id] = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
 	r.string() // cluster id
-	m.controller = m.brokers[r.int32()]
+	r.int32()  // controller
 	for range r.array(9) {
 		t := topicMetadata{err: code(r.int16()), name: r.string(), internal: r.int8() != 0}
 		partitions := r.array(26)
-		t.leaders = make([]string, partitions)
+		t.leaders = make([]leadership, partitions)
 		for range partitions {
 			r.int16() // error: said again by whoever is asked
-			index, leader := int(r.int32()), r.int32()
-			r.int32() // leader epoch
+			index, leader, epoch := int(r.int32()), r.int32(), r.int32()
 			replicas := readInt32s(r)
 			readInt32s(r) // in sync
 			readInt32s(r) // offline
 			if index < 0 || index >= partitions {
 				return nil, errMalformed
 			}
-			t.leaders[index] = m.brokers[leader]
+			t.leaders[index] = leadership{m.brokers[leader], epoch, now}
 			t.replicas = replicas
 		}
 		m.topics = append(m.topics, t)

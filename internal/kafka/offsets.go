@@ -37,25 +37,18 @@ func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at 
 	return offset, err
 }
 
-// listOffset asks the partition's leader, again while that may help and ctx
-// lasts, at most a few times.
-func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
-	wait := backoff{first: 50 * time.Millisecond, most: 500 * time.Millisecond}
-	for attempt := 1; ; attempt++ {
-		offset, err := c.listOffsetOnce(ctx, c.topic(topic), partition, timestamp)
-		if err == nil {
-			return offset, nil
-		}
-		if staleLeader(err) {
+func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (offset int64, err error) {
+	err = severalTries(ctx, func() error {
+		offset, err = c.listOffsetOnce(ctx, c.topic(topic), partition, timestamp)
+		if err != nil && staleLeader(err) {
 			c.leaders.forget(c.topic(topic))
 		}
-		if !retriable(err) || attempt == 5 || ctx.Err() != nil || !wait.sleep(ctx) {
-			if errors.Is(err, kafkago.UnknownTopicOrPartition) {
-				return 0, fault.NotFound("no topic %q with a partition %d", topic, partition)
-			}
-			return 0, away(err, "asking for an offset")
-		}
+		return err
+	})
+	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
+		return 0, fault.NotFound("no topic %q with a partition %d", topic, partition)
 	}
+	return offset, away(err, "asking for an offset")
 }
 
 func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
@@ -63,14 +56,14 @@ func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition in
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.ask(ctx, leader, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
+	r, err := c.ask(ctx, leader.address, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
 		b = appendInt32(b, -1) // not a replica
 		b = append(b, readCommitted)
 		b = appendInt32(b, 1)
 		b = appendString(b, topic)
 		b = appendInt32(b, 1)
 		b = appendInt32(b, int32(partition))
-		b = appendInt32(b, -1) // leader epoch: any
+		b = appendInt32(b, leader.epoch)
 		return appendInt64(b, timestamp)
 	})
 	if err != nil {

@@ -44,8 +44,8 @@ func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
 	wait := backoff{first: 50 * time.Millisecond, most: time.Second}
 	for {
 		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
-		if err == nil && len(t.leaders) > 0 {
-			return len(t.leaders), nil
+		if err == nil && len(t.partitions) > 0 {
+			return len(t.partitions), nil
 		}
 		if err != nil {
 			p.cluster.metrics.failed("produce", reason(err))

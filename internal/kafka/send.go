@@ -104,7 +104,7 @@ func (l *lane) try(ctx context.Context, b *batch) error {
 		b.seal(len(l.prefix), l.seq)
 	}
 	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.frame}
-	if err := c.roundTrip(ctx, leader, e, requestTimeout+time.Second); err != nil {
+	if err := c.roundTrip(ctx, leader.address, e, requestTimeout+time.Second); err != nil {
 		b.lent = true
 		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return err

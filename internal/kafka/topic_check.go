@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	kafkago "github.com/segmentio/kafka-go"
 )
@@ -19,6 +20,20 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string,
 	if err != nil {
 		return nil, err
 	}
+	var existing []string
+	for _, s := range specs {
+		if _, there := have[s.Name]; there {
+			existing = append(existing, s.Name)
+		}
+	}
+	var configs map[string]map[string]string
+	err = severalTries(ctx, func() error {
+		configs, err = c.topicConfigs(ctx, existing)
+		return err
+	})
+	if err != nil {
+		return nil, away(err, "reading topic settings")
+	}
 	var warnings []string
 	for _, s := range specs {
 		t, there := have[s.Name]
@@ -31,10 +46,7 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string,
 		if t.Partitions < s.Partitions && s.Follows == "" {
 			warnings = append(warnings, fmt.Sprintf("topic %q has %d partitions, %d are configured", s.Name, t.Partitions, s.Partitions))
 		}
-		config, err := c.topicConfig(ctx, s.Name)
-		if err != nil {
-			return warnings, err
-		}
+		config := configs[s.Name]
 		if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
 			warnings = append(warnings, fmt.Sprintf("topic %q has %s=%s: event ids follow the producers' clocks, LogAppendTime is better",
 				s.Name, configTimestampType, config[configTimestampType]))
@@ -46,24 +58,31 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string,
 	return warnings, nil
 }
 
-func (c *Cluster) topicConfig(ctx context.Context, topic string) (map[string]string, error) {
+// topicConfigs gives the settings that matter, by topic and name.
+func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string]map[string]string, error) {
+	req := &kafkago.DescribeConfigsRequest{}
+	for _, t := range topics {
+		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
+			ConfigNames: []string{configTimestampType, configMaxBytes},
+		})
+	}
 	client, done := c.admin()
 	defer done()
-	res, err := client.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{Resources: []kafkago.DescribeConfigRequestResource{{
-		ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(topic),
-		ConfigNames: []string{configTimestampType, configMaxBytes},
-	}}})
+	res, err := client.DescribeConfigs(ctx, req)
 	if err != nil {
-		return nil, away(err, "reading topic settings")
+		return nil, err
 	}
-	config := map[string]string{}
+	configs := map[string]map[string]string{}
 	for _, r := range res.Resources {
 		if r.Error != nil {
-			return nil, away(r.Error, "reading topic settings")
+			return nil, r.Error
 		}
+		config := map[string]string{}
 		for _, e := range r.ConfigEntries {
 			config[e.ConfigName] = e.ConfigValue
 		}
+		configs[strings.TrimPrefix(r.ResourceName, c.cfg.TopicPrefix)] = config
 	}
-	return config, nil
+	return configs, nil
 }

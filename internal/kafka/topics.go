@@ -57,9 +57,19 @@ func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 	if n > event.MaxPartitions {
 		return fault.New(fault.KindInvalid, "a topic of events has at most %d partitions", event.MaxPartitions)
 	}
-	have, err := c.Partitions(ctx, topic)
-	if err != nil || have >= n {
+	have := 0
+	err := severalTries(ctx, func() error {
+		t, err := c.leaders.refresh(ctx, c.topic(topic))
+		if err == nil {
+			have = len(t.partitions)
+		}
 		return err
+	})
+	if err != nil {
+		return away(err, "counting partitions")
+	}
+	if have >= n {
+		return nil
 	}
 	client, done := c.admin()
 	defer done()
@@ -141,7 +151,7 @@ func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) erro
 	wait := backoff{first: 5 * time.Millisecond, most: 500 * time.Millisecond}
 	for {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
-		if err == nil && len(t.leaders) >= n && allLed(t.leaders) {
+		if err == nil && len(t.partitions) >= n && allLed(t.partitions) {
 			return nil
 		}
 		if !wait.sleep(ctx) {
@@ -150,9 +160,9 @@ func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) erro
 	}
 }
 
-func allLed(leaders []string) bool {
-	for _, l := range leaders {
-		if l == "" {
+func allLed(partitions []leadership) bool {
+	for _, l := range partitions {
+		if l.address == "" {
 			return false
 		}
 	}

@@ -143,10 +143,16 @@ func Inspect(r io.Reader) (*Header, error) {
 		return nil, fmt.Errorf("%w: version %d", ErrVersion, fixed[8])
 	}
 	account, recording, contentType := int(fixed[10]), int(fixed[11]), int(fixed[12])
+	if account > maxAccount || recording > maxRecording || contentType > maxContentType {
+		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
+	}
 	names := read.next(account + recording + contentType)
 	key := read.next(keyFixed)
 	if names == nil || key == nil {
 		return nil, read.failure(ErrTruncated)
+	}
+	if key[keyFixed-1] > maxKeyID {
+		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
 	}
 	keyID := read.next(int(key[keyFixed-1]))
 	sum := sha256.Sum256(read.seen)

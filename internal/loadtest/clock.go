@@ -1,0 +1,14 @@
+package loadtest
+
+import "time"
+
+// Clock is the wall clock of when it was made, and steady since: publisher and
+// subscribers of a run share one, so that setting the system's clock does not
+// show in latencies.
+type Clock struct{ began time.Time }
+
+// NewClock starts a clock.
+func NewClock() Clock { return Clock{time.Now()} }
+
+// Now is the time on the clock.
+func (c Clock) Now() time.Time { return c.began.Add(time.Since(c.began)) }

@@ -1,0 +1,132 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// receiver makes messages of the bytes of connections, and judges them. It has
+// the memory that one connection at a time needs for that.
+type receiver struct {
+	clock  Clock
+	resume Resume
+	stamps stampReader
+	tally  Tally
+	reply  func(c *conn, frame []byte) error // sends a control frame
+}
+
+// closing says that the server has ended the connection by a close frame.
+type closing struct{ code int }
+
+func (c *closing) Error() string { return fmt.Sprintf("closed with %d", c.code) }
+
+var errOrder = errors.New("fragments out of order")
+
+// take goes through all whole frames of b and returns what is left, and how
+// long the frame that begins there is known to be.
+func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
+	now := r.clock.Now()
+	var last []byte
+	for {
+		f, size, whole, err := parseFrame(b)
+		if err != nil || !whole {
+			r.note(c, last)
+			return b, size, err
+		}
+		b = b[size:]
+		if f.control() {
+			if err := r.answer(c, f); err != nil {
+				r.note(c, last)
+				return b, 0, err
+			}
+			continue
+		}
+		message, whole, err := c.assemble(f)
+		if err != nil {
+			return b, 0, err
+		}
+		if whole {
+			last = r.judge(c, message, now, last)
+		}
+	}
+}
+
+// assemble puts fragments together.
+func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
+	first := f.op != opContinue
+	if first != (c.message == nil) {
+		return nil, false, errOrder
+	}
+	if first && f.fin {
+		return f.payload, true, nil
+	}
+	if len(c.message)+len(f.payload) > maxFrame {
+		return nil, false, errTooLarge
+	}
+	if first {
+		c.message = make([]byte, 0, 2*len(f.payload)+1)
+	}
+	c.message = append(c.message, f.payload...)
+	if !f.fin {
+		return nil, false, nil
+	}
+	message, c.message = c.message, nil
+	return message, true, nil
+}
+
+// judge counts a message. It returns the last message whose id is to be
+// remembered.
+func (r *receiver) judge(c *conn, message []byte, now time.Time, last []byte) []byte {
+	if r.resume == ByCursor {
+		if cursor, ok := cursorOf(message); ok {
+			c.since = append(c.since[:0], cursor...)
+			return nil // what comes after it is not covered by it
+		}
+	}
+	s, ok := r.stamps.read(message)
+	if !ok {
+		r.tally.Foreign++
+		return message
+	}
+	proven := c.proven
+	c.check(s, &r.tally)
+	if !proven && c.proven {
+		r.tally.Proven++
+	}
+	if s.Seq > 0 {
+		r.tally.Bytes += uint64(len(message))
+		r.tally.Latency.Record(now.Sub(time.Unix(0, s.At)))
+	}
+	return message
+}
+
+// note remembers where a resume would go on. With cursors the last id is only
+// good until the first cursor has come.
+func (r *receiver) note(c *conn, last []byte) {
+	if last == nil || r.resume == Never || r.resume == ByCursor && len(c.since) > 0 {
+		return
+	}
+	if id := idOf(last); id != nil {
+		c.since = append(c.since[:0], id...)
+	}
+}
+
+// answer does what a control frame asks for.
+func (r *receiver) answer(c *conn, f frame) error {
+	switch f.op {
+	case opPing:
+		r.tally.Pings++
+		return r.reply(c, appendControl(nil, opPong, f.payload))
+	case opClose:
+		code := closeCode(f.payload)
+		answer := code
+		if code == codeNone {
+			answer = codeNormal
+		}
+		// The server has said why; whether it still hears us is its affair.
+		_ = r.reply(c, appendClose(nil, answer))
+		return &closing{code}
+	}
+	return nil // a pong nobody asked for is allowed
+}

@@ -1,0 +1,80 @@
+package loadtest
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// RunLength is how long the name of a run is.
+const RunLength = 8
+
+// Stamp is what an event carries in its data, for the other end to check it by.
+// In JSON it is one field of fixed length with a name that nothing else has:
+// it is found and read without parsing.
+type Stamp struct {
+	Stream int    // which of the run's accounts, from 0
+	Seq    uint64 // in the stream, from 1; 0: a probe, which nobody checks
+	At     int64  // when the event was due, Unix nanoseconds
+}
+
+const (
+	stampName    = `"trunkline_bench":"`
+	streamDigits = 6
+	seqDigits    = 12
+	atDigits     = 19
+	stampLength  = len(stampName) + RunLength + 1 + streamDigits + 1 + seqDigits + 1 + atDigits + 1
+)
+
+// MaxStreams is how many accounts a run may have.
+const MaxStreams = 1_000_000
+
+// Append appends the stamp's field, name and value, to an object in the making.
+func (s Stamp) Append(dst []byte, run string) []byte {
+	return fmt.Appendf(dst, stampName+"%s.%06d.%012d.%019d\"", run, s.Stream, s.Seq, s.At)
+}
+
+// stampReader finds the stamps of one run. It remembers where the last one
+// was: most messages of a run are alike.
+type stampReader struct {
+	marker []byte // name and run
+	at     int
+}
+
+func newStampReader(run string) stampReader {
+	return stampReader{marker: []byte(stampName + run + ".")}
+}
+
+// read is the stamp of a message; ok is false when it has none of this run.
+func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
+	if !r.here(message) {
+		at := bytes.Index(message, r.marker)
+		if at < 0 || len(message) < at+stampLength {
+			return Stamp{}, false
+		}
+		r.at = at
+	}
+	b := message[r.at+len(r.marker) : r.at+stampLength]
+	stream, ok1 := digits(b[:streamDigits])
+	seq, ok2 := digits(b[streamDigits+1 : streamDigits+1+seqDigits])
+	at, ok3 := digits(b[streamDigits+seqDigits+2 : len(b)-1])
+	if !ok1 || !ok2 || !ok3 || b[streamDigits] != '.' || b[streamDigits+1+seqDigits] != '.' || b[len(b)-1] != '"' {
+		return Stamp{}, false
+	}
+	return Stamp{int(stream), seq, int64(at)}, true
+}
+
+func (r *stampReader) here(message []byte) bool {
+	return len(message) >= r.at+stampLength && bytes.Equal(message[r.at:r.at+len(r.marker)], r.marker)
+}
+
+// digits reads a number of at most 19 digits.
+func digits(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		d := c - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(d)
+	}
+	return n, true
+}

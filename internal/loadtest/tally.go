@@ -1,0 +1,67 @@
+package loadtest
+
+import "maps"
+
+// Tally is what subscribers have seen. Stalled subscribers count in Open,
+// Stalled and Closed only.
+type Tally struct {
+	Open       int
+	Stalled    int         // subscribers that do not read, open or not
+	Proven     int         // subscribers that have received a probe
+	Resumed    uint64      // connections that went on where another ended
+	Closed     map[int]int // connections that the server ended, by close code
+	StalledEnd int         // stalled subscribers that the server ended
+
+	Deliveries uint64 // events of the run
+	Bytes      uint64 // of their messages
+	Foreign    uint64 // messages that are not of the run, or not for the subscriber
+	Lost       int64  // missing now: below zero is not possible at the end
+	Disordered uint64 // came after a later one
+	Duplicated uint64 // came again
+	Repeated   uint64 // came again after a resume that allows it: by id, over several accounts
+	Pings      uint64
+
+	Latency Histogram // from the event being due to its frame being read
+}
+
+// Faultless says that every subscriber saw every event once and in order.
+func (t *Tally) Faultless() bool {
+	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0
+}
+
+func (t *Tally) add(o *Tally) {
+	t.Open += o.Open
+	t.Stalled += o.Stalled
+	t.Proven += o.Proven
+	t.Resumed += o.Resumed
+	t.StalledEnd += o.StalledEnd
+	t.Deliveries += o.Deliveries
+	t.Bytes += o.Bytes
+	t.Foreign += o.Foreign
+	t.Lost += o.Lost
+	t.Disordered += o.Disordered
+	t.Duplicated += o.Duplicated
+	t.Repeated += o.Repeated
+	t.Pings += o.Pings
+	t.Latency.Add(&o.Latency)
+	for code, n := range o.Closed {
+		if t.Closed == nil {
+			t.Closed = map[int]int{}
+		}
+		t.Closed[code] += n
+	}
+}
+
+func (t *Tally) ended(code int) {
+	if t.Closed == nil {
+		t.Closed = map[int]int{}
+	}
+	t.Closed[code]++
+}
+
+// clone is a copy that shares nothing.
+func (t *Tally) clone() *Tally {
+	c := *t
+	c.Closed = maps.Clone(t.Closed)
+	return &c
+}
