@@ -49,7 +49,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &lockedBuffer{},
 		registry: prometheus.NewRegistry(), clock: &clock{now: time.Now()},
 	}
-	log := slog.New(slog.NewTextHandler(e.log, nil))
+	log := slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })

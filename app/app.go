@@ -180,6 +180,7 @@ func (a *App) buildFanout() error {
 	}, fanout.Deps{
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
+		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix),
 		Metrics:  a.registry, Logger: a.log,
 	})
 	if err != nil {

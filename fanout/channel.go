@@ -42,61 +42,82 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		w.Header().Set("Connection", "Upgrade")
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
-	s, streams, starts, err := f.admit(req, r.URL.Query().Get("cursor") == "true")
+	s, err := f.admit(req, r.URL.Query().Get("cursor") == "true")
 	if err != nil {
 		return err
 	}
 	o := &socketOutlet{f: f}
 	s.outlet = o
-	f.enter(s, starts, streams)
+	f.enter(s)
 	if err := o.upgrade(w, r, f.cfg); err != nil {
-		f.leave(s)
+		f.leave(s.subscriber)
 		s.finish()
-		f.members.forget(s)
+		f.members.forget(s.subscriber)
 		if errors.Is(err, errBroken) {
 			return nil
 		}
 		return err
 	}
 	f.metrics.opened.WithLabelValues(transportSocket).Inc()
-	f.clients.Go(func() { o.read(s) })
-	f.open(s, streams)
+	f.clients.Go(func() { o.read(s.subscriber) })
+	f.open(s)
 	return nil
 }
 
+// admission is a subscriber that may enter, and where it starts.
+type admission struct {
+	*subscriber
+	streams []*stream
+	starts  map[int]start // empty: live from now on
+}
+
 // admit makes all the checks of a subscription and finds where it starts. On
-// success the follower has been acquired for it.
-func (f *Fanout) admit(req Request, cursor bool) (*subscriber, []*stream, map[int]start, error) {
+// success it holds the follower and the subscriber's places, which leaving
+// gives back.
+func (f *Fanout) admit(req Request, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
-		return nil, nil, nil, fault.Unavailable(nil, time.Second, "shutting down, come back")
+		return nil, fault.Unavailable(nil, time.Second, "shutting down, come back")
 	}
 	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if !f.originAllowed(r) {
-		return nil, nil, nil, fault.Forbidden("this origin is not allowed")
+		return nil, fault.Forbidden("this origin is not allowed")
 	}
-	filter := newFilter(principal, f.directory.Tree())
-	if filter == nil {
-		return nil, nil, nil, fault.Forbidden("the token's accounts are not accessible any more")
+	s := f.newSubscriber(principal, req.Address, cursor)
+	if s == nil {
+		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.cfg.HandshakeWait)
 	defer cancel()
-	streams, err := f.follower.acquire(ctx)
-	if err != nil {
-		return nil, nil, nil, err
+	if err := f.takeSeat(ctx, s); err != nil {
+		return nil, err
 	}
-	var starts map[int]start
-	if since := resumeFrom(r); since != "" {
-		if starts, err = f.starts(ctx, since, streams); err != nil {
-			f.follower.release()
-			return nil, nil, nil, unavailable(err)
+	a := &admission{subscriber: s}
+	if a.streams, err = f.follower.acquire(ctx); err == nil {
+		if since := resumeFrom(r); since != "" {
+			if a.starts, err = f.starts(ctx, since, a.streams); err != nil {
+				f.follower.release()
+			}
 		}
 	}
+	if err != nil {
+		f.freeSeats(context.WithoutCancel(ctx), []*subscriber{s})
+		return nil, unavailable(err)
+	}
+	return a, nil
+}
+
+// newSubscriber is nil when the token's accounts are all gone.
+func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
+	filter := newFilter(principal, f.directory.Tree())
+	if filter == nil {
+		return nil
+	}
 	now := time.Now()
-	s := &subscriber{id: uuid.NewString(), principal: principal, address: req.Address,
+	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
 		connected: now, limit: f.cfg.QueueBytes}
 	s.filter.Store(filter)
 	s.heard.Store(now.Unix())
@@ -104,7 +125,7 @@ func (f *Fanout) admit(req Request, cursor bool) (*subscriber, []*stream, map[in
 	if cursor {
 		s.track = &track{}
 	}
-	return s, streams, starts, nil
+	return s
 }
 
 // unavailable is for errors of Kafka that have no kind of their own: the client

@@ -197,7 +197,7 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		n := startNode(t, Config{QueueBytes: 64 << 10}, log, directory, newPresence(), secure)
 		stalled := n.dial(t, directory.token("root", nil, nil), "")
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
-		const events = 60_000 // far more than socket buffers hold
+		const events = 30_000 // far more than socket buffers hold
 		for i := 0; i < events; i += 500 {
 			log.put(0, "root", event.QueueCall, run(i, i+500)...)
 			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {

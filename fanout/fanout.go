@@ -31,6 +31,7 @@ type Deps struct {
 	Log       Log
 	Directory Directory
 	Presence  Presence
+	Limits    Limits // may be nil when the settings limit nothing
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 }
@@ -41,6 +42,7 @@ type Fanout struct {
 	log       Log
 	directory Directory
 	presence  Presence
+	limits    Limits
 	metrics   *metrics
 	logger    *slog.Logger
 
@@ -64,7 +66,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		return nil, err
 	}
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence,
+		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits,
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(),
 	}
@@ -100,32 +102,33 @@ func (f *Fanout) Run(ctx context.Context) error {
 
 // enter makes a subscriber a member: from here on it misses nothing. Its
 // outlet is not open yet; open hands what waits meanwhile to a writer.
-func (f *Fanout) enter(s *subscriber, starts map[int]start, streams []*stream) {
+func (f *Fanout) enter(a *admission) {
+	s := a.subscriber
 	s.state = scheduled
-	if len(starts) > 0 {
-		s.behind.Store(&catchup{starts: starts})
+	if len(a.starts) > 0 {
+		s.behind.Store(&catchup{starts: a.starts})
 	}
 	f.members.add(s)
 	f.metrics.connections.Inc()
 	f.index.mu.Lock()
+	defer f.index.mu.Unlock()
 	if s.track != nil {
-		s.track.places = make([]place, len(streams))
-		for i, st := range streams {
+		s.track.places = make([]place, len(a.streams))
+		for i, st := range a.streams {
 			s.track.places[i] = st.mark
-			if at, ok := starts[st.partition]; ok {
+			if at, ok := a.starts[st.partition]; ok {
 				s.track.places[i] = at.place
 			}
 		}
 	}
 	f.index.enter(s)
-	f.index.mu.Unlock()
 }
 
 // open begins to send.
-func (f *Fanout) open(s *subscriber, streams []*stream) {
-	f.writers.now(f.life, s)
-	if c := s.behind.Load(); c != nil {
-		f.clients.Go(func() { f.catchUp(f.life, s, streams, c) })
+func (f *Fanout) open(a *admission) {
+	f.writers.now(f.life, a.subscriber)
+	if c := a.behind.Load(); c != nil {
+		f.clients.Go(func() { f.catchUp(f.life, a.subscriber, a.streams, c) })
 	}
 }
 

@@ -281,11 +281,21 @@ type node struct {
 
 func startNode(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, tls bool) *node {
 	t.Helper()
+	return startWith(t, cfg, Deps{Log: log, Directory: directory, Presence: presence}, tls)
+}
+
+func startLimited(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, limits Limits) *node {
+	t.Helper()
+	return startWith(t, cfg, Deps{Log: log, Directory: directory, Presence: presence, Limits: limits}, false)
+}
+
+func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
+	t.Helper()
 	if cfg.NodeID == "" {
 		cfg.NodeID = "node-" + t.Name()
 	}
-	f, err := New(cfg, Deps{Log: log, Directory: directory, Presence: presence,
-		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	deps.Metrics, deps.Logger = prometheus.NewRegistry(), slog.New(slog.NewTextHandler(io.Discard, nil))
+	f, err := New(cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,13 @@ type members struct {
 	here    map[*subscriber]struct{}
 	leaving map[*subscriber]struct{}
 	joined  map[*subscriber]struct{} // since the last presence update
-	left    map[string]struct{}      // ids, since the last presence update
+	left    map[*subscriber]struct{} // since the last presence update
 }
 
 func newMembers() *members {
 	return &members{
 		here: make(map[*subscriber]struct{}), leaving: make(map[*subscriber]struct{}),
-		joined: make(map[*subscriber]struct{}), left: make(map[string]struct{}),
+		joined: make(map[*subscriber]struct{}), left: make(map[*subscriber]struct{}),
 	}
 }
 
@@ -36,11 +36,8 @@ func (m *members) remove(s *subscriber) bool {
 	}
 	delete(m.here, s)
 	m.leaving[s] = struct{}{}
-	if _, ok := m.joined[s]; ok {
-		delete(m.joined, s)
-	} else {
-		m.left[s.id] = struct{}{}
-	}
+	delete(m.joined, s)
+	m.left[s] = struct{}{}
 	return true
 }
 
@@ -78,14 +75,14 @@ func (m *members) lingering() int {
 }
 
 // changes takes what happened since the last call.
-func (m *members) changes() (joined []*subscriber, left []string) {
+func (m *members) changes() (joined, left []*subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for s := range m.joined {
 		joined = append(joined, s)
 	}
-	for id := range m.left {
-		left = append(left, id)
+	for s := range m.left {
+		left = append(left, s)
 	}
 	clear(m.joined)
 	clear(m.left)

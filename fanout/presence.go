@@ -34,6 +34,7 @@ type Presence interface {
 const (
 	presenceInterval = 500 * time.Millisecond
 	presenceWait     = time.Second
+	renewTurns       = 10 // places at limits are renewed every so many intervals
 )
 
 // publishPresence keeps the shared view current.
@@ -42,7 +43,7 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 	defer ticker.Stop()
 	pongs := make(map[string]int64)
 	resync := true
-	for {
+	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
 			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceWait)
@@ -51,14 +52,16 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		resync = !f.publish(ctx, pongs, resync)
+		joined, left := f.members.changes()
+		resync = !f.publish(ctx, pongs, joined, left, resync)
+		f.freeSeats(ctx, left)
+		f.renewSeats(ctx, turn%renewTurns == 0)
 	}
 }
 
 // publish sends what has changed since the last time, or everything. pongs is
 // what was last sent of each connection.
-func (f *Fanout) publish(ctx context.Context, pongs map[string]int64, everything bool) (ok bool) {
-	joined, left := f.members.changes()
+func (f *Fanout) publish(ctx context.Context, pongs map[string]int64, joined, left []*subscriber, everything bool) (ok bool) {
 	all := f.members.all()
 	for _, s := range joined {
 		delete(pongs, s.id)
@@ -71,12 +74,14 @@ func (f *Fanout) publish(ctx context.Context, pongs map[string]int64, everything
 			changed = append(changed, c)
 		}
 	}
-	for _, id := range left {
-		delete(pongs, id)
+	ids := make([]string, len(left))
+	for i, s := range left {
+		ids[i] = s.id
+		delete(pongs, s.id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	missing, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, left, len(all))
+	missing, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, len(all))
 	if err != nil {
 		if !f.apart.Swap(true) {
 			f.logger.Warn("shared connection state is away: serving from this node alone", "error", err)

@@ -29,13 +29,13 @@ func (f *Fanout) Stream(w http.ResponseWriter, req Request) error {
 }
 
 func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
-	s, streams, starts, err := f.admit(req, true)
+	s, err := f.admit(req, true)
 	if err != nil {
 		return err
 	}
 	o := &streamOutlet{http: http.NewResponseController(w), work: make(chan struct{}, 1), over: make(chan struct{})}
 	s.outlet = o
-	f.enter(s, starts, streams)
+	f.enter(s)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -43,12 +43,12 @@ func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
 	w.WriteHeader(http.StatusOK)
 	_ = o.http.SetReadDeadline(time.Time{})
 	if err := o.http.Flush(); err != nil {
-		f.remove(s, codeAbnormal)
+		f.remove(s.subscriber, codeAbnormal)
 		return fault.Internal(err, "the connection cannot stream")
 	}
 	f.metrics.opened.WithLabelValues(transportStream).Inc()
-	f.open(s, streams)
-	o.serve(f, s, w, req.HTTP)
+	f.open(s)
+	o.serve(f, s.subscriber, w, req.HTTP)
 	return nil
 }
 

@@ -3,7 +3,7 @@ package normalizer
 import (
 	"time"
 
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // calendar tells clocks that can be a call's from those that cannot: a call
@@ -26,7 +26,7 @@ func (c calendar) check(s int64, field string) (int64, error) {
 
 // clock is a call's clock in any unit unixSeconds reads; absent, null, "" and
 // zero are "unknown", 0.
-func (c calendar) clock(v object.Value, field string) (int64, error) {
+func (c calendar) clock(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, nil
 	}
@@ -42,7 +42,7 @@ func (c calendar) clock(v object.Value, field string) (int64, error) {
 }
 
 // start is a clock that a row cannot do without.
-func (c calendar) start(v object.Value, field string) (int64, error) {
+func (c calendar) start(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, missing(field)
 	}
@@ -54,7 +54,7 @@ func (c calendar) start(v object.Value, field string) (int64, error) {
 }
 
 // length is a duration in seconds, nil when unknown.
-func length(v object.Value, field string) (*int64, error) {
+func length(v jsonscan.Value, field string) (*int64, error) {
 	if unset(v) {
 		return nil, nil
 	}
@@ -69,8 +69,8 @@ func length(v object.Value, field string) (*int64, error) {
 }
 
 // unset says that a foreign source left the field out, or wrote as much.
-func unset(v object.Value) bool {
-	return v.Kind() == object.None || v.Kind() == object.Null || v.Is("")
+func unset(v jsonscan.Value) bool {
+	return v.Kind() == jsonscan.None || v.Kind() == jsonscan.Null || v.Is("")
 }
 
 // rowID is a row's id: the month its call began, and the call.

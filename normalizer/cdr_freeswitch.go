@@ -2,16 +2,16 @@ package normalizer
 
 import (
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // freeswitchCDR is mod_json_cdr's document. Nearly everything is read from its
 // "variables", whose values are URL-encoded unless the module is told not to.
 var freeswitchCDR = format{
 	name: "freeswitch.json_cdr",
-	keys: object.KeysOf("variables", "callflow", "app_log", "switchname"),
+	keys: jsonscan.KeysOf("variables", "callflow", "app_log", "switchname"),
 	account: func(f *fields) (string, error) {
-		var vars [3]object.Value
+		var vars [3]jsonscan.Value
 		within(f[cdrVariables], cdrAccountKeys, vars[:])
 		for _, v := range vars {
 			account, err := named(v, "variables.account_id")
@@ -32,10 +32,10 @@ const (
 )
 
 // cdrAccountKeys leave out accountcode: that is a billing label.
-var cdrAccountKeys = object.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
+var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
 func freeswitchRow(f *fields, c calendar) (event.CDR, error) {
-	if f[cdrVariables].Kind() != object.Object {
+	if f[cdrVariables].Kind() != jsonscan.Object {
 		return event.CDR{}, missing("variables")
 	}
 	leg := readLeg(f)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // kazooCDR is Kazoo's call record: the bus message (Dash-Case), the document
@@ -59,7 +59,7 @@ var (
 )
 
 func kazooRow(f *fields, c calendar) (event.CDR, error) {
-	var recording [1]object.Value
+	var recording [1]jsonscan.Value
 	within(f[kcVars], kazooRecordingKeys, recording[:])
 	row := event.CDR{
 		CallID:            str(f[kcCall]),
@@ -93,7 +93,7 @@ func kazooRow(f *fields, c calendar) (event.CDR, error) {
 // kazooInteraction is Kazoo's own interaction id; records from before it had
 // one are grouped by click to call, then by the leg that began the call.
 func kazooInteraction(f *fields, row *event.CDR) string {
-	var vars [2]object.Value
+	var vars [2]jsonscan.Value
 	within(f[kcVars], kazooInteractionKeys, vars[:])
 	if id := firstStr(f[kcInteraction], f[kcCallInteraction], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
 		return id
@@ -139,8 +139,8 @@ func kazooTimes(f *fields, row *event.CDR, c calendar) (err error) {
 }
 
 // nested is an object as it stands in the record, nil for anything else.
-func nested(v object.Value) json.RawMessage {
-	if v.Kind() != object.Object {
+func nested(v jsonscan.Value) json.RawMessage {
+	if v.Kind() != jsonscan.Object {
 		return nil
 	}
 	return json.RawMessage(v)

@@ -7,18 +7,18 @@ import (
 	"strings"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // leg is what mod_json_cdr says about one leg of a call.
 type leg struct {
-	vars    map[string]object.Value // the channel variables that a row needs
-	profile [6]object.Value         // the caller profile in force at the end
-	appLog  object.Value            // the dialplan applications it ran
+	vars    map[string]jsonscan.Value // the channel variables that a row needs
+	profile [6]jsonscan.Value         // the caller profile in force at the end
+	appLog  jsonscan.Value            // the dialplan applications it ran
 }
 
 // Of some two hundred variables these are kept, and those with a prefix.
-var legVariables = object.KeysOf(
+var legVariables = jsonscan.KeysOf(
 	"uuid", "direction", "hangup_cause", "presence_id", "recording_id",
 	"start_epoch", "progress_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
 	"caller_id_name", "caller_id_number", "destination_number", "dialed_user", "sip_from_user", "sip_to_user",
@@ -33,8 +33,8 @@ const (
 )
 
 var (
-	callflowKeys = object.KeysOf("caller_profile")
-	profileKeys  = object.KeysOf("caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number", "destination_number", "ani")
+	callflowKeys = jsonscan.KeysOf("caller_profile")
+	profileKeys  = jsonscan.KeysOf("caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number", "destination_number", "ani")
 )
 
 const (
@@ -47,14 +47,14 @@ const (
 )
 
 func readLeg(f *fields) *leg {
-	l := &leg{vars: make(map[string]object.Value, len(legVariables)), appLog: f[cdrAppLog]}
-	f[cdrVariables].Each(func(key []byte, v object.Value) {
+	l := &leg{vars: make(map[string]jsonscan.Value, len(legVariables)), appLog: f[cdrAppLog]}
+	f[cdrVariables].Each(func(key []byte, v jsonscan.Value) {
 		_, wanted := legVariables[string(key)]
 		if wanted || bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
 			l.vars[string(key)] = v
 		}
 	})
-	var flow [1]object.Value
+	var flow [1]jsonscan.Value
 	within(f[cdrCallflow].First(), callflowKeys, flow[:])
 	within(flow[0], profileKeys, l.profile[:])
 	return l

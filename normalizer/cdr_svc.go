@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // svcCDR is the row itself, as its sender made it: checked, and given an id and
 // an interaction id where it has none. Fields that are no row's are left out.
 var svcCDR = format{
 	name: "svc.cdr",
-	keys: object.KeysOf(
+	keys: jsonscan.KeysOf(
 		"id", "account_id", "call_id", "interaction_id", "origination_call_id", "direction", "from", "to",
 		"caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number",
 		"timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds", "ringing_seconds",
@@ -131,11 +131,11 @@ func (r *rowReader) text(slot int, field string) string {
 
 func (r *rowReader) number(slot int, field string) (n int64, present bool) {
 	v := r.fields[slot]
-	if v.Kind() == object.None {
+	if v.Kind() == jsonscan.None {
 		return 0, false
 	}
 	n, ok := integer(v)
-	if v.Kind() != object.Number || !ok {
+	if v.Kind() != jsonscan.Number || !ok {
 		r.fail(wrongType(field, "a whole number"))
 	}
 	return n, true
@@ -166,7 +166,7 @@ func (r *rowReader) length(slot int, field string) *int64 {
 
 func (r *rowReader) object(slot int, field string) json.RawMessage {
 	v := r.fields[slot]
-	if v.Kind() != object.None && v.Kind() != object.Object {
+	if v.Kind() != jsonscan.None && v.Kind() != jsonscan.Object {
 		r.fail(wrongType(field, "an object"))
 	}
 	return nested(v)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // capturedLegs are the rows of one captured call, after edit has changed the
@@ -108,7 +108,7 @@ func TestUnixSecondsReadsEveryUnit(t *testing.T) {
 		`63957388906`: 1790169706, `63957388906190`: 1790169706, `63957388906190966`: 1790169706,
 		`0`: 0, `"0"`: 0, `-5`: 0, `""`: 0, `"x"`: 0, `null`: 0, `{}`: 0, `true`: 0, ``: 0, `1e400`: 0, `"NaN"`: 0, `"Inf"`: 0,
 	} {
-		if got, ok := unixSeconds(object.Value(in)); got != want || ok != (want != 0) {
+		if got, ok := unixSeconds(jsonscan.Value(in)); got != want || ok != (want != 0) {
 			t.Errorf("%s: got %d, %v, want %d", in, got, ok, want)
 		}
 	}

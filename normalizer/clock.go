@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // gregorian is the Unix epoch in seconds since year 0, Erlang's calendar.
@@ -14,7 +14,7 @@ const gregorian = 62_167_219_200
 // seconds, milliseconds, microseconds or nanoseconds since 1970 or (Kazoo)
 // since year 0. The size tells which: the ranges of this era do not meet. ok is
 // false for what is no clock, and for zero, which sources write for "never".
-func unixSeconds(v object.Value) (s int64, ok bool) {
+func unixSeconds(v jsonscan.Value) (s int64, ok bool) {
 	n, ok := integer(v)
 	if !ok || n <= 0 {
 		return 0, false
@@ -33,11 +33,11 @@ func unixSeconds(v object.Value) (s int64, ok bool) {
 }
 
 // integer is the whole part of a number, or of a string that holds one.
-func integer(v object.Value) (n int64, ok bool) {
+func integer(v jsonscan.Value) (n int64, ok bool) {
 	digits := []byte(v)
 	switch v.Kind() {
-	case object.Number:
-	case object.String:
+	case jsonscan.Number:
+	case jsonscan.String:
 		digits, _ = v.Text()
 	default:
 		return 0, false

@@ -3,17 +3,17 @@ package normalizer
 import (
 	"net/url"
 
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // str is a field of a foreign source: its text, "" when it is no string.
-func str(v object.Value) string {
+func str(v jsonscan.Value) string {
 	text, _ := v.Text()
 	return string(text)
 }
 
 // decoded is str of a FreeSWITCH value, which may be URL-encoded.
-func decoded(v object.Value) string {
+func decoded(v jsonscan.Value) string {
 	text, _ := v.Text()
 	for _, c := range text {
 		if c == '%' {
@@ -32,7 +32,7 @@ func unescape(s string) string {
 }
 
 // firstStr is the first of the values that is a string with something in it.
-func firstStr(values ...object.Value) string {
+func firstStr(values ...jsonscan.Value) string {
 	for _, v := range values {
 		if text, ok := v.Text(); ok && len(text) > 0 {
 			return string(text)
@@ -42,7 +42,7 @@ func firstStr(values ...object.Value) string {
 }
 
 // firstClock is the first of the values that is a clock, 0 when none is.
-func firstClock(values ...object.Value) int64 {
+func firstClock(values ...jsonscan.Value) int64 {
 	for _, v := range values {
 		if s, ok := unixSeconds(v); ok {
 			return s
@@ -53,22 +53,22 @@ func firstClock(values ...object.Value) int64 {
 
 // named is the account of a foreign source, which may leave it out or write
 // null or "" for "none".
-func named(v object.Value, field string) (string, error) {
+func named(v jsonscan.Value, field string) (string, error) {
 	switch v.Kind() {
-	case object.None, object.Null:
+	case jsonscan.None, jsonscan.Null:
 		return "", nil
-	case object.String:
+	case jsonscan.String:
 		return str(v), nil
 	}
 	return "", wrongType(field, "a string")
 }
 
 // ownStr is a string of one of our own formats, where null is a wrong type.
-func ownStr(v object.Value, field string) (string, error) {
+func ownStr(v jsonscan.Value, field string) (string, error) {
 	switch v.Kind() {
-	case object.None:
+	case jsonscan.None:
 		return "", nil
-	case object.String:
+	case jsonscan.String:
 		return str(v), nil
 	}
 	return "", wrongType(field, "a string")
@@ -76,8 +76,8 @@ func ownStr(v object.Value, field string) (string, error) {
 
 // within reads the members in keys from a nested object into got; where v is no
 // object none is there.
-func within(v object.Value, keys object.Keys, got []object.Value) {
-	if v.Kind() == object.Object {
+func within(v jsonscan.Value, keys jsonscan.Keys, got []jsonscan.Value) {
+	if v.Kind() == jsonscan.Object {
 		_ = keys.Scan(v, got) // v is part of a checked record
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"sort"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // maxFields is at least how many fields the widest format asks for.
 const maxFields = 32
 
 // fields are the values of a format's keys, by slot; nil where absent.
-type fields [maxFields]object.Value
+type fields [maxFields]jsonscan.Value
 
 // facts are what a contact-center record says about itself. Everything else in
 // it passes unseen.
@@ -25,10 +25,10 @@ type facts struct {
 // format is how one source spells its records.
 type format struct {
 	name string
-	keys object.Keys
+	keys jsonscan.Keys
 	// open, when set, looks into an envelope and overwrites f with the fields
 	// of what is inside.
-	open    func(keys object.Keys, f *fields) error
+	open    func(keys jsonscan.Keys, f *fields) error
 	account func(f *fields) (string, error)
 	// One of the two: facts of a cc.raw record, row of a cdr.raw record that
 	// Kafka got at c. Both leave the account to account.

@@ -2,12 +2,12 @@ package normalizer
 
 import (
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // FreeSWITCH events are one flat object of headers, all strings, as the event
 // socket's JSON has them. Values may be URL-encoded (text/event-plain).
-var freeswitchKeys = object.KeysOf(
+var freeswitchKeys = jsonscan.KeysOf(
 	"Event-Name", "Event-Subclass", "Event-Date-Timestamp",
 	"Account-ID", "variable_account_id", "variable_ecallmgr_Account-ID",
 	"CC-Action", "CC-Queue", "CC-Agent-Status", "variable_cc_queue",

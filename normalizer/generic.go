@@ -2,14 +2,14 @@ package normalizer
 
 import (
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // generic is {type, account_id?, timestamp?, data?} for sources that already
 // speak the specification's types.
 var generic = format{
 	name: "generic",
-	keys: object.KeysOf("type", "account_id", "timestamp", "queue_id", "data"),
+	keys: jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data"),
 	account: func(f *fields) (string, error) {
 		return ownStr(f[genericAccount], "account_id")
 	},
@@ -28,7 +28,7 @@ var generic = format{
 		if what.timestamp, err = ownClock(f[genericTime], "timestamp"); err != nil {
 			return facts{}, err
 		}
-		var inner [1]object.Value
+		var inner [1]jsonscan.Value
 		within(f[genericData], queueKeys, inner[:])
 		what.queue = firstStr(f[genericQueue], inner[0])
 		return what, nil
@@ -43,14 +43,14 @@ const (
 	genericData
 )
 
-var queueKeys = object.Keys{"queue_id": 0, "Queue-ID": 0}
+var queueKeys = jsonscan.Keys{"queue_id": 0, "Queue-ID": 0}
 
 // ownClock is a clock of one of our own formats: absent, or a number.
-func ownClock(v object.Value, field string) (int64, error) {
-	if v.Kind() == object.None {
+func ownClock(v jsonscan.Value, field string) (int64, error) {
+	if v.Kind() == jsonscan.None {
 		return 0, nil
 	}
-	if v.Kind() != object.Number {
+	if v.Kind() != jsonscan.Number {
 		return 0, wrongType(field, "Unix seconds")
 	}
 	n, ok := integer(v)

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // Kazoo spells a key Dash-Case on its message bus and snake_case in documents,
@@ -49,8 +49,8 @@ const (
 	varQueue
 )
 
-func bothSpellings(names ...string) object.Keys {
-	keys := object.KeysOf(names...)
+func bothSpellings(names ...string) jsonscan.Keys {
+	keys := jsonscan.KeysOf(names...)
 	for i, name := range names {
 		keys[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = i
 	}
@@ -60,12 +60,12 @@ func bothSpellings(names ...string) object.Keys {
 // openKazoo looks into a Blackhole envelope, {action: "event", name, data: {…}}
 // or the older {name, args: {…}}. The envelope's name stays where the event
 // inside has none.
-func openKazoo(keys object.Keys, f *fields) error {
+func openKazoo(keys jsonscan.Keys, f *fields) error {
 	inside := f[kzArgs]
 	if f[kzAction].Is("event") {
 		inside = f[kzData]
 	}
-	if inside.Kind() != object.Object || f[kzCategory] != nil {
+	if inside.Kind() != jsonscan.Object || f[kzCategory] != nil {
 		return nil
 	}
 	return keys.Scan(inside, f[:])
@@ -77,12 +77,12 @@ func kazooAccount(f *fields) (string, error) {
 
 // kazooNamed is the account a Kazoo record names: itself, or in its channel
 // variables.
-func kazooNamed(own, channelVars object.Value) (string, error) {
+func kazooNamed(own, channelVars jsonscan.Value) (string, error) {
 	account, err := named(own, "Account-ID")
 	if account != "" || err != nil {
 		return account, err
 	}
-	var vars [2]object.Value
+	var vars [2]jsonscan.Value
 	within(channelVars, kazooVars, vars[:])
 	return named(vars[varAccount], "Custom-Channel-Vars.Account-ID")
 }
@@ -95,7 +95,7 @@ func kazooFacts(f *fields, kind event.Type) facts {
 		queue:     firstStr(f[kzQueue], f[kzJoinQueue]),
 	}
 	if what.queue == "" {
-		var vars [2]object.Value
+		var vars [2]jsonscan.Value
 		within(f[kzChannelVars], kazooVars, vars[:])
 		what.queue = str(vars[varQueue])
 	}

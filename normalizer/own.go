@@ -2,14 +2,14 @@ package normalizer
 
 import (
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // own is Trunkline's own events: {event, account_id, timestamp, …}. It is never
 // guessed from a record's keys: only its header makes a record ours.
 var own = format{
 	name: event.FormatOwn,
-	keys: object.KeysOf("event", "account_id", "timestamp"),
+	keys: jsonscan.KeysOf("event", "account_id", "timestamp"),
 	account: func(f *fields) (string, error) {
 		return ownStr(f[ownAccount], "account_id")
 	},

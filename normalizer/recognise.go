@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // FormatUnknown is the original_format of a message whose record told nothing
@@ -12,7 +12,7 @@ import (
 const FormatUnknown = "unknown"
 
 // recogniseKeys tell the formats apart.
-var recogniseKeys = object.KeysOf(
+var recogniseKeys = jsonscan.KeysOf(
 	"Core-UUID", "Event-Name", "CC-Action",
 	"Account-ID", "account_id", "Type", "type",
 	"variables", "call_id", "call_direction", "app_name", "Call-ID",
@@ -73,7 +73,7 @@ func recogniseEvent(seen *fields, record []byte) (*format, error) {
 		return &freeswitchEvent, nil
 	}
 	name, isString := seen[seenType].Text()
-	if isString && (seen[seenAccount].Kind() == object.String || event.Type(name).Known()) {
+	if isString && (seen[seenAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
 		return &svcCC, nil
 	}
 	if event.Type(str(seen[seenSnakeType])).Known() {
@@ -115,7 +115,7 @@ func recogniseKazoo(record []byte) (*format, error) {
 // keys, by those that only Kazoo writes.
 func recogniseCDR(seen *fields) *format {
 	switch {
-	case seen[seenVariables].Kind() == object.Object:
+	case seen[seenVariables].Kind() == jsonscan.Object:
 		return &freeswitchCDR
 	case seen[seenDashCall] != nil, seen[seenCall] != nil && (seen[seenDirection] != nil || seen[seenApp] != nil):
 		return &kazooCDR

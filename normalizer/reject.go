@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // Kind says why a record became a dead letter. Kinds are bounded: they are a
@@ -15,7 +15,7 @@ type Kind string
 const (
 	InvalidJSON    Kind = "invalid_json"    // no JSON
 	InvalidUTF8    Kind = "invalid_utf8"    // JSON's text must be UTF-8
-	TooDeep        Kind = "too_deep"        // nested over object.MaxDepth
+	TooDeep        Kind = "too_deep"        // nested over jsonscan.MaxDepth
 	TooLarge       Kind = "too_large"       // its message would not fit the topic
 	WrongType      Kind = "wrong_type"      // no object, or a field of another type
 	MissingField   Kind = "missing_field"   // a field the format cannot do without
@@ -54,15 +54,15 @@ func missing(field string) *Rejection { return reject(MissingField, "%s: missing
 
 func outOfRange(field string) *Rejection { return reject(OutOfRange, "%s: out of range", field) }
 
-// scanRejection is the rejection for an error of object.Scan.
+// scanRejection is the rejection for an error of jsonscan.Scan.
 func scanRejection(err error) *Rejection {
 	kind := InvalidJSON
 	switch {
-	case errors.Is(err, object.ErrUTF8):
+	case errors.Is(err, jsonscan.ErrUTF8):
 		kind = InvalidUTF8
-	case errors.Is(err, object.ErrDepth):
+	case errors.Is(err, jsonscan.ErrDepth):
 		kind = TooDeep
-	case errors.Is(err, object.ErrNotObject):
+	case errors.Is(err, jsonscan.ErrNotObject):
 		kind = WrongType
 	}
 	return reject(kind, "%v", err)

@@ -2,14 +2,14 @@ package normalizer
 
 import (
 	"trunkline/event"
-	"trunkline/normalizer/object"
+	"trunkline/internal/jsonscan"
 )
 
 // svcCC is the specification's own shape of contact-center event. It has no
 // clock of its own.
 var svcCC = format{
 	name: "svc.cc",
-	keys: object.KeysOf("Account-ID", "Type", "Queue-ID"),
+	keys: jsonscan.KeysOf("Account-ID", "Type", "Queue-ID"),
 	account: func(f *fields) (string, error) {
 		return ownStr(f[svcAccount], "Account-ID")
 	},

@@ -14,7 +14,6 @@ import (
 
 func TestApacheKafka(t *testing.T) {
 	suite(t, service{
-		name:   "apache",
 		config: kafka.Config{Brokers: testservice.Kafka(t)},
 		stamps: true,
 	})
@@ -28,7 +27,6 @@ func TestApacheKafkaCluster(t *testing.T) {
 	}
 	cluster := testservice.SecureKafkaCluster(t, 3)
 	s := service{
-		name: "cluster",
 		config: kafka.Config{Brokers: cluster.Brokers(), SASL: kafka.SASL{
 			Mechanism: "scram-sha-512", Username: cluster.User, Password: cluster.Password,
 		}},

@@ -18,7 +18,6 @@ import (
 
 // service is one Kafka that the suite runs against.
 type service struct {
-	name    string
 	config  kafka.Config
 	stamps  bool // honours LogAppendTime
 	restart func(t *testing.T)
@@ -45,7 +44,6 @@ func TestEmbedded(t *testing.T) {
 		return b.Dial(ctx, network, address)
 	}
 	suite(t, service{
-		name:   "embedded",
 		config: kafka.Config{Brokers: []string{embedded.Address}, Dial: dial},
 		restart: func(t *testing.T) {
 			mu.Lock()

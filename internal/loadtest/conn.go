@@ -1,15 +1,13 @@
 package loadtest
 
-import (
-	"crypto/tls"
-)
+import "crypto/tls"
 
 // conn is one subscriber. Its worker's lock guards it, but for what never
 // changes.
 type conn struct {
 	slot    int
 	group   *Group
-	stalled bool // does not read
+	stalled bool       // does not read
 	checks  []sequence // one for each stream of the group
 
 	open    bool
@@ -22,6 +20,7 @@ type conn struct {
 	message []byte    // the beginning of a fragmented message
 	proven  bool      // has received a probe
 	since   []byte    // the last id, or cursor, where the next connection goes on
+	cursor  bool      // since is a cursor
 }
 
 // maxKept is what an empty buffer may keep.
@@ -37,7 +36,7 @@ func (c *conn) keep(rest []byte) {
 }
 
 // check judges one event of the run.
-func (c *conn) check(s Stamp, t *Tally) {
+func (c *conn) check(s Stamp, resume Resume, t *Tally) {
 	i := s.Stream - c.group.First
 	if i < 0 || i >= len(c.checks) {
 		t.Foreign++ // not of an account this subscriber has asked for
@@ -53,9 +52,42 @@ func (c *conn) check(s Stamp, t *Tally) {
 	switch {
 	case arrival == late:
 		t.Disordered++
-	case arrival == again && c.resumed && len(c.checks) > 1 && !c.group.Exact:
+	case arrival == again && c.mayRepeat(i, s.Seq, resume):
 		t.Repeated++
 	case arrival == again:
 		t.Duplicated++
+	}
+}
+
+// mayRepeat says whether a number may come again after a resume: by id where
+// accounts may lie in several partitions, by cursor what came after it.
+func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
+	switch {
+	case !c.resumed:
+		return false
+	case resume == ByCursor:
+		return n > c.checks[stream].covered
+	default:
+		return len(c.checks) > 1
+	}
+}
+
+// cover notes that a cursor covers everything seen so far.
+func (c *conn) cover(cursor []byte) {
+	c.since = append(c.since[:0], cursor...)
+	c.cursor = true
+	for i := range c.checks {
+		c.checks[i].covered = c.checks[i].seen
+	}
+}
+
+// goOn notes the id of a message as the place to go on from. It is worth less
+// than a cursor.
+func (c *conn) goOn(message []byte) {
+	if c.cursor {
+		return
+	}
+	if id := idOf(message); id != nil {
+		c.since = append(c.since[:0], id...)
 	}
 }

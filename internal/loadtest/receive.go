@@ -27,17 +27,20 @@ var errOrder = errors.New("fragments out of order")
 // long the frame that begins there is known to be.
 func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
-	var last []byte
+	var last []byte // whose id is to be remembered: of many, only the last
+	defer func() {
+		if last != nil && r.resume != Never {
+			c.goOn(last)
+		}
+	}()
 	for {
 		f, size, whole, err := parseFrame(b)
 		if err != nil || !whole {
-			r.note(c, last)
 			return b, size, err
 		}
 		b = b[size:]
 		if f.control() {
 			if err := r.answer(c, f); err != nil {
-				r.note(c, last)
 				return b, 0, err
 			}
 			continue
@@ -46,9 +49,15 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 		if err != nil {
 			return b, 0, err
 		}
-		if whole {
-			last = r.judge(c, message, now, last)
+		if !whole {
+			continue
 		}
+		if cursor, ok := cursorOf(message); ok && r.resume == ByCursor {
+			c.cover(cursor)
+			continue
+		}
+		r.judge(c, message, now)
+		last = message
 	}
 }
 
@@ -75,40 +84,21 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	return message, true, nil
 }
 
-// judge counts a message. It returns the last message whose id is to be
-// remembered.
-func (r *receiver) judge(c *conn, message []byte, now time.Time, last []byte) []byte {
-	if r.resume == ByCursor {
-		if cursor, ok := cursorOf(message); ok {
-			c.since = append(c.since[:0], cursor...)
-			return nil // what comes after it is not covered by it
-		}
-	}
+// judge counts a message.
+func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	s, ok := r.stamps.read(message)
 	if !ok {
 		r.tally.Foreign++
-		return message
+		return
 	}
 	proven := c.proven
-	c.check(s, &r.tally)
+	c.check(s, r.resume, &r.tally)
 	if !proven && c.proven {
 		r.tally.Proven++
 	}
 	if s.Seq > 0 {
 		r.tally.Bytes += uint64(len(message))
 		r.tally.Latency.Record(now.Sub(time.Unix(0, s.At)))
-	}
-	return message
-}
-
-// note remembers where a resume would go on. With cursors the last id is only
-// good until the first cursor has come.
-func (r *receiver) note(c *conn, last []byte) {
-	if last == nil || r.resume == Never || r.resume == ByCursor && len(c.since) > 0 {
-		return
-	}
-	if id := idOf(last); id != nil {
-		c.since = append(c.since[:0], id...)
 	}
 }
 

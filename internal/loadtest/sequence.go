@@ -3,8 +3,9 @@ package loadtest
 // sequence checks the numbers of one stream as one connection sees them: each
 // of 1, 2, 3 … once and in this order. The zero value expects 1.
 type sequence struct {
-	seen uint64 // the highest number so far
-	gaps []span // what is missing below it, rising; nil as long as all is well
+	seen    uint64 // the highest number so far
+	covered uint64 // the highest number when the last cursor came
+	gaps    []span // what is missing below it, rising; nil as long as all is well
 }
 
 // span is the numbers from first to last, both included.

@@ -19,14 +19,16 @@ type Tally struct {
 	Disordered uint64 // came after a later one
 	Duplicated uint64 // came again
 	Repeated   uint64 // came again after a resume that allows it: by id, over several accounts
+	Misbehaved uint64 // connections ended because the server broke the protocol
 	Pings      uint64
 
 	Latency Histogram // from the event being due to its frame being read
 }
 
-// Faultless says that every subscriber saw every event once and in order.
+// Faultless says that every subscriber saw every event once and in order, and
+// no breach of the protocol.
 func (t *Tally) Faultless() bool {
-	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0
+	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0 && t.Misbehaved == 0
 }
 
 func (t *Tally) add(o *Tally) {
@@ -42,6 +44,7 @@ func (t *Tally) add(o *Tally) {
 	t.Disordered += o.Disordered
 	t.Duplicated += o.Duplicated
 	t.Repeated += o.Repeated
+	t.Misbehaved += o.Misbehaved
 	t.Pings += o.Pings
 	t.Latency.Add(&o.Latency)
 	for code, n := range o.Closed {

@@ -9,9 +9,9 @@
 // It refuses to release a byte of a chunk that it has not authenticated, to
 // open anything that is not exactly one complete recording, and to know where
 // keys or recordings are kept. It uses the standard library only, works in Go's
-// FIPS 140-3 mode, has no goroutines, and needs the same 130 to 260 KiB for any
-// length of recording. Errors are plain sentinels (errors.go): whether a bad
-// recording is the caller's fault or ours, only the caller knows.
+// FIPS 140-3 mode, has no goroutines, and needs the same 130 KiB for any length
+// of recording. Errors are plain sentinels (errors.go): whether a bad recording
+// is the caller's fault or ours, only the caller knows.
 //
 // Only Roots is safe for concurrent use, and it has the one lock.
 package envelope

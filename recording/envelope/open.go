@@ -1,8 +1,6 @@
 package envelope
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -56,35 +54,78 @@ func Open(dst io.Writer, src io.Reader, want Want, rootOf RootOf) (h *Header, si
 	if err != nil {
 		return nil, 0, err
 	}
-	size, err = o.stream(dst, src)
-	return h, size, err
+	w := &chunkOpener{dst: dst, opener: o, full: ChunkSize + o.overhead(), buffers: takeBuffers()}
+	defer w.release()
+	if _, err := io.Copy(w, src); err != nil {
+		return h, w.size, err
+	}
+	w.chunk(w.sealed[:w.held], true)
+	return h, w.size, w.err
 }
 
-func (o *opener) stream(dst io.Writer, src io.Reader) (size int64, err error) {
-	full := ChunkSize + o.overhead()
-	ahead := bufio.NewReaderSize(src, full+1)
-	audio := make([]byte, full)
-	defer clear(audio)
-	for index := uint64(0); ; index++ {
-		sealed, err := ahead.Peek(full + 1)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return size, fmt.Errorf("reading the recording: %w", err)
-		}
-		final := len(sealed) <= full
-		sealed = sealed[:min(len(sealed), full)]
-		plain, err := o.chunk(audio[:0], sealed, index, final)
-		if err != nil {
-			return size, err
-		}
-		if _, err := dst.Write(plain); err != nil {
-			return size, fmt.Errorf("writing the audio: %w", err)
-		}
-		size += int64(len(plain))
-		if final {
-			return size, nil
-		}
-		if _, err := ahead.Discard(len(sealed)); err != nil {
-			return size, fmt.Errorf("reading the recording: %w", err)
+// chunkOpener opens the chunks that are written to it and writes their audio to
+// dst: Writer the other way round.
+type chunkOpener struct {
+	dst io.Writer
+	*opener
+	full  int // bytes of a sealed chunk that is not the last
+	index uint64
+	size  int64
+	err   error // the first failure
+
+	*buffers
+	held int // bytes in sealed: up to a full chunk waits until more follows
+}
+
+// Write implements io.Writer. Whole chunks are opened where they lie.
+func (w *chunkOpener) Write(p []byte) (written int, err error) {
+	for written < len(p) && w.err == nil {
+		rest := p[written:]
+		switch {
+		case w.held == w.full:
+			w.chunk(w.sealed[:w.full], false)
+			w.held = 0
+		case w.held == 0 && len(rest) > w.full:
+			w.chunk(rest[:w.full], false)
+			written += w.full
+		default:
+			n := copy(w.sealed[w.held:w.full], rest)
+			w.held += n
+			written += n
 		}
 	}
+	return written, w.err
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (w *chunkOpener) ReadFrom(src io.Reader) (read int64, err error) {
+	for w.err == nil {
+		n, err := io.ReadFull(src, w.sealed[w.held:w.full+1])
+		read += int64(n)
+		w.held += n
+		switch err {
+		case nil:
+			w.chunk(w.sealed[:w.full], false)
+			w.sealed[0], w.held = w.sealed[w.full], 1
+		case io.EOF, io.ErrUnexpectedEOF:
+			return read, nil
+		default:
+			w.err = fmt.Errorf("reading the recording: %w", err)
+		}
+	}
+	return read, w.err
+}
+
+func (w *chunkOpener) chunk(sealed []byte, final bool) {
+	audio, err := w.opener.chunk(w.plain[:0], sealed, w.index, final)
+	if err != nil {
+		w.err = err
+		return
+	}
+	if _, err := w.dst.Write(audio); err != nil {
+		w.err = fmt.Errorf("writing the audio: %w", err)
+		return
+	}
+	w.index++
+	w.size += int64(len(audio))
 }

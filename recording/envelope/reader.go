@@ -18,10 +18,10 @@ type Reader struct {
 	tail   int    // sealed length of the final chunk
 	size   int64  // of the audio
 
-	pos    int64 // in the audio
-	sealed []byte
-	plain  []byte // audio of the chunk held
-	held   uint64 // its index; valid while plain is not nil
+	pos   int64    // in the audio
+	b     *buffers // nil when closed
+	audio []byte   // of the chunk held, in b.plain
+	held  uint64   // its index; means something while audio is not empty
 }
 
 // NewReader checks the header and the final chunk of the recording that src
@@ -50,13 +50,13 @@ func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	}
 	last := (body - 1) / full
 	r := &Reader{
-		header: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full),
-		sealed: make([]byte, full), plain: make([]byte, 0, full),
+		header: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full), b: takeBuffers(),
 	}
 	if err := r.hold(r.last); err != nil {
+		r.b.release()
 		return nil, err
 	}
-	r.size = last*ChunkSize + int64(len(r.plain))
+	r.size = last*ChunkSize + int64(len(r.audio))
 	return r, nil
 }
 
@@ -68,25 +68,31 @@ func (r *Reader) Size() int64 { return r.size }
 
 // Close wipes the audio held; src stays open.
 func (r *Reader) Close() error {
-	clear(r.plain[:cap(r.plain)])
-	r.plain = r.plain[:0]
-	r.pos = r.size
+	if r.b != nil {
+		r.b.release()
+		r.b, r.audio = nil, nil
+	}
 	return nil
 }
 
+var errClosed = errors.New("the recording is closed")
+
 // hold makes sure that the chunk is the one held.
 func (r *Reader) hold(index uint64) error {
-	if len(r.plain) > 0 && r.held == index {
+	if len(r.audio) > 0 && r.held == index {
 		return nil
 	}
-	r.plain = r.plain[:0]
+	if r.b == nil {
+		return errClosed
+	}
+	r.audio = nil
+	full := ChunkSize + r.opener.overhead()
 	if r.srcAt != index {
-		at := r.header.Len() + int64(index)*int64(len(r.sealed))
-		if _, err := r.src.Seek(at, io.SeekStart); err != nil {
+		if _, err := r.src.Seek(r.header.Len()+int64(index)*int64(full), io.SeekStart); err != nil {
 			return fmt.Errorf("going to chunk %d: %w", index, err)
 		}
 	}
-	sealed := r.sealed
+	sealed := r.b.sealed[:full]
 	if index == r.last {
 		sealed = sealed[:r.tail]
 	}
@@ -98,11 +104,11 @@ func (r *Reader) hold(index uint64) error {
 		}
 		return fmt.Errorf("reading chunk %d: %w", index, err)
 	}
-	plain, err := r.opener.chunk(r.plain[:0], sealed, index, index == r.last)
+	plain, err := r.opener.chunk(r.b.plain[:0], sealed, index, index == r.last)
 	if err != nil {
 		return err
 	}
-	r.plain, r.held = plain, index
+	r.audio, r.held = plain, index
 	return nil
 }
 
@@ -114,7 +120,7 @@ func (r *Reader) rest() ([]byte, error) {
 	if err := r.hold(uint64(r.pos / ChunkSize)); err != nil {
 		return nil, err
 	}
-	return r.plain[r.pos%ChunkSize:], nil
+	return r.audio[r.pos%ChunkSize:], nil
 }
 
 // Read implements io.Reader.

@@ -34,9 +34,8 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 	if err != nil {
 		return nil, 0, err
 	}
-	defer w.wipe()
 	if _, err := io.Copy(w, src); err != nil {
-		return nil, w.size, err
+		return nil, w.size, w.abandon(err)
 	}
 	if err := w.Close(); err != nil {
 		return nil, w.size, err
@@ -58,9 +57,8 @@ type Writer struct {
 
 	// A chunk is sealed only when it is known whether more follows, so up to
 	// one full chunk waits; ReadFrom reads one byte more to find out.
-	plain  [ChunkSize + 1]byte
-	held   int
-	sealed []byte
+	*buffers // nil when closed
+	held     int
 }
 
 // NewWriter makes the keys of a new recording and writes its header to dst.
@@ -89,8 +87,7 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
 	return &Writer{
-		dst: dst, header: h, chunks: chunks, place: newPlace(h.coreDigest()),
-		sealed: make([]byte, 0, ChunkSize+chunks.overhead()),
+		dst: dst, header: h, chunks: chunks, place: newPlace(h.coreDigest()), buffers: takeBuffers(),
 	}, nil
 }
 
@@ -129,7 +126,7 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 // ReadFrom implements io.ReaderFrom.
 func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 	for w.err == nil {
-		n, err := io.ReadFull(src, w.plain[w.held:])
+		n, err := io.ReadFull(src, w.plain[w.held:ChunkSize+1])
 		read += int64(n)
 		w.held += n
 		switch err {
@@ -150,11 +147,18 @@ func (w *Writer) Close() error {
 	if w.err == nil {
 		w.chunk(w.plain[:w.held], true)
 	}
-	err := w.err
-	if err == nil {
+	return w.abandon(w.err)
+}
+
+// abandon ends the writer and returns err.
+func (w *Writer) abandon(err error) error {
+	if w.err == nil {
 		w.err = fmt.Errorf("%w: the recording is closed", ErrParams)
 	}
-	w.wipe()
+	if w.buffers != nil {
+		w.release()
+		w.buffers = nil
+	}
 	return err
 }
 
@@ -175,5 +179,3 @@ func (w *Writer) chunk(plain []byte, final bool) {
 	w.index++
 	w.size += int64(len(plain))
 }
-
-func (w *Writer) wipe() { clear(w.plain[:]) }

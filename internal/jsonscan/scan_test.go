@@ -1,4 +1,4 @@
-package object
+package jsonscan
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-// Package object reads a few members of a JSON object without decoding the
+// Package jsonscan reads a few members of a JSON object without decoding the
 // rest: one pass checks the whole value and keeps, for the keys asked for, the
 // bytes of their values.
 //
@@ -7,4 +7,4 @@
 // out as encoding/json would decode them, and of a repeated key the last value
 // counts. It refuses to copy what it need not: values are slices of the input.
 // No goroutines, no state; safe for any input.
-package object
+package jsonscan

@@ -1,0 +1,152 @@
+package cdrindex
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// entry is one record of the cdr topic on its way into the index.
+type entry struct {
+	row        event.CDR
+	from       source
+	endedLater *int64 // when it ended, if in a later month than it began
+	rank       *int64 // among the legs a look-up may return, the lowest first; nil: it may not
+}
+
+// source is the raw record that a row came from. It decides which of two rows
+// of a call is the newer one, and that a repeat is none.
+type source struct {
+	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
+	offset    int64 // in cdr.raw (in cdr, where that is not known), and the topic's epoch above
+	recorded  int64 // Unix milliseconds, the record's time
+}
+
+// epochShift leaves 48 bits for an offset, which is more than Kafka will ever
+// count to. Where a topic was made anew, its offsets begin again in the next
+// epoch.
+const epochShift = 48
+
+// compare orders by position; by time what an account has in two partitions,
+// as happens when a topic is given more.
+func (s source) compare(o source) int {
+	switch {
+	case s.partition == o.partition:
+		return sign(s.offset, o.offset)
+	case s.recorded != o.recorded:
+		return sign(s.recorded, o.recorded)
+	}
+	return sign(int64(s.partition), int64(o.partition))
+}
+
+func sign(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// decode reads a record. It refuses what the database could not store or would
+// not find again; the normalizer lets none of it through.
+func decode(r *kafka.Record, epoch int64) (entry, error) {
+	var e entry
+	if err := json.Unmarshal(r.Value, &e.row); err != nil {
+		return e, errors.New("not a call record's JSON")
+	}
+	if err := check(&e.row); err != nil {
+		return e, err
+	}
+	e.from = source{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
+	if at, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
+		e.from.partition, e.from.offset = at.Partition, at.Offset
+	}
+	e.from.offset |= epoch << epochShift
+	if row := &e.row; row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
+		e.endedLater = &row.EndedTime
+	}
+	e.rank = lookupRank(&e.row)
+	return e, nil
+}
+
+// Bounds of a row: those of the normalizer, and of the calendar.
+const (
+	mostAccount = 255
+	mostID      = 255
+	mostRowID   = mostID + len("YYYYMM-")
+	mostText    = 1024
+	oldest      = 946_684_800   // 2000-01-01
+	latest      = 4_102_444_800 // 2100-01-01
+)
+
+func check(row *event.CDR) error {
+	for _, f := range [...]struct {
+		name, text  string
+		least, most int
+	}{
+		{"id", row.ID, 1, mostRowID}, {"account_id", row.AccountID, 1, mostAccount}, {"call_id", row.CallID, 1, mostID},
+		{"interaction_id", row.InteractionID, 1, mostID}, {"origination_call_id", row.OriginationCallID, 0, mostID},
+		{"other_leg_call_id", row.OtherLegCallID, 0, mostID}, {"recording_id", row.RecordingID, 0, mostID},
+		{"presence_id", row.PresenceID, 0, mostID}, {"direction", row.Direction, 0, mostText},
+		{"from", row.From, 0, mostText}, {"to", row.To, 0, mostText},
+		{"caller_id_name", row.CallerIDName, 0, mostText}, {"caller_id_number", row.CallerIDNumber, 0, mostText},
+		{"callee_id_name", row.CalleeIDName, 0, mostText}, {"callee_id_number", row.CalleeIDNumber, 0, mostText},
+		{"hangup_cause", row.HangupCause, 0, mostText}, {"media_server", row.MediaServer, 0, mostText},
+	} {
+		if len(f.text) < f.least || len(f.text) > f.most || !storable([]byte(f.text)) {
+			return fmt.Errorf("%s: out of range", f.name)
+		}
+	}
+	if row.Timestamp < oldest || row.Timestamp >= latest {
+		return errors.New("timestamp: out of range")
+	}
+	for name, object := range map[string][]byte{
+		"custom_sip_headers": row.CustomSIPHeaders, "custom_channel_vars": row.CustomChannelVars,
+	} {
+		if object != nil && object[0] != '{' || !storable(object) {
+			return fmt.Errorf("%s: want an object", name)
+		}
+	}
+	return nil
+}
+
+// storable says whether the bytes are text to PostgreSQL.
+func storable(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
+
+// lookupRank says how good an answer the leg is to "which is the call of this
+// origination_call_id" (specification, "CDR row"): the leg to the destination,
+// marked as click to call when the platform marks it, answered when it rang at
+// several places. The loopback leg that dialled it is none.
+func lookupRank(row *event.CDR) *int64 {
+	if row.OriginationCallID == "" || member(row.CustomChannelVars, "loopback_leg") != "" {
+		return nil
+	}
+	var rank int64
+	if member(row.CustomSIPHeaders, "svc_call_type") != "clicktocall" {
+		rank += 2
+	}
+	if row.AnsweredTime == 0 {
+		rank++
+	}
+	return &rank
+}
+
+// member is the object's string of that name, "" when it has none.
+func member(object json.RawMessage, name string) string {
+	if !bytes.Contains(object, []byte(name)) {
+		return ""
+	}
+	var members map[string]any
+	if json.Unmarshal(object, &members) != nil {
+		return ""
+	}
+	text, _ := members[name].(string)
+	return text
+}

@@ -1,0 +1,123 @@
+package cdrindex
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	records *prometheus.CounterVec // result
+	batches prometheus.Counter
+	batch   prometheus.Histogram
+	delay   prometheus.Histogram
+	errors  *prometheus.CounterVec // kind
+	lost    prometheus.Counter
+	queries *prometheus.HistogramVec // kind
+	lag     *lagCollector
+}
+
+// What became of a record.
+const (
+	resultRow     = "row"     // it is its call's row
+	resultOlder   = "older"   // a repeat, or older than its call's row
+	resultExpired = "expired" // its call is older than the retention
+	resultInvalid = "invalid" // it is no row
+)
+
+// What went wrong.
+const (
+	failedRead     = "read"
+	failedWrite    = "write"
+	failedFence    = "fenced" // another indexer had the partition
+	failedSweep    = "retention"
+	failedQuery    = "query"
+	kindFind       = "find"
+	kindList       = "list"
+	kindExport     = "export" // one batch of a CSV
+	metricsMaxKeep = time.Hour
+)
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	histogram := func(name, help string) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{
+			Name: "trunkline_cdrindex_" + name, Help: help, NativeHistogramBucketFactor: 1.1,
+			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: metricsMaxKeep,
+		}
+	}
+	m := &metrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_cdrindex_records_total",
+			Help: "Records of the cdr topic that are done, by what became of them. Alert on invalid ones.",
+		}, []string{"result"}),
+		batches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_cdrindex_batches_total", Help: "Batches of records committed to the database.",
+		}),
+		batch: prometheus.NewHistogram(histogram("batch_seconds", "Writing one batch to the database.")),
+		delay: prometheus.NewHistogram(histogram("delay_seconds", "From a batch's first record's Kafka timestamp to its row being there.")),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_cdrindex_errors_total", Help: "What went wrong and was tried again or told to the caller.",
+		}, []string{"kind"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_cdrindex_lost_records_total",
+			Help: "Records that retention or damage took before they were indexed.",
+		}),
+		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
+		lag: &lagCollector{describe: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
+			"How old the oldest record is that was read and is not in the database yet, 0 when there is none.",
+			[]string{"partition"}, nil)},
+	}
+	for _, result := range []string{resultRow, resultOlder, resultExpired, resultInvalid} {
+		m.records.WithLabelValues(result)
+	}
+	for _, kind := range []string{failedRead, failedWrite, failedFence, failedSweep, failedQuery} {
+		m.errors.WithLabelValues(kind)
+	}
+	for _, kind := range []string{kindFind, kindList, kindExport} {
+		m.queries.WithLabelValues(kind)
+	}
+	if reg != nil {
+		reg.MustRegister(m.records, m.batches, m.batch, m.delay, m.errors, m.lost, m.queries, m.lag)
+	}
+	return m
+}
+
+// queried is deferred with the time a query began.
+func (m *metrics) queried(kind string, began time.Time, err *error) {
+	m.queries.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+	if *err != nil {
+		m.errors.WithLabelValues(failedQuery).Inc()
+	}
+}
+
+// lagCollector tells the age of what waits, as it is when asked: a partition
+// whose database is away gets older without anything happening.
+type lagCollector struct {
+	describe *prometheus.Desc
+	waiting  sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
+}
+
+// lane is the partition's clock, until done is called.
+func (c *lagCollector) lane(partition int) (oldest *atomic.Int64, done func()) {
+	oldest = new(atomic.Int64)
+	c.waiting.Store(partition, oldest)
+	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
+}
+
+// Describe is part of prometheus.Collector.
+func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.describe }
+
+// Collect is part of prometheus.Collector.
+func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
+	c.waiting.Range(func(partition, oldest any) bool {
+		var lag float64
+		if at := oldest.(*atomic.Int64).Load(); at != 0 {
+			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(c.describe, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
+		return true
+	})
+}

@@ -1,0 +1,187 @@
+package cdrindex
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// monthsAhead are made before the first call of them arrives.
+const monthsAhead = 2
+
+// ensure makes the partitions of months that are missing.
+func (x *Index) ensure(ctx context.Context, months []month) error {
+	if !x.db.Postgres() || x.have(months) {
+		return nil
+	}
+	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
+		if err := lockPartitions(ctx, tx); err != nil {
+			return err
+		}
+		there, err := partitions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, m := range months {
+			if slices.Contains(there, m) {
+				continue
+			}
+			if err := makePartition(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("making partitions: %w", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, m := range months {
+		x.made[m] = true
+	}
+	return nil
+}
+
+func (x *Index) have(months []month) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !slices.ContainsFunc(months, func(m month) bool { return !x.made[m] })
+}
+
+// forget makes ensure look again: another node may have dropped a partition.
+func (x *Index) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	clear(x.made)
+}
+
+// lockPartitions makes nodes take turns until the transaction ends.
+func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('trunkline/cdrindex/partitions', 0))`)
+	return sqldb.Wrap(err, "waiting for another node's partitions")
+}
+
+func partitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
+	if err != nil {
+		return nil, sqldb.Wrap(err, "listing partitions")
+	}
+	defer rows.Close()
+	var all []month
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			return nil, sqldb.Wrap(err, "listing partitions")
+		}
+		if m, ok := parsePartition(table); ok {
+			all = append(all, m)
+		}
+	}
+	return all, sqldb.Wrap(rows.Err(), "listing partitions")
+}
+
+// makePartition attaches a table instead of creating it in place: that would
+// wait for every report under way, and stop every one that follows.
+func makePartition(ctx context.Context, tx *sqldb.Loader, m month) error {
+	for _, statement := range []string{
+		fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable),
+		fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
+			rowsTable, m.partition(), m.start(), (m + 1).start()),
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return sqldb.Wrap(err, "making a partition")
+		}
+	}
+	return nil
+}
+
+// firstKept is the first month that is kept. Everything is with no retention set.
+func (x *Index) firstKept(now time.Time) month {
+	if x.cfg.RetentionMonths == 0 {
+		return 0
+	}
+	return monthOf(now.Unix()) - month(x.cfg.RetentionMonths)
+}
+
+// dropBefore drops what began before the first kept month.
+func (x *Index) dropBefore(ctx context.Context, kept month) error {
+	if _, err := x.db.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE started < $1`, kept.start()); err != nil {
+		return sqldb.Wrap(err, "dropping old calls")
+	}
+	if !x.db.Postgres() {
+		_, err := x.db.ExecContext(ctx, `DELETE FROM `+rowsTable+` WHERE started < $1`, kept.start())
+		return sqldb.Wrap(err, "dropping old rows")
+	}
+	return x.db.Load(ctx, func(tx *sqldb.Loader) error {
+		if err := lockPartitions(ctx, tx); err != nil {
+			return err
+		}
+		there, err := partitions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return x.drop(ctx, tx, slices.DeleteFunc(there, func(m month) bool { return m >= kept }))
+	})
+}
+
+func (x *Index) drop(ctx context.Context, tx *sqldb.Loader, months []month) error {
+	// Behind a long report all others would queue up: then rather later.
+	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
+		return sqldb.Wrap(err, "dropping partitions")
+	}
+	for _, m := range months {
+		if _, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition()); err != nil {
+			return sqldb.Wrap(err, "dropping partitions")
+		}
+		x.log.Info("dropping call records that are older than the retention", "partition", m.partition())
+	}
+	return nil
+}
+
+// sweep keeps the partitions until ctx ends: made ahead of time, dropped when
+// a month has passed.
+func (x *Index) sweep(ctx context.Context) {
+	const every = 10 * time.Minute
+	swept := month(-1)
+	for {
+		wait := every
+		now, err := time.Now(), error(nil)
+		if current := monthOf(now.Unix()); current != swept {
+			if err = x.turnOver(ctx, now); err == nil {
+				swept = current
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			wait = time.Minute / 2
+			x.metrics.errors.WithLabelValues(failedSweep).Inc()
+			x.log.Warn("the months of call records could not be kept, trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// turnOver is what a new month brings.
+func (x *Index) turnOver(ctx context.Context, now time.Time) error {
+	current := monthOf(now.Unix())
+	var months []month
+	for m := current; m <= current+monthsAhead; m++ {
+		months = append(months, m)
+	}
+	if err := x.ensure(ctx, months); err != nil {
+		return err
+	}
+	if kept := x.firstKept(now); kept > 0 {
+		return x.dropBefore(ctx, kept)
+	}
+	return nil
+}
+

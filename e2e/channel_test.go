@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// subscription is what a subscriber asks for.
+type subscription struct {
+	paths  paths
+	token  string
+	query  bool   // token in the query, not in the header
+	since  string // where to begin
+	header bool   // since as Last-Event-ID, not in the query
+	cursor bool   // with cursors; server-sent events always have them
+	sse    bool
+}
+
+// frame is one read of the channel: an event, or only a new place in it.
+type frame struct {
+	text  []byte // of the event, as it was sent; nil: none
+	place string // what to resume from after it; "": as before
+}
+
+// connection is an open channel. next gives frames until the connection ends.
+type connection interface {
+	next() (frame, error)
+	close()
+}
+
+// refused is an answer in place of a connection.
+type refused struct{ answer }
+
+func (r *refused) Error() string { return "refused: " + r.String() }
+
+func (s subscription) connect(ctx context.Context, n *node) (connection, error) {
+	query, header := url.Values{}, http.Header{}
+	if s.query {
+		query.Set("token", s.token)
+	} else {
+		header.Set("Authorization", "Bearer "+s.token)
+	}
+	switch {
+	case s.since == "":
+	case s.header:
+		header.Set("Last-Event-ID", s.since)
+	default:
+		query.Set("since", s.since)
+	}
+	if s.cursor {
+		query.Set("cursor", "true")
+	}
+	if s.sse {
+		return openStream(ctx, n, s.paths.stream+"?"+query.Encode(), header)
+	}
+	return openSocket(ctx, n, s.paths.socket+"?"+query.Encode(), header, s.cursor)
+}
+
+type socket struct {
+	conn   *websocket.Conn
+	cursor bool // events are no places once a cursor came
+}
+
+func openSocket(ctx context.Context, n *node, path string, header http.Header, cursor bool) (connection, error) {
+	dialer := websocket.Dialer{TLSClientConfig: n.tls(), HandshakeTimeout: 20 * time.Second}
+	conn, response, err := dialer.DialContext(ctx, "wss"+strings.TrimPrefix(n.url, "https")+path, header)
+	if errors.Is(err, websocket.ErrBadHandshake) {
+		return nil, refusal(response)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &socket{conn, cursor}, nil
+}
+
+func refusal(response *http.Response) error {
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return &refused{answer{response.StatusCode, response.Header, body}}
+}
+
+func (s *socket) next() (frame, error) {
+	kind, text, err := s.conn.ReadMessage()
+	if err != nil {
+		return frame{}, err
+	}
+	if kind != websocket.TextMessage {
+		return frame{}, fmt.Errorf("a frame of kind %d", kind)
+	}
+	if s.cursor && bytes.HasPrefix(text, []byte(`{"cursor"`)) {
+		var place struct {
+			Cursor string `json:"cursor"`
+		}
+		err := json.Unmarshal(text, &place)
+		return frame{place: place.Cursor}, err
+	}
+	if s.cursor {
+		return frame{text: text}, nil
+	}
+	var m struct {
+		ID string `json:"id"`
+	}
+	err = json.Unmarshal(text, &m)
+	return frame{text, m.ID}, err
+}
+
+func (s *socket) close() { _ = s.conn.Close() }
+
+// stream is server-sent events, read as the HTML standard says.
+type stream struct {
+	body   io.ReadCloser
+	lines  *bufio.Reader
+	cancel context.CancelFunc
+}
+
+func openStream(ctx context.Context, n *node, path string, header http.Header) (connection, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.url+path, nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	request.Header = header
+	response, err := n.web.Do(request)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		defer cancel()
+		return nil, refusal(response)
+	}
+	return &stream{response.Body, bufio.NewReaderSize(response.Body, 64<<10), cancel}, nil
+}
+
+func (s *stream) next() (frame, error) {
+	var data [][]byte
+	var id string
+	for {
+		line, err := s.lines.ReadBytes('\n')
+		if err != nil {
+			return frame{}, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "id":
+			id = string(value)
+		case "data":
+			data = append(data, value)
+		case "":
+			if len(line) == 0 && data != nil {
+				return frame{bytes.Join(data, []byte("\n")), id}, nil
+			}
+		default:
+			return frame{}, fmt.Errorf("a field %q", name)
+		}
+	}
+}
+
+func (s *stream) close() {
+	s.cancel()
+	_ = s.body.Close()
+}

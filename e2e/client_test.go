@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// paths is one of the channel's two sets of endpoints.
+type paths struct{ login, socket, stream, health, stats string }
+
+var (
+	apiPaths = paths{
+		"/api/v2/cc_events_channel/login", "/api/v2/cc_events_channel/ws", "/api/v2/cc_events_channel/stream",
+		"/api/v2/cc_events_channel/health", "/api/v2/cc_events_channel/stats",
+	}
+	wsPaths = paths{
+		"/ws/v1/cc_events/login", "/ws/v1/cc_events", "/ws/v1/cc_events/stream",
+		"/ws/v1/cc_events/health", "/ws/v1/cc_events/stats",
+	}
+)
+
+// event is a message of the channel.
+type event struct {
+	ID        string          `json:"id"`
+	Type      string          `json:"type"`
+	AccountID string          `json:"account_id"`
+	Timestamp int64           `json:"timestamp"`
+	Data      json.RawMessage `json:"data"`
+	Metadata  *metadata       `json:"metadata"`
+}
+
+type metadata struct {
+	Source         string `json:"source"`
+	OriginalFormat string `json:"original_format"`
+	ProcessedAt    int64  `json:"processed_at"`
+	QueueID        string `json:"queue_id"`
+}
+
+// answer is an HTTP answer, read whole.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, bytes.TrimSpace(a.body)) }
+
+// call makes one request of the public listener.
+func (n *node) call(ctx context.Context, method, path string, header map[string]string, body string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, n.url+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := n.web.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, text}, err
+}
+
+// ask is call where no answer is a failure.
+func (n *node) ask(t testing.TB, method, path string, header map[string]string, body string) answer {
+	t.Helper()
+	a, err := n.call(t.Context(), method, path, header, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+const typeJSON = "application/json"
+
+// post sends a body to the ingest of a format.
+func (n *node) post(t testing.TB, key, format, contentType, body string) answer {
+	t.Helper()
+	return n.ask(t, http.MethodPost, "/api/v2/ingest/"+format,
+		map[string]string{"X-API-Key": key, "Content-Type": contentType}, body)
+}
+
+// send posts a body that must be accepted, records many.
+func (n *node) send(t testing.TB, key, format, contentType, body string, records int) {
+	t.Helper()
+	a := n.post(t, key, format, contentType, body)
+	if want := fmt.Sprintf(`{"accepted":%d}`, records); a.status != http.StatusAccepted || string(bytes.TrimSpace(a.body)) != want {
+		t.Fatalf("ingest of %s answers %s, want 202 %s", format, a, want)
+	}
+}
+
+// who logs in to the channel, and with which filters.
+type who struct {
+	Username   string   `json:"username"`
+	Password   string   `json:"password"`
+	Domain     string   `json:"domain"`
+	AccountIDs []string `json:"account_ids,omitempty"`
+	EventTypes []string `json:"event_types,omitempty"`
+}
+
+const password = "only-for-tests-42"
+
+func user(name string) who { return who{Username: name, Password: password, Domain: "demo.local"} }
+
+func (w who) accounts(ids ...string) who { w.AccountIDs = ids; return w }
+func (w who) types(names ...string) who  { w.EventTypes = names; return w }
+
+func (n *node) tryLogin(t testing.TB, p paths, w who) answer {
+	t.Helper()
+	body, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.ask(t, http.MethodPost, p.login, map[string]string{"Content-Type": typeJSON}, string(body))
+}
+
+// login gives a token of the channel.
+func (n *node) login(t testing.TB, p paths, w who) (token string) {
+	t.Helper()
+	a := n.tryLogin(t, p, w)
+	var got struct {
+		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"`
+	}
+	if err := json.Unmarshal(a.body, &got); err != nil || a.status != http.StatusOK || got.AccessToken == "" || got.ExpiresIn <= 0 {
+		t.Fatalf("login of %s answers %s", w.Username, a)
+	}
+	return got.AccessToken
+}
+
+func bearer(token string) map[string]string { return map[string]string{"Authorization": "Bearer " + token} }
+
+// statistics is the stats endpoint's answer.
+type statistics struct {
+	Total   int `json:"total_connections"`
+	Clients []struct {
+		ID          string `json:"id"`
+		AccountID   string `json:"account_id"`
+		ConnectedAt int64  `json:"connected_at"`
+		LastPing    int64  `json:"last_ping"`
+	} `json:"clients"`
+	Timestamp int64 `json:"timestamp"`
+}
+
+func (n *node) stats(t testing.TB, p paths, token string) statistics {
+	t.Helper()
+	var s statistics
+	n.read(t, p.stats, bearer(token), &s)
+	return s
+}
+
+// health is the health endpoint's answer.
+type health struct {
+	Status    string `json:"status"`
+	Total     int    `json:"total_connections"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+func (n *node) health(t testing.TB, p paths) health {
+	t.Helper()
+	var h health
+	n.read(t, p.health, nil, &h)
+	return h
+}
+
+// awaitHealth waits for a status and a number of connections; -1: any.
+func (n *node) awaitHealth(t testing.TB, status string, total int, limit time.Duration) {
+	t.Helper()
+	within(t, limit, fmt.Sprintf("%s to be %s with %d connections", n.name, status, total), func() error {
+		if h := n.health(t, apiPaths); h.Status != status || total >= 0 && h.Total != total {
+			return fmt.Errorf("it is %s with %d", h.Status, h.Total)
+		}
+		return nil
+	})
+}
+
+// read gets a JSON answer that has exactly the fields of to.
+func (n *node) read(t testing.TB, path string, header map[string]string, to any) {
+	t.Helper()
+	a := n.ask(t, http.MethodGet, path, header, "")
+	decoder := json.NewDecoder(bytes.NewReader(a.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(to); err != nil || a.status != http.StatusOK {
+		t.Fatalf("GET %s answers %s (%v)", path, a, err)
+	}
+}

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/testservice"
+)
+
+// cluster is one Trunkline of one or more nodes, with the account demo, its
+// users admin, alice and bob, and an API key.
+type cluster struct {
+	nodes   []*node
+	ingest  *node   // takes records in
+	channel []*node // serve the channel
+	key     string  // API key of demo
+
+	brokers []string // of its Kafka
+	prefix  string   // of its topics
+}
+
+// all lists distinct nodes.
+func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *cluster {
+	t.Helper()
+	c := &cluster{nodes: nodes, ingest: nodes[0], channel: nodes, brokers: brokers, prefix: prefix}
+	for _, n := range nodes {
+		n.launch(t)
+	}
+	for _, n := range nodes {
+		n.awaitReady(t)
+	}
+	c.key = c.ingest.cli(t, "apikey", "create", "--account", "demo")
+	c.awaitKey(t, c.key)
+	return c
+}
+
+// other is a second node of the channel, the first one where there is no other.
+func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
+
+// embeddedCluster is one node on the embedded default.
+func embeddedCluster(t testing.TB) *cluster {
+	t.Helper()
+	broker := freePorts(t, 1)[0]
+	n := newNode(t, "embedded", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
+	})
+	return newCluster(t, []string{broker}, "", n)
+}
+
+// realSettings are those of nodes on shared Kafka, Redis and PostgreSQL.
+func realSettings(t testing.TB) (settings map[string]string, prefix string) {
+	t.Helper()
+	prefix = testservice.Prefix(t)
+	return map[string]string{
+		"TRUNKLINE_KAFKA_BROKERS": strings.Join(testservice.Kafka(t), ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX": prefix,
+		"TRUNKLINE_REDIS_ADDRESS": testservice.Redis(t), "TRUNKLINE_REDIS_KEY_PREFIX": prefix,
+		"TRUNKLINE_DATABASE_URL":   testservice.Postgres(t),
+		"TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
+	}, prefix
+}
+
+// with is settings and more.
+func with(settings map[string]string, more ...string) map[string]string {
+	joined := map[string]string{}
+	for name, value := range settings {
+		joined[name] = value
+	}
+	for i := 0; i < len(more); i += 2 {
+		joined[more[i]] = more[i+1]
+	}
+	return joined
+}
+
+// apartCluster has one node that takes records in and two that give them out,
+// on real Kafka, Redis and PostgreSQL.
+func apartCluster(t testing.TB) *cluster {
+	t.Helper()
+	settings, prefix := realSettings(t)
+	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
+		newNode(t, "ingest", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,api")),
+		newNode(t, "fanout 1", with(settings, "TRUNKLINE_ROLES", "fanout,api")),
+		newNode(t, "fanout 2", with(settings, "TRUNKLINE_ROLES", "fanout,api")),
+	)
+	c.channel = c.nodes[1:]
+	return c
+}
+
+// togetherCluster has two nodes that do everything, on the same.
+func togetherCluster(t testing.TB) *cluster {
+	t.Helper()
+	settings, prefix := realSettings(t)
+	return newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
+		newNode(t, "node 1", settings), newNode(t, "node 2", settings))
+}
+
+// directoryFile seeds a directory as the embedded default has it.
+func directoryFile(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "directory.yaml")
+	text := `
+accounts:
+  - {id: demo, name: Demo, domain: demo.local}
+users:
+  - {account: demo, username: admin, password: ` + password + `, role: admin}
+  - {account: demo, username: alice, password: ` + password + `, presence_id: "1001"}
+  - {account: demo.local, username: bob, password: ` + password + `, presence_id: "1002"}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// kafka opens the cluster's Kafka as another program would.
+func (c *cluster) kafka(t testing.TB) *kafka.Cluster {
+	t.Helper()
+	opened, err := kafka.Open(t.Context(), kafka.Config{Brokers: c.brokers, TopicPrefix: c.prefix, ClientID: "stranger"},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	return opened
+}

@@ -1,0 +1,242 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds what is waited for: a busy machine under the race detector
+// takes long, and a condition that never comes true is a failure in any case.
+const patience = 60 * time.Second
+
+// node is one `trunkline serve`, with the ports, directory and settings that it
+// keeps through restarts.
+type node struct {
+	name     string
+	dir      string // TRUNKLINE_DATA_DIR
+	url      string
+	address  string // of url
+	probes   string // URL of the second listener
+	settings map[string]string
+	log      string // file
+	web      *http.Client
+	child    *child // nil: not started yet
+}
+
+// newNode lays a node out. At the end of the test it is stopped, and must have
+// been well behaved.
+func newNode(t testing.TB, name string, settings map[string]string) *node {
+	t.Helper()
+	ports := freePorts(t, 2)
+	dir := t.TempDir()
+	n := &node{
+		name: name, dir: dir, log: filepath.Join(dir, "serve.log"),
+		address: ports[0], url: "https://" + ports[0], probes: "http://" + ports[1],
+		settings: map[string]string{
+			"TRUNKLINE_DATA_DIR": filepath.Join(dir, "data"), "TRUNKLINE_LISTEN": ports[0],
+			"TRUNKLINE_METRICS_LISTEN": ports[1], "TRUNKLINE_FANOUT_DRAIN_SPREAD": "100ms",
+		},
+	}
+	maps.Copy(n.settings, settings)
+	n.dir = n.settings["TRUNKLINE_DATA_DIR"]
+	t.Cleanup(func() { n.close(t) })
+	return n
+}
+
+func (n *node) close(t testing.TB) {
+	if n.child != nil && n.child.running() {
+		n.signal(t, syscall.SIGTERM)
+		if code, ok := n.exit(patience); !ok {
+			t.Errorf("%s does not stop", n.name)
+			n.kill(t)
+		} else if code != 0 {
+			t.Errorf("%s stops with %d", n.name, code)
+		}
+	}
+	text, err := os.ReadFile(n.log)
+	if err != nil && n.child != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "fatal error:"} {
+		if at := bytes.Index(text, []byte(bad)); at >= 0 {
+			t.Errorf("%s: %s", n.name, text[at:min(len(text), at+8<<10)])
+		}
+	}
+	if t.Failed() {
+		t.Logf("the log of %s ends:\n%s", n.name, text[max(0, len(text)-6<<10):])
+	}
+}
+
+// start starts the process, and waits until it is ready.
+func (n *node) start(t testing.TB) {
+	t.Helper()
+	n.launch(t)
+	n.awaitReady(t)
+}
+
+func (n *node) launch(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(program(t), "serve")
+	cmd.Env, cmd.Dir = environment(n.settings), filepath.Dir(n.log)
+	cmd.Stdout, cmd.Stderr = log, log
+	if n.child, err = launch(cmd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) awaitReady(t testing.TB) {
+	t.Helper()
+	eventually(t, n.name+" to be ready", func() error {
+		if !n.child.running() {
+			t.Fatalf("%s ended with %d while starting", n.name, n.child.code)
+		}
+		status, text, err := n.probe("/readyz")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d %s", status, text)
+		}
+		return err
+	})
+	n.trust(t)
+}
+
+// trust makes the client that believes the node's self-signed certificate.
+func (n *node) trust(t testing.TB) {
+	t.Helper()
+	if n.web != nil {
+		n.web.CloseIdleConnections()
+	}
+	pem, err := os.ReadFile(filepath.Join(n.dir, "tls", "cert.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		t.Fatalf("no certificate in %s", n.dir)
+	}
+	n.web = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
+	}}
+	t.Cleanup(n.web.CloseIdleConnections)
+}
+
+func (n *node) tls() *tls.Config { return n.web.Transport.(*http.Transport).TLSClientConfig.Clone() }
+
+// probe asks the second listener.
+func (n *node) probe(path string) (status int, text string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.probes+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, strings.TrimSpace(string(body)), err
+}
+
+func (n *node) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := n.child.process.Signal(sig); err != nil {
+		t.Errorf("sending %v to %s: %v", sig, n.name, err)
+	}
+}
+
+// kill ends the process at once, as kill -9 does.
+func (n *node) kill(t testing.TB) {
+	t.Helper()
+	n.signal(t, syscall.SIGKILL)
+	<-n.child.exited
+}
+
+// exit waits for the end.
+func (n *node) exit(within time.Duration) (code int, ok bool) {
+	select {
+	case <-n.child.exited:
+		return n.child.code, true
+	case <-time.After(within):
+		return 0, false
+	}
+}
+
+// cli runs a management command beside the node, which must succeed, and gives
+// what it prints.
+func (n *node) cli(t testing.TB, args ...string) string {
+	t.Helper()
+	return n.cliWith(t, "", args...)
+}
+
+func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
+	t.Helper()
+	done := run(t.Context(), t, n.settings, stdin, args...)
+	if done.code != 0 {
+		t.Fatalf("trunkline %s ends with %d: %s", strings.Join(args, " "), done.code, done.err)
+	}
+	return strings.TrimSpace(done.out)
+}
+
+// eventually tries until there is no error.
+func eventually(t testing.TB, what string, try func() error) {
+	t.Helper()
+	within(t, patience, what, try)
+}
+
+func within(t testing.TB, limit time.Duration, what string, try func() error) {
+	t.Helper()
+	began := time.Now()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > limit {
+			t.Fatalf("waiting %v for %s: %v", limit, what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// freePorts picks loopback addresses below the range from which Linux takes
+// the ports of outgoing connections, so that they stay free while a node is
+// down.
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var addresses []string
+	for range 100 * n {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(22000)))
+		listener, err := net.Listen("tcp4", address)
+		if err != nil {
+			continue
+		}
+		defer listener.Close()
+		if addresses = append(addresses, address); len(addresses) == n {
+			return addresses
+		}
+	}
+	t.Fatalf("no %d free ports", n)
+	return nil
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// scratch is where the program is built: one folder for all tests, which have
+// no common owner but TestMain.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "trunkline-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	scratch = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// build makes the program, once.
+var build = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(scratch, "trunkline")
+	args := []string{"build", "-buildvcs=false", "-o", path}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline")...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building trunkline: %w: %s", err, output)
+	}
+	return path, err
+})
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// environment is what a program gets: nothing of ours that is a setting, and
+// the settings given.
+func environment(settings map[string]string) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "TRUNKLINE_") {
+			env = append(env, entry)
+		}
+	}
+	for name, value := range settings {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// child is a running program.
+type child struct {
+	process *os.Process
+	exited  chan struct{}
+	code    int // once exited is closed; -1: a signal ended it
+}
+
+// launch starts cmd. The kernel kills it when we die, which it takes from the
+// thread that forked: so one goroutine keeps that thread and waits on it.
+func launch(cmd *exec.Cmd) (*child, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	c := &child{exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		c.process = cmd.Process
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait() // the code says it
+		c.code = cmd.ProcessState.ExitCode()
+		close(c.exited)
+	}()
+	return c, <-started
+}
+
+func (c *child) running() bool {
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// outcome is what a command that ended has left.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// run runs one command line to its end.
+func run(ctx context.Context, t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, program(t), args...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(settings), strings.NewReader(stdin), &out, &errs
+	_ = cmd.Run() // the code says it
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}

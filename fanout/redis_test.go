@@ -1,0 +1,136 @@
+package fanout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/testservice"
+)
+
+// onRedis runs a suite over the embedded Redis and a real one.
+func onRedis(t *testing.T, suite func(t *testing.T, client redis.UniversalClient, prefix string)) {
+	t.Run("embedded", func(t *testing.T) {
+		client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		suite(t, client, "t:")
+	})
+	t.Run("real", func(t *testing.T) {
+		client := redis.NewClient(&redis.Options{Addr: testservice.Redis(t)})
+		t.Cleanup(func() { _ = client.Close() })
+		suite(t, client, testservice.Prefix(t)+":")
+	})
+}
+
+func TestPresenceIsSharedAndExpires(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+		p := &RedisPresence{Client: client, Prefix: prefix}
+		var many []Client
+		for i := range 1203 {
+			many = append(many, Client{ID: fmt.Sprint("c", i), AccountID: "a", ConnectedAt: 1, LastPing: 2})
+		}
+		if missing, err := p.Publish(t.Context(), "one", many, nil, len(many)); err != nil || missing {
+			t.Fatalf("missing %v, %v", missing, err)
+		}
+		if missing, err := p.Publish(t.Context(), "two", many[:1], nil, 2); err != nil || !missing {
+			t.Fatalf("a view that lost some must say so: %v %v", missing, err)
+		}
+		if n, err := p.Others(t.Context(), "two"); n != len(many) || err != nil {
+			t.Errorf("others of two: %d %v", n, err)
+		}
+		if _, err := p.Publish(t.Context(), "one", nil, []string{"c0", "c1"}, len(many)-2); err != nil {
+			t.Fatal(err)
+		}
+		clients, err := p.Clients(t.Context(), "two")
+		if err != nil || len(clients) != len(many)-2 || !slices.Contains(clients, many[7]) {
+			t.Errorf("%d clients, %v", len(clients), err)
+		}
+		for _, key := range []string{p.conns("one"), p.nodes()} {
+			if life := client.PTTL(t.Context(), key).Val(); life <= 0 || life > 30*time.Second {
+				t.Errorf("%s lives %v", key, life)
+			}
+		}
+		if err := p.Leave(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := p.Others(t.Context(), "two"); n != 0 {
+			t.Errorf("after leaving: %d", n)
+		}
+	})
+}
+
+func TestLimitsHoldAcrossNodes(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+		l := NewRedisLimits(client, prefix)
+		seat := func(id, user string, age int) Seat {
+			return Seat{ID: id, Since: time.UnixMilli(int64(1_000_000 + age)),
+				Scopes: []Scope{{"account:a", 3}, {"user:" + user, 2}}}
+		}
+		take := func(node string, s Seat, replace bool, want string) {
+			t.Helper()
+			if full, err := l.Take(t.Context(), node, s, replace); err != nil || full != want {
+				t.Fatalf("%s on %s: %q %v, want %q", s.ID, node, full, err, want)
+			}
+		}
+		take("one", seat("1", "u", 9), false, "")
+		take("two", seat("2", "u", 3), false, "")
+		take("one", seat("3", "u", 5), false, "user")
+		take("one", seat("3", "v", 5), false, "") // a refusal has taken nothing
+		take("one", seat("4", "w", 6), false, "account")
+		if err := l.Free(t.Context(), "one", []Seat{seat("3", "v", 5)}); err != nil {
+			t.Fatal(err)
+		}
+		take("one", seat("4", "u", 10), true, "") // the oldest of u goes
+		evicted, err := l.Renew(t.Context(), "two", []Seat{seat("2", "u", 3)})
+		if err != nil || !slices.Equal(evicted, []string{"2"}) {
+			t.Fatalf("evicted %v, %v", evicted, err)
+		}
+		if evicted, _ := l.Renew(t.Context(), "two", nil); len(evicted) != 0 {
+			t.Errorf("evicted twice: %v", evicted)
+		}
+		if n := client.ZCard(t.Context(), l.scope("user:u")).Val(); n != 2 {
+			t.Errorf("user has %d places", n)
+		}
+		if err := l.Free(t.Context(), "two", []Seat{seat("2", "u", 3)}); err != nil { // as its node does
+			t.Fatal(err)
+		}
+		client.Del(t.Context(), l.scope("user:u")) // Redis began anew
+		if _, err := l.Renew(t.Context(), "one", []Seat{seat("1", "u", 9), seat("4", "u", 10)}); err != nil {
+			t.Fatal(err)
+		}
+		take("two", seat("5", "u", 11), false, "user")
+	})
+}
+
+func TestConnectionLimitsOnTwoNodes(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+		log, directory := newMemoryLog(1), newDirectory()
+		presence := &RedisPresence{Client: client, Prefix: prefix}
+		limits := NewRedisLimits(client, prefix)
+		refuse := startLimited(t, Config{NodeID: "refuse", MaxPerUser: 2}, log, directory, presence, limits)
+		replace := startLimited(t, Config{NodeID: "replace", MaxPerUser: 2, ReplaceOldest: true}, log, directory, presence, limits)
+		token := directory.token("root", nil, nil)
+		oldest := refuse.dial(t, token, "")
+		newer := replace.dial(t, token, "")
+		if _, response, err := refuse.tryDial(token, ""); err == nil || response.StatusCode != 429 {
+			t.Fatalf("over the limit: %v %v", response, err)
+		}
+		newest := replace.dial(t, token, "")
+		if e := oldest.closed(); e.Code != codeReplaced {
+			t.Errorf("the oldest: %v", e)
+		}
+		_ = newer.ws.Close()
+		eventually(t, "a place that is left can be taken", func() bool {
+			ws, _, err := refuse.tryDial(token, "")
+			if err == nil {
+				_ = ws.Close()
+			}
+			return err == nil
+		})
+		_ = newest
+	})
+}

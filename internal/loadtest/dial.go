@@ -1,0 +1,148 @@
+package loadtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const handshakeTimeout = 15 * time.Second
+
+// opened is a connection after its handshake.
+type opened struct {
+	fd    int
+	tls   *tls.Conn // nil: plain
+	wire  *wire
+	early []byte // what came behind the handshake
+}
+
+// Refusal is an answer to an upgrade that is not the channel.
+type Refusal struct {
+	Status int
+	Body   string        // its beginning
+	After  time.Duration // Retry-After; 0: none
+}
+
+func (r *Refusal) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("upgrade refused: %d %s %s", r.Status, http.StatusText(r.Status), r.Body))
+}
+
+// dial opens one connection, up to and including the handshake.
+func (t *target) dial(ctx context.Context, from netip.Addr, token string, since []byte) (*opened, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	dialer := net.Dialer{KeepAlive: -1}
+	if from.IsValid() {
+		dialer.LocalAddr = &net.TCPAddr{IP: from.AsSlice()}
+	}
+	plain, err := dialer.DialContext(ctx, "tcp", t.address)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close() // what is kept is a second descriptor
+	stop := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	o := &opened{fd: -1}
+	conn := plain
+	if t.tls != nil {
+		o.wire = &wire{conn: plain}
+		o.tls = tls.Client(o.wire, t.tls)
+		if err := o.tls.HandshakeContext(ctx); err != nil {
+			return nil, fmt.Errorf("TLS handshake: %w", err)
+		}
+		conn = o.tls
+	}
+	if o.early, err = t.upgrade(conn, token, since); err != nil {
+		return nil, err
+	}
+	if o.fd, err = takeOver(plain); err != nil {
+		return nil, fmt.Errorf("taking the connection over: %w", err)
+	}
+	if o.wire != nil {
+		o.wire.conn, o.wire.fd = nil, o.fd
+	}
+	return o, nil
+}
+
+// takeOver is a descriptor of the connection's socket that the Go runtime does
+// not know of. It does not wait: the flag is the socket's.
+func takeOver(c net.Conn) (fd int, err error) {
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	controlErr := raw.Control(func(old uintptr) { fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	return fd, errors.Join(controlErr, err)
+}
+
+// acceptSuffix makes a handshake's answer of its key, RFC 6455 section 1.3.
+const acceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+// upgrade makes the WebSocket handshake.
+func (t *target) upgrade(conn net.Conn, token string, since []byte) (early []byte, err error) {
+	nonce := make([]byte, 16)
+	_, _ = rand.Read(nonce) // never fails
+	key := base64.StdEncoding.EncodeToString(nonce)
+	if _, err := conn.Write(t.request(key, token, since)); err != nil {
+		return nil, fmt.Errorf("asking for the upgrade: %w", err)
+	}
+	reader := bufio.NewReaderSize(conn, maxKept)
+	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodGet})
+	if err != nil {
+		return nil, fmt.Errorf("reading the upgrade's answer: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		return nil, refusalOf(response)
+	}
+	sum := sha1.Sum([]byte(key + acceptSuffix))
+	if response.Header.Get("Sec-WebSocket-Accept") != base64.StdEncoding.EncodeToString(sum[:]) {
+		return nil, errors.New("the upgrade's answer is not to our question")
+	}
+	early, err = reader.Peek(reader.Buffered())
+	return bytes.Clone(early), err
+}
+
+func (t *target) request(key, token string, since []byte) []byte {
+	query := t.query.Encode()
+	if len(since) > 0 {
+		if query != "" {
+			query += "&"
+		}
+		query += "since=" + url.QueryEscape(string(since))
+	}
+	path := t.path
+	if query != "" {
+		path += "?" + query
+	}
+	b := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n", path, t.host, key)
+	if token != "" {
+		b = fmt.Appendf(b, "Authorization: Bearer %s\r\n", token)
+	}
+	return append(b, "\r\n"...)
+}
+
+func refusalOf(response *http.Response) *Refusal {
+	body := make([]byte, 512)
+	n, _ := response.Body.Read(body)                                            // the status says enough
+	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
+	return &Refusal{response.StatusCode, strings.TrimSpace(string(body[:n])), time.Duration(seconds) * time.Second}
+}

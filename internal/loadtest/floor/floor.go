@@ -1,0 +1,105 @@
+package floor
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// Config is what a floor is like.
+type Config struct {
+	Coalesce bool        // what waits leaves in one write
+	TLS      *tls.Config // nil: plain
+	Writers  int         // goroutines that write, each to its share of the sockets
+}
+
+// Server is a floor.
+type Server struct {
+	cfg     Config
+	writers []*writer
+	wg      sync.WaitGroup
+
+	mu   sync.Mutex
+	next int // writer of the next socket
+}
+
+// New makes a floor; it works in Serve.
+func New(cfg Config) (*Server, error) {
+	if cfg.Writers < 1 {
+		return nil, errors.New("floor: at least one writer is needed")
+	}
+	s := &Server{cfg: cfg}
+	for range cfg.Writers {
+		s.writers = append(s.writers, newWriter(cfg.Coalesce))
+	}
+	return s, nil
+}
+
+// Serve takes sockets from listener until ctx ends, and closes them then.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	for _, w := range s.writers {
+		s.wg.Go(func() { w.run(ctx) })
+	}
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stop()
+	defer s.wg.Wait()
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accepting: %w", err)
+		}
+		s.wg.Go(func() { s.welcome(ctx, conn) })
+	}
+}
+
+// welcome makes the handshake and gives the socket to a writer. Who fails at
+// it is not a client of ours: the connection is closed and that is all.
+func (s *Server) welcome(ctx context.Context, conn net.Conn) {
+	if s.cfg.TLS != nil {
+		conn = tls.Server(conn, s.cfg.TLS)
+	}
+	if err := handshake(conn); err != nil {
+		_ = conn.Close()
+		return
+	}
+	s.mu.Lock()
+	w := s.writers[s.next%len(s.writers)]
+	s.next++
+	s.mu.Unlock()
+	w.add(ctx, conn)
+}
+
+// Send sends a message to every socket there is. It waits when writers are far
+// behind, and says false when ctx ended first.
+func (s *Server) Send(ctx context.Context, message []byte) bool {
+	frame := appendFrame(nil, message)
+	for _, w := range s.writers {
+		select {
+		case w.frames <- frame:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// appendFrame appends a text frame, RFC 6455 section 5.2.
+func appendFrame(dst, payload []byte) []byte {
+	const finText = 0x81
+	switch n := len(payload); {
+	case n < 126:
+		dst = append(dst, finText, byte(n))
+	case n < 1<<16:
+		dst = binary.BigEndian.AppendUint16(append(dst, finText, 126), uint16(n))
+	default:
+		dst = binary.BigEndian.AppendUint64(append(dst, finText, 127), uint64(n))
+	}
+	return append(dst, payload...)
+}

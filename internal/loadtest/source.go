@@ -1,0 +1,164 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+)
+
+// Event is one event to be published.
+type Event struct {
+	Stream int
+	JSON   []byte
+}
+
+// Sink takes events, in order, and returns nil when all of them are safe. The
+// events' memory is the source's again afterwards.
+type Sink interface {
+	Publish(ctx context.Context, events []Event) error
+}
+
+// SourceConfig is what is published.
+type SourceConfig struct {
+	Run      string
+	Accounts []string // a stream each
+	Rate     float64  // events per second, all accounts together, in turn
+	Size     int      // bytes of an event
+	Clock    Clock
+}
+
+// MinEventSize is the smallest event there is for an account's id.
+func MinEventSize(account string) int { return len(appendEvent(nil, Stamp{}, "12345678", account, nil)) }
+
+// Validate says what is wrong with the configuration.
+func (c *SourceConfig) Validate() error {
+	if len(c.Run) != RunLength {
+		return fmt.Errorf("the run's name must have %d characters", RunLength)
+	}
+	if len(c.Accounts) == 0 || len(c.Accounts) > MaxStreams {
+		return fmt.Errorf("from 1 to %d accounts are needed", MaxStreams)
+	}
+	if c.Rate <= 0 || c.Clock.began.IsZero() {
+		return errors.New("a rate above 0 and a clock are needed")
+	}
+	for _, account := range c.Accounts {
+		if least := MinEventSize(account); c.Size < least {
+			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
+		}
+	}
+	return nil
+}
+
+// maxLanes is how many batches are on their way at the same time, and maxBatch
+// how many events one has.
+const (
+	maxLanes = 16
+	maxBatch = 512
+)
+
+// Source publishes numbered events at a rate. It keeps to its schedule: what a
+// slow sink delays is stamped with the time it was due, so that waiting shows
+// in the latency.
+type Source struct {
+	cfg       SourceConfig
+	sink      Sink
+	padding   []byte
+	given     []uint64        // by stream: the last number; each is its lane's alone
+	published []atomic.Uint64 // by stream: how many are safe
+
+	mu        sync.Mutex
+	acks      Histogram
+}
+
+// NewSource makes a source.
+func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	s := &Source{cfg: cfg, sink: sink,
+		given: make([]uint64, len(cfg.Accounts)), published: make([]atomic.Uint64, len(cfg.Accounts))}
+	random := rand.New(rand.NewPCG(1, 2))
+	s.padding = make([]byte, cfg.Size)
+	for i := range s.padding {
+		s.padding[i] = 'a' + byte(random.IntN(26))
+	}
+	return s, nil
+}
+
+// Published is how many events of each stream are safe.
+func (s *Source) Published() []uint64 {
+	counts := make([]uint64, len(s.published))
+	for i := range counts {
+		counts[i] = s.published[i].Load()
+	}
+	return counts
+}
+
+// Acks is how long the sink took with what it was given, so far.
+func (s *Source) Acks() *Histogram {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.acks
+	return &h
+}
+
+// Probe publishes one event of each stream that nobody counts.
+func (s *Source) Probe(ctx context.Context) error {
+	var events []Event
+	for stream := range s.cfg.Accounts {
+		events = append(events, s.event(nil, Stamp{Stream: stream, At: s.cfg.Clock.Now().UnixNano()}))
+		if len(events) == maxBatch || stream == len(s.cfg.Accounts)-1 {
+			if err := s.sink.Publish(ctx, events); err != nil {
+				return fmt.Errorf("publishing a probe: %w", err)
+			}
+			events = events[:0]
+		}
+	}
+	return nil
+}
+
+// Run publishes until ctx ends, then finishes what it has begun. It may run
+// again: numbers go on.
+func (s *Source) Run(ctx context.Context) error {
+	group, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began := s.cfg.Clock.Now()
+	lanes := min(len(s.cfg.Accounts), maxLanes)
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for number := range lanes {
+		running.Go(func() {
+			l := &lane{source: s, number: number, lanes: lanes, began: began, next: number}
+			if err := l.run(group); err != nil {
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	return failed
+}
+
+// event makes an event of exactly the configured size.
+func (s *Source) event(dst []byte, stamp Stamp) Event {
+	account := s.cfg.Accounts[stamp.Stream]
+	padding := s.cfg.Size - MinEventSize(account)
+	return Event{stamp.Stream, appendEvent(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
+}
+
+// appendEvent appends a generic event.
+func appendEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
+	dst = append(dst, `{"type":"AGENT_PERFORMANCE","account_id":"`...)
+	dst = append(dst, account...) // an id needs no escaping (contract, "The program")
+	dst = append(dst, `",`...)
+	dst = s.Append(dst, run)
+	dst = append(dst, `,"data":{"padding":"`...)
+	dst = append(dst, padding...)
+	return append(dst, `"}}`...)
+}

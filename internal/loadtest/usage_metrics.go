@@ -1,0 +1,88 @@
+package loadtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MetricsUsage is what the process behind a metrics listener says of itself at
+// base + /metrics. settled first has it collect its garbage, so that only what
+// it holds is counted.
+func MetricsUsage(ctx context.Context, client *http.Client, base string, settled bool) (Usage, error) {
+	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")
+	if settled {
+		// A profile that begins with a collection; twice, for what finalizers free.
+		for range 2 {
+			if err := get(ctx, client, base+"/debug/pprof/heap?gc=1", discard); err != nil {
+				return Usage{}, err
+			}
+		}
+	}
+	var u Usage
+	err := get(ctx, client, base+"/metrics", func(r io.Reader) error {
+		var err error
+		u, err = readMetrics(r)
+		return err
+	})
+	return u, err
+}
+
+func discard(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+// readMetrics reads Prometheus text.
+func readMetrics(r io.Reader) (u Usage, err error) {
+	found := 0
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		var put func(float64)
+		switch name {
+		case "process_cpu_seconds_total":
+			put = func(v float64) { u.CPU = time.Duration(v * float64(time.Second)) }
+		case "process_resident_memory_bytes":
+			put = func(v float64) { u.RSS = int64(v) }
+		case "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes":
+			put = func(v float64) { u.Heap += int64(v) }
+		default:
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			return Usage{}, fmt.Errorf("reading metric %s: %w", name, err)
+		}
+		put(value)
+		found++
+	}
+	if err := lines.Err(); err != nil {
+		return Usage{}, fmt.Errorf("reading metrics: %w", err)
+	}
+	if found < 4 {
+		return Usage{}, fmt.Errorf("reading metrics: they do not tell CPU and memory of a Go process")
+	}
+	return u, nil
+}
+
+func get(ctx context.Context, client *http.Client, url string, read func(io.Reader) error) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("asking for metrics: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking for metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking for metrics: %s", response.Status)
+	}
+	return read(response.Body)
+}

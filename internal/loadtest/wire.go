@@ -1,0 +1,88 @@
+package loadtest
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wire is the connection below crypto/tls. At first it is the net.Conn of the
+// handshake; then the bytes that a worker has read are fed to it, and it
+// answers that there is nothing yet where it would have to wait. crypto/tls
+// goes on after such an answer: that is what makes TLS without a goroutine for
+// each connection possible.
+type wire struct {
+	conn net.Conn // of the handshake; nil afterwards
+	fd   int
+	feed []byte
+	over bool // nothing comes after feed
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	switch {
+	case w.conn != nil:
+		return w.conn.Read(b)
+	case len(w.feed) > 0:
+		n := copy(b, w.feed)
+		w.feed = w.feed[n:]
+		return n, nil
+	case w.over:
+		return 0, io.EOF
+	default:
+		return 0, os.ErrDeadlineExceeded // a net.Error that is temporary
+	}
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if w.conn != nil {
+		return w.conn.Write(b)
+	}
+	if err := writeAll(w.fd, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// writeAll writes to a socket that does not wait. We write a few bytes now and
+// then: a socket without room for them has a server that does not read.
+func writeAll(fd int, b []byte) error {
+	for {
+		n, err := unix.Write(fd, b)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case n < len(b):
+			return unix.EAGAIN
+		default:
+			return nil
+		}
+	}
+}
+
+// The rest of net.Conn.
+
+func (w *wire) Close() error {
+	if w.conn != nil {
+		return w.conn.Close()
+	}
+	return nil // the worker closes the descriptor
+}
+
+func (w *wire) LocalAddr() net.Addr  { return w.conn.LocalAddr() }
+func (w *wire) RemoteAddr() net.Addr { return w.conn.RemoteAddr() }
+
+func (w *wire) SetDeadline(t time.Time) error      { return w.deadline(t) }
+func (w *wire) SetReadDeadline(t time.Time) error  { return w.deadline(t) }
+func (w *wire) SetWriteDeadline(t time.Time) error { return w.deadline(t) }
+
+// deadline is that of the handshake: later, nothing waits.
+func (w *wire) deadline(t time.Time) error {
+	if w.conn == nil {
+		return nil
+	}
+	return w.conn.SetDeadline(t)
+}

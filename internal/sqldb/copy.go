@@ -1,0 +1,81 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Loader is a transaction that also takes many rows at once.
+type Loader struct {
+	*sql.Tx
+	conn *sql.Conn // PostgreSQL: what the transaction is on
+}
+
+// Load is Tx for bulk: on PostgreSQL the transaction is read committed, so fn
+// must lock what it relies on. A serializable one would remember every index
+// page that a batch touches and fail for neighbours that do not conflict.
+// As with Tx, fn may run several times.
+func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
+	if !db.postgres {
+		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&Loader{Tx: tx}) })
+	}
+	return retry(ctx, func(ctx context.Context) (err error) {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return Wrap(err, "connecting to the database")
+		}
+		defer conn.Close() // back to the pool; the transaction has ended
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return Wrap(err, "beginning a transaction")
+		}
+		// After Commit it does nothing; its own error says no more than fn's.
+		defer func() { _ = tx.Rollback() }()
+		if err := fn(&Loader{tx, conn}); err != nil {
+			return asFault(err)
+		}
+		return Wrap(tx.Commit(), "committing a transaction")
+	})
+}
+
+// CopyIn inserts n rows: with PostgreSQL's COPY, or one statement prepared
+// once. row gives the values of the i-th in the order of columns; they are used
+// before it is called again. Names are trusted.
+func (l *Loader) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+	if n == 0 {
+		return nil
+	}
+	if l.conn == nil {
+		return l.insert(ctx, table, columns, n, row)
+	}
+	return l.conn.Raw(func(driverConn any) error {
+		source := pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })
+		_, err := driverConn.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, source)
+		return err
+	})
+}
+
+func (l *Loader) insert(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+	quoted := make([]string, len(columns))
+	places := make([]string, len(columns))
+	for i, name := range columns {
+		quoted[i], places[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
+	}
+	insert, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
+		`) VALUES (`+strings.Join(places, ", ")+`)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range n {
+		if _, err := insert.ExecContext(ctx, row(i)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

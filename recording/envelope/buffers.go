@@ -1,0 +1,23 @@
+package envelope
+
+import "sync"
+
+// buffers are what one stream works in: one chunk of audio and one sealed
+// chunk, each with a byte to look ahead. Clearing 128 KiB for every stream
+// would cost as much as sealing the first chunks of a short recording, so they
+// are used again; the audio is wiped before they are given back.
+type buffers struct {
+	plain  [ChunkSize + maxOverhead]byte
+	sealed [ChunkSize + maxOverhead + 1]byte
+}
+
+const maxOverhead = cbcOverhead
+
+var pool = sync.Pool{New: func() any { return new(buffers) }}
+
+func takeBuffers() *buffers { return pool.Get().(*buffers) }
+
+func (b *buffers) release() {
+	clear(b.plain[:])
+	pool.Put(b)
+}
