@@ -43,7 +43,6 @@ type App struct {
 	db       *sqldb.DB
 	redis    *redis.Client
 	cluster  *kafka.Cluster
-	producer *kafka.Producer
 	identity *identity.Service
 	fanout   *fanout.Fanout // nil without the role
 	health   *health
@@ -104,8 +103,6 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 	a.cluster = cluster
 	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
-	a.producer = cluster.NewProducer(kafka.ProducerConfig{})
-	a.life.closes("producer", a.producer.Close)
 	return nil
 }
 
@@ -126,8 +123,9 @@ func (a *App) buildRooms(context.Context) error {
 	deps := api.Deps{Auth: a.identity}
 	a.life.runsFirst("topics", a.ensureTopics)
 	if a.has(settings.RoleNormalizer) {
+		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
-			Log: normalizer.OnKafka(a.cluster), Producer: a.producer, Accounts: accounts{a.identity},
+			Log: normalizer.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity},
 		}, a.registry, a.log)
 		if err != nil {
 			return err
@@ -141,13 +139,15 @@ func (a *App) buildRooms(context.Context) error {
 		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
 	}
 	if a.has(settings.RoleIngest) {
+		// A full producer is answered with 503 at once, not waited for.
+		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{RoomWait: -1})
 		in, err := ingest.New(ingest.Config{
 			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
 			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
 			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
 		}, ingest.Deps{
 			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
-			Accounts: accounts{a.identity}, Producer: a.producer,
+			Accounts: accounts{a.identity}, Producer: producer,
 		}, a.registry)
 		if err != nil {
 			return err
@@ -162,6 +162,12 @@ func (a *App) buildRooms(context.Context) error {
 		return err
 	}
 	return a.buildServer(handler)
+}
+
+func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
+	p := a.cluster.NewProducer(cfg)
+	a.life.closes(name, p.Close)
+	return p
 }
 
 func (a *App) buildFanout() error {

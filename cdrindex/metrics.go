@@ -85,6 +85,30 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// applied counts what a transaction did, once it is durable.
+func (m *metrics) applied(did outcome, took time.Duration) {
+	m.records.WithLabelValues(resultRow).Add(float64(did.rows))
+	m.records.WithLabelValues(resultOlder).Add(float64(did.older))
+	m.records.WithLabelValues(resultExpired).Add(float64(did.expired))
+	m.batches.Inc()
+	m.batch.Observe(took.Seconds())
+}
+
+// stored counts what only an indexer knows of its batch.
+func (m *metrics) stored(g *gatherer) {
+	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
+	m.delay.Observe(time.Since(g.oldest).Seconds())
+}
+
+// waited counts a pause because something was away.
+func (m *metrics) waited(doing string) {
+	kind := failedWrite
+	if doing == doingRead {
+		kind = failedRead
+	}
+	m.errors.WithLabelValues(kind).Inc()
+}
+
 // queried is deferred with the time a query began.
 func (m *metrics) queried(kind string, began time.Time, err *error) {
 	m.queries.WithLabelValues(kind).Observe(time.Since(began).Seconds())

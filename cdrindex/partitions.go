@@ -110,12 +110,20 @@ func (x *Index) firstKept(now time.Time) month {
 
 // dropBefore drops what began before the first kept month.
 func (x *Index) dropBefore(ctx context.Context, kept month) error {
-	if _, err := x.db.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE started < $1`, kept.start()); err != nil {
-		return sqldb.Wrap(err, "dropping old calls")
+	tables := []string{callsTable, rowsTable}
+	if x.db.Postgres() {
+		tables = tables[:1]
 	}
-	if !x.db.Postgres() {
-		_, err := x.db.ExecContext(ctx, `DELETE FROM `+rowsTable+` WHERE started < $1`, kept.start())
-		return sqldb.Wrap(err, "dropping old rows")
+	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
+		for _, table := range tables {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, kept.start()); err != nil {
+				return sqldb.Wrap(err, "dropping old calls")
+			}
+		}
+		return nil
+	})
+	if err != nil || !x.db.Postgres() {
+		return err
 	}
 	return x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		if err := lockPartitions(ctx, tx); err != nil {
@@ -184,4 +192,3 @@ func (x *Index) turnOver(ctx context.Context, now time.Time) error {
 	}
 	return nil
 }
-

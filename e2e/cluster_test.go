@@ -25,7 +25,7 @@ type cluster struct {
 	prefix  string   // of its topics
 }
 
-// all lists distinct nodes.
+// newCluster starts the nodes, all at once.
 func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *cluster {
 	t.Helper()
 	c := &cluster{nodes: nodes, ingest: nodes[0], channel: nodes, brokers: brokers, prefix: prefix}

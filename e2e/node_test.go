@@ -120,11 +120,13 @@ func (n *node) awaitReady(t testing.TB) {
 	n.trust(t)
 }
 
-// trust makes the client that believes the node's self-signed certificate.
+// trust makes the client that believes the node's self-signed certificate,
+// which the node keeps through restarts.
 func (n *node) trust(t testing.TB) {
 	t.Helper()
 	if n.web != nil {
 		n.web.CloseIdleConnections()
+		return
 	}
 	pem, err := os.ReadFile(filepath.Join(n.dir, "tls", "cert.pem"))
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +25,7 @@ type subscriber struct {
 	got     []event
 	raw     [][]byte // of got
 	place   string   // what to resume from
+	cursors bool     // place is a cursor: an id would be less
 	breaks  int
 	ended   error         // why there is no connection, and none will come; nil: not so
 	changed chan struct{} // closed at every change, and made anew
@@ -80,11 +81,11 @@ func (s *subscriber) close() {
 
 func (s *subscriber) run(ctx context.Context, c connection) {
 	defer close(s.done)
-	for at := 0; ; at++ {
+	for turn := 1; ; {
 		err := s.read(ctx, c)
-		for c = nil; c == nil && s.follows && ctx.Err() == nil; at++ {
-			c, err = s.again(ctx, s.nodes[at%len(s.nodes)])
-			if turned := (*refused)(nil); errors.As(err, &turned) && turned.status != 503 {
+		for c = nil; c == nil && s.follows && ctx.Err() == nil; turn++ {
+			c, err = s.again(ctx, s.nodes[turn%len(s.nodes)])
+			if turned := (*refused)(nil); errors.As(err, &turned) && turned.status != http.StatusServiceUnavailable {
 				break
 			}
 		}
@@ -115,7 +116,6 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 	stop := context.AfterFunc(ctx, c.close)
 	defer stop()
 	defer c.close()
-	cursor := false
 	for {
 		f, err := c.next()
 		if err != nil {
@@ -131,11 +131,11 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 			if f.text != nil {
 				s.got, s.raw = append(s.got, e), append(s.raw, f.text)
 			}
-			cursor = cursor || f.text == nil
+			s.cursors = s.cursors || f.text == nil
 			switch {
 			case f.place != "":
 				s.place = f.place
-			case !cursor && !strings.Contains(s.place, "."): // no cursor yet: the id has to do
+			case !s.cursors: // so far an id has to do
 				s.place = e.ID
 			}
 		})

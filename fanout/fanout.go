@@ -53,6 +53,7 @@ type Fanout struct {
 	members  *members
 	draining atomic.Bool
 	apart    atomic.Bool    // the shared view is away
+	worst    hourly         // of publishPresence
 	clients  sync.WaitGroup // readers and catch-ups
 
 	life context.Context // of Run; set by New, so that sockets end with it

@@ -83,6 +83,19 @@ type memoryReader struct {
 
 func (r *memoryReader) Close() {}
 
+func (r *memoryReader) Lag() int64 {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	return int64(len(r.l.partitions[r.p])) - r.next
+}
+
+func (r *memoryReader) Idle() time.Time {
+	if r.Lag() > 0 {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
 func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	stop := context.AfterFunc(ctx, func() {
 		r.l.mu.Lock()
@@ -111,14 +124,20 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 // put appends messages of an account, one for each source offset given, as a
 // normalizer would: a source seen before gives the same id again.
 func (l *memoryLog) put(partition int, account string, typ event.Type, sources ...int64) []event.ID {
+	return l.putAt(partition, account, typ, time.UnixMilli(1_795_000_000_000), time.Unix(1, 0), sources...)
+}
+
+// putAt is put for sources that came in at that time (a millisecond apart) and
+// were normalized at made.
+func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, made time.Time, sources ...int64) []event.ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ids []event.ID
 	for _, source := range sources {
-		id := event.NextID(0, 1_795_000_000_000+source, partition)
+		id := event.NextID(0, came.UnixMilli()+source, partition)
 		m := event.Message{ID: id, Type: typ, AccountID: account, Timestamp: 1_795_000_000,
 			Data:     json.RawMessage(fmt.Sprintf(`{"n":%d}`, source)),
-			Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc", ProcessedAt: 1}}
+			Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc", ProcessedAt: made.Unix()}}
 		l.partitions[partition] = append(l.partitions[partition], kafka.Record{
 			Topic: event.TopicEvents, Partition: partition, Offset: int64(len(l.partitions[partition])),
 			Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
@@ -220,10 +239,38 @@ func (d *memoryDirectory) edit(change func()) {
 type sharedPresence struct {
 	mu    sync.Mutex
 	nodes map[string]map[string]Client
+	late  map[time.Time]time.Duration
 	down  bool
 }
 
-func newPresence() *sharedPresence { return &sharedPresence{nodes: make(map[string]map[string]Client)} }
+func newPresence() *sharedPresence {
+	return &sharedPresence{nodes: make(map[string]map[string]Client), late: make(map[time.Time]time.Duration)}
+}
+
+func (p *sharedPresence) ReportLate(_ context.Context, _ string, hour time.Time, late time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return errDown
+	}
+	p.late[hour] = max(p.late[hour], late)
+	return nil
+}
+
+func (p *sharedPresence) Late(_ context.Context, from, to time.Time) (late time.Duration, known bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return 0, false, errDown
+	}
+	_, known = p.late[from]
+	for hour, of := range p.late {
+		if !hour.Before(from) && !hour.After(to) {
+			late = max(late, of)
+		}
+	}
+	return late, known, nil
+}
 
 func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, total int) (bool, error) {
 	p.mu.Lock()

@@ -19,6 +19,12 @@ type Log interface {
 type Reader interface {
 	// Read waits for records; they are valid until the next Read.
 	Read(ctx context.Context) ([]kafka.Record, error)
+	// Lag is how many offsets the log had beyond what Read has given, when it
+	// last asked.
+	Lag() int64
+	// Idle is when the log last had nothing more; it may be asked while Read
+	// waits.
+	Idle() time.Time
 	Close()
 }
 

@@ -27,6 +27,11 @@ type Presence interface {
 	Others(ctx context.Context, node string) (int, error)
 	// Clients lists the connections of all nodes but this.
 	Clients(ctx context.Context, node string) ([]Client, error)
+	// ReportLate notes how far behind a node has been at worst in an hour.
+	ReportLate(ctx context.Context, node string, hour time.Time, late time.Duration) error
+	// Late is how far behind any node has been from one hour to another; known
+	// is false when no node has said anything about one of them.
+	Late(ctx context.Context, from, to time.Time) (late time.Duration, known bool, err error)
 	// Leave takes a node out at once.
 	Leave(ctx context.Context, node string) error
 }
@@ -54,6 +59,7 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		}
 		joined, left := f.members.changes()
 		resync = !f.publish(ctx, pongs, joined, left, resync)
+		f.reportLateness(ctx, time.Now())
 		f.freeSeats(ctx, left)
 		f.renewSeats(ctx, turn%renewTurns == 0)
 	}

@@ -131,3 +131,54 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 	_, err := pipe.Exec(ctx)
 	return err
 }
+
+// lateLife is how long the nodes' lateness is remembered: longer than anybody
+// resumes from. Hours beyond it are unknown.
+const lateLife = 8 * 24 * time.Hour
+
+func (p *RedisPresence) late(hour time.Time) string {
+	return p.Prefix + "fanout:late:" + strconv.FormatInt(hour.Unix(), 10)
+}
+
+// ReportLate implements Presence: a hash an hour, from node to milliseconds.
+func (p *RedisPresence) ReportLate(ctx context.Context, node string, hour time.Time, late time.Duration) error {
+	pipe := p.Client.Pipeline()
+	pipe.HSet(ctx, p.late(hour), node, late.Milliseconds()+1)
+	pipe.PExpire(ctx, p.late(hour), lateLife)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("reporting lateness: %w", err)
+	}
+	return nil
+}
+
+// Late implements Presence. An hour that nobody spoke of had no node that
+// followed anything, unless it is too long ago, or the first one asked for.
+func (p *RedisPresence) Late(ctx context.Context, from, to time.Time) (late time.Duration, known bool, err error) {
+	if to.Sub(from) > lateLife-time.Hour {
+		return 0, false, nil
+	}
+	pipe := p.Client.Pipeline()
+	var hours []*redis.StringSliceCmd
+	for hour := from; !hour.After(to); hour = hour.Add(time.Hour) {
+		hours = append(hours, pipe.HVals(ctx, p.late(hour)))
+	}
+	if len(hours) == 0 {
+		return 0, false, nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, false, fmt.Errorf("asking for lateness: %w", err)
+	}
+	if len(hours[0].Val()) == 0 {
+		return 0, false, nil
+	}
+	for _, hour := range hours {
+		for _, value := range hour.Val() {
+			ms, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return 0, false, fmt.Errorf("asking for lateness: %w", err)
+			}
+			late = max(late, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return late, true, nil
+}

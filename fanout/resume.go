@@ -73,54 +73,56 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, streams []*stream) (ma
 	if id.Partition() >= len(streams) {
 		return nil, gone("no such event in this cluster")
 	}
+	m, err := f.find(ctx, id, streams[id.Partition()])
+	if err != nil {
+		return nil, err
+	}
+	starts := map[int]start{id.Partition(): {place{m.offset + 1, m.source}, id}}
+	if len(streams) == 1 {
+		return starts, nil
+	}
 	margin := f.margin(ctx, id.Time())
-	starts := make(map[int]start, len(streams))
 	for _, st := range streams {
-		var err error
-		at := start{place: place{0, -1}}
 		if st.partition == id.Partition() {
-			at, err = f.find(ctx, id, st)
-		} else {
-			at.next, err = f.log.OffsetAt(ctx, event.TopicEvents, st.partition, id.Time().Add(-margin))
+			continue
 		}
-		if err != nil {
+		if starts[st.partition], err = f.startBy(ctx, m, st, margin); err != nil {
 			return nil, err
 		}
-		starts[st.partition] = at
 	}
 	return starts, nil
 }
 
 // find looks the event up in its partition; it must be there, or this cluster
 // has not given the id, or no longer has what came after.
-func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (start, error) {
+func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, error) {
 	if m := st.recall(id); m != nil {
-		return start{place{m.offset + 1, m.source}, id}, nil
+		return m, nil
 	}
 	offset, err := f.log.OffsetAt(ctx, event.TopicEvents, st.partition, time.UnixMilli(id.Milli()))
 	if err != nil {
-		return start{}, err
+		return nil, err
 	}
 	_, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
 	if err != nil {
-		return start{}, err
+		return nil, err
 	}
 	for offset < next {
 		frames, upTo, err := f.history.read(ctx, st.partition, offset, next)
 		if err != nil {
-			return start{}, fmt.Errorf("looking for the event: %w", err)
+			return nil, fmt.Errorf("looking for the event: %w", err)
 		}
 		for i := range frames {
-			switch m := &frames[i]; {
-			case m.id == id:
-				return start{place{m.offset + 1, m.source}, id}, nil
-			case m.id > id:
-				return start{}, gone("no such event in the log")
+			if frames[i].id == id {
+				return &frames[i], nil
+			}
+			if frames[i].id > id {
+				return nil, gone("no such event in the log")
 			}
 		}
 		offset = upTo
 	}
-	return start{}, gone("no such event in the log")
+	return nil, gone("no such event in the log")
 }
 
 // recall finds an event in the ring.

@@ -22,6 +22,8 @@ type stream struct {
 	// mark is what every live subscriber has been given. It is written with mu
 	// and index.mu (for reading) held: either, held whole, is enough to read it.
 	mark place
+
+	late lateness
 }
 
 // roundBytes bounds what is delivered before the writers get their turn, so
@@ -41,9 +43,12 @@ func (s *stream) run(ctx context.Context) {
 	reader := s.f.log.Reader(event.TopicEvents, s.partition, s.ring.next)
 	defer func() { reader.Close() }()
 	for ctx.Err() == nil {
+		s.late.reads(reader)
 		records, err := reader.Read(ctx)
 		if err == nil {
+			read := time.Now()
 			s.deliver(ctx, records)
+			s.late.delivered(records, read, reader.Lag() == 0)
 			continue
 		}
 		if ctx.Err() != nil {
@@ -63,14 +68,17 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 	next = s.ring.next
 	s.mu.Unlock()
 	var hole *kafka.OffsetError
-	if !errors.As(err, &hole) {
+	var damage *kafka.CorruptError
+	if errors.As(err, &damage) {
+		hole = &kafka.OffsetError{Offset: damage.Offset, First: damage.Next, Next: damage.Next}
+	} else if !errors.As(err, &hole) {
 		s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", next, "error", err)
 		s.f.metrics.streamErrors.WithLabelValues("read").Inc()
 		pause(ctx, time.Second)
 		return next
 	}
-	s.f.logger.Error("events are gone from the log before they were read",
-		"partition", s.partition, "offset", hole.Offset, "first", hole.First, "next", hole.Next)
+	s.f.logger.Error("events of the log are gone or damaged before they were read",
+		"partition", s.partition, "offset", hole.Offset, "first", hole.First, "next", hole.Next, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	next = min(max(next, hole.First), hole.Next)
 	s.mu.Lock()

@@ -29,12 +29,13 @@ func (e entry) write(ctx context.Context, to execer) error {
 	return sqldb.Wrap(err, "writing the audit log")
 }
 
-// log writes an entry of a read, which changes nothing else. PostgreSQL commits
-// single statements of many connections together, four times as many as
-// transactions; SQLite's one writer has to wait for its turn, which Tx gives.
-func (s *Service) log(ctx context.Context, e entry) error {
+// alone runs one statement that stands for itself. PostgreSQL commits those of
+// many connections together, four times as many as transactions, and they never
+// spoil a serializable one; SQLite's one writer has to wait for its turn, which
+// Tx gives.
+func (s *Service) alone(ctx context.Context, statement func(execer) error) error {
 	if s.db.Postgres() {
-		return e.write(ctx, s.db)
+		return statement(s.db)
 	}
-	return s.db.Tx(ctx, func(tx *sql.Tx) error { return e.write(ctx, tx) })
+	return s.db.Tx(ctx, func(tx *sql.Tx) error { return statement(tx) })
 }

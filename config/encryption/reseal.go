@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"trunkline/internal/masterkey"
@@ -27,13 +26,11 @@ func (s *Service) MasterKeys(ctx context.Context) (ids []string, err error) {
 	return ids, sqldb.Wrap(rows.Err(), doing)
 }
 
-// resealBatch is how many keys one transaction seals anew: few enough not to
-// keep a PUT waiting.
+// resealBatch is how many keys are read at once.
 const resealBatch = 100
 
-// Reseal seals under the newest master key whatever is not, a batch at a time,
-// beside running servers. Broken off, it goes on where it was when it is called
-// again.
+// Reseal seals under the newest master key whatever is not, beside running
+// servers. Broken off, it goes on where it was when it is called again.
 func (s *Service) Reseal(ctx context.Context, progress func(done, total int)) error {
 	newest, err := s.keys.Newest()
 	if err != nil {
@@ -49,15 +46,16 @@ func (s *Service) Reseal(ctx context.Context, progress func(done, total int)) er
 		if newest, err = s.keys.Newest(); err != nil {
 			return err
 		}
-		var n int
-		err := s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
-			n, err = s.resealSome(ctx, tx, newest)
-			return err
-		})
-		if err != nil || n == 0 {
+		rows, err := s.rowsNotUnder(ctx, newest)
+		if err != nil || len(rows) == 0 {
 			return err
 		}
-		done += n
+		for _, row := range rows {
+			if err := s.resealRow(ctx, row); err != nil {
+				return err
+			}
+		}
+		done += len(rows)
 		progress(done, max(total, done))
 	}
 }
@@ -68,35 +66,31 @@ type sealedRow struct {
 	sealed    string
 }
 
-func (s *Service) resealSome(ctx context.Context, tx *sql.Tx, newest string) (int, error) {
-	rows, err := s.rowsNotUnder(ctx, tx, newest)
+// resealRow needs no transaction: a key never changes, only what it is sealed
+// under, and whoever did that first did the same.
+func (s *Service) resealRow(ctx context.Context, row sealedRow) error {
+	p, err := s.unseal(row.accountID, row.version, row.sealed)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, row := range rows {
-		p, err := s.unseal(row.accountID, row.version, row.sealed)
-		if err != nil {
-			return 0, err
-		}
-		sealed, err := s.seal(row.accountID, row.version, p)
-		if err != nil {
-			return 0, err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE encryption_keys SET sealed = $1, master_key_id = $2
-			WHERE account_id = $3 AND version = $4`, sealed, masterkey.ID(sealed), row.accountID, row.version)
-		if err != nil {
-			return 0, sqldb.Wrap(err, "sealing a key anew")
-		}
+	sealed, err := s.seal(row.accountID, row.version, p)
+	if err != nil {
+		return err
 	}
-	return len(rows), nil
+	return s.alone(ctx, func(e execer) error {
+		_, err := e.ExecContext(ctx, `UPDATE encryption_keys SET sealed = $1, master_key_id = $2
+			WHERE account_id = $3 AND version = $4 AND sealed = $5`,
+			sealed, masterkey.ID(sealed), row.accountID, row.version, row.sealed)
+		return sqldb.Wrap(err, "sealing a key anew")
+	})
 }
 
 // rowsNotUnder asks for the ranges on both sides of newest, each a walk along
 // the index: "<>" would read what is done again for every batch.
-func (s *Service) rowsNotUnder(ctx context.Context, tx *sql.Tx, newest string) (found []sealedRow, err error) {
+func (s *Service) rowsNotUnder(ctx context.Context, newest string) (found []sealedRow, err error) {
 	const doing = "reading the keys to seal anew"
 	for _, side := range []string{"<", ">"} {
-		rows, err := tx.QueryContext(ctx, `SELECT account_id, version, sealed FROM encryption_keys
+		rows, err := s.db.QueryContext(ctx, `SELECT account_id, version, sealed FROM encryption_keys
 			WHERE master_key_id `+side+` $1 ORDER BY master_key_id, account_id, version LIMIT $2`, newest, resealBatch-len(found))
 		if err != nil {
 			return nil, sqldb.Wrap(err, doing)

@@ -73,7 +73,8 @@ func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.log(ctx, entry{accountID, who, actionRead, st.version(), st.revision}); err != nil {
+	read := entry{accountID, who, actionRead, st.version(), st.revision}
+	if err := s.alone(ctx, func(e execer) error { return read.write(ctx, e) }); err != nil {
 		return nil, err
 	}
 	s.metrics.reads.Inc()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -20,6 +21,7 @@ type Reader struct {
 	wait    backoff
 	failing bool
 	meter   readMeter
+	idle    atomic.Int64 // Unix nanoseconds, see Idle
 
 	memory    []byte // the last response's
 	pending   []byte // its batches that are not decoded yet
@@ -67,6 +69,17 @@ func (r *Reader) Next() int64 { return r.next }
 // Lag is how many offsets lie between the reader and the end of its log, as of
 // its last fetch.
 func (r *Reader) Lag() int64 { return max(r.end-r.next, 0) }
+
+// Idle is when a fetch last found nothing new: everything that was in the log
+// then had been handed out before. Zero: never. It may be asked while Read
+// waits.
+func (r *Reader) Idle() time.Time {
+	ns := r.idle.Load()
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
 
 // Close frees the reader's memory.
 func (r *Reader) Close() {
@@ -134,6 +147,9 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 		if err == nil {
 			r.pending, r.untouched, r.end = f.batches, true, f.end
+			if len(f.batches) == 0 && f.end <= r.next {
+				r.idle.Store(time.Now().UnixNano())
+			}
 			if len(f.batches) == 0 && cap(r.memory)+cap(r.unpacked) > keptMemory {
 				r.memory, r.unpacked = nil, nil
 			}

@@ -31,7 +31,9 @@ type SourceConfig struct {
 }
 
 // MinEventSize is the smallest event there is for an account's id.
-func MinEventSize(account string) int { return len(appendEvent(nil, Stamp{}, "12345678", account, nil)) }
+func MinEventSize(account string) int {
+	return len(appendEvent(nil, Stamp{}, "12345678", account, nil))
+}
 
 // Validate says what is wrong with the configuration.
 func (c *SourceConfig) Validate() error {
@@ -69,8 +71,8 @@ type Source struct {
 	given     []uint64        // by stream: the last number; each is its lane's alone
 	published []atomic.Uint64 // by stream: how many are safe
 
-	mu        sync.Mutex
-	acks      Histogram
+	mu   sync.Mutex
+	acks Histogram
 }
 
 // NewSource makes a source.

@@ -44,7 +44,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	for _, w := range s.writers {
 		s.wg.Go(func() { w.run(ctx) })
 	}
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		_ = listener.Close()
+		for _, w := range s.writers {
+			w.closeAll()
+		}
+	})
 	defer stop()
 	defer s.wg.Wait()
 	for {
@@ -55,13 +60,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("accepting: %w", err)
 		}
-		s.wg.Go(func() { s.welcome(ctx, conn) })
+		s.wg.Go(func() { s.welcome(conn) })
 	}
 }
 
 // welcome makes the handshake and gives the socket to a writer. Who fails at
 // it is not a client of ours: the connection is closed and that is all.
-func (s *Server) welcome(ctx context.Context, conn net.Conn) {
+func (s *Server) welcome(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)
 	}
@@ -73,7 +78,7 @@ func (s *Server) welcome(ctx context.Context, conn net.Conn) {
 	w := s.writers[s.next%len(s.writers)]
 	s.next++
 	s.mu.Unlock()
-	w.add(ctx, conn)
+	w.add(conn)
 }
 
 // Send sends a message to every socket there is. It waits when writers are far

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 )
 
 const (
@@ -15,43 +16,60 @@ const (
 type writer struct {
 	coalesce bool
 	frames   chan []byte
-	sockets  chan net.Conn
+
+	mu      sync.Mutex
+	over    bool
+	sockets []net.Conn // only ever appended to, or replaced
 }
 
 func newWriter(coalesce bool) *writer {
-	return &writer{coalesce: coalesce, frames: make(chan []byte, maxWaiting), sockets: make(chan net.Conn)}
+	return &writer{coalesce: coalesce, frames: make(chan []byte, maxWaiting)}
 }
 
-func (w *writer) add(ctx context.Context, socket net.Conn) {
-	select {
-	case w.sockets <- socket:
-	case <-ctx.Done():
+func (w *writer) add(socket net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		_ = socket.Close()
+		return
+	}
+	w.sockets = append(w.sockets, socket)
+}
+
+// closeAll ends the sockets, and with them a write that waits.
+func (w *writer) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for _, socket := range w.sockets {
 		_ = socket.Close()
 	}
 }
 
-func (w *writer) run(ctx context.Context) {
-	var sockets []net.Conn
-	defer func() {
-		for _, socket := range sockets {
-			_ = socket.Close()
+func (w *writer) remove(gone []net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := make([]net.Conn, 0, len(w.sockets))
+	for _, socket := range w.sockets {
+		if !slices.Contains(gone, socket) {
+			left = append(left, socket)
 		}
-	}()
-	// A write that waits for a client must not outlive ctx: run ends it from
-	// outside by closing the socket under it.
+	}
+	w.sockets = left
+}
+
+func (w *writer) run(ctx context.Context) {
 	var memory []byte
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case socket := <-w.sockets:
-			sockets = append(sockets, socket)
 		case frame := <-w.frames:
 			if w.coalesce {
 				memory = w.gather(append(memory[:0], frame...))
 				frame = memory
 			}
-			sockets = slices.DeleteFunc(sockets, func(socket net.Conn) bool { return !write(ctx, socket, frame) })
+			w.write(frame)
 		}
 	}
 }
@@ -69,14 +87,18 @@ func (w *writer) gather(b []byte) []byte {
 	return b
 }
 
-// write says false when the socket is no good any more.
-func write(ctx context.Context, socket net.Conn, b []byte) bool {
-	if ctx.Err() != nil {
-		return true // run closes it
+func (w *writer) write(b []byte) {
+	w.mu.Lock()
+	sockets := w.sockets
+	w.mu.Unlock()
+	var gone []net.Conn
+	for _, socket := range sockets {
+		if _, err := socket.Write(b); err != nil {
+			_ = socket.Close()
+			gone = append(gone, socket)
+		}
 	}
-	if _, err := socket.Write(b); err != nil {
-		_ = socket.Close()
-		return false
+	if len(gone) > 0 {
+		w.remove(gone)
 	}
-	return true
 }

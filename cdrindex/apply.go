@@ -1,0 +1,158 @@
+package cdrindex
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// callKey names a call: what there is one row of.
+type callKey struct{ account, call string }
+
+func (e *entry) key() callKey { return callKey{e.row.AccountID, e.row.CallID} }
+
+func (k callKey) compare(o callKey) int {
+	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.call, o.call))
+}
+
+// place is where a call's row is, and where it came from.
+type place struct {
+	callKey
+	started int64
+	from    source
+}
+
+// batch is what goes into the database in one transaction.
+type batch struct {
+	entries []entry
+	// fence, when there is one, begins the transaction: it moves the
+	// partition's offset up, or refuses.
+	fence func(context.Context, *sqldb.Loader) error
+	// again writes a row anew although its record is in the index already.
+	again bool
+}
+
+// outcome counts what became of a batch's records.
+type outcome struct{ rows, older, expired int }
+
+// apply makes the newest record of each call the call's row, in one
+// transaction with the fence. Records that are in the index already, or older
+// than what is, change nothing: they may be applied any number of times.
+func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
+	newest, older := newestOfEach(b.entries)
+	kept := x.firstKept(time.Now())
+	if err := x.ensure(ctx, monthsOf(newest, kept)); err != nil {
+		return outcome{}, err
+	}
+	began := time.Now()
+	var did outcome
+	err := x.load(ctx, func(tx *sqldb.Loader) error {
+		if b.fence != nil {
+			if err := b.fence(ctx, tx); err != nil {
+				return err
+			}
+		}
+		there, err := x.places(ctx, tx, newest)
+		if err != nil {
+			return err
+		}
+		change := decide(newest, there, kept, b.again)
+		did = change.outcome
+		did.older += older
+		return x.write(ctx, tx, change)
+	})
+	if err != nil {
+		x.forget()
+		return outcome{}, err
+	}
+	x.metrics.applied(did, time.Since(began))
+	return did, nil
+}
+
+// load runs the transaction again when two indexers came upon a new call at
+// once: the second finds the row of the first.
+func (x *Index) load(ctx context.Context, fn func(*sqldb.Loader) error) error {
+	const most = 5
+	for attempt := 1; ; attempt++ {
+		err := x.db.Load(ctx, fn)
+		if attempt == most || !sqldb.IsUnique(err) {
+			return err
+		}
+	}
+}
+
+// newestOfEach is the newest entry of each call, sorted by call, so that all
+// indexers lock calls in one order.
+func newestOfEach(entries []entry) (newest []*entry, older int) {
+	newest = make([]*entry, len(entries))
+	for i := range entries {
+		newest[i] = &entries[i]
+	}
+	slices.SortFunc(newest, func(a, b *entry) int {
+		return cmp.Or(a.key().compare(b.key()), b.from.compare(a.from))
+	})
+	newest = slices.CompactFunc(newest, func(a, b *entry) bool { return a.key() == b.key() })
+	return newest, len(entries) - len(newest)
+}
+
+func monthsOf(entries []*entry, kept month) []month {
+	var months []month
+	for _, e := range entries {
+		if m := monthOf(e.row.Timestamp); m >= kept && !slices.Contains(months, m) {
+			months = append(months, m)
+		}
+	}
+	return months
+}
+
+// change is what a batch does to the tables.
+type change struct {
+	outcome
+	remove []place
+	add    []*entry // sorted by call
+}
+
+func decide(newest []*entry, there map[callKey]place, kept month, again bool) change {
+	var c change
+	for _, e := range newest {
+		old, has := there[e.key()]
+		if has {
+			if order := e.from.compare(old.from); order < 0 || order == 0 && !again {
+				c.older++
+				continue
+			}
+			c.remove = append(c.remove, old)
+		}
+		if monthOf(e.row.Timestamp) < kept {
+			c.expired++
+			continue
+		}
+		c.add = append(c.add, e)
+		c.rows++
+	}
+	return c
+}
+
+func (x *Index) write(ctx context.Context, tx *sqldb.Loader, c change) error {
+	if err := x.remove(ctx, tx, c.remove); err != nil {
+		return sqldb.Wrap(err, "removing older rows")
+	}
+	var values []any
+	err := tx.CopyIn(ctx, callsTable, callColumns, len(c.add), func(i int) []any {
+		values = callValues(values, c.add[i])
+		return values
+	})
+	if err != nil {
+		return sqldb.Wrap(err, "storing calls")
+	}
+	// Neighbours in time are neighbours on disk.
+	slices.SortStableFunc(c.add, func(a, b *entry) int { return cmp.Compare(a.row.Timestamp, b.row.Timestamp) })
+	err = tx.CopyIn(ctx, rowsTable, storedColumns, len(c.add), func(i int) []any {
+		values = rowValues(values, c.add[i])
+		return values
+	})
+	return sqldb.Wrap(err, "storing rows")
+}

@@ -1,0 +1,41 @@
+package cdrindex
+
+import (
+	"context"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+)
+
+// Find is the leg to the destination of the account's call with this
+// origination call id, in a range as of Filter. It is not found while only
+// other legs of the call are known.
+func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
+	defer x.metrics.queried(kindFind, time.Now(), &err)
+	look := func(first, last, endedBy int64) ([]event.CDR, error) {
+		var q query
+		q.and("account_id = ?", account)
+		q.and("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
+		q.and("started BETWEEN ? AND ?", first, last)
+		if endedBy != 0 {
+			q.and("ended_later BETWEEN ? AND ?", start, endedBy)
+		}
+		q.limit("lookup_rank, started, call_id", 1)
+		return x.read(ctx, &q, nil)
+	}
+	found, err := look(start, end, 0)
+	if err == nil && len(found) == 0 {
+		began, ok, edgeErr := x.firstEdge(ctx, account, start, end)
+		if err = edgeErr; ok {
+			found, err = look(began, start-1, end)
+		}
+	}
+	if err != nil {
+		return event.CDR{}, err
+	}
+	if len(found) == 0 {
+		return event.CDR{}, fault.NotFound("No call with this origination_call_id in this range")
+	}
+	return found[0], nil
+}

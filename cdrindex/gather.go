@@ -1,0 +1,71 @@
+package cdrindex
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// gatherer makes batches of what a reader gives.
+type gatherer struct {
+	reader    Reader
+	partition int
+	epoch     int64
+	most      int // entries of a batch, about
+	log       *slog.Logger
+
+	entries []entry
+	invalid int
+	oldest  time.Time // of the batch's records
+	newest  time.Time
+}
+
+// moreWithin is how long a batch waits for records that the reader has, or
+// should have, at hand.
+const moreWithin = 100 * time.Millisecond
+
+// batch waits for a record and takes what else is there already. It waits for
+// nothing more: under load batches grow by themselves, and without it a row is
+// there at once.
+func (g *gatherer) batch(ctx context.Context) error {
+	clear(g.entries)
+	g.entries, g.invalid, g.oldest = g.entries[:0], 0, time.Time{}
+	size, err := g.read(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, moreWithin)
+	defer cancel()
+	for g.reader.Lag() > 0 && len(g.entries) < g.most && size < batchBytes {
+		more, err := g.read(ctx)
+		if err != nil {
+			return nil // the next batch meets it again, if it lasts
+		}
+		size += more
+	}
+	return nil
+}
+
+func (g *gatherer) read(ctx context.Context) (size int, err error) {
+	records, err := g.reader.Read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i := range records {
+		r := &records[i]
+		size += len(r.Value)
+		if g.oldest.IsZero() {
+			g.oldest = r.Time
+		}
+		g.newest = r.Time
+		e, err := decode(r, g.epoch)
+		if err != nil {
+			g.invalid++
+			g.log.Error("a record of the cdr topic is no call record, it is left out",
+				"partition", r.Partition, "offset", r.Offset, "reason", err)
+			continue
+		}
+		g.entries = append(g.entries, e)
+	}
+	return size, nil
+}

@@ -1,0 +1,120 @@
+package cdrindex
+
+import (
+	"context"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+)
+
+// Page is some of a report's rows, newest first.
+type Page struct {
+	Data         []event.CDR `json:"data"`
+	PageSize     int         `json:"page_size"`
+	NextStartKey string      `json:"next_start_key,omitempty"` // "": the last page
+}
+
+// List is the page of the filter's rows at its start key. Rows that arrive
+// between two pages neither repeat nor hide others; newer ones are not shown.
+func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
+	defer x.metrics.queried(kindList, time.Now(), &err)
+	at, err := parseStartKey(f.StartKey)
+	if err != nil {
+		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
+	}
+	size := f.PageSize
+	if size == 0 {
+		size = DefaultPage
+	}
+	rows, err := x.some(ctx, f, at, size+1)
+	if err != nil {
+		return nil, err
+	}
+	page = &Page{Data: rows, PageSize: size}
+	if len(rows) > size {
+		page.Data = rows[:size]
+		page.NextStartKey = after(&rows[size-1]).key()
+	}
+	return page, nil
+}
+
+// Each calls fn with all the filter's rows, newest first. They are read in
+// batches, so that neither memory nor a connection waits for a slow reader.
+func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) error {
+	const most = 2000
+	for at, more := newest, true; more; {
+		rows, err := x.export(ctx, f, at, most)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if err := fn(&rows[i]); err != nil {
+				return err
+			}
+		}
+		if more = len(rows) == most; more {
+			at = after(&rows[most-1])
+		}
+	}
+	return nil
+}
+
+func (x *Index) export(ctx context.Context, f Filter, at cursor, most int) (rows []event.CDR, err error) {
+	defer x.metrics.queried(kindExport, time.Now(), &err)
+	return x.some(ctx, f, at, most)
+}
+
+// some is the next rows after the cursor: those that began in the range, and
+// then, as they began before it, those that only ended in it.
+func (x *Index) some(ctx context.Context, f Filter, at cursor, most int) ([]event.CDR, error) {
+	rows := make([]event.CDR, 0, min(most, 64))
+	first, last := f.Start, f.End
+	if f.CallID != "" {
+		began, ok, err := x.startOf(ctx, f.Account, f.CallID)
+		if err != nil || !ok {
+			return rows, err
+		}
+		first, last = max(first, began), min(last, began)
+	}
+	if last = min(last, at.started); first <= last {
+		q := f.query(first, last, at)
+		q.limit(newestFirst, most)
+		var err error
+		if rows, err = x.read(ctx, q, rows); err != nil || len(rows) == most {
+			return rows, err
+		}
+	}
+	return x.someAtEdge(ctx, f, at, most, rows)
+}
+
+func (x *Index) someAtEdge(ctx context.Context, f Filter, at cursor, most int, rows []event.CDR) ([]event.CDR, error) {
+	began, ok, err := x.firstEdge(ctx, f.Account, f.Start, f.End)
+	last := min(f.Start-1, at.started)
+	if err != nil || !ok || began > last {
+		return rows, err
+	}
+	q := f.query(began, last, at)
+	q.and("ended_later BETWEEN ? AND ?", f.Start, f.End)
+	q.limit(newestFirst, most-len(rows))
+	return x.read(ctx, q, rows)
+}
+
+// query asks for the filter's rows that began from first to last and come
+// after the cursor.
+func (f *Filter) query(first, last int64, at cursor) *query {
+	q := &query{}
+	q.and("account_id = ?", f.Account)
+	q.and("started BETWEEN ? AND ?", first, last)
+	if at != newest {
+		q.and("(started, call_id) < (?, ?)", at.started, at.call)
+	}
+	for column, wanted := range map[string]string{
+		"interaction_id": f.InteractionID, "call_id": f.CallID, `"from"`: f.From, `"to"`: f.To,
+	} {
+		if wanted != "" {
+			q.and(column+" = ?", wanted)
+		}
+	}
+	return q
+}

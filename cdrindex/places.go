@@ -1,0 +1,123 @@
+package cdrindex
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"trunkline/internal/sqldb"
+)
+
+// places are those of the entries' calls that the index has, locked until the
+// transaction ends.
+func (x *Index) places(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
+	find := placesOneByOne
+	if x.db.Postgres() {
+		find = placesAtOnce
+	}
+	found, err := find(ctx, tx, entries)
+	return found, sqldb.Wrap(err, "looking up calls")
+}
+
+// remove removes the rows at those places.
+func (x *Index) remove(ctx context.Context, tx *sqldb.Loader, old []place) error {
+	switch {
+	case len(old) == 0:
+		return nil
+	case x.db.Postgres():
+		return removeAtOnce(ctx, tx, old)
+	}
+	return removeOneByOne(ctx, tx, old)
+}
+
+const placeColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded`
+
+func (p *place) targets() []any {
+	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded}
+}
+
+// nestedLoops: a batch is small beside the tables, whatever statistics say of
+// a table that has grown a thousandfold since they were taken.
+const nestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
+
+func placesAtOnce(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
+	if _, err := tx.ExecContext(ctx, nestedLoops); err != nil {
+		return nil, err
+	}
+	accounts, calls := make([]string, len(entries)), make([]string, len(entries))
+	for i, e := range entries {
+		accounts[i], calls[i] = e.row.AccountID, e.row.CallID
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT `+placeColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
+		JOIN `+callsTable+` c ON c.account_id = k.account_id AND c.call_id = k.call_id FOR UPDATE OF c`, accounts, calls)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := make(map[callKey]place)
+	for rows.Next() {
+		var p place
+		if err := rows.Scan(p.targets()...); err != nil {
+			return nil, err
+		}
+		found[p.callKey] = p
+	}
+	return found, rows.Err()
+}
+
+func removeAtOnce(ctx context.Context, tx *sqldb.Loader, old []place) error {
+	accounts, calls, started := make([]string, len(old)), make([]string, len(old)), make([]int64, len(old))
+	first, last := old[0].started, old[0].started
+	for i, p := range old {
+		accounts[i], calls[i], started[i] = p.account, p.call, p.started
+		first, last = min(first, p.started), max(last, p.started)
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` c USING unnest($1::text[], $2::text[]) AS k(account_id, call_id)
+		WHERE c.account_id = k.account_id AND c.call_id = k.call_id`, accounts, calls)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM `+rowsTable+` r
+		USING unnest($1::text[], $2::text[], $3::bigint[]) AS k(account_id, call_id, started)
+		WHERE r.account_id = k.account_id AND r.call_id = k.call_id AND r.started = k.started
+			AND r.started BETWEEN $4 AND $5`, accounts, calls, started, first, last)
+	return err
+}
+
+// SQLite is in the process: a statement for each costs little.
+
+func placesOneByOne(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
+	query, err := tx.PrepareContext(ctx, `SELECT `+placeColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
+	if err != nil {
+		return nil, err
+	}
+	defer query.Close()
+	found := make(map[callKey]place)
+	for _, e := range entries {
+		var p place
+		err := query.QueryRowContext(ctx, e.row.AccountID, e.row.CallID).Scan(p.targets()...)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[p.callKey] = p
+	}
+	return found, nil
+}
+
+func removeOneByOne(ctx context.Context, tx *sqldb.Loader, old []place) error {
+	for _, p := range old {
+		_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`, p.account, p.call)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM `+rowsTable+` WHERE account_id = $1 AND call_id = $2 AND started = $3`,
+			p.account, p.call, p.started)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

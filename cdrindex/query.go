@@ -1,0 +1,79 @@
+package cdrindex
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/internal/sqldb"
+)
+
+// query is a SELECT of rows being put together.
+type query struct {
+	text strings.Builder
+	args []any
+}
+
+// and adds a condition, in which each ? is the next argument.
+func (q *query) and(condition string, args ...any) {
+	if len(q.args) == 0 {
+		q.text.WriteString(" WHERE ")
+	} else {
+		q.text.WriteString(" AND ")
+	}
+	for _, arg := range args {
+		before, rest, _ := strings.Cut(condition, "?")
+		q.args = append(q.args, arg)
+		fmt.Fprintf(&q.text, "%s$%d", before, len(q.args))
+		condition = rest
+	}
+	q.text.WriteString(condition)
+}
+
+// limit ends the query.
+func (q *query) limit(order string, n int) {
+	q.args = append(q.args, n)
+	fmt.Fprintf(&q.text, " ORDER BY %s LIMIT $%d", order, len(q.args))
+}
+
+const newestFirst = "started DESC, call_id DESC"
+
+// read appends the query's rows to found.
+func (x *Index) read(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
+	rows, err := x.db.QueryContext(ctx, selectRow+q.text.String(), q.args...)
+	if err != nil {
+		return nil, sqldb.Wrap(err, "reading call records")
+	}
+	defer rows.Close()
+	s := newScanner()
+	for rows.Next() {
+		row, err := s.scan(rows)
+		if err != nil {
+			return nil, sqldb.Wrap(err, "reading call records")
+		}
+		found = append(found, row)
+	}
+	return found, sqldb.Wrap(rows.Err(), "reading call records")
+}
+
+// firstEdge is the start of the first of an account's calls that began before
+// the range and, in a later month than they began, ended within it.
+func (x *Index) firstEdge(ctx context.Context, account string, start, end int64) (began int64, ok bool, err error) {
+	var first sql.NullInt64
+	err = x.db.QueryRowContext(ctx, `SELECT MIN(started) FROM `+callsTable+`
+		WHERE account_id = $1 AND ended_later BETWEEN $2 AND $3 AND started < $2`, account, start, end).Scan(&first)
+	return first.Int64, first.Valid, sqldb.Wrap(err, "looking for calls at a month's edge")
+}
+
+// startOf is when the account's call began, as far as it is known.
+func (x *Index) startOf(ctx context.Context, account, call string) (began int64, ok bool, err error) {
+	err = x.db.QueryRowContext(ctx, `SELECT started FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`,
+		account, call).Scan(&began)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return began, err == nil, sqldb.Wrap(err, "looking up a call")
+}

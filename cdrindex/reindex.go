@@ -1,0 +1,117 @@
+package cdrindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"trunkline/internal/kafka"
+)
+
+// Progress is how far Reindex is.
+type Progress struct {
+	Partition, Partitions int   // being read, of how many
+	Done, Total           int64 // offsets of all partitions
+	Rows                  int64 // written
+	Invalid               int64 // records that are no row
+}
+
+// Reindex writes the rows of all records that the topic holds now, also those
+// that are in the index already, while indexers and reports go on. A row is
+// replaced only by a record that is not older. It never removes the row of a
+// call that the topic no longer holds: the index keeps longer than the topic.
+func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress)) (Progress, error) {
+	r := reindexing{Index: x, topic: topic, report: report}
+	spans, err := r.spans(ctx)
+	if err != nil {
+		return r.progress, err
+	}
+	for partition, s := range spans {
+		r.progress.Partition = partition
+		if err := r.partition(ctx, partition, s); err != nil {
+			return r.progress, fmt.Errorf("reindexing partition %d: %w", partition, err)
+		}
+	}
+	return r.progress, nil
+}
+
+type reindexing struct {
+	*Index
+	topic    Topic
+	report   func(Progress)
+	progress Progress
+}
+
+// span is the part of a partition to read: from first to before end.
+type span struct{ first, end int64 }
+
+func (r *reindexing) spans(ctx context.Context) ([]span, error) {
+	n, err := r.topic.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spans := make([]span, n)
+	r.progress.Partitions = n
+	for i := range spans {
+		s := &spans[i]
+		if s.first, s.end, err = r.topic.Offsets(ctx, i); err != nil {
+			return nil, err
+		}
+		r.progress.Total += s.end - s.first
+	}
+	return spans, nil
+}
+
+// partition reads on behind what retention takes away meanwhile.
+func (r *reindexing) partition(ctx context.Context, partition int, s span) error {
+	epoch, err := r.epoch(ctx, partition)
+	if err != nil {
+		return err
+	}
+	for at := s.first; at < s.end; {
+		next, err := r.stretch(ctx, partition, at, s.end, epoch)
+		var gone *kafka.OffsetError
+		var corrupt *kafka.CorruptError
+		switch {
+		case err == nil:
+		case errors.As(err, &gone) && gone.First > next:
+			next = gone.First
+		case errors.As(err, &corrupt) && corrupt.Next > corrupt.Offset:
+			next = corrupt.Next
+		default:
+			return err
+		}
+		r.step(min(next, s.end) - at)
+		at = next
+	}
+	return nil
+}
+
+// stretch indexes from at until the end, or until reading fails at next.
+func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (next int64, err error) {
+	reader := r.topic.Read(partition, at)
+	defer reader.Close()
+	g := &gatherer{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
+	for reader.Next() < end {
+		if err := g.batch(ctx); err != nil {
+			return reader.Next(), err
+		}
+		did, err := r.apply(ctx, batch{entries: g.entries, again: true})
+		if err != nil {
+			return reader.Next(), err
+		}
+		r.progress.Rows += int64(did.rows)
+		r.progress.Invalid += int64(g.invalid)
+		r.step(min(reader.Next(), end) - at)
+		at = reader.Next()
+	}
+	return at, nil
+}
+
+func (r *reindexing) step(offsets int64) {
+	r.progress.Done += offsets
+	if r.report != nil && offsets > 0 {
+		r.report(r.progress)
+	}
+}
+

@@ -1,0 +1,56 @@
+package cdrindex
+
+import (
+	"context"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// Topic is the cdr topic. OnKafka is the real one.
+type Topic interface {
+	// Work runs work for each partition the group gives this process, until
+	// ctx ends. Work that fails is started again. done tells the group how far
+	// it is, for those who watch; the truth is in the database.
+	Work(ctx context.Context, work func(ctx context.Context, partition int, done func(next int64)) error) error
+	Partitions(ctx context.Context) (int, error)
+	// Offsets are the first offset in a partition and the one after its last.
+	Offsets(ctx context.Context, partition int) (first, next int64, err error)
+	// Read reads a partition from an offset on.
+	Read(partition int, offset int64) Reader
+}
+
+// Reader reads one partition in order. Its records are valid until the next
+// Read. It fails with *kafka.OffsetError or *kafka.CorruptError where the topic
+// has no sound record at the offset it is at.
+type Reader interface {
+	Read(ctx context.Context) ([]kafka.Record, error)
+	Next() int64 // the offset that the next Read starts from
+	Lag() int64  // how many offsets lie between that and the end
+	Close()
+}
+
+// group is the consumer group of all indexers.
+const group = "trunkline-cdrindex"
+
+// OnKafka is the Topic of a Kafka cluster.
+func OnKafka(c *kafka.Cluster) Topic { return kafkaTopic{c} }
+
+type kafkaTopic struct{ cluster *kafka.Cluster }
+
+func (t kafkaTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+	return t.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicCDR}},
+		func(ctx context.Context, lane *kafka.Lane) error { return work(ctx, lane.Partition, lane.Commit) })
+}
+
+func (t kafkaTopic) Partitions(ctx context.Context) (int, error) {
+	return t.cluster.Partitions(ctx, event.TopicCDR)
+}
+
+func (t kafkaTopic) Offsets(ctx context.Context, partition int) (first, next int64, err error) {
+	return t.cluster.Offsets(ctx, event.TopicCDR, partition)
+}
+
+func (t kafkaTopic) Read(partition int, offset int64) Reader {
+	return t.cluster.NewReader(event.TopicCDR, partition, offset)
+}

@@ -1,0 +1,188 @@
+package loadtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/gorilla/websocket"
+)
+
+// serverFrame is a frame as a server sends it.
+func serverFrame(op byte, fin bool, payload []byte) []byte {
+	b := []byte{op, 0}
+	if fin {
+		b[0] |= finBit
+	}
+	switch n := len(payload); {
+	case n < 126:
+		b[1] = byte(n)
+	case n < 1<<16:
+		b = append(b[:1], 126, byte(n>>8), byte(n))
+	default:
+		b = append(b[:1], 127, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	}
+	return append(b, payload...)
+}
+
+func text(payload string) []byte { return serverFrame(opText, true, []byte(payload)) }
+
+func TestParseFrame(t *testing.T) {
+	for _, length := range []int{0, 1, 125, 126, 127, 1<<16 - 1, 1 << 16, 1 << 20} {
+		payload := bytes.Repeat([]byte("p"), length)
+		wire := append(serverFrame(opText, true, payload), "next"...)
+		f, size, whole, err := parseFrame(wire)
+		if err != nil || !whole || size != len(wire)-4 || f.op != opText || !f.fin || !bytes.Equal(f.payload, payload) {
+			t.Errorf("length %d: size %d, whole %v, %v", length, size, whole, err)
+		}
+		for have := range min(len(wire)-4, 200) {
+			_, need, whole, err := parseFrame(wire[:have])
+			if err != nil || whole || need <= have || need > len(wire)-4 {
+				t.Fatalf("length %d, %d bytes of it: need %d, whole %v, %v", length, have, need, whole, err)
+			}
+		}
+	}
+}
+
+func TestParseFrameRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire []byte
+		want error
+	}{
+		"reserved bits":               {[]byte{0xC1, 0}, errReserved},
+		"opcode 3":                    {[]byte{0x83, 0}, errReserved},
+		"opcode 11":                   {[]byte{0x8B, 0}, errReserved},
+		"a mask":                      {[]byte{0x81, 0x80, 0, 0, 0, 0}, errMasked},
+		"a fragmented ping":           {[]byte{0x09, 0}, errControl},
+		"a ping of 126 bytes":         {[]byte{0x89, 126, 0, 126}, errControl},
+		"more than maxFrame":          {[]byte{0x81, 127, 0, 0, 0, 0, 0, 0x40, 0, 1}, errTooLarge},
+		"more than there are numbers": {[]byte{0x81, 127, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, errTooLarge},
+	} {
+		if _, _, _, err := parseFrame(c.wire); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestControlFramesAreMaskedAsTheRFCSays(t *testing.T) {
+	for length := range 126 {
+		payload := bytes.Repeat([]byte{'x'}, length)
+		b := appendControl(nil, opPong, payload)
+		if b[0] != finBit|opPong || b[1] != maskBit|byte(length) || len(b) != 6+length {
+			t.Fatalf("a pong of %d bytes is % x", length, b)
+		}
+		for i := range payload {
+			if b[6+i]^b[2+i%4] != 'x' {
+				t.Fatalf("byte %d is not masked with its key", i)
+			}
+		}
+	}
+	if got := closeCode(websocket.FormatCloseMessage(4008, "slow")); got != 4008 {
+		t.Errorf("code %d", got)
+	}
+	if got := closeCode([]byte{1}); got != codeNone {
+		t.Errorf("half a code is %d", got)
+	}
+}
+
+// transcript is what a receiver makes of bytes that come in pieces.
+func transcript(wire []byte, piece func(left int) int) (said []string, err error) {
+	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
+	r.reply = func(_ *conn, frame []byte) error {
+		said = append(said, fmt.Sprintf("answer %x", frame[0]))
+		return nil
+	}
+	c := &conn{group: &Group{Streams: 2}, checks: make([]sequence, 2)}
+	for len(wire) > 0 && err == nil {
+		n := min(max(piece(len(wire)), 1), len(wire))
+		b := append(bytes.Clone(c.partial), wire[:n]...)
+		wire = wire[n:]
+		var rest []byte
+		rest, _, err = r.take(c, b)
+		c.keep(rest)
+	}
+	t := &r.tally
+	return append(said, fmt.Sprintf("%d events, %d bytes, %d lost, %d late, %d again, %d foreign, proven %v, since %s",
+		t.Deliveries, t.Bytes, t.Lost, t.Disordered, t.Duplicated, t.Foreign, c.proven, c.since)), err
+}
+
+func sameText(a, b error) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
+}
+
+// message is an event as the server sends it.
+func message(id int, s Stamp) string {
+	return fmt.Sprintf(`{"id":"cc_evt_%019d","type":"x","data":{%s}}`, id, s.Append(nil, testRun))
+}
+
+func conversation() (wire []byte) {
+	for seq := uint64(0); seq < 5; seq++ {
+		wire = append(wire, text(message(int(seq)+1, Stamp{Stream: int(seq % 2), Seq: seq / 2}))...)
+	}
+	half := []byte(message(9, Stamp{Stream: 1, Seq: 2}))
+	wire = append(wire, serverFrame(opText, false, half[:20])...)
+	wire = append(wire, serverFrame(opPing, true, []byte("now"))...)
+	wire = append(wire, serverFrame(opContinue, false, half[20:90])...)
+	wire = append(wire, serverFrame(opContinue, true, half[90:])...)
+	wire = append(wire, text(`{"hello":"`+string(bytes.Repeat([]byte("x"), 70_000))+`"}`)...)
+	wire = append(wire, serverFrame(opPong, true, nil)...)
+	return append(wire, serverFrame(opClose, true, websocket.FormatCloseMessage(1012, "bye"))...)
+}
+
+func TestFramesMaySplitAnywhere(t *testing.T) {
+	wire := conversation()
+	want, wantErr := transcript(wire, func(left int) int { return left })
+	if got := want[len(want)-1]; got != "4 events, "+fmt.Sprint(4*len(message(1, Stamp{})))+
+		" bytes, 0 lost, 0 late, 0 again, 1 foreign, proven true, since cc_evt_0000000000000000009" && wantErr != nil {
+		t.Errorf("whole: %q, %v", want, wantErr)
+	}
+	head := len(wire) - 70_000
+	for at := range head {
+		got, err := transcript(wire, func(left int) int {
+			if left == len(wire) {
+				return at
+			}
+			return left
+		})
+		if fmt.Sprint(got) != fmt.Sprint(want) || !sameText(err, wantErr) {
+			t.Fatalf("split at %d: %q, %v", at, got, err)
+		}
+	}
+	if got, err := transcript(wire, func(int) int { return 1 }); fmt.Sprint(got) != fmt.Sprint(want) || !sameText(err, wantErr) {
+		t.Errorf("byte by byte: %q, %v", got, err)
+	}
+}
+
+// FuzzReceive: whatever a server sends, however it is cut, is the same.
+func FuzzReceive(f *testing.F) {
+	f.Add(conversation()[:1200], byte(3))
+	f.Add(text(`{"cursor":"x"}`), byte(0))
+	f.Add([]byte{0x01, 0, 0x80, 0}, byte(1))
+	f.Fuzz(func(t *testing.T, wire []byte, step byte) {
+		whole, err1 := transcript(wire, func(left int) int { return left })
+		cut, err2 := transcript(wire, func(int) int { return int(step) + 1 })
+		if fmt.Sprint(whole) != fmt.Sprint(cut) || !sameText(err1, err2) {
+			t.Fatalf("whole %q %v, cut %q %v", whole, err1, cut, err2)
+		}
+	})
+}
+
+func BenchmarkReceive(b *testing.B) {
+	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
+	c := &conn{group: &Group{Streams: 1}, checks: make([]sequence, 1)}
+	padding := string(bytes.Repeat([]byte("x"), 900))
+	var wire []byte
+	const frames = 32
+	for range frames {
+		wire = append(wire, text(message(1, Stamp{Seq: 1})+padding)...)
+	}
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := r.take(c, wire); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/frames, "ns/event")
+}
