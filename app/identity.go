@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/identity"
 )
 
@@ -55,11 +53,4 @@ func (a accounts) Exists(ctx context.Context, id string) (bool, error) {
 // MayName says whether the caller may send records of the account.
 func (a accounts) MayName(caller *identity.Principal, accountID string) bool {
 	return a.identity.Tree().Contains(caller.AccountID, accountID)
-}
-
-func buildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trunkline_build_info", Help: "1; the version is the label."}, []string{"version"})
-	info.WithLabelValues(version).Set(1)
-	return info
 }

@@ -2,6 +2,7 @@ package cdrindex
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"strconv"
 
@@ -79,7 +80,7 @@ func appendKnown(to []byte, n int64) []byte {
 
 // appendField quotes what needs it, and leading or trailing space, which some
 // readers would cut off.
-func appendField[T string | []byte](to []byte, text T) []byte {
+func appendField[T string | json.RawMessage](to []byte, text T) []byte {
 	n := len(text)
 	if n == 0 {
 		return to
@@ -101,4 +102,3 @@ func appendField[T string | []byte](to []byte, text T) []byte {
 	}
 	return append(to, '"')
 }
-

@@ -8,11 +8,10 @@ import (
 
 // gatherer makes batches of what a reader gives.
 type gatherer struct {
-	reader    Reader
-	partition int
-	epoch     int64
-	most      int // entries of a batch, about
-	log       *slog.Logger
+	reader Reader
+	epoch  int64
+	most   int // entries of a batch, about
+	log    *slog.Logger
 
 	entries []entry
 	invalid int

@@ -31,7 +31,7 @@ func (l *lane) follow(ctx context.Context) error {
 	}
 	reader := l.topic.Read(l.partition, l.at.next)
 	defer reader.Close()
-	g := &gatherer{reader: reader, partition: l.partition, epoch: l.at.epoch, most: l.cfg.BatchRows, log: l.log}
+	g := &gatherer{reader: reader, epoch: l.at.epoch, most: l.cfg.BatchRows, log: l.log}
 	for {
 		if err := l.persist(ctx, doingRead, func() error { return g.batch(ctx) }); err != nil {
 			return err

@@ -109,11 +109,11 @@ func (f *Filter) query(first, last int64, at cursor) *query {
 	if at != newest {
 		q.and("(started, call_id) < (?, ?)", at.started, at.call)
 	}
-	for column, wanted := range map[string]string{
-		"interaction_id": f.InteractionID, "call_id": f.CallID, `"from"`: f.From, `"to"`: f.To,
+	for _, c := range [...]struct{ column, wanted string }{
+		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
 	} {
-		if wanted != "" {
-			q.and(column+" = ?", wanted)
+		if c.wanted != "" {
+			q.and(c.column+" = ?", c.wanted)
 		}
 	}
 	return q

@@ -69,36 +69,40 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 		return err
 	}
 	for at := s.first; at < s.end; {
-		next, err := r.stretch(ctx, partition, at, s.end, epoch)
+		stopped, err := r.stretch(ctx, partition, at, s.end, epoch)
+		if err == nil {
+			return nil
+		}
 		var gone *kafka.OffsetError
 		var corrupt *kafka.CorruptError
 		switch {
-		case err == nil:
-		case errors.As(err, &gone) && gone.First > next:
-			next = gone.First
+		case errors.As(err, &gone) && gone.First > stopped:
+			at = gone.First
 		case errors.As(err, &corrupt) && corrupt.Next > corrupt.Offset:
-			next = corrupt.Next
+			at = corrupt.Next
 		default:
 			return err
 		}
-		r.step(min(next, s.end) - at)
-		at = next
+		r.log.Error("records are not in the cdr topic any more, going on behind them",
+			"partition", partition, "wanted", stopped, "from", at, "err", err)
+		r.step(min(at, s.end) - stopped)
 	}
 	return nil
 }
 
-// stretch indexes from at until the end, or until reading fails at next.
-func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (next int64, err error) {
+// stretch indexes from at until the end, or until something fails; what lies
+// before stopped is done.
+func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
 	reader := r.topic.Read(partition, at)
 	defer reader.Close()
 	g := &gatherer{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
-	for reader.Next() < end {
+	for at < end {
 		if err := g.batch(ctx); err != nil {
-			return reader.Next(), err
+			return at, err
 		}
 		did, err := r.apply(ctx, batch{entries: g.entries, again: true})
 		if err != nil {
-			return reader.Next(), err
+			return at, err
 		}
 		r.progress.Rows += int64(did.rows)
 		r.progress.Invalid += int64(g.invalid)
@@ -114,4 +118,3 @@ func (r *reindexing) step(offsets int64) {
 		r.report(r.progress)
 	}
 }
-

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,14 @@ type subscription struct {
 	header bool   // since as Last-Event-ID, not in the query
 	cursor bool   // with cursors; server-sent events always have them
 	sse    bool
+}
+
+func (s subscription) String() string {
+	path := s.paths.socket
+	if s.sse {
+		path = s.paths.stream
+	}
+	return fmt.Sprintf("%s since %q", path, s.since)
 }
 
 // frame is one read of the channel: an event, or only a new place in it.
@@ -73,7 +82,7 @@ type socket struct {
 }
 
 func openSocket(ctx context.Context, n *node, path string, header http.Header, cursor bool) (connection, error) {
-	dialer := websocket.Dialer{TLSClientConfig: n.tls(), HandshakeTimeout: 20 * time.Second}
+	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}, HandshakeTimeout: 20 * time.Second}
 	conn, response, err := dialer.DialContext(ctx, "wss"+strings.TrimPrefix(n.url, "https")+path, header)
 	if errors.Is(err, websocket.ErrBadHandshake) {
 		return nil, refusal(response)

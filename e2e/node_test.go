@@ -35,6 +35,7 @@ type node struct {
 	probes   string // URL of the second listener
 	settings map[string]string
 	log      string // file
+	roots    *x509.CertPool // its own certificate
 	web      *http.Client
 	child    *child // nil: not started yet
 }
@@ -132,17 +133,15 @@ func (n *node) trust(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
+	n.roots = x509.NewCertPool()
+	if !n.roots.AppendCertsFromPEM(pem) {
 		t.Fatalf("no certificate in %s", n.dir)
 	}
 	n.web = &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
+		TLSClientConfig: &tls.Config{RootCAs: n.roots}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
 	}}
 	t.Cleanup(n.web.CloseIdleConnections)
 }
-
-func (n *node) tls() *tls.Config { return n.web.Transport.(*http.Transport).TLSClientConfig.Clone() }
 
 // probe asks the second listener.
 func (n *node) probe(path string) (status int, text string, err error) {

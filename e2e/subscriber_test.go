@@ -222,7 +222,7 @@ func (n *node) refuses(t testing.TB, ask subscription, status int) answer {
 	}
 	var turned *refused
 	if !errors.As(err, &turned) || turned.status != status {
-		t.Errorf("%+v: %v, want %d", ask, err, status)
+		t.Errorf("%v: %v, want %d", ask, err, status)
 		return answer{}
 	}
 	return turned.answer

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -44,14 +43,11 @@ func NewRedisLimiter(client redis.UniversalClient, reg prometheus.Registerer, lo
 		return nil, errors.New("identity: the limiter has no Redis client")
 	}
 	return &RedisLimiter{
-		client: client,
-		script: redis.NewScript(limiterScript),
-		memory: NewMemoryLimiter(),
-		fallbacks: promauto.With(reg).NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_identity_limiter_fallbacks_total",
-			Help: "Questions about login limits answered from this process alone, because Redis was away.",
-		}),
-		log: log,
+		client:    client,
+		script:    redis.NewScript(limiterScript),
+		memory:    NewMemoryLimiter(),
+		fallbacks: newFallbacks(reg),
+		log:       log,
 	}, nil
 }
 

@@ -67,6 +67,16 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+func TestLast(t *testing.T) {
+	for in, want := range map[string]string{
+		`[ {"a":1}, 2 ]`: `2`, `[1,[2,3] , {"b":[4]}]`: `{"b":[4]}`, `[7]`: `7`, `[ ]`: "", `{}`: "", ``: "", `[1,`: "",
+	} {
+		if got := Value(in).Last(); string(got) != want {
+			t.Errorf("of %q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 // depth is how deep b nests, b being valid JSON.
 func depth(b []byte) (deepest int) {
 	var now int

@@ -71,6 +71,25 @@ func (v Value) First() Value {
 	return v[i:end:end]
 }
 
+// Last is the last element of an array, nil when there is none.
+func (v Value) Last() (last Value) {
+	if v.Kind() != Array {
+		return nil
+	}
+	for i, more := space(v, 1), true; more; {
+		start := i
+		end, err := skip(v, i, 0)
+		if err != nil { // the closing bracket: an empty array
+			return nil
+		}
+		last = v[start:end:end]
+		if i, more, err = comma(v, end, ']'); err != nil {
+			return nil
+		}
+	}
+	return last
+}
+
 // Each calls f for every member of an object, in the order they stand there,
 // with the decoded key. v comes from Scan, or Each does nothing.
 func (v Value) Each(f func(key []byte, value Value)) {

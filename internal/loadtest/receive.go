@@ -56,8 +56,9 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 			c.cover(cursor)
 			continue
 		}
-		r.judge(c, message, now)
-		last = message
+		if r.judge(c, message, now) || idOf(message) != nil {
+			last = message
+		}
 	}
 }
 
@@ -84,12 +85,12 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	return message, true, nil
 }
 
-// judge counts a message.
-func (r *receiver) judge(c *conn, message []byte, now time.Time) {
+// judge counts a message, and says whether it is of the run.
+func (r *receiver) judge(c *conn, message []byte, now time.Time) bool {
 	s, ok := r.stamps.read(message)
 	if !ok {
 		r.tally.Foreign++
-		return
+		return false
 	}
 	proven := c.proven
 	c.check(s, r.resume, &r.tally)
@@ -100,6 +101,7 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 		r.tally.Bytes += uint64(len(message))
 		r.tally.Latency.Record(now.Sub(time.Unix(0, s.At)))
 	}
+	return true
 }
 
 // answer does what a control frame asks for.

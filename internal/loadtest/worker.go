@@ -111,7 +111,11 @@ func (w *worker) adopt(c *conn, o *opened) error {
 	if c.stalled {
 		return nil
 	}
-	w.finish(c, w.frames(c, o.early))
+	err := w.frames(c, o.early)
+	if err == nil && c.tls != nil {
+		err = w.records(c) // the handshake may have read ahead
+	}
+	w.finish(c, err)
 	return nil
 }
 
@@ -154,14 +158,18 @@ func readSome(fd int, b []byte) (int, error) {
 	}
 }
 
-// readTLS reads once from the socket and goes through all records that are
-// whole now.
+// readTLS reads once from the socket.
 func (w *worker) readTLS(c *conn) error {
 	n, err := readSome(c.fd, w.cipher)
 	if err != nil && err != io.EOF {
 		return err
 	}
 	c.wire.feed, c.wire.over = w.cipher[:n], err == io.EOF
+	return w.records(c)
+}
+
+// records goes through all TLS records that are whole now.
+func (w *worker) records(c *conn) error {
 	for {
 		have := copy(w.plain, c.partial)
 		n, err := c.tls.Read(w.plain[have:])

@@ -1,0 +1,241 @@
+package cdrindex
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+func ptr(n int64) *int64 { return &n }
+
+func TestARowComesBackAsItWas(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		full := event.CDR{
+			ID: "own id", AccountID: "acme", CallID: "c1", InteractionID: "i", OriginationCallID: "oc", Direction: "outbound",
+			From: `a"b`, To: "%_'\\", CallerIDName: "Zoë 日本", CallerIDNumber: "1", CalleeIDName: "=1+1", CalleeIDNumber: "2",
+			Timestamp: november, AnsweredTime: november + 1, EndedTime: november + 9,
+			DurationSeconds: ptr(9), BillingSeconds: ptr(8), RingingSeconds: ptr(0), HangupCause: "NORMAL_CLEARING",
+			PresenceID: "p", OtherLegCallID: "c0", CustomSIPHeaders: []byte(`{"svc_call_type":"clicktocall"}`),
+			CustomChannelVars: []byte(`{"a":[1]}`), RecordingID: "r", MediaServer: "m",
+		}
+		bare := event.CDR{ID: "x", AccountID: "acme", CallID: "c2", InteractionID: "i2", Timestamp: november + 1}
+		store(t, x, full, bare)
+		page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: december})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []event.CDR{bare, full}; !reflect.DeepEqual(page.Data, want) {
+			t.Errorf("got  %+v\nwant %+v", page.Data, want)
+		}
+	})
+}
+
+func TestTheNewestRecordIsTheRow(t *testing.T) {
+	first, moved := call("acme", "c", november+5), call("acme", "c", december+5)
+	first.HangupCause, moved.HangupCause = "OLD", "NEW"
+	inAugust := call("acme", "c", november-80*24*3600)
+	inAugust.HangupCause = "NEW"
+	for name, batches := range map[string][][]kafka.Record{
+		"later, in another batch":      {{record(first, 0, 1)}, {record(moved, 0, 2)}},
+		"later, in the same batch":     {{record(first, 0, 1), record(moved, 0, 2)}},
+		"later, but read first":        {{record(moved, 0, 2)}, {record(first, 0, 1)}},
+		"an old one repeated after":    {{record(first, 0, 1), record(moved, 0, 2)}, {record(first, 0, 1)}},
+		"moved to an older month":      {{record(first, 0, 1)}, {record(inAugust, 0, 2)}},
+		"moved twice":                  {{record(inAugust, 0, 1)}, {record(first, 0, 2)}, {record(moved, 0, 3)}},
+		"in another partition by time": {{record(first, 3, 100)}, {record(moved, 1, 200)}, {record(first, 3, 100)}},
+		"all of it again": {
+			{record(first, 0, 1)}, {record(moved, 0, 2)}, {record(first, 0, 1)}, {record(moved, 0, 2)},
+		},
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+				onBoth(t, func(t *testing.T, x *Index) {
+					for _, records := range batches {
+						put(t, x, again, records...)
+					}
+					page, err := x.List(t.Context(), Filter{Account: "acme", Start: 0, End: endOfTime})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" || count(t, x, callsTable) != 1 {
+						t.Errorf("got %+v", page.Data)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAReindexWritesRowsThatAreThere(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		r := record(call("acme", "c", november), 0, 1)
+		for _, step := range []struct {
+			again bool
+			want  outcome
+		}{{false, outcome{rows: 1}}, {false, outcome{older: 1}}, {true, outcome{rows: 1}}} {
+			if did := put(t, x, step.again, r); did != step.want {
+				t.Errorf("again %v: %+v, want %+v", step.again, did, step.want)
+			}
+		}
+		if n := count(t, x, rowsTable); n != 1 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+func TestTheSameCallIDInTwoAccountsIsTwoRows(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		store(t, x, call("acme", "c", november), call("zeta", "c", november))
+		for _, account := range []string{"acme", "zeta"} {
+			sameIDs(t, listed(t, x, Filter{Account: account, Start: november, End: november}), "c")
+		}
+		sameIDs(t, listed(t, x, Filter{Account: "acm", Start: 0, End: endOfTime}))
+	})
+}
+
+// Many writers meet at the same calls, new and known: one row of each is left,
+// the newest.
+func TestWritersThatMeetAtACall(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		const writers, calls, versions = 4, 20, 6
+		var group sync.WaitGroup
+		for range writers {
+			group.Go(func() {
+				for v := range versions {
+					var records []kafka.Record
+					for c := range calls {
+						row := call("acme", name("c%02d", c), november+int64(v)*20*24*3600)
+						row.HangupCause = name("v%d", v)
+						records = append(records, record(row, 0, int64(v*calls+c)))
+					}
+					put(t, x, v%2 == 0, records...)
+				}
+			})
+		}
+		group.Wait()
+		if rows, known := count(t, x, rowsTable), count(t, x, callsTable); rows != calls || known != calls {
+			t.Errorf("%d rows and %d calls, want %d", rows, known, calls)
+		}
+		err := x.Each(t.Context(), Filter{Account: "acme", End: endOfTime}, func(r *event.CDR) error {
+			if r.HangupCause != "v5" {
+				t.Errorf("%s has %s", r.CallID, r.HangupCause)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
+	good := call("acme", "c", november)
+	with := func(change func(*event.CDR)) kafka.Record {
+		row := good
+		change(&row)
+		return record(row, 0, 1)
+	}
+	raw := func(value string) kafka.Record { return kafka.Record{Value: []byte(value)} }
+	for want, r := range map[string]kafka.Record{
+		"not a call record's JSON":            raw(`{"id":`),
+		"id: out of range":                    raw(`{}`),
+		"account_id: out of range":            with(func(r *event.CDR) { r.AccountID = "" }),
+		"call_id: out of range":               with(func(r *event.CDR) { r.CallID = strings.Repeat("c", 10_000) }),
+		"interaction_id: out of range":        with(func(r *event.CDR) { r.InteractionID = "a\x00b" }),
+		"from: out of range":                  with(func(r *event.CDR) { r.From = strings.Repeat("1", 1025) }),
+		"timestamp: out of range":             with(func(r *event.CDR) { r.Timestamp = 1 }),
+		"custom_sip_headers: want an object":  with(func(r *event.CDR) { r.CustomSIPHeaders = []byte(`[1]`) }),
+		"custom_channel_vars: want an object": with(func(r *event.CDR) { r.CustomChannelVars = []byte(`"x"`) }),
+	} {
+		if _, err := decode(&r, 0); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	tooLate := with(func(r *event.CDR) { r.Timestamp = latest })
+	if _, err := decode(&tooLate, 0); err == nil {
+		t.Error("a call of 2100 was taken")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	r := record(call("acme", "c", november), 0, 1)
+	f.Add(r.Value, "0:1")
+	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`), "x")
+	x := openIndex(f, Config{}, sqliteFile(f))
+	f.Fuzz(func(t *testing.T, value []byte, position string) {
+		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
+		e, err := decode(&r, 0)
+		if err != nil {
+			return
+		}
+		if _, err := x.apply(context.Background(), batch{entries: []entry{e}, again: true}); err != nil {
+			t.Errorf("the database refuses what decode took: %v", err)
+		}
+	})
+}
+
+func TestRetentionDropsWholeMonths(t *testing.T) {
+	now := time.Now()
+	month := func(ago int) int64 { return (monthOf(now.Unix()) - month(ago)).start() + 60 }
+	for kind, at := range map[string]func(*testing.T) sqldb.Config{
+		"sqlite":   func(t *testing.T) sqldb.Config { return sqliteFile(t) },
+		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			db := at(t)
+			store(t, openIndex(t, Config{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
+				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
+			x := openIndex(t, Config{RetentionMonths: 2}, db)
+			all := Filter{Account: "acme", End: endOfTime}
+			for range 2 {
+				if err := x.turnOver(t.Context(), now); err != nil {
+					t.Fatal(err)
+				}
+				sameIDs(t, listed(t, x, all), "now", "m2")
+				if n := count(t, x, callsTable); n != 2 {
+					t.Errorf("%d calls are known", n)
+				}
+			}
+			if did := put(t, x, false, record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
+				t.Errorf("what is too old: %+v", did)
+			}
+			if did := put(t, x, false, record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
+				t.Errorf("what became too old: %+v", did)
+			}
+			sameIDs(t, listed(t, x, all), "now")
+		})
+	}
+}
+
+func TestPartitionsAreMadeAhead(t *testing.T) {
+	x := openIndex(t, Config{}, sqldb.Config{URL: testservice.Postgres(t)})
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	var group sync.WaitGroup
+	for range 4 { // nodes
+		group.Go(func() {
+			if err := x.turnOver(context.Background(), now); err != nil {
+				t.Error(err)
+			}
+			x.forget()
+		})
+	}
+	group.Wait()
+	err := x.db.Load(t.Context(), func(tx *sqldb.Loader) error {
+		there, err := partitions(t.Context(), tx)
+		if len(there) != 3 {
+			t.Errorf("got %v", there)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func (c *cluster) testHealthAndStats(t *testing.T) {
+	w := c.account(t, "counted", "demo")
+	c.account(t, "uncounted", "demo")
+	first, second := c.channel[0], c.other()
+	c.settle(t)
+	token := first.login(t, apiPaths, w)
+	began := time.Now().Unix()
+	open := []*subscriber{
+		first.subscribe(t, subscription{paths: apiPaths, token: token}),
+		second.subscribe(t, subscription{paths: wsPaths, token: token}),
+		second.subscribe(t, subscription{paths: wsPaths, token: token, sse: true}),
+		first.subscribe(t, subscription{paths: apiPaths, token: first.login(t, apiPaths, user("alice").accounts("counted"))}),
+	}
+	for _, n := range c.channel {
+		for _, p := range []paths{apiPaths, wsPaths} {
+			eventually(t, "all connections in health and stats", func() error {
+				h, s := n.health(t, p), n.stats(t, p, token)
+				if h.Status != "ok" || h.Total != len(open) || h.Timestamp < began || s.Total != 3 || len(s.Clients) != 3 {
+					return fmt.Errorf("%+v, %+v", h, s)
+				}
+				for _, client := range s.Clients {
+					if client.AccountID != "counted" || client.ID == "" || client.ConnectedAt < began || client.LastPing < client.ConnectedAt {
+						return fmt.Errorf("%+v", client)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	// A portal token sees them too, and an ancestor's all of them.
+	if s := second.stats(t, apiPaths, c.portalLogin(t, user("admin")).AccessToken); s.Total != len(open) {
+		t.Errorf("an ancestor's administrator sees %+v", s)
+	}
+	for _, s := range open {
+		s.close()
+	}
+	c.settle(t)
+}
+
+// settle waits until nobody is connected.
+func (c *cluster) settle(t testing.TB) {
+	t.Helper()
+	for _, n := range c.channel {
+		n.awaitHealth(t, "ok", 0, patience)
+	}
+}

@@ -1,0 +1,170 @@
+package floor
+
+import (
+	"errors"
+	"time"
+
+	"trunkline/event"
+)
+
+// Message is one message of the normalized topic.
+type Message struct {
+	ID        event.ID
+	Account   string
+	Type      event.Type
+	Format    string // of the raw record
+	Timestamp int64  // Unix seconds, when it happened
+	Data      []byte // the source's event, a JSON object; read, never kept
+}
+
+// Key names an agent or a call: the source's own id, within its account.
+type Key struct{ Account, ID string }
+
+// Agent is one agent who is at work.
+type Agent struct {
+	Key
+	State, Status string   // the source's words; "" what it has not said
+	Since         int64    // Unix seconds, when state or status last became another
+	Heard         event.ID // the last message about it
+}
+
+// CallState is how far a call has come.
+type CallState string
+
+// The states of a call.
+const (
+	Waiting  CallState = "waiting"  // in the queue
+	Offering CallState = "offering" // an agent's phone rings
+	Answered CallState = "answered" // an agent talks
+)
+
+// Call is one call that has not ended.
+type Call struct {
+	Key
+	Queue string // "": not said
+	Agent string // whom it is offered to or who answered; "": nobody, or not said
+	State CallState
+	Since int64    // Unix seconds, when it came into this state
+	Heard event.ID // the last message about it
+}
+
+// Config bounds a floor.
+type Config struct {
+	AgentAge   time.Duration // an agent not heard of for so long is forgotten
+	CallAge    time.Duration // and a call
+	PerAccount int           // most agents of one account, and most calls
+	InAll      int           // most agents of all, and most calls
+}
+
+// Validate says what is wrong with the bounds.
+func (c Config) Validate() error {
+	if c.AgentAge <= 0 || c.CallAge <= 0 || c.PerAccount <= 0 || c.InAll <= 0 {
+		return errors.New("floor: every bound must be above 0")
+	}
+	return nil
+}
+
+// Floor is what the messages applied so far say.
+type Floor struct {
+	agents shelf[Agent]
+	calls  shelf[Call]
+}
+
+// New is an empty floor.
+func New(cfg Config) (*Floor, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Floor{
+		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, cfg.InAll),
+		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, cfg.InAll),
+	}, nil
+}
+
+// Matters says whether a message of the type can change a floor: others need
+// not be read at all.
+func Matters(t event.Type) bool {
+	switch t {
+	case event.QueueCall, event.AgentState, event.AgentLogin, event.AgentLogout, event.AgentStatus,
+		event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentBreakEnd, event.AgentTransfer:
+		return true
+	}
+	return false
+}
+
+// Apply takes in the next message.
+func (f *Floor) Apply(m Message) {
+	if !Matters(m.Type) {
+		return
+	}
+	said := read(&m)
+	f.agents.forget(m.ID)
+	f.calls.forget(m.ID)
+	f.agent(&m, said.agent)
+	f.call(&m, said.call)
+}
+
+func (f *Floor) agent(m *Message, said aboutAgent) {
+	key := Key{m.Account, said.id}
+	switch {
+	case said.id == "":
+		return
+	case said.out:
+		f.agents.end(key, m.ID)
+		return
+	case said.state == "" && said.status == "", said.aside && f.agents.over(key):
+		return
+	}
+	a, fresh := f.agents.hear(key, m.ID)
+	if fresh {
+		a.Key = key
+	}
+	was := *a
+	a.Heard = m.ID
+	if said.state != "" {
+		a.State = said.state
+	}
+	if said.status != "" {
+		a.Status = said.status
+	}
+	if a.State != was.State || a.Status != was.Status {
+		a.Since = m.Timestamp
+	}
+}
+
+func (f *Floor) call(m *Message, said aboutCall) {
+	if said.id == "" {
+		return
+	}
+	key := Key{m.Account, said.id}
+	known := f.calls.find(key)
+	if said.over {
+		if said.by == "" || known != nil && (known.Agent == "" || known.Agent == said.by) {
+			f.calls.end(key, m.ID)
+		}
+		return
+	}
+	if known == nil && (said.state == "" || !said.begins && f.calls.over(key)) {
+		return
+	}
+	c, fresh := f.calls.hear(key, m.ID)
+	if fresh {
+		c.Key = key
+	}
+	c.Heard = m.ID
+	if said.state != "" && said.state != c.State {
+		c.State, c.Since = said.state, m.Timestamp
+	}
+	if said.queue != "" {
+		c.Queue = said.queue
+	}
+	if said.agent != "" || said.state == Waiting {
+		c.Agent = said.agent
+	}
+}
+
+// Sizes are how many agents and calls there are, and how many were dropped
+// since New because it was full.
+func (f *Floor) Sizes() (agents, calls, dropped int) {
+	return f.agents.size(), f.calls.size(), f.agents.dropped + f.calls.dropped
+}

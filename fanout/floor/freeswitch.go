@@ -1,0 +1,46 @@
+package floor
+
+import "trunkline/internal/jsonscan"
+
+// mod_callcenter's callcenter::info, reference/telephony.md section 2.1. All
+// values are strings.
+var freeswitchKeys = jsonscan.KeysOf(
+	"CC-Action", "CC-Agent", "CC-Agent-State", "CC-Agent-Status", "CC-Queue", "CC-Member-UUID",
+)
+
+const (
+	fsAction = iota
+	fsAgent
+	fsState
+	fsStatus
+	fsQueue
+	fsMember
+	fsFields
+)
+
+func readFreeSWITCH(data []byte) (s said) {
+	var f [fsFields]jsonscan.Value
+	if freeswitchKeys.Scan(data, f[:]) != nil {
+		return said{}
+	}
+	agent := decoded(f[fsAgent])
+	action := decoded(f[fsAction])
+	switch action {
+	case "agent-status-change":
+		status := decoded(f[fsStatus])
+		s.agent = aboutAgent{id: agent, status: status, out: loggedOut(status)}
+	case "agent-state-change":
+		// An agent that has logged out during a call gets states until it ends.
+		s.agent = aboutAgent{id: agent, state: decoded(f[fsState]), aside: true}
+	default:
+		step, ok := stepOf(action)
+		if !ok {
+			return said{}
+		}
+		s.call = aboutCall{id: decoded(f[fsMember]), queue: decoded(f[fsQueue])}
+		if s.call.step(step); step.state != Waiting {
+			s.call.agent = agent
+		}
+	}
+	return s
+}

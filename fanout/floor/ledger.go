@@ -1,0 +1,95 @@
+package floor
+
+import (
+	"container/list"
+
+	"trunkline/event"
+)
+
+// ledger keeps entries in the order in which they were last heard of, within
+// bounds for one account and for all.
+type ledger[V any] struct {
+	perAccount, inAll int
+	entries           map[Key]*entry[V]
+	order             *list.List            // of *entry[V], longest unheard of first
+	accounts          map[string]*list.List // the same, of one account each
+}
+
+type entry[V any] struct {
+	key               Key
+	heard             event.ID
+	value             V
+	inAll, perAccount *list.Element
+}
+
+func newLedger[V any](perAccount, inAll int) ledger[V] {
+	return ledger[V]{perAccount: perAccount, inAll: inAll,
+		entries: make(map[Key]*entry[V]), order: list.New(), accounts: make(map[string]*list.List)}
+}
+
+// hear finds the entry or makes it, and drops others where that is one too
+// many.
+func (l *ledger[V]) hear(key Key, id event.ID) (value *V, fresh bool, dropped int) {
+	if e := l.entries[key]; e != nil {
+		e.heard = id
+		l.order.MoveToBack(e.inAll)
+		l.accounts[key.Account].MoveToBack(e.perAccount)
+		return &e.value, false, 0
+	}
+	if own := l.accounts[key.Account]; own != nil && own.Len() == l.perAccount {
+		l.drop(own.Front())
+		dropped++
+	}
+	if l.order.Len() == l.inAll {
+		l.drop(l.order.Front())
+		dropped++
+	}
+	own := l.accounts[key.Account]
+	if own == nil {
+		own = list.New()
+		l.accounts[key.Account] = own
+	}
+	e := &entry[V]{key: key, heard: id}
+	e.inAll, e.perAccount = l.order.PushBack(e), own.PushBack(e)
+	l.entries[key] = e
+	return &e.value, true, dropped
+}
+
+func (l *ledger[V]) remove(key Key) {
+	e := l.entries[key]
+	if e == nil {
+		return
+	}
+	delete(l.entries, key)
+	l.order.Remove(e.inAll)
+	own := l.accounts[key.Account]
+	if own.Remove(e.perAccount); own.Len() == 0 {
+		delete(l.accounts, key.Account)
+	}
+}
+
+func (l *ledger[V]) drop(at *list.Element) { l.remove(at.Value.(*entry[V]).key) }
+
+// forget drops what was last heard of before oldest.
+func (l *ledger[V]) forget(oldest event.ID) {
+	for at := l.order.Front(); at != nil && at.Value.(*entry[V]).heard < oldest; at = l.order.Front() {
+		l.drop(at)
+	}
+}
+
+// each gives the entries, heard of at oldest or later, of the accounts that
+// admits lets through.
+func (l *ledger[V]) each(admits func(account string) bool, oldest event.ID, give func(*entry[V])) {
+	for account, own := range l.accounts {
+		if !admits(account) {
+			continue
+		}
+		for at := own.Back(); at != nil; at = at.Prev() {
+			e := at.Value.(*entry[V])
+			if e.heard < oldest {
+				break
+			}
+			give(e)
+		}
+	}
+}

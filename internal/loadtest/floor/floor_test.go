@@ -1,0 +1,151 @@
+package floor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/internal/loadtest"
+)
+
+const run = "run-0001"
+
+// start is a floor and where it is.
+func start(t *testing.T, cfg Config) (s *Server, address string) {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, listener.Addr().String()
+}
+
+func TestFloorsReachEverySocketInOrder(t *testing.T) {
+	secure, err := SelfSigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, coalesce := range []bool{false, true} {
+		for scheme, config := range map[string]*tls.Config{"ws": nil, "wss": secure} {
+			t.Run(fmt.Sprintf("%s coalesce %v", scheme, coalesce), func(t *testing.T) {
+				t.Parallel()
+				s, address := start(t, Config{Coalesce: coalesce, TLS: config, Writers: 2})
+				l, err := loadtest.New(loadtest.Config{
+					URL: scheme + "://" + address, Run: run, TLS: &tls.Config{InsecureSkipVerify: true},
+					Groups: []loadtest.Group{{Sockets: 50, Streams: 1}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				if err := l.Connect(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				const messages, sockets = 3000, 50
+				prove(t, s, l, sockets)
+				for seq := uint64(1); seq <= messages; seq++ {
+					stamp := loadtest.Stamp{Seq: seq, At: time.Now().UnixNano()}
+					message := append(stamp.Append([]byte{'{'}, run), strings.Repeat(" ", int(seq%300))+"}"...)
+					if !s.Send(t.Context(), message) {
+						t.Fatal("not sent")
+					}
+				}
+				for began := time.Now(); l.Tally().Deliveries < messages*sockets; time.Sleep(time.Millisecond) {
+					if time.Since(began) > 20*time.Second {
+						t.Fatalf("%d came", l.Tally().Deliveries)
+					}
+				}
+				if !l.Tally().Faultless() || l.Outstanding([]uint64{messages}) != 0 {
+					t.Errorf("%d lost, %d again", l.Tally().Lost, l.Tally().Duplicated)
+				}
+			})
+		}
+	}
+}
+
+// prove sends probes until every socket has had one: a handshake is over for
+// the client a little before it is for the floor.
+func prove(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
+	t.Helper()
+	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
+		if !s.Send(t.Context(), loadtest.Stamp{}.Append(nil, run)) || time.Since(began) > 10*time.Second {
+			t.Fatalf("%d of %d have had a probe", l.Tally().Proven, sockets)
+		}
+	}
+}
+
+func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
+	s, err := New(Config{Writers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+	l, err := loadtest.New(loadtest.Config{
+		URL: "ws://" + listener.Addr().String(), Run: run, Stalled: 1, Groups: []loadtest.Group{{Sockets: 1, Streams: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	full, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	for size := 1 << 20; s.Send(full, make([]byte, size)) && len(s.writers[0].frames) < 20; {
+	}
+	cancel()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("still serving")
+	}
+}
+
+func TestStrangersAreShownOut(t *testing.T) {
+	_, address := start(t, Config{Writers: 1})
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\r\n\r\n"} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte(request)); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || strings.Contains(err.Error(), "timeout") {
+			t.Errorf("%q: %d bytes, %v", request, n, err)
+		}
+	}
+	if _, err := New(Config{}); err == nil {
+		t.Error("a floor without writers")
+	}
+}

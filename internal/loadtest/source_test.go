@@ -1,0 +1,154 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// notebook is a sink that keeps what it gets.
+type notebook struct {
+	delay time.Duration
+	fails error
+	run   string
+
+	mu     sync.Mutex
+	stamps map[int][]Stamp // by stream
+	sizes  map[int]bool
+	bad    []string
+}
+
+func (n *notebook) Publish(_ context.Context, events []Event) error {
+	time.Sleep(n.delay)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := newStampReader(n.run)
+	for _, e := range events {
+		s, ok := r.read(e.JSON)
+		if !ok || s.Stream != e.Stream || !json.Valid(e.JSON) {
+			n.bad = append(n.bad, string(e.JSON))
+		}
+		n.stamps[e.Stream] = append(n.stamps[e.Stream], s)
+		n.sizes[len(e.JSON)] = true
+	}
+	return n.fails
+}
+
+// publish runs a source for a while on a clock of the test's.
+func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *notebook) (*Source, error) {
+	t.Helper()
+	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
+	cfg := SourceConfig{Run: testRun, Rate: rate, Size: 400, Clock: NewClock()}
+	for range accounts {
+		cfg.Accounts = append(cfg.Accounts, "account")
+	}
+	s, err := NewSource(cfg, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), for_)
+	defer cancel()
+	return s, s.Run(ctx)
+}
+
+func TestSourceKeepsItsSchedule(t *testing.T) {
+	for name, c := range map[string]struct {
+		accounts int
+		rate     float64
+		delay    time.Duration
+	}{
+		"one account":          {1, 100, 0},
+		"few accounts":         {3, 1000, time.Millisecond},
+		"more than lanes":      {50, 1000, 3 * time.Millisecond},
+		"not a multiple of it": {37, 997, time.Millisecond},
+		"a slow sink":          {1, 2000, 150 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &notebook{delay: c.delay}
+				began := time.Now()
+				s, err := publish(t, c.accounts, c.rate, 2*time.Second-time.Microsecond, sink)
+				if err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[400] {
+					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
+				}
+				total := 0
+				for stream, stamps := range sink.stamps {
+					for i, stamp := range stamps {
+						due := began.Add(time.Duration(float64(i*c.accounts+stream) / c.rate * float64(time.Second)))
+						if stamp.Seq != uint64(i+1) || stamp.At != due.UnixNano() {
+							t.Fatalf("stream %d, event %d: %+v, was due at %d", stream, i, stamp, due.UnixNano())
+						}
+					}
+					if published := s.Published()[stream]; published != uint64(len(stamps)) {
+						t.Errorf("stream %d: %d published, %d came", stream, published, len(stamps))
+					}
+					total += len(stamps)
+				}
+				// What is due while the last batch is on its way is not published.
+				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(maxLanes) {
+					t.Errorf("%d events in 2 s at %v", total, c.rate)
+				}
+				if s.Acks().Max() != c.delay {
+					t.Errorf("acknowledged after %v", s.Acks().Max())
+				}
+			})
+		})
+	}
+}
+
+func TestSourceGoesOnCounting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &notebook{}
+		s, err := publish(t, 2, 100, 50*time.Millisecond, sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := errors.Join(s.Probe(ctx), s.Run(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		var c sequence
+		for _, stamp := range sink.stamps[0] {
+			if stamp.Seq == 0 {
+				continue // the probe
+			}
+			if arrival, missing := c.see(stamp.Seq); arrival != inOrder || missing != 0 {
+				t.Fatalf("%+v", sink.stamps[0])
+			}
+		}
+		if c.seen != s.Published()[0] || c.seen < 5 {
+			t.Errorf("%d came, %d published", c.seen, s.Published()[0])
+		}
+	})
+}
+
+func TestSourceEndsWithItsSinksError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("disk full")
+		s, err := publish(t, 3, 100, time.Hour, &notebook{fails: full})
+		if !errors.Is(err, full) || s.Published()[0] != 0 {
+			t.Errorf("%v, published %v", err, s.Published())
+		}
+	})
+}
+
+func TestSourceConfigIsValidated(t *testing.T) {
+	for name, change := range map[string]func(*SourceConfig){
+		"run": func(c *SourceConfig) { c.Run = "" }, "accounts": func(c *SourceConfig) { c.Accounts = nil },
+		"rate": func(c *SourceConfig) { c.Rate = 0 }, "size": func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
+		"clock": func(c *SourceConfig) { c.Clock = Clock{} },
+	} {
+		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Rate: 1, Size: MinEventSize("a"), Clock: NewClock()}
+		if err := cfg.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if change(&cfg); cfg.Validate() == nil {
+			t.Errorf("%s: was taken", name)
+		}
+	}
+}
