@@ -19,6 +19,8 @@ type Deps struct {
 	Ingest        Ingest
 	Channel       Channel
 	ChannelLogins ChannelLogins // with Channel
+	Encryption    Encryption
+	Recordings    Recordings
 }
 
 // API answers every request of the public listener.
@@ -72,9 +74,7 @@ func lastIsParameter(path string) bool {
 // leaves out by itself.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
-		get := *r
-		get.Method = http.MethodGet
-		r = &get
+		r = asGet(r)
 	}
 	a.echo.ServeHTTP(w, r)
 }

@@ -84,12 +84,54 @@ func (a auth) apiKey(c echo.Context) (*identity.Principal, error) {
 	return remember(c, p), nil
 }
 
+// keyOrBearer is the API key or the user whose portal token the request shows.
+func (a auth) keyOrBearer(c echo.Context) (*identity.Principal, error) {
+	shown, err := credentialsOf(c.Request())
+	switch {
+	case err != nil:
+		return nil, err
+	case shown.key != "":
+		return a.apiKey(c)
+	case shown.token == "":
+		return nil, fault.Unauthenticated("A token or an API key is needed")
+	}
+	return a.bearer(c, identity.AudienceAPI)
+}
+
+func mustAdminister(caller *identity.Principal) error {
+	if caller.Role != identity.RoleAdmin {
+		return fault.Forbidden("This is for administrators")
+	}
+	return nil
+}
+
+// accountID is what X-Account-ID says.
+func accountID(c echo.Context) (string, error) {
+	id := c.Request().Header.Get("X-Account-ID")
+	if id == "" {
+		return "", fault.Invalid("Could not get account ID from context")
+	}
+	return id, nil
+}
+
+// ownOrNamed is an API key's own account where X-Account-ID names none.
+func (a auth) ownOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
+	if _, err := accountID(c); err == nil || !caller.IsKey() {
+		return a.account(c, caller)
+	}
+	account, ok := a.identity.Tree().Account(caller.AccountID)
+	if !ok {
+		return identity.Account{}, fault.NotFound("Account not found")
+	}
+	return account, nil
+}
+
 // account is the account that X-Account-ID names, when the caller may see it;
 // else it does not exist.
 func (a auth) account(c echo.Context, caller *identity.Principal) (identity.Account, error) {
-	id := c.Request().Header.Get("X-Account-ID")
-	if id == "" {
-		return identity.Account{}, fault.Invalid("Could not get account ID from context")
+	id, err := accountID(c)
+	if err != nil {
+		return identity.Account{}, err
 	}
 	tree := a.identity.Tree()
 	account, ok := tree.Account(id)

@@ -50,8 +50,8 @@ func decode(c echo.Context) (*object, error) {
 
 // checkMedia wants JSON, or no word about it.
 func checkMedia(header http.Header) error {
-	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return fault.New(fault.KindUnsupported, "The Content-Encoding must be none")
+	if err := checkEncoding(header); err != nil {
+		return err
 	}
 	contentType := header.Get("Content-Type")
 	if contentType == "" {
@@ -61,6 +61,13 @@ func checkMedia(header http.Header) error {
 	charset, named := params["charset"]
 	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
 		return fault.New(fault.KindUnsupported, "The Content-Type must be application/json")
+	}
+	return nil
+}
+
+func checkEncoding(header http.Header) error {
+	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return fault.New(fault.KindUnsupported, "The Content-Encoding must be none")
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"trunkline/fanout"
+	"trunkline/fanout/floor"
 	"trunkline/internal/fault"
 )
 
@@ -89,6 +90,41 @@ func TestHealthAndStats(t *testing.T) {
 	if w := e.want(200, "GET", channelAPI+"/stats", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"clients":[]`) {
 		t.Errorf("stats %s", w.Body)
 	}
+}
+
+func TestSnapshot(t *testing.T) {
+	e := newEnv(t)
+	e.channel.snapshot = &fanout.Snapshot{
+		EventID: "cc_evt_1795169706190966784", Cursor: "cc_evt_1795169706190966784.AcQTBg", Timestamp: 3,
+		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: "Waiting", Status: "Available", Since: 1}},
+		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: floor.Waiting, Since: 2}},
+	}
+	const want = `{"event_id":"cc_evt_1795169706190966784","cursor":"cc_evt_1795169706190966784.AcQTBg","timestamp":3,` +
+		`"agents":[{"account_id":"demo","agent_id":"1002","state":"Waiting","status":"Available","since":1}],` +
+		`"calls":[{"account_id":"demo","call_id":"c","queue_id":"q","agent_id":"","state":"waiting","since":2}]}`
+	events, portal := e.eventsToken("alice"), e.login("bob").AccessToken
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		if w := e.want(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
+			t.Errorf("got %s", w.Body)
+		}
+		if e.channel.caller.AccountID != "demo" || e.channel.caller.Username != "alice" {
+			t.Errorf("asked for %+v", e.channel.caller)
+		}
+		e.want(401, "GET", prefix+"/snapshot", nil, "", nil)
+		e.want(401, "GET", prefix+"/snapshot", header{"X-API-Key": e.key}, "", nil)
+		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
+		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
+	}
+	e.channel.snapshot = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}}
+	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"event_id":""`) {
+		t.Errorf("got %s", w.Body)
+	}
+	e.channel.refuse = fault.Unavailable(nil, time.Second, "not complete yet")
+	if w := e.want(503, "GET", channelAPI+"/snapshot", bearer(events), "", nil); w.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
+	}
+	e.channel.refuse = fault.NotFound("Snapshots are switched off")
+	e.want(404, "GET", channelAPI+"/snapshot", bearer(events), "", nil)
 }
 
 func TestSubscriptionRefusals(t *testing.T) {

@@ -9,9 +9,12 @@ import (
 
 // Config is what an operator can set, and the page at "/".
 type Config struct {
-	// RequestTimeout bounds an ordinary request; taking in bodies and the
-	// events channel have limits of their own. 30 s when zero.
+	// RequestTimeout bounds an ordinary request; taking in bodies,
+	// recordings and the events channel have limits of their own. 30 s when zero.
 	RequestTimeout time.Duration
+	// StallTimeout ends a recording's way up or down when its client has not
+	// moved for so long, or for half as long. 1 min when zero.
+	StallTimeout time.Duration
 	// TrustedProxies may say in X-Forwarded-For whom they speak for.
 	TrustedProxies []netip.Prefix
 	// Board is the live board; nil leaves "/" out.
@@ -22,6 +25,9 @@ func (c Config) withDefaults() Config {
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = 30 * time.Second
 	}
+	if c.StallTimeout == 0 {
+		c.StallTimeout = time.Minute
+	}
 	return c
 }
 
@@ -29,6 +35,9 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	if c.RequestTimeout < 0 {
 		return errors.New("api: RequestTimeout is negative")
+	}
+	if c.StallTimeout < 0 {
+		return errors.New("api: StallTimeout is negative")
 	}
 	for _, p := range c.TrustedProxies {
 		if !p.IsValid() {

@@ -204,7 +204,7 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 	if err != nil {
 		return err
 	}
-	schema, ok := d.at(content, media, "schema")
+	schema, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
 	}
@@ -212,6 +212,14 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 		return nil
 	}
 	return d.validateJSON(schema, body)
+}
+
+// schemaOf is what a media type's content is, or any media type's.
+func (d *description) schemaOf(content node, media string) (node, bool) {
+	if schema, ok := d.at(content, media, "schema"); ok {
+		return schema, true
+	}
+	return d.at(content, "*/*", "schema")
 }
 
 func mediaOf(h http.Header, none string) (string, error) {
@@ -249,7 +257,7 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 	if err != nil {
 		return err
 	}
-	schema, ok := d.at(content, media, "schema")
+	schema, ok := d.schemaOf(content, media)
 	if !ok {
 		return fmt.Errorf("%s is no content", media)
 	}

@@ -34,6 +34,7 @@ type env struct {
 	identity *identity.Service
 	kafka    *fakeKafka
 	channel  *fakeChannel
+	store    string // directory of the recordings
 	log      *lockedBuffer
 	registry *prometheus.Registry
 	clock    *clock
@@ -65,6 +66,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
+	e.addRecordings(db, &deps, log)
 	for _, f := range change {
 		f(&config, &deps)
 	}
@@ -167,6 +169,7 @@ type fakeChannel struct {
 	status   fanout.Status
 	total    int
 	clients  []fanout.Client
+	snapshot *fanout.Snapshot
 	caller   *identity.Principal
 }
 
@@ -202,6 +205,11 @@ func (f *fakeChannel) Health(context.Context) (fanout.Status, int) { return f.st
 func (f *fakeChannel) Stats(_ context.Context, p *identity.Principal) []fanout.Client {
 	f.caller = p
 	return f.clients
+}
+
+func (f *fakeChannel) Snapshot(_ context.Context, p *identity.Principal) (*fanout.Snapshot, error) {
+	f.caller = p
+	return f.snapshot, f.refuse
 }
 
 // clock is a clock that can be put forward.

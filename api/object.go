@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -131,6 +132,20 @@ func (o *object) Object(name string, need need) *object {
 	}
 	o.nested = append(o.nested, inner)
 	return inner
+}
+
+// Raw gives the members away as JSON, for a room that reads them itself.
+func (o *object) Raw() (map[string]json.RawMessage, error) {
+	members := make(map[string]json.RawMessage, len(o.members))
+	for name, value := range o.members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("writing a member of the body: %w", err)
+		}
+		members[name] = raw
+	}
+	o.members = nil
+	return members, nil
 }
 
 // Err is what was wrong with the members, nil for nothing.

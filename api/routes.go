@@ -52,6 +52,25 @@ func (a *API) routes() []route {
 		routes = append(routes, c.under(channelAPI, channelAPI+"/ws")...)
 		routes = append(routes, c.under(channelSocket, channelSocket)...)
 	}
+	if a.deps.Encryption != nil {
+		e := encryptionRoutes{a.deps.Encryption, a.auth}
+		const path = "/api/v2/config/call_recording_encryption"
+		routes = append(routes,
+			route{method: http.MethodGet, path: path, handle: e.get},
+			route{method: http.MethodPut, path: path, handle: e.put},
+		)
+	}
+	if a.deps.Recordings != nil {
+		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
+		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
+		routes = append(routes,
+			route{method: http.MethodGet, path: all, handle: r.list},
+			route{method: http.MethodPut, path: one, handle: r.upload, ownLimits: true},
+			route{method: http.MethodGet, path: one, handle: r.play, ownLimits: true},
+			route{method: http.MethodDelete, path: one, handle: r.delete},
+			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata},
+		)
+	}
 	return routes
 }
 
@@ -63,5 +82,6 @@ func (c channelRoutes) under(prefix, socket string) []route {
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, lasts: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
 		{method: http.MethodGet, path: prefix + "/stats", handle: c.stats},
+		{method: http.MethodGet, path: prefix + "/snapshot", handle: c.snapshot},
 	}
 }

@@ -11,13 +11,19 @@ import (
 	"trunkline/identity"
 )
 
-// Channel is the events channel. Socket and Stream check the token themselves;
-// their errors are refusals, before anything was written.
+// Channel is the events channel.
 type Channel interface {
-	Socket(w http.ResponseWriter, r fanout.Request) error
-	Stream(w http.ResponseWriter, r fanout.Request) error
+	Subscriptions
 	Health(ctx context.Context) (status fanout.Status, total int)
 	Stats(ctx context.Context, caller *identity.Principal) []fanout.Client
+	Snapshot(ctx context.Context, caller *identity.Principal) (*fanout.Snapshot, error)
+}
+
+// Subscriptions check the token themselves; their errors are refusals, before
+// anything was written.
+type Subscriptions interface {
+	Socket(w http.ResponseWriter, r fanout.Request) error
+	Stream(w http.ResponseWriter, r fanout.Request) error
 }
 
 // ChannelLogins makes the channel's tokens.
@@ -93,4 +99,16 @@ func (r channelRoutes) stats(c echo.Context) error {
 		Clients          []fanout.Client `json:"clients"`
 		Timestamp        int64           `json:"timestamp"` // Unix seconds
 	}{len(clients), clients, time.Now().Unix()})
+}
+
+func (r channelRoutes) snapshot(c echo.Context) error {
+	caller, err := r.auth.bearer(c, identity.AudienceEvents)
+	if err != nil {
+		return err
+	}
+	snapshot, err := r.channel.Snapshot(c.Request().Context(), caller)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, snapshot)
 }

@@ -193,7 +193,7 @@ func (n *node) cli(t testing.TB, args ...string) string {
 
 func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
-	done := run(t.Context(), t, n.settings, stdin, args...)
+	done := run(t, n.settings, stdin, args...)
 	if done.code != 0 {
 		t.Fatalf("trunkline %s ends with %d: %s", strings.Join(args, " "), done.code, done.err)
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // scratch is where the program is built: one folder for all tests, which have
@@ -114,12 +114,22 @@ type outcome struct {
 	out, err string
 }
 
-// run runs one command line to its end.
-func run(ctx context.Context, t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
+// run runs one command line to its end, which must come.
+func run(t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, program(t), args...)
+	cmd := exec.Command(program(t), args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(settings), strings.NewReader(stdin), &out, &errs
-	_ = cmd.Run() // the code says it
-	return outcome{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	c, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-c.exited:
+	case <-time.After(patience):
+		_ = c.process.Kill()
+		<-c.exited
+		t.Fatalf("trunkline %s does not end; it says %s", strings.Join(args, " "), errs.String())
+	}
+	return outcome{c.code, out.String(), errs.String()}
 }

@@ -7,23 +7,24 @@ import (
 
 // Config is the room's settings; zero values take the defaults beside them.
 type Config struct {
-	NodeID         string        // unique among the nodes; required
-	QueueBytes     int           // waiting for one subscriber, then 4008 (1 MiB)
-	NodeQueueBytes int64         // waiting for all, then the longest queues get 4008 (1 GiB)
-	RingBytes      int64         // recent history in memory, all partitions together (64 MiB)
-	GatherWindow   time.Duration // hold frames back up to this long to write more at once (0)
-	PingInterval   time.Duration // 25 s
-	IdleTimeout    time.Duration // a peer silent this long is closed (60 s)
-	HandshakeWait  time.Duration // for Kafka look-ups before an upgrade (5 s)
-	DrainSpread    time.Duration // closing on shutdown is spread over this long (5 s)
-	Compression    bool          // offer permessage-deflate
-	AllowedOrigins []string      // empty: the request's own origin
-	MaxPerAccount  int           // open connections in the cluster; 0: no limit
-	MaxPerUser     int
-	MaxPerAddress  int
-	ReplaceOldest  bool          // at a limit, close the oldest with 4009 instead of refusing the newest
-	HistoryChunks  int           // chunks of older history kept for replays (64)
-	StreamLinger   time.Duration // streams stop this long after the last subscriber left (30 s)
+	NodeID          string        // unique among the nodes; required
+	QueueBytes      int           // waiting for one subscriber, then 4008 (1 MiB)
+	NodeQueueBytes  int64         // waiting for all, then the longest queues get 4008 (1 GiB)
+	RingBytes       int64         // recent history in memory, all partitions together (64 MiB)
+	GatherWindow    time.Duration // hold frames back up to this long to write more at once (0)
+	PingInterval    time.Duration // 25 s
+	IdleTimeout     time.Duration // a peer silent this long is closed (60 s)
+	HandshakeWait   time.Duration // for Kafka look-ups before an upgrade (5 s)
+	DrainSpread     time.Duration // closing on shutdown is spread over this long (5 s)
+	Compression     bool          // offer permessage-deflate
+	AllowedOrigins  []string      // empty: the request's own origin
+	MaxPerAccount   int           // open connections in the cluster; 0: no limit
+	MaxPerUser      int
+	MaxPerAddress   int
+	ReplaceOldest   bool          // at a limit, close the oldest with 4009 instead of refusing the newest
+	HistoryChunks   int           // chunks of older history kept for replays (64)
+	StreamLinger    time.Duration // streams stop this long after the last subscriber left (30 s)
+	SnapshotHistory time.Duration // how far back snapshots look (24 h); negative: there are none
 }
 
 func (c Config) withDefaults() Config {
@@ -36,6 +37,7 @@ func (c Config) withDefaults() Config {
 	def(&c.DrainSpread, 5*time.Second)
 	def(&c.HistoryChunks, 64)
 	def(&c.StreamLinger, 30*time.Second)
+	def(&c.SnapshotHistory, 24*time.Hour)
 	return c
 }
 

@@ -51,8 +51,10 @@ type Fanout struct {
 	writers  *writers
 	follower *follower
 	members  *members
+	folds    *folds
 	draining atomic.Bool
 	apart    atomic.Bool    // the shared view is away
+	others   atomic.Int64   // connections of the other nodes, half a second ago at most
 	worst    hourly         // of publishPresence
 	clients  sync.WaitGroup // readers and catch-ups
 
@@ -75,6 +77,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.history = newHistory(f.log, cfg.HistoryChunks, f.metrics)
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
+	f.folds = &folds{f: f}
 	return f, nil
 }
 
@@ -87,6 +90,9 @@ func (f *Fanout) Run(ctx context.Context) error {
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
 		running.Go(func() { work(f.life) })
+	}
+	if f.cfg.SnapshotHistory > 0 {
+		running.Go(func() { f.folds.run(f.life) })
 	}
 	<-ctx.Done()
 	f.draining.Store(true)

@@ -272,13 +272,13 @@ func (p *sharedPresence) Late(_ context.Context, from, to time.Time) (late time.
 	return late, known, nil
 }
 
-func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, total int) (bool, error) {
+func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, whole bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down {
-		return false, errDown
+		return 0, errDown
 	}
-	if p.nodes[node] == nil {
+	if p.nodes[node] == nil || whole {
 		p.nodes[node] = make(map[string]Client)
 	}
 	for _, c := range changed {
@@ -287,7 +287,7 @@ func (p *sharedPresence) Publish(_ context.Context, node string, changed []Clien
 	for _, id := range left {
 		delete(p.nodes[node], id)
 	}
-	return len(p.nodes[node]) != total, nil
+	return len(p.nodes[node]), nil
 }
 
 func (p *sharedPresence) Others(ctx context.Context, node string) (int, error) {

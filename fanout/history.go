@@ -58,8 +58,8 @@ func newHistory(log Log, limit int, m *metrics) *history {
 }
 
 // read returns the frames at and after offset that lie in offset's chunk, and
-// the offset up to which that is complete. end is a known end of the log
-// beyond offset, so that nothing waits for what is not there yet.
+// the offset, at most end, up to which that is complete. end is a known end of
+// the log beyond offset, so that nothing waits for what is not there yet.
 func (h *history) read(ctx context.Context, partition int, offset, end int64) (frames []frame, upTo int64, err error) {
 	key := chunkKey{partition, offset / chunkOffsets}
 	c, mine := h.claim(key, min(end, (key.number+1)*chunkOffsets))
@@ -85,7 +85,7 @@ func (h *history) read(ctx context.Context, partition int, offset, end int64) (f
 	for from < len(c.frames) && c.frames[from].offset < offset {
 		from++
 	}
-	return c.frames[from:], c.upTo, nil
+	return c.frames[from:], min(c.upTo, end), nil // others may have read on meanwhile
 }
 
 // errTrimmed says that the log no longer holds what a replay needs.

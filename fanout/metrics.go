@@ -24,6 +24,10 @@ type metrics struct {
 	replayed     prometheus.Counter
 	historyReads prometheus.Counter
 	presence     *prometheus.CounterVec
+	foldAgents   prometheus.Gauge
+	foldCalls    prometheus.Gauge
+	foldLag      prometheus.Gauge
+	foldDropped  prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -62,9 +66,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_history_reads_total", Help: "Reads from Kafka for history older than the ring."}),
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
+		foldAgents: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_agents", Help: "Agents at work, of all accounts, as snapshots show them."}),
+		foldCalls: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_calls", Help: "Live calls, of all accounts, as snapshots show them."}),
+		foldLag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Events that snapshots do not have yet, over all partitions."}),
+		foldDropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_snapshot_dropped_total", Help: "Agents and calls left out of snapshots because there were too many."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
-		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.presence)
+		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.presence,
+		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
 	for _, transport := range []string{transportSocket, transportStream} {
 		m.opened.WithLabelValues(transport)
 	}
@@ -76,13 +89,19 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.closed.WithLabelValues(codeLabel(code))
 	}
 	m.closed.WithLabelValues("other")
-	for _, kind := range []string{"read", "hole", "not_a_message", "replay", "accounts"} {
+	for _, kind := range []string{"read", "hole", "not_a_message", "replay", "accounts", "snapshot"} {
 		m.streamErrors.WithLabelValues(kind)
 	}
 	for _, result := range []string{"ok", "failed"} {
 		m.presence.WithLabelValues(result)
 	}
 	return m
+}
+
+func (m *metrics) folded(agents, calls int, lag int64) {
+	m.foldAgents.Set(float64(agents))
+	m.foldCalls.Set(float64(calls))
+	m.foldLag.Set(float64(lag))
 }
 
 func (m *metrics) matched(deliveries, repeats int) {

@@ -19,10 +19,10 @@ type Client struct {
 // Presence is the nodes' shared view of who is connected. What a node has
 // published disappears by itself when the node does.
 type Presence interface {
-	// Publish applies changes to a node's connections and renews them. total is
-	// how many they are; missing says that the shared view has lost some, and
-	// wants them all again.
-	Publish(ctx context.Context, node string, changed []Client, left []string, total int) (missing bool, err error)
+	// Publish applies changes to a node's connections and renews them; with
+	// whole, changed is all there are. It returns how many the shared view has
+	// now.
+	Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error)
 	// Others counts the connections of all nodes but this.
 	Others(ctx context.Context, node string) (int, error)
 	// Clients lists the connections of all nodes but this.
@@ -46,8 +46,7 @@ const (
 func (f *Fanout) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
-	pongs := make(map[string]int64)
-	resync := true
+	view := view{pongs: make(map[string]int64), whole: true}
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
@@ -58,48 +57,70 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		case <-ticker.C:
 		}
 		joined, left := f.members.changes()
-		resync = !f.publish(ctx, pongs, joined, left, resync)
+		f.shared(f.publish(ctx, &view, joined, left))
 		f.reportLateness(ctx, time.Now())
 		f.freeSeats(ctx, left)
 		f.renewSeats(ctx, turn%renewTurns == 0)
 	}
 }
 
-// publish sends what has changed since the last time, or everything. pongs is
-// what was last sent of each connection.
-func (f *Fanout) publish(ctx context.Context, pongs map[string]int64, joined, left []*subscriber, everything bool) (ok bool) {
-	all := f.members.all()
+// view is what this node knows of its part of the shared view.
+type view struct {
+	pongs map[string]int64 // last pong published of each connection
+	off   bool             // the count was wrong the last time
+	whole bool             // publish everything the next time
+}
+
+// publish sends what has changed since the last time, or everything, and asks
+// for the others' count.
+func (f *Fanout) publish(ctx context.Context, v *view, joined, left []*subscriber) error {
 	for _, s := range joined {
-		delete(pongs, s.id)
-	}
-	var changed []Client
-	for _, s := range all {
-		if sent, ok := pongs[s.id]; !ok || everything || sent != s.lastPong.Load() {
-			c := s.client()
-			pongs[s.id] = c.LastPing
-			changed = append(changed, c)
-		}
+		delete(v.pongs, s.id)
 	}
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
-		delete(pongs, s.id)
+		delete(v.pongs, s.id)
+	}
+	all := f.members.all()
+	var changed []Client
+	for _, s := range all {
+		if sent, ok := v.pongs[s.id]; !ok || v.whole || sent != s.lastPong.Load() {
+			c := s.client()
+			v.pongs[s.id] = c.LastPing
+			changed = append(changed, c)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	missing, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, len(all))
+	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.whole)
 	if err != nil {
-		if !f.apart.Swap(true) {
-			f.logger.Warn("shared connection state is away: serving from this node alone", "error", err)
-		}
-		f.metrics.presence.WithLabelValues("failed").Inc()
-		return false
+		v.whole = true
+		return err
 	}
-	if f.apart.Swap(false) {
+	// Who came or left meanwhile makes a difference once, what was lost twice.
+	off := total != len(all)
+	v.whole, v.off = off && v.off, off
+	others, err := f.presence.Others(ctx, f.cfg.NodeID)
+	if err == nil {
+		f.others.Store(int64(others))
+	}
+	return err
+}
+
+// shared notes whether the shared view could be reached.
+func (f *Fanout) shared(err error) {
+	switch {
+	case err != nil && !f.apart.Swap(true):
+		f.logger.Warn("shared connection state is away: counting this node alone", "error", err)
+	case err == nil && f.apart.Swap(false):
 		f.logger.Info("shared connection state is back")
 	}
-	f.metrics.presence.WithLabelValues("ok").Inc()
-	return !missing
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	f.metrics.presence.WithLabelValues(result).Inc()
 }
 
 func (s *subscriber) client() Client {
@@ -117,19 +138,16 @@ const (
 )
 
 // Health is the node's status and the connections of the whole cluster, of
-// this node alone while the shared view is away.
-func (f *Fanout) Health(ctx context.Context) (Status, int) {
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
-	defer cancel()
-	others, err := f.presence.Others(ctx, f.cfg.NodeID)
-	status := StatusOK
-	if err != nil || f.apart.Load() {
-		status = StatusDegraded
+// this node alone while the shared view is away. It asks nobody.
+func (f *Fanout) Health(context.Context) (Status, int) {
+	here, others := f.members.count(), int(f.others.Load())
+	switch {
+	case f.draining.Load():
+		return StatusDraining, here + others
+	case f.apart.Load():
+		return StatusDegraded, here
 	}
-	if f.draining.Load() {
-		status = StatusDraining
-	}
-	return status, f.members.count() + others
+	return StatusOK, here + others
 }
 
 // Stats lists the connections of the accounts the caller may see.

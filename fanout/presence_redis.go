@@ -29,16 +29,19 @@ func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:co
 const redisFields = 500
 
 // Publish implements Presence.
-func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, left []string, total int) (missing bool, err error) {
+func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error) {
 	key := p.conns(node)
 	pipe := p.Client.Pipeline()
+	if whole {
+		pipe.Del(ctx, key)
+	}
 	for len(changed) > 0 {
 		n := min(len(changed), redisFields)
 		fields := make([]any, 0, 2*n)
 		for _, c := range changed[:n] {
 			value, err := json.Marshal(c)
 			if err != nil {
-				return false, err
+				return 0, err
 			}
 			fields = append(fields, c.ID, value)
 		}
@@ -55,9 +58,9 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
 	pipe.PExpire(ctx, p.nodes(), nodeLife)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return false, fmt.Errorf("publishing connections: %w", err)
+		return 0, fmt.Errorf("publishing connections: %w", err)
 	}
-	return count.Val() != int64(total), nil
+	return int(count.Val()), nil
 }
 
 // others are the nodes heard lately, without this one. Clocks of nodes may

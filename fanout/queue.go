@@ -6,9 +6,10 @@ import "sync"
 // order. It holds no memory while empty.
 type queue struct {
 	frames []*frame
-	head   int // frames before head are gone
-	sent   int // bytes of frames[head] that are already out
-	bytes  int // waiting, all frames
+	box    *[]*frame // what frames came in, to give it back without an allocation
+	head   int       // frames before head are gone
+	sent   int       // bytes of frames[head] that are already out
+	bytes  int       // waiting, all frames
 }
 
 // slices of frames come from and go back to here, so that a subscriber at rest
@@ -20,7 +21,8 @@ const maxPooled = 1024
 
 func (q *queue) push(f *frame) {
 	if q.frames == nil {
-		q.frames = (*spare.Get().(*[]*frame))[:0]
+		q.box = spare.Get().(*[]*frame)
+		q.frames = (*q.box)[:0]
 	}
 	q.frames = append(q.frames, f)
 	q.bytes += len(f.wire)
@@ -100,11 +102,10 @@ func (q *queue) drop() {
 }
 
 func (q *queue) release() {
-	if q.frames != nil && cap(q.frames) <= maxPooled {
-		s := q.frames
-		clear(s)
-		s = s[:0]
-		spare.Put(&s)
+	if q.box != nil && cap(q.frames) <= maxPooled {
+		clear(q.frames)
+		*q.box = q.frames[:0]
+		spare.Put(q.box)
 	}
-	q.frames, q.head, q.sent = nil, 0, 0
+	q.frames, q.box, q.head, q.sent = nil, nil, 0, 0
 }

@@ -33,16 +33,20 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 		for i := range 1203 {
 			many = append(many, Client{ID: fmt.Sprint("c", i), AccountID: "a", ConnectedAt: 1, LastPing: 2})
 		}
-		if missing, err := p.Publish(t.Context(), "one", many, nil, len(many)); err != nil || missing {
-			t.Fatalf("missing %v, %v", missing, err)
-		}
-		if missing, err := p.Publish(t.Context(), "two", many[:1], nil, 2); err != nil || !missing {
-			t.Fatalf("a view that lost some must say so: %v %v", missing, err)
+		stale := []Client{{ID: "stale"}}
+		for _, step := range []struct {
+			clients []Client
+			whole   bool
+			total   int
+		}{{stale, false, 1}, {many, true, len(many)}, {many[:3], false, len(many)}} {
+			if total, err := p.Publish(t.Context(), "one", step.clients, nil, step.whole); err != nil || total != step.total {
+				t.Fatalf("%d connections, want %d: %v", total, step.total, err)
+			}
 		}
 		if n, err := p.Others(t.Context(), "two"); n != len(many) || err != nil {
 			t.Errorf("others of two: %d %v", n, err)
 		}
-		if _, err := p.Publish(t.Context(), "one", nil, []string{"c0", "c1"}, len(many)-2); err != nil {
+		if _, err := p.Publish(t.Context(), "one", nil, []string{"c0", "c1"}, false); err != nil {
 			t.Fatal(err)
 		}
 		clients, err := p.Clients(t.Context(), "two")

@@ -19,7 +19,8 @@ type subscriber struct {
 	filter    atomic.Pointer[filter]
 	seats     []seat // guarded by index.mu
 	outlet    outlet
-	limit     int // bytes that may wait
+	limit     int       // bytes that may wait
+	pingAt    time.Time // the sweeper's
 
 	// behind is nil once every partition is live. Streams leave the partitions
 	// it still names to the catch-up.

@@ -80,9 +80,14 @@ func (f *Fanout) overdue(s *subscriber, now time.Time) bool {
 
 // pingDue spreads pings over the interval by the time of connecting.
 func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
-	every := max(int64(interval/time.Second), 1)
-	age := now.Unix() - s.connected.Unix()
-	return age > 0 && age%every == 0
+	if s.pingAt.IsZero() {
+		s.pingAt = s.connected.Add(interval)
+	}
+	if now.Before(s.pingAt) {
+		return false
+	}
+	s.pingAt = now.Add(interval)
+	return true
 }
 
 // shed closes the longest queues until the node is below its limit again.

@@ -36,7 +36,7 @@ func OpenDir(dir string) (*Dir, error) {
 		return nil, fmt.Errorf("opening the recordings' directory: %w", err)
 	}
 	d := &Dir{root}
-	if err := d.removeUnfinished(time.Now().Add(-unfinishedAge)); err != nil {
+	if err := d.Tidy(context.Background(), time.Now().Add(-unfinishedAge)); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return d, nil
@@ -45,9 +45,9 @@ func OpenDir(dir string) (*Dir, error) {
 // Close lets go of the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// removeUnfinished leaves younger files alone: a command or another server may
-// be writing them.
-func (d *Dir) removeUnfinished(before time.Time) error {
+// Tidy removes files that were being written. It leaves those alone that were
+// written to after before: a command or another server may be at it.
+func (d *Dir) Tidy(_ context.Context, before time.Time) error {
 	if err := d.root.Mkdir(unfinished, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making a folder for files being written: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"trunkline/internal/fault"
+	"trunkline/recording/envelope"
 )
 
 // Page is some of an account's recordings, newest first.
@@ -71,5 +72,5 @@ func parseStartKey(key string) (from row, ok bool) {
 	}
 	from.RecordingID = id
 	from.createdAt, err = strconv.ParseInt(at, 10, 64)
-	return from, err == nil && from.startKey() == key && id != ""
+	return from, err == nil && from.startKey() == key && envelope.ValidID(id)
 }

@@ -8,6 +8,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/recording/envelope"
 )
 
 // row is a recording's row: its metadata and what is ours alone.
@@ -45,6 +46,9 @@ func (t rows) insert(ctx context.Context, r *row) error {
 }
 
 func (t rows) get(ctx context.Context, accountID, recordingID string) (*row, error) {
+	if !envelope.ValidID(recordingID) {
+		return nil, missing(recordingID) // PostgreSQL would not even read some of these
+	}
 	r := new(row)
 	err := r.scan(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
 		accountID, recordingID))
@@ -55,10 +59,10 @@ func (t rows) get(ctx context.Context, accountID, recordingID string) (*row, err
 }
 
 func missing(id string) error {
-	if len(id) > 128 {
+	if !envelope.ValidID(id) {
 		return fault.NotFound("there is no such recording")
 	}
-	return fault.NotFound("there is no recording %q", id)
+	return fault.NotFound("there is no recording %s", id)
 }
 
 func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, error) {
@@ -77,6 +81,9 @@ func (t rows) names(ctx context.Context, object string) (named bool, err error) 
 
 // remove deletes the row and returns it.
 func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, error) {
+	if !envelope.ValidID(recordingID) {
+		return nil, missing(recordingID)
+	}
 	r := new(row)
 	err := t.db.Tx(ctx, func(tx *sql.Tx) error {
 		return r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,

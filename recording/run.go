@@ -78,9 +78,20 @@ func (s *Service) announce(ctx context.Context) error {
 	}
 }
 
+// tidier is a store that crashes leave more in than objects.
+type tidier interface {
+	// Tidy removes what was begun before and never finished.
+	Tidy(ctx context.Context, before time.Time) error
+}
+
 // Sweep deletes the objects, older than before, that no row names: what a crash
 // or a failed deletion left behind.
 func (s *Service) Sweep(ctx context.Context, before time.Time) error {
+	if t, ok := s.store.(tidier); ok {
+		if err := t.Tidy(ctx, before); err != nil {
+			return err
+		}
+	}
 	return s.store.List(ctx, func(name string, modified time.Time) error {
 		if modified.After(before) {
 			return nil

@@ -1,7 +1,6 @@
 package floor
 
 import (
-	"errors"
 	"time"
 
 	"trunkline/event"
@@ -48,20 +47,12 @@ type Call struct {
 	Heard event.ID // the last message about it
 }
 
-// Config bounds a floor.
+// Config bounds a floor; every bound is above 0.
 type Config struct {
 	AgentAge   time.Duration // an agent not heard of for so long is forgotten
 	CallAge    time.Duration // and a call
 	PerAccount int           // most agents of one account, and most calls
 	InAll      int           // most agents of all, and most calls
-}
-
-// Validate says what is wrong with the bounds.
-func (c Config) Validate() error {
-	if c.AgentAge <= 0 || c.CallAge <= 0 || c.PerAccount <= 0 || c.InAll <= 0 {
-		return errors.New("floor: every bound must be above 0")
-	}
-	return nil
 }
 
 // Floor is what the messages applied so far say.
@@ -71,14 +62,11 @@ type Floor struct {
 }
 
 // New is an empty floor.
-func New(cfg Config) (*Floor, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
+func New(cfg Config) *Floor {
 	return &Floor{
 		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, cfg.InAll),
 		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, cfg.InAll),
-	}, nil
+	}
 }
 
 // Matters says whether a message of the type can change a floor: others need

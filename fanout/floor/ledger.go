@@ -23,7 +23,7 @@ type entry[V any] struct {
 }
 
 func newLedger[V any](perAccount, inAll int) ledger[V] {
-	return ledger[V]{perAccount: perAccount, inAll: inAll,
+	return ledger[V]{perAccount: max(1, perAccount), inAll: max(1, inAll),
 		entries: make(map[Key]*entry[V]), order: list.New(), accounts: make(map[string]*list.List)}
 }
 

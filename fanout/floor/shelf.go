@@ -21,7 +21,7 @@ const remembered = 4
 
 func newShelf[V any](age time.Duration, perAccount, inAll int) shelf[V] {
 	return shelf[V]{age: age, live: newLedger[V](perAccount, inAll),
-		ended: newLedger[struct{}](max(1, perAccount/remembered), max(1, inAll/remembered))}
+		ended: newLedger[struct{}](perAccount/remembered, inAll/remembered)}
 }
 
 // hear finds a living entry or makes it. It is good until the next call.

@@ -81,13 +81,10 @@ func (c *conn) cover(cursor []byte) {
 	}
 }
 
-// goOn notes the id of a message as the place to go on from. It is worth less
-// than a cursor.
-func (c *conn) goOn(message []byte) {
-	if c.cursor {
-		return
-	}
-	if id := idOf(message); id != nil {
+// goOn notes the last id as the place to go on from. It is worth less than a
+// cursor.
+func (c *conn) goOn(id []byte) {
+	if !c.cursor {
 		c.since = append(c.since[:0], id...)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -125,7 +126,7 @@ func conversation() (wire []byte) {
 	wire = append(wire, serverFrame(opPing, true, []byte("now"))...)
 	wire = append(wire, serverFrame(opContinue, false, half[20:90])...)
 	wire = append(wire, serverFrame(opContinue, true, half[90:])...)
-	wire = append(wire, text(`{"hello":"`+string(bytes.Repeat([]byte("x"), 70_000))+`"}`)...)
+	wire = append(wire, text(`{"hello":"`+strings.Repeat("x", 70_000)+`"}`)...)
 	wire = append(wire, serverFrame(opPong, true, nil)...)
 	return append(wire, serverFrame(opClose, true, websocket.FormatCloseMessage(1012, "bye"))...)
 }
@@ -137,8 +138,8 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 		" bytes, 0 lost, 0 late, 0 again, 1 foreign, proven true, since cc_evt_0000000000000000009" || wantErr == nil {
 		t.Errorf("whole: %q, %v", want, wantErr)
 	}
-	head := len(wire) - 70_000
-	for at := range head {
+	for at := range 1500 { // past all that is small
+
 		got, err := transcript(wire, func(left int) int {
 			if left == len(wire) {
 				return at

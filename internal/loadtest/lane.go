@@ -12,6 +12,7 @@ import (
 type lane struct {
 	source        *Source
 	number, lanes int
+	rate          float64
 	began         time.Time
 	next          int // event number; in the lane's first turn, its first stream
 	memory        []byte
@@ -42,7 +43,7 @@ func (l *lane) run(ctx context.Context) error {
 }
 
 func (l *lane) due() time.Time {
-	return l.began.Add(time.Duration(float64(l.next) / l.source.cfg.Rate * float64(time.Second)))
+	return l.began.Add(time.Duration(float64(l.next) / l.rate * float64(time.Second)))
 }
 
 // batch is the events that are due, at least one.

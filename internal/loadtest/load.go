@@ -2,11 +2,14 @@ package loadtest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -124,21 +127,26 @@ const tries = 8
 func (l *Load) insist(ctx context.Context, c *conn) error {
 	for try := 1; ; try++ {
 		err := l.open(ctx, c)
-		var refusal *Refusal
 		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != 429:
+		case err == nil || ctx.Err() != nil || final(err) || errors.Is(err, syscall.ECONNREFUSED):
 			return err
 		case try == tries:
 			return fmt.Errorf("after %d tries: %w", try, err)
 		}
 		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(try, 5)))
-		if refusal != nil {
+		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 			pause = max(pause, refusal.After)
 		}
 		sleepUntil(ctx, time.Now().Add(pause))
 	}
+}
+
+// final says that trying again will not help.
+func final(err error) bool {
+	var refusal *Refusal
+	var distrust *tls.CertificateVerificationError
+	return errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests ||
+		errors.As(err, &distrust)
 }
 
 // open tries once.
@@ -198,8 +206,7 @@ func (l *Load) comeBack(c *conn) {
 		}
 		err := l.insist(l.ctx, c)
 		<-l.slots
-		var refusal *Refusal
-		if err == nil || errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != 429 {
+		if err == nil || final(err) {
 			return // it is back, or what it has missed counts as lost
 		}
 	}

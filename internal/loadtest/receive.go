@@ -27,9 +27,9 @@ var errOrder = errors.New("fragments out of order")
 // long the frame that begins there is known to be.
 func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
-	var last []byte // whose id is to be remembered: of many, only the last
+	var last []byte // id
 	defer func() {
-		if last != nil && r.resume != Never {
+		if last != nil {
 			c.goOn(last)
 		}
 	}()
@@ -56,8 +56,12 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 			c.cover(cursor)
 			continue
 		}
-		if r.judge(c, message, now) || idOf(message) != nil {
-			last = message
+		r.judge(c, message, now)
+		if r.resume == Never {
+			continue
+		}
+		if id := idOf(message); id != nil {
+			last = id
 		}
 	}
 }
@@ -85,12 +89,12 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	return message, true, nil
 }
 
-// judge counts a message, and says whether it is of the run.
-func (r *receiver) judge(c *conn, message []byte, now time.Time) bool {
+// judge counts a message.
+func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	s, ok := r.stamps.read(message)
 	if !ok {
 		r.tally.Foreign++
-		return false
+		return
 	}
 	proven := c.proven
 	c.check(s, r.resume, &r.tally)
@@ -101,7 +105,6 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) bool {
 		r.tally.Bytes += uint64(len(message))
 		r.tally.Latency.Record(now.Sub(time.Unix(0, s.At)))
 	}
-	return true
 }
 
 // answer does what a control frame asks for.

@@ -25,7 +25,6 @@ type Sink interface {
 type SourceConfig struct {
 	Run      string
 	Accounts []string // a stream each
-	Rate     float64  // events per second, all accounts together, in turn
 	Size     int      // bytes of an event
 	Clock    Clock
 }
@@ -43,8 +42,8 @@ func (c *SourceConfig) Validate() error {
 	if len(c.Accounts) == 0 || len(c.Accounts) > MaxStreams {
 		return fmt.Errorf("from 1 to %d accounts are needed", MaxStreams)
 	}
-	if c.Rate <= 0 || c.Clock.began.IsZero() {
-		return errors.New("a rate above 0 and a clock are needed")
+	if c.Clock.began.IsZero() {
+		return errors.New("a clock is needed")
 	}
 	for _, account := range c.Accounts {
 		if least := MinEventSize(account); c.Size < least {
@@ -122,9 +121,12 @@ func (s *Source) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Run publishes until ctx ends, then finishes what it has begun. It may run
-// again: numbers go on.
-func (s *Source) Run(ctx context.Context) error {
+// Run publishes rate events a second, all accounts in turn, until ctx ends, then
+// finishes what it has begun. It may run again: numbers go on.
+func (s *Source) Run(ctx context.Context, rate float64) error {
+	if rate <= 0 {
+		return fmt.Errorf("source: a rate above 0 is needed, not %v", rate)
+	}
 	group, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := s.cfg.Clock.Now()
@@ -134,7 +136,7 @@ func (s *Source) Run(ctx context.Context) error {
 	var failed error
 	for number := range lanes {
 		running.Go(func() {
-			l := &lane{source: s, number: number, lanes: lanes, began: began, next: number}
+			l := &lane{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)

@@ -42,7 +42,7 @@ func (n *notebook) Publish(_ context.Context, events []Event) error {
 func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *notebook) (*Source, error) {
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
-	cfg := SourceConfig{Run: testRun, Rate: rate, Size: 400, Clock: NewClock()}
+	cfg := SourceConfig{Run: testRun, Size: 400, Clock: NewClock()}
 	for range accounts {
 		cfg.Accounts = append(cfg.Accounts, "account")
 	}
@@ -52,7 +52,7 @@ func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), for_)
 	defer cancel()
-	return s, s.Run(ctx)
+	return s, s.Run(ctx, rate)
 }
 
 func TestSourceKeepsItsSchedule(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := errors.Join(s.Probe(ctx), s.Run(ctx)); err != nil {
+		if err := errors.Join(s.Probe(ctx), s.Run(ctx, 100)); err != nil {
 			t.Fatal(err)
 		}
 		var c sequence
@@ -137,13 +137,19 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 	})
 }
 
+func TestSourceNeedsARate(t *testing.T) {
+	if _, err := publish(t, 1, 0, time.Second, &notebook{}); err == nil {
+		t.Error("no rate was taken")
+	}
+}
+
 func TestSourceConfigIsValidated(t *testing.T) {
 	for name, change := range map[string]func(*SourceConfig){
 		"run": func(c *SourceConfig) { c.Run = "" }, "accounts": func(c *SourceConfig) { c.Accounts = nil },
-		"rate": func(c *SourceConfig) { c.Rate = 0 }, "size": func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
+		"size":  func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
 		"clock": func(c *SourceConfig) { c.Clock = Clock{} },
 	} {
-		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Rate: 1, Size: MinEventSize("a"), Clock: NewClock()}
+		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Size: MinEventSize("a"), Clock: NewClock()}
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/recording"
+)
+
+const encryptionPath = "/api/v2/config/call_recording_encryption"
+
+// addRecordings adds the real configurations and recordings, in a directory.
+func (e *env) addRecordings(db *sqldb.DB, deps *Deps, log *slog.Logger) {
+	e.t.Helper()
+	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(e.t.TempDir(), "master.key")})
+	must(e.t, err)
+	configs, err := encryption.New(e.t.Context(), db, ring, e.registry)
+	must(e.t, err)
+	_, err = ring.Create()
+	must(e.t, err)
+	e.store = filepath.Join(e.t.TempDir(), "recordings")
+	store, err := recording.OpenDir(e.store)
+	must(e.t, err)
+	e.t.Cleanup(func() { _ = store.Close() })
+	recordings, err := recording.New(e.t.Context(), recording.Config{MaxBytes: maxRecording}, recording.Deps{
+		DB: db, Store: store, Keys: configs, Publisher: nobody{}, Metrics: e.registry, Log: log,
+	})
+	must(e.t, err)
+	deps.Encryption, deps.Recordings = configs, recordings
+}
+
+const maxRecording = 64 << 20
+
+// nobody hears what is published: the room's Run does not run here.
+type nobody struct{}
+
+func (nobody) Publish(context.Context, string, []byte) error { return nil }

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/config/encryption"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Encryption keeps the accounts' recording-encryption configurations. Its
+// answers hold secrets.
+type Encryption interface {
+	Get(ctx context.Context, who, accountID string) (*encryption.Answer, error)
+	Put(ctx context.Context, who, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
+}
+
+type encryptionRoutes struct {
+	encryption Encryption
+	auth       auth
+}
+
+func (r encryptionRoutes) get(c echo.Context) error {
+	who, account, err := r.administrator(c)
+	if err != nil {
+		return err
+	}
+	answer, err := r.encryption.Get(c.Request().Context(), who, account.ID)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", answer.ETag)
+	return writeJSON(c, http.StatusOK, struct {
+		Success bool `json:"success"`
+		Config  any  `json:"config"`
+	}{true, shown(answer.Config)})
+}
+
+// shown is {} of a configuration that was never made.
+func shown(config *encryption.Document) any {
+	if config == nil {
+		return struct{}{}
+	}
+	return config
+}
+
+func (r encryptionRoutes) put(c echo.Context) error {
+	if _, err := accountID(c); err != nil {
+		return err // this one keeps its own message
+	}
+	answer, err := r.update(c)
+	if err != nil {
+		return updateFault(err)
+	}
+	c.Response().Header().Set("ETag", answer.ETag)
+	return writeJSON(c, http.StatusOK, struct {
+		Success bool                 `json:"success"`
+		Message string               `json:"message"`
+		Config  *encryption.Document `json:"config"`
+	}{true, "Encryption configuration updated", answer.Config})
+}
+
+func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
+	who, account, err := r.administrator(c)
+	if err != nil {
+		return nil, err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return nil, err
+	}
+	members, err := body.Raw()
+	if err != nil {
+		return nil, err
+	}
+	change, err := encryption.ParseChange(members)
+	if err != nil {
+		return nil, err
+	}
+	return r.encryption.Put(c.Request().Context(), who, account.ID, change, c.Request().Header.Get("If-Match"))
+}
+
+// administrator is who calls, for the audit log, and the account that the call
+// is about. The order of the refusals is the contract's.
+func (r encryptionRoutes) administrator(c echo.Context) (who string, account identity.Account, err error) {
+	if _, err := accountID(c); err != nil {
+		return "", identity.Account{}, err
+	}
+	caller, err := r.auth.bearer(c, identity.AudienceAPI)
+	if err != nil {
+		return "", identity.Account{}, err
+	}
+	account, err = r.auth.account(c, caller)
+	if err != nil {
+		return "", identity.Account{}, err
+	}
+	return "user:" + caller.UserID, account, mustAdminister(caller)
+}
+
+// updateFault gives an update's refusals the specification's message. What was
+// said of the whole body becomes a reason of its own.
+func updateFault(err error) error {
+	f := faultOf(err)
+	switch f.Kind {
+	case fault.KindInvalid, fault.KindForbidden, fault.KindNotFound, fault.KindInternal:
+	default:
+		return err
+	}
+	fields := f.Fields
+	if f.Kind == fault.KindInvalid && len(fields) == 0 {
+		fields = []fault.Field{{Field: "body", Code: "invalid", Message: f.Message}}
+	}
+	return &fault.Error{Kind: f.Kind, Message: encryption.UpdateFailed, Fields: fields, Cause: err}
+}

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/recording"
+)
+
+// Recordings keeps the accounts' call recordings.
+type Recordings interface {
+	RecordedAudio
+	Metadata(ctx context.Context, accountID, recordingID string) (*recording.Metadata, error)
+	List(ctx context.Context, accountID string, pageSize int, startKey string) (*recording.Page, error)
+}
+
+// RecordedAudio is the audio itself.
+type RecordedAudio interface {
+	Store(ctx context.Context, upload recording.Upload) (*recording.Metadata, error)
+	Open(ctx context.Context, accountID, recordingID string) (*recording.Audio, error)
+	Delete(ctx context.Context, accountID, recordingID string) error
+}
+
+type recordingRoutes struct {
+	recordings Recordings
+	auth       auth
+	stall      time.Duration
+}
+
+// account is the account whose recordings the call is about.
+func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
+	caller, err := r.auth.keyOrBearer(c)
+	if err != nil {
+		return identity.Account{}, err
+	}
+	account, err := r.auth.ownOrNamed(c, caller)
+	if err != nil {
+		return identity.Account{}, err
+	}
+	return account, mustAdminister(caller)
+}
+
+const paramRecording = "recording_id"
+
+func (r recordingRoutes) upload(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	header := c.Request().Header
+	if err := checkEncoding(header); err != nil {
+		return err
+	}
+	if header.Get("Content-Range") != "" {
+		return fault.Invalid("A recording is uploaded whole, without Content-Range")
+	}
+	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
+		AccountID: account.ID, RecordingID: c.Param(paramRecording),
+		ContentType: header.Get("Content-Type"),
+		Body:        &upload{body: c.Request().Body, deadline: readDeadline(c, r.stall)},
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusCreated, stored)
+}
+
+// play answers the audio, or the part of it that Range asks for.
+func (r recordingRoutes) play(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = audio.Close() }() // only read
+	header := c.Response().Header()
+	header.Set("Content-Type", audio.ContentType)
+	header.Set("ETag", `"`+audio.Digest+`"`)
+	content := &watched{ReadSeeker: audio}
+	player := newPlayer(c, r.stall)
+	http.ServeContent(player, asSent(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
+	if c.Response().Committed && c.Request().Context().Err() != nil {
+		return nil // the client left, and took what it wanted
+	}
+	return errors.Join(content.err, player.end())
+}
+
+// watched remembers what failed: http.ServeContent does not tell.
+type watched struct {
+	io.ReadSeeker
+	err error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadSeeker.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
+func (r recordingRoutes) metadata(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, found)
+}
+
+func (r recordingRoutes) delete(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	if err := r.recordings.Delete(c.Request().Context(), account.ID, c.Param(paramRecording)); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+func (r recordingRoutes) list(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	size := recording.DefaultPage
+	if text := c.QueryParam("page_size"); text != "" {
+		if size, err = strconv.Atoi(text); err != nil || size < 1 {
+			return fault.InvalidField("page_size", "invalid", "page_size must be a whole number of at least 1")
+		}
+	}
+	page, err := r.recordings.List(c.Request().Context(), account.ID, size, c.QueryParam("start_key"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, page)
+}

@@ -1,0 +1,308 @@
+package cdrindex
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// rowsVariable sets the size of the table that is asked, one million unless
+// set. Fifty million take 25 GB and a quarter of an hour to make.
+const rowsVariable = "TRUNKLINE_CDR_ROWS"
+
+func rowsWanted(b *testing.B) int {
+	n, err := strconv.Atoi(os.Getenv(rowsVariable))
+	if os.Getenv(rowsVariable) == "" {
+		return 1_000_000
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// The generated table: months of equally many rows, spread over accounts; one
+// call in twenty is a click to call.
+const (
+	genMonths   = 24
+	genAccounts = 200
+	genEach     = 20
+)
+
+var genFirst = monthOf(time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC).Unix())
+
+func generate(b *testing.B, x *Index, total int) (perMonth int) {
+	b.Helper()
+	ctx := context.Background()
+	perMonth = total / genMonths
+	exec := func(statement string) {
+		if _, err := x.db.ExecContext(ctx, statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+	columns := `"` + strings.Join(rowColumns, `", "`) + `"`
+	for m := genFirst; m < genFirst+genMonths; m++ {
+		length := (m + 1).start() - m.start() - 3600
+		exec(fmt.Sprintf(`CREATE UNLOGGED TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable))
+		exec(fmt.Sprintf(`INSERT INTO %s (%s, ended_later, lookup_rank)
+			SELECT '%d-' || c, 'account-' || i %% %d, c, c, CASE WHEN i %% %d = 0 THEN 'oc-%d-' || i ELSE '' END, 'outbound',
+				'1' || (2000000000 + i * 7919 %% 100000)::text, '1' || (3000000000 + i * 104729 %% 1000000)::text,
+				'Ann Example', '1001', '', '', s, s + 3, s + 40, 40, 37, 3, 'NORMAL_CLEARING', '1001@example', '',
+				CASE WHEN i %% %d = 0 THEN '{"svc_call_type":"clicktocall"}' ELSE '' END, '', '', 'fs1',
+				NULL, CASE WHEN i %% %d = 0 THEN 0 END
+			FROM (SELECT i, md5('%d-' || i)::uuid::text AS c, %d + (i * %d / %d) AS s
+				FROM generate_series(0::bigint, %d) AS i) AS g`,
+			m.partition(), columns, m, genAccounts, genEach, m, genEach, genEach, m, m.start(), length, perMonth, perMonth-1))
+		exec(fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
+			rowsTable, m.partition(), m.start(), (m + 1).start()))
+		exec(`ANALYZE ` + m.partition())
+	}
+	return perMonth
+}
+
+// percentiles reports how long each of n questions takes.
+func percentiles(b *testing.B, n int, ask func(i int)) {
+	b.Helper()
+	for i := range 200 {
+		ask(i)
+	}
+	took := make([]time.Duration, n)
+	b.ResetTimer()
+	for i := range took {
+		began := time.Now()
+		ask(i)
+		took[i] = time.Since(began)
+	}
+	b.StopTimer()
+	slices.Sort(took)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(took[n*p/100].Microseconds())/1000, fmt.Sprintf("p%d-ms", p))
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkReports asks a table of rowsVariable rows over 24 months.
+func BenchmarkReports(b *testing.B) {
+	x := openIndex(b, Config{}, sqldb.Config{URL: testservice.OwnPostgres(b).URL})
+	total := rowsWanted(b)
+	began := time.Now()
+	perMonth := generate(b, x, total)
+	b.Logf("%d rows made in %s", total, time.Since(began).Round(time.Second))
+	ctx := context.Background()
+	random := rand.New(rand.NewPCG(1, 2))
+	// click is a click to call of some month: its account, start and id.
+	click := func() (account string, started int64, id string) {
+		m := genFirst + month(random.IntN(genMonths))
+		i := random.IntN(perMonth/genEach) * genEach
+		length := (m + 1).start() - m.start() - 3600
+		return fmt.Sprintf("account-%d", i%genAccounts), m.start() + int64(i)*length/int64(perMonth), fmt.Sprintf("oc-%d-%d", m, i)
+	}
+	for _, days := range []int64{1, 31, 400} {
+		span := days * 24 * 3600 / 2
+		b.Run(fmt.Sprintf("Lookup/%d_days", days), func(b *testing.B) {
+			percentiles(b, 3000, func(int) {
+				account, started, id := click()
+				if row, err := x.Find(ctx, account, started-span, started+span, id); err != nil || row.OriginationCallID != id {
+					b.Fatal(err, row)
+				}
+			})
+		})
+	}
+	b.Run("Lookup/not_found_31_days", func(b *testing.B) {
+		percentiles(b, 3000, func(int) {
+			account, started, id := click()
+			if _, err := x.Find(ctx, account, started-15*86400, started+15*86400, id+"x"); err == nil {
+				b.Fatal("found")
+			}
+		})
+	})
+	account, started, id := click()
+	explain(b, x, account, started, id)
+	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + mostRange, PageSize: MaxPage}
+	for name, depth := range map[string]float64{"first": 1, "deep": 0.5} {
+		b.Run("Page/1000_rows_"+name, func(b *testing.B) {
+			percentiles(b, 200, func(int) {
+				at := cursor{whole.Start + int64(float64(mostRange)*depth) - random.Int64N(1000), "0"}
+				f := whole
+				f.StartKey = at.key()
+				if page, err := x.List(ctx, f); err != nil || len(page.Data) == 0 {
+					b.Fatal(err)
+				}
+			})
+		})
+	}
+	b.Run("Page/50_rows_of_one_number", func(b *testing.B) {
+		percentiles(b, 500, func(int) {
+			f := whole
+			f.PageSize, f.To = 0, "1"+strconv.Itoa(3_000_000_000+random.IntN(1_000_000))
+			if _, err := x.List(ctx, f); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+}
+
+func explain(b *testing.B, x *Index, account string, started int64, id string) {
+	rows, err := x.db.QueryContext(context.Background(), `EXPLAIN (ANALYZE, BUFFERS) `+selectRow+` WHERE account_id = $1
+		AND origination_call_id = $2 AND lookup_rank IS NOT NULL AND started BETWEEN $3 AND $4
+		ORDER BY lookup_rank, started, call_id LIMIT 1`, account, id, started-86400, started+86400)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			b.Fatal(err)
+		}
+		b.Log(line)
+	}
+}
+
+// benchRecords are records as the captured calls make them, about 750 bytes.
+func benchRecords(n int) []kafka.Record {
+	records := make([]kafka.Record, n)
+	for i := range records {
+		id := fmt.Sprintf("%08x-35c4-4394-bd1c-%012x", rand.Uint32(), rand.Uint64()>>16)
+		row := call(fmt.Sprintf("account-%d", i%50), id, november+int64(i)*2_000_000/int64(n))
+		row.Direction, row.HangupCause, row.MediaServer = "outbound", "NORMAL_CLEARING", "fs1.example.net"
+		row.From, row.To = strconv.Itoa(15551230000+i%1000), strconv.Itoa(15550000000+i%30000)
+		row.CallerIDName, row.CallerIDNumber, row.PresenceID = "Ann Example", row.From, "1002@acme.example"
+		row.AnsweredTime, row.DurationSeconds, row.BillingSeconds, row.RingingSeconds = row.Timestamp+3, ptr(10), ptr(7), ptr(3)
+		row.OtherLegCallID = id
+		row.CustomChannelVars = []byte(`{"Account-ID":"acme","Bridge-ID":"` + id + `"}`)
+		if i%genEach == 0 {
+			row.OriginationCallID, row.CustomSIPHeaders = "oc-"+id, []byte(`{"svc_call_type":"clicktocall"}`)
+		}
+		records[i] = record(row, 0, int64(i))
+	}
+	return records
+}
+
+// BenchmarkIndexing compares a bare COPY of rows into the rows' table with the
+// way a record of the topic goes: decoded, one row of each call, its place, and
+// the offset. Both take batches of the same size, on two connections, from an
+// empty table on.
+func BenchmarkIndexing(b *testing.B) {
+	const rows, each, lanes = 200_000, 5000, 2
+	records := benchRecords(rows)
+	entries := make([]entry, rows)
+	for i := range records {
+		var err error
+		if entries[i], err = decode(&records[i], 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	bench := func(name string, batchOf func(x *Index, lane, from, to int) error) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				x := openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
+				if err := x.ensure(context.Background(), []month{monthOf(november)}); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				var group sync.WaitGroup
+				for lane := range lanes {
+					group.Go(func() {
+						for at := lane * each; at < rows; at += lanes * each {
+							if err := batchOf(x, lane, at, at+each); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				group.Wait()
+			}
+			b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+	ctx := context.Background()
+	bench("COPY", func(x *Index, _, from, to int) error {
+		return x.db.Load(ctx, func(tx *sqldb.Loader) error {
+			var values []any
+			return tx.CopyIn(ctx, rowsTable, storedColumns, to-from, func(i int) []any {
+				values = rowValues(values, &entries[from+i])
+				return values
+			})
+		})
+	})
+	bench("records", func(x *Index, lane, from, to int) error {
+		at, err := x.position(ctx, lane, int64(from))
+		if err != nil {
+			return err
+		}
+		next := batch{fence: func(ctx context.Context, tx *sqldb.Loader) error {
+			return advance(ctx, tx, lane, at, position{int64(from + lanes*each), 0})
+		}}
+		for i := range records[from:to] {
+			e, err := decode(&records[from+i], 0)
+			if err != nil {
+				return err
+			}
+			next.entries = append(next.entries, e)
+		}
+		_, err = x.apply(ctx, next)
+		return err
+	})
+}
+
+// BenchmarkCSV exports the rows of one account.
+func BenchmarkCSV(b *testing.B) {
+	const rows = 200_000
+	x := openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
+	records := benchRecords(rows)
+	for from := 0; from < rows; from += 5000 {
+		var next batch
+		for i := range records[from : from+5000] {
+			e, err := decode(&records[from+i], 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e.row.AccountID = "acme"
+			next.entries = append(next.entries, e)
+		}
+		if _, err := x.apply(context.Background(), next); err != nil {
+			b.Fatal(err)
+		}
+	}
+	records = nil
+	if _, err := x.db.ExecContext(context.Background(), `ANALYZE `+rowsTable); err != nil {
+		b.Fatal(err)
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	lines := 0
+	for b.Loop() {
+		counting := writerFunc(func(p []byte) (int, error) {
+			lines += strings.Count(string(p), "\r\n")
+			return len(p), nil
+		})
+		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + mostRange}, counting); err != nil {
+			b.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if lines != b.N*(rows+1) {
+		b.Fatalf("%d lines", lines)
+	}
+	b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(after.HeapSys-min(before.HeapSys, after.HeapSys))/(1<<20), "heap-growth-MB")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,0 +1,107 @@
+package cdrindex
+
+import (
+	"strings"
+	"testing"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+)
+
+func TestFindReturnsTheLegToTheDestination(t *testing.T) {
+	leg := func(id string, change func(*event.CDR)) event.CDR {
+		row := call("acme", id, november)
+		row.OriginationCallID = "oc"
+		change(&row)
+		return row
+	}
+	loopbackA := leg("a", func(r *event.CDR) { r.CustomChannelVars = []byte(`{"loopback_leg":"A"}`) })
+	loopbackB := leg("b", func(r *event.CDR) {
+		r.CustomChannelVars = []byte(`{"loopback_leg":"B"}`)
+		r.CustomSIPHeaders = []byte(`{"svc_call_type":"clicktocall"}`)
+	})
+	phone := leg("c", func(r *event.CDR) { r.OriginationCallID = "" })
+	plain := leg("d", func(*event.CDR) {})
+	answered := leg("e", func(r *event.CDR) { r.AnsweredTime = november + 3 })
+	marked := leg("f", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"clicktocall"}`) })
+	other := leg("g", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"other"}`) })
+	onBoth(t, func(t *testing.T, x *Index) {
+		find := func() (event.CDR, error) { return x.Find(t.Context(), "acme", november, november+60, "oc") }
+		store(t, x, loopbackA, loopbackB, phone)
+		_, err := find()
+		wantKind(t, err, fault.KindNotFound)
+		for offset, step := range []struct {
+			add  event.CDR
+			want string
+		}{{plain, "d"}, {other, "d"}, {answered, "e"}, {marked, "f"}} {
+			put(t, x, false, record(step.add, 0, int64(10+offset)))
+			if row, err := find(); err != nil || row.CallID != step.want {
+				t.Errorf("with %s: got %q, %v", step.add.CallID, row.CallID, err)
+			}
+		}
+		for _, ask := range []struct {
+			account, id string
+			start, end  int64
+		}{
+			{"acme", "o", november, november + 60}, {"acme", "oc%", november, november + 60},
+			{"acme", "o_", november, november + 60}, {"acme", "OC", november, november + 60},
+			{"acme", `' OR "a"='a`, november, november + 60}, {"acme", strings.Repeat("x", 255), november, november + 60},
+			{"zeta", "oc", november, november + 60}, {"acme", "oc", november + 1, november + 60},
+			{"acme", "oc", november - 60, november - 1}, {"acme", "", november, november + 60},
+		} {
+			_, err := x.Find(t.Context(), ask.account, ask.start, ask.end, ask.id)
+			wantKind(t, err, fault.KindNotFound)
+		}
+	})
+}
+
+func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
+	edge := call("acme", "edge", december-30)
+	edge.EndedTime, edge.OriginationCallID = december+30, "oc"
+	long := call("acme", "long", november-40*24*3600)
+	long.EndedTime = december + 20
+	within := call("acme", "within", december+100)
+	within.EndedTime = december + 7200
+	touching := call("acme", "touching", december-60)
+	touching.EndedTime = december
+	before := call("acme", "before", december-90)
+	before.EndedTime = december - 1
+	onBoth(t, func(t *testing.T, x *Index) {
+		store(t, x, edge, long, within, touching, before, call("acme", "plain", december-20), call("zeta", "edge", december-30))
+		for name, c := range map[string]struct {
+			start, end int64
+			want       []string
+		}{
+			"the later month":     {december, december + 31*24*3600, []string{"within", "edge", "touching", "long"}},
+			"the earlier month":   {november, december - 1, []string{"plain", "edge", "touching", "before"}},
+			"both, each once":     {november, december + 31*24*3600, []string{"within", "plain", "edge", "touching", "before", "long"}},
+			"the end's second":    {december + 30, december + 30, []string{"edge"}},
+			"behind its end":      {december + 31, december + 40, nil},
+			"the start's second":  {december - 30, december - 30, []string{"edge"}},
+			"in the middle of it": {december - 10, december + 10, []string{"touching"}},
+			"within one month":    {december + 150, december + 8000, nil},
+		} {
+			f := Filter{Account: "acme", Start: c.start, End: c.end}
+			for _, f.PageSize = range []int{50, 1, 2} {
+				sameIDs(t, listed(t, x, f), append([]string{}, c.want...)...)
+			}
+			f.CallID = "edge"
+			var want []string
+			for _, id := range c.want {
+				if id == "edge" {
+					want = append(want, id)
+				}
+			}
+			sameIDs(t, listed(t, x, f), append([]string{}, want...)...)
+			row, err := x.Find(t.Context(), "acme", c.start, c.end, "oc")
+			if (err == nil) != (len(want) == 1) || err == nil && row.CallID != "edge" {
+				t.Errorf("%s: found %q, %v", name, row.CallID, err)
+			}
+		}
+		// A later version ends in the month it began.
+		shorter := edge
+		shorter.EndedTime = december - 5
+		put(t, x, false, record(shorter, 0, 100))
+		sameIDs(t, listed(t, x, Filter{Account: "acme", Start: december + 30, End: december + 30}))
+	})
+}

@@ -1,0 +1,203 @@
+package cdrindex
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+func indexedTo(t testing.TB, x *Index, partition int) int64 {
+	t.Helper()
+	var at position
+	err := x.db.QueryRowContext(context.Background(), `SELECT COALESCE(MAX(next), 0), COALESCE(MAX(epoch), 0) FROM cdrindex_offsets
+		WHERE topic_partition = $1`, partition).Scan(&at.next, &at.epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.next
+}
+
+// Three indexers have every partition at the same time, and every raw record
+// was normalized once, twice, or again much later.
+func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		const partitions, each = 2, 600
+		topic := newMemory(partitions)
+		random := rand.New(rand.NewPCG(5, 6))
+		want := map[callKey]string{}
+		for p := range partitions {
+			var rows []event.CDR
+			for source := range each {
+				row := call(name("account-%d", p), name("c%d", random.IntN(200)), november+random.Int64N(90*24*3600))
+				row.HangupCause = name("v%d", source)
+				rows = append(rows, row)
+				topic.add(row, p, int64(source))
+				want[callKey{row.AccountID, row.CallID}] = row.HangupCause
+				if random.IntN(3) == 0 {
+					back := random.IntN(len(rows))
+					for again := back; again < len(rows) && again < back+5; again++ {
+						topic.add(rows[again], p, int64(again))
+					}
+				}
+			}
+		}
+		for range 3 {
+			defer run(t, x, topic)()
+		}
+		for p := range partitions {
+			_, end, _ := topic.Offsets(t.Context(), p)
+			until(t, "the topic's end", func() bool { return indexedTo(t, x, p) == end })
+		}
+		got := 0
+		for p := range partitions {
+			err := x.Each(t.Context(), Filter{Account: name("account-%d", p), End: endOfTime}, func(r *event.CDR) error {
+				got++
+				if w := want[callKey{r.AccountID, r.CallID}]; r.HangupCause != w {
+					t.Errorf("%s has %s, want %s", r.CallID, r.HangupCause, w)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got != len(want) || count(t, x, rowsTable) != len(want) || count(t, x, callsTable) != len(want) {
+			t.Errorf("%d rows, want %d", got, len(want))
+		}
+	})
+}
+
+func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
+	x := openIndex(t, Config{}, sqliteFile(t))
+	topic := newMemory(1)
+	for i := range 100 {
+		row := call("acme", name("c%02d", i), november)
+		if i == 50 {
+			row.CallID = ""
+		}
+		topic.add(row, 0, int64(i))
+	}
+	defer run(t, x, topic)()
+	until(t, "all are done", func() bool { return indexedTo(t, x, 0) == 100 })
+	if n := count(t, x, rowsTable); n != 99 {
+		t.Errorf("%d rows", n)
+	}
+	until(t, "it is counted", func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
+}
+
+func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
+	x := openIndex(t, Config{}, sqliteFile(t))
+	topic := newMemory(1)
+	for i := range 10 {
+		topic.add(call("acme", name("a%d", i), november), 0, int64(i))
+	}
+	stop := run(t, x, topic)
+	until(t, "the first ten", func() bool { return indexedTo(t, x, 0) == 10 })
+	stop()
+	topic.first[0] = 25 // what was at 10 to 24 came and went
+	topic.logs[0] = nil
+	for i := range 10 {
+		topic.add(call("acme", name("b%d", i), november), 0, int64(25+i))
+	}
+	topic.corrupt = &kafka.CorruptError{Offset: 30, Next: 32}
+	stop = run(t, x, topic)
+	until(t, "the rest", func() bool { return indexedTo(t, x, 0) == 35 })
+	stop()
+	if n := count(t, x, rowsTable); n != 18 {
+		t.Errorf("%d rows", n)
+	}
+	if lost := testutil.ToFloat64(x.metrics.lost); lost != 15+2 {
+		t.Errorf("%v lost", lost)
+	}
+}
+
+// A topic that was deleted and made anew counts from 0 again: its records are
+// newer all the same.
+func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		topic := newMemory(1)
+		row := call("acme", "c", november)
+		row.HangupCause = "OLD"
+		for i := range 10 {
+			topic.add(row, 0, int64(i))
+		}
+		stop := run(t, x, topic)
+		until(t, "the first ten", func() bool { return indexedTo(t, x, 0) == 10 })
+		stop()
+		topic.logs[0] = nil
+		row.HangupCause = "NEW"
+		topic.add(row, 0, 0)
+		defer run(t, x, topic)()
+		until(t, "the new topic's end", func() bool { return indexedTo(t, x, 0) == 1 })
+		page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime})
+		if err != nil || len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
+			t.Errorf("got %+v, %v", page, err)
+		}
+	})
+}
+
+func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		topic := newMemory(2)
+		store(t, x, call("acme", "gone from the topic", november))
+		for i := range 50 {
+			topic.add(call("acme", name("c%d", i), november), i%2, int64(i))
+		}
+		stop := run(t, x, topic)
+		defer stop()
+		until(t, "the end", func() bool { return indexedTo(t, x, 0) == 25 && indexedTo(t, x, 1) == 25 })
+		// What an operator may have done.
+		for _, statement := range []string{
+			`DELETE FROM ` + rowsTable + ` WHERE call_id = 'c1'`,
+			`DELETE FROM ` + callsTable + ` WHERE call_id = 'c1'`,
+			`DELETE FROM ` + rowsTable + ` WHERE call_id = 'c2'`,
+			`UPDATE ` + rowsTable + ` SET hangup_cause = 'WRONG' WHERE call_id = 'c3'`,
+		} {
+			if _, err := x.db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var last Progress
+		done, err := x.Reindex(t.Context(), topic, func(p Progress) {
+			if p.Done <= last.Done || p.Total != 50 || p.Partitions != 2 {
+				t.Errorf("%+v after %+v", p, last)
+			}
+			last = p
+		})
+		if err != nil || done != last || done.Done != 50 || done.Rows != 50 {
+			t.Errorf("%+v, last told %+v, %v", done, last, err)
+		}
+		ids := listed(t, x, Filter{Account: "acme", End: endOfTime})
+		if len(ids) != 51 {
+			t.Errorf("%d rows", len(ids))
+		}
+		err = x.Each(t.Context(), Filter{Account: "acme", End: endOfTime}, func(r *event.CDR) error {
+			if r.HangupCause != "" {
+				t.Errorf("%s is still wrong", r.CallID)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReindexPassesAHole(t *testing.T) {
+	x := openIndex(t, Config{}, sqliteFile(t))
+	topic := newMemory(1)
+	topic.first[0] = 7
+	for i := range 20 {
+		topic.add(call("acme", name("c%d", i), november), 0, int64(i))
+	}
+	topic.corrupt = &kafka.CorruptError{Offset: 12, Next: 14}
+	done, err := x.Reindex(t.Context(), topic, nil)
+	if err != nil || done.Done != 20 || done.Rows != 18 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}

@@ -1,0 +1,169 @@
+package cdrindex
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/normalizer"
+)
+
+func openBroker(t testing.TB, partitions int, listen string) (*kafka.Cluster, *embedded.Broker) {
+	t.Helper()
+	b, err := embedded.Open(embedded.Config{Dir: t.TempDir(), MaxBytes: 4 << 30, ListenTCP: listen}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	c, err := kafka.Open(context.Background(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, prometheus.NewRegistry(), quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
+		t.Fatal(err)
+	}
+	return c, b
+}
+
+type anyAccount struct{}
+
+func (anyAccount) Exists(context.Context, string) (bool, error) { return true, nil }
+
+// startPipeline runs a normalizer and an indexer, and gives a way to post raw
+// call records as an ingest does.
+func startPipeline(t *testing.T, x *Index) (post func(account, format string, value []byte)) {
+	c, _ := openBroker(t, 4, "")
+	producer := c.NewProducer(kafka.ProducerConfig{})
+	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
+		normalizer.Deps{Log: normalizer.OnKafka(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := n.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop := run(t, x, OnKafka(c))
+	t.Cleanup(func() {
+		stop()
+		cancel()
+		running.Wait()
+		_ = producer.Close(context.Background())
+	})
+	return func(account, format string, value []byte) {
+		t.Helper()
+		err := producer.Produce(t.Context(), kafka.Record{
+			Topic: event.TopicCDRRaw, Partition: kafka.AnyPartition, Key: []byte(account), Value: value,
+			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte(format)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// captured are the call records that FreeSWITCH wrote (shared/samples).
+func captured(t *testing.T, scene string) [][]byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "normalizer", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(func(yield func([]byte) bool) {
+		for line := range bytes.Lines(text) {
+			if !yield(bytes.TrimSpace(line)) {
+				return
+			}
+		}
+	})
+}
+
+// The captured click to call, from FreeSWITCH's own records to every answer.
+func TestACapturedCallIsFound(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		post := startPipeline(t, x)
+		const (
+			oc          = "oc-38935054-8f29-47aa-959d-5d073dec3c8e"
+			destination = "04673e0b-4f5f-43dc-977a-23a07ee336c0"
+			placed      = 1795169718
+		)
+		for _, scene := range []string{"c2c-nobowout", "callcenter", "simple"} {
+			for _, record := range captured(t, scene) {
+				post("acme", "freeswitch.json_cdr", record)
+				post("acme", "freeswitch.json_cdr", record) // mod_json_cdr tries again
+			}
+		}
+		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))
+		began := time.Now()
+		post("zeta", "svc.cdr", []byte(`{"call_id":"z","timestamp":1795169718}`))
+		all := Filter{Account: "acme", Start: placed - 60, End: placed + 60}
+		until(t, "the last record's row", func() bool { return len(listed(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
+		if took := time.Since(began); took > 10*time.Second { // 2 s, but for joining the groups
+			t.Errorf("a row took %s", took)
+		}
+		until(t, "all rows", func() bool { return len(listed(t, x, all)) == 8 })
+
+		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc)
+		if err != nil || row.CallID != destination || row.To != "1002" || row.AnsweredTime == 0 || row.DurationSeconds == nil {
+			t.Errorf("found %+v, %v", row, err)
+		}
+		_, err = x.Find(t.Context(), "zeta", placed-60, placed+60, oc)
+		wantKind(t, err, fault.KindNotFound)
+		legs := all
+		legs.InteractionID = row.InteractionID
+		sameIDs(t, listed(t, x, legs), "c91d5c98-2686-43fd-8edd-5e54801af321", "93505f3f-3700-434c-807b-bb6ecead4738",
+			destination, "0079da6c-35c4-4394-bd1c-205a1dd7efa9")
+		var out bytes.Buffer
+		if _, err := x.WriteCSV(t.Context(), all, &out); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), ","+oc+",outbound,") + strings.Count(out.String(), ","+oc+",inbound,"); n != 3 {
+			t.Errorf("the CSV has %d legs with the origination call id:\n%s", n, out.String())
+		}
+
+		// A record is there within 2 s of being in Kafka.
+		began = time.Now()
+		post("zeta", "svc.cdr", []byte(`{"call_id":"z2","timestamp":1795169719}`))
+		until(t, "another row", func() bool { return len(listed(t, x, Filter{Account: "zeta", End: endOfTime})) == 2 })
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("a row took %s", took)
+		}
+	})
+}
+
+// The captured call, moved to the edge of a month, is found from either.
+func TestACapturedCallAtAMonthsEdge(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		post := startPipeline(t, x)
+		for _, record := range captured(t, "c2c-nobowout") {
+			text := strings.NewReplacer("1795169718", "1793491199", "1795169721", "1793491202", "1795169716", "1793491198",
+				"1795169717", "1793491198", "1795169719", "1793491200", "1795169720", "1793491201").Replace(string(record))
+			post("acme", "freeswitch.json_cdr", []byte(text))
+		}
+		october := Filter{Account: "acme", Start: november - 31*24*3600, End: november - 1}
+		next := Filter{Account: "acme", Start: november, End: december - 1}
+		for _, f := range []Filter{october, next} {
+			until(t, "all legs", func() bool { return len(listed(t, x, f)) == 4 })
+			row, err := x.Find(t.Context(), "acme", f.Start, f.End, "oc-38935054-8f29-47aa-959d-5d073dec3c8e")
+			if err != nil || row.CallID != "04673e0b-4f5f-43dc-977a-23a07ee336c0" {
+				t.Errorf("found %+v, %v", row, err)
+			}
+		}
+	})
+}

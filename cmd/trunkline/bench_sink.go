@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/backend"
+	"trunkline/app/settings"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/loadtest"
+)
+
+// sinkFor is where the run's events go in, and what ends it.
+func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+	if b.through == throughHTTP {
+		return b.httpSink(ctx, client, a)
+	}
+	cluster, closeKafka, err := b.serversKafka(ctx)
+	if err != nil && b.through == throughKafka {
+		return nil, nil, err
+	}
+	if err != nil {
+		b.say("%v: publishing over HTTP", err)
+		return b.httpSink(ctx, client, a)
+	}
+	sink := &kafkaSink{cluster.NewProducer(kafka.ProducerConfig{}), a.ids}
+	return sink, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := errors.Join(sink.producer.Close(ctx), closeKafka()); err != nil {
+			b.say("closing Kafka: %v", err)
+		}
+	}, nil
+}
+
+// serversKafka is the Kafka that the server reads: the settings', or the one
+// embedded in a server that runs on the data directory. One of our own would
+// be nobody's.
+func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
+	s, err := b.p.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, closeKafka, err := b.openKafka(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := cluster.Ping(ctx); err != nil {
+		return nil, nil, errors.Join(err, closeKafka())
+	}
+	return cluster, closeKafka, nil
+}
+
+func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Cluster, func() error, error) {
+	if len(s.Kafka.Brokers) > 0 {
+		return backend.KafkaBeside(ctx, s, b.p.toolLog())
+	}
+	cluster, err := kafka.Open(ctx, kafka.Config{
+		Brokers: []string{embedded.Address}, TopicPrefix: s.Kafka.TopicPrefix,
+		Dial: embedded.DialSocket(filepath.Join(s.DataDir, "broker")),
+	}, prometheus.NewRegistry(), b.p.toolLog())
+	if err != nil {
+		return nil, nil, err
+	}
+	return cluster, func() error {
+		cluster.Close()
+		return nil
+	}, nil
+}
+
+// kafkaSink publishes as a source that speaks Kafka does.
+type kafkaSink struct {
+	producer *kafka.Producer
+	accounts []string
+}
+
+func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error {
+	headers := []kafka.Header{
+		{Key: event.HeaderFormat, Value: []byte("generic")}, {Key: event.HeaderSource, Value: []byte("bench")},
+	}
+	records := make([]kafka.Record, len(events))
+	for i, e := range events {
+		records[i] = kafka.Record{
+			Topic: event.TopicRaw, Partition: kafka.AnyPartition,
+			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
+		}
+	}
+	return k.producer.Produce(ctx, records...)
+}
+
+// httpSink publishes over the public ingest. Without a key, one is made for
+// accounts that were made, and goes with them.
+func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+	key := b.apiKey
+	if key == "" {
+		key = b.p.getenv(envAPIKey)
+	}
+	if key == "" && b.username != "" {
+		return nil, nil, usagef("publishing over HTTP needs an API key in %s", envAPIKey)
+	}
+	if key == "" {
+		err := b.p.withDirectory(ctx, func(directory *identity.Service) (err error) {
+			key, _, err = directory.CreateAPIKey(ctx, a.domain, "trunkline bench")
+			return err
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("making an API key: %w", err)
+		}
+		pause(ctx, 1200*time.Millisecond) // servers follow within a second
+	}
+	return &httpSink{sender{url: b.url, key: key, http: client}}, func() {}, nil
+}
+
+type httpSink struct{ sender }
+
+// Publish sends the events in one body, and again as long as the server has no
+// room for it.
+func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
+	var body bytes.Buffer
+	for _, e := range events {
+		body.Write(e.JSON)
+		body.WriteByte('\n')
+	}
+	for began := time.Now(); ; {
+		err := h.postLines(ctx, body.Bytes())
+		var refused *answer
+		if !errors.As(err, &refused) || time.Since(began) > 30*time.Second ||
+			refused.status != http.StatusTooManyRequests && refused.status != http.StatusServiceUnavailable {
+			return err
+		}
+		if !pause(ctx, max(refused.after, 50*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *httpSink) postLines(ctx context.Context, lines []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/generic", bytes.NewReader(lines))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-ndjson")
+	request.Header.Set("X-API-Key", h.key)
+	return h.do(request, http.StatusAccepted)
+}

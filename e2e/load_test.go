@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// poster posts numbered records of one account to one node, a body after the
+// other, whatever happens to the node, and knows which were acknowledged.
+type poster struct {
+	name, account, key string
+	node               *node
+	every              time.Duration // a body
+
+	mu    sync.Mutex
+	acked map[int]bool
+	next  int // numbers below were posted
+}
+
+// load are posters at work.
+type load struct {
+	posters []*poster
+	stop    func()
+}
+
+// begin starts posters; they stop with the test at the latest.
+func begin(t testing.TB, posters ...*poster) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	for _, p := range posters {
+		p.acked = make(map[int]bool)
+		working.Go(func() { p.run(ctx) })
+	}
+	l := &load{posters, func() { cancel(); working.Wait() }}
+	t.Cleanup(l.stop)
+	return l
+}
+
+func (p *poster) run(ctx context.Context) {
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for size := 1; ; size = size%3 + 1 { // one record, or two, or three
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		first := p.next
+		var body strings.Builder
+		for n := first; n < first+size; n++ {
+			fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","poster":%q,"n":%d}`+"\n", p.account, p.name, n)
+		}
+		a, err := p.node.call(context.WithoutCancel(ctx), http.MethodPost, "/api/v2/ingest/svc.cc",
+			map[string]string{"X-API-Key": p.key, "Content-Type": "application/x-ndjson"}, body.String())
+		p.mu.Lock()
+		p.next += size
+		for n := first; n < p.next && err == nil && a.status == http.StatusAccepted; n++ {
+			p.acked[n] = true
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *poster) acknowledged() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.acked)
+}
+
+// awaitMore waits until every poster has so many more acknowledged.
+func (l *load) awaitMore(t testing.TB, more int) {
+	t.Helper()
+	for _, p := range l.posters {
+		goal := p.acknowledged() + more
+		eventually(t, p.name+" to be acknowledged", func() error {
+			if n := p.acknowledged(); n < goal {
+				return fmt.Errorf("%d of %d", n, goal)
+			}
+			return nil
+		})
+	}
+}
+
+// posted is what an event says of where it comes from.
+type posted struct {
+	Poster string `json:"poster"`
+	N      int    `json:"n"`
+}
+
+func origin(t testing.TB, e event) posted {
+	t.Helper()
+	var p posted
+	if err := json.Unmarshal(e.Data, &p); err != nil || p.Poster == "" {
+		t.Fatalf("not of a poster: %s", e.Data)
+	}
+	return p
+}
+
+// awaitAll waits until s has had every acknowledged record of the account, of
+// all accounts when it is "". The load must have stopped.
+func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
+	t.Helper()
+	missing := map[posted]bool{}
+	for _, p := range l.posters {
+		for n := range p.acked {
+			if account == "" || p.account == account {
+				missing[posted{p.name, n}] = true
+			}
+		}
+	}
+	seen := 0
+	return s.await(t, fmt.Sprintf("all %d acknowledged records", len(missing)), func(got []event) bool {
+		for _, e := range got[seen:] {
+			delete(missing, origin(t, e))
+		}
+		seen = len(got)
+		return len(missing) == 0
+	})
+}
+
+// checkOrder wants ids that rise in each account, and each poster's numbers to
+// rise with them: no record twice, none out of order.
+func checkOrder(t testing.TB, who string, events []event) {
+	t.Helper()
+	lastID, lastN := map[string]string{}, map[string]int{}
+	for _, e := range events {
+		from := origin(t, e)
+		if e.ID <= lastID[e.AccountID] {
+			t.Errorf("%s: in %s, %s comes after %s", who, e.AccountID, e.ID, lastID[e.AccountID])
+		}
+		if last, ok := lastN[from.Poster]; ok && from.N <= last {
+			t.Errorf("%s: %s sends %d after %d", who, from.Poster, from.N, last)
+		}
+		lastID[e.AccountID], lastN[from.Poster] = e.ID, from.N
+	}
+}
+
+// distinct drops events that came again, and gives how many did.
+func distinct(events []event) (kept []event, again int) {
+	seen := map[string]bool{}
+	for _, e := range events {
+		if seen[e.ID] {
+			again++
+			continue
+		}
+		seen[e.ID] = true
+		kept = append(kept, e)
+	}
+	return kept, again
+}

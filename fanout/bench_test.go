@@ -1,0 +1,105 @@
+package fanout
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// benchRecords is what one read of a partition gives: 1 KB messages.
+func benchRecords(count int, account func(int) string) []kafka.Record {
+	records := make([]kafka.Record, count)
+	for i := range records {
+		id := event.NextID(0, 1_795_000_000_000+int64(i), 0)
+		m := event.Message{ID: id, Type: event.QueueCall, AccountID: account(i),
+			Data:     []byte(`{"x":"` + strings.Repeat("y", 780) + `"}`),
+			Metadata: event.Metadata{Source: "bench", OriginalFormat: "svc.cc", ProcessedAt: 1_795_000_000}}
+		records[i] = kafka.Record{Offset: int64(i), Value: m.Append(nil), Headers: []kafka.Header{
+			{Key: event.HeaderType, Value: []byte(event.QueueCall)},
+			{Key: event.HeaderAccount, Value: []byte(m.AccountID)},
+			{Key: event.HeaderOriginalFormat, Value: []byte("svc.cc")},
+			{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: int64(i)}.String())},
+		}}
+	}
+	return records
+}
+
+// sinkOutlet takes everything at once and keeps nothing.
+type sinkOutlet struct{ socketOutlet }
+
+func (*sinkOutlet) flush(s *subscriber, _ []byte) {
+	s.mu.Lock()
+	s.advanced(s.queue.bytes)
+	s.state = idle
+	s.mu.Unlock()
+}
+
+func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
+	f, err := New(Config{NodeID: "bench", RingBytes: 8 << 20}, Deps{Directory: newDirectory(), Presence: newPresence(),
+		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range cap(f.writers.work) {
+		go f.writers.run(f.life)
+	}
+	b.Cleanup(f.stop)
+	for i := range subscribers {
+		s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
+		f.index.add(s)
+	}
+	return f.newStream(0, 0, 1)
+}
+
+// deliverAll gives a stream the same records again and again, as new ones.
+func deliverAll(b *testing.B, s *stream, records []kafka.Record) {
+	for b.Loop() {
+		s.mark = place{0, -1}
+		s.deliver(b.Context(), records)
+	}
+	perEvent := float64(b.Elapsed().Nanoseconds()) / float64(b.N*len(records))
+	b.ReportMetric(perEvent, "ns/event")
+}
+
+// An event that nobody of this node wants: copied into the ring and passed
+// over. Goal F4: 500 ns.
+func BenchmarkSkippedEvent(b *testing.B) {
+	s := benchStream(b, 1000, func(i int) string { return fmt.Sprint("account", i) })
+	deliverAll(b, s, benchRecords(1000, func(int) string { return "root" }))
+}
+
+// Cost follows matches: of so many connections, ten get each event.
+func BenchmarkMatchingTen(b *testing.B) {
+	for _, connections := range []int{1000, 10000, 100000} {
+		b.Run(fmt.Sprint(connections), func(b *testing.B) {
+			accounts := connections / 10
+			of := func(i int) string { return fmt.Sprint("account", i%accounts) }
+			deliverAll(b, benchStream(b, connections, of), benchRecords(1000, of))
+		})
+	}
+}
+
+// Replay from the ring: goal F4, 500,000 events a second on one core.
+func BenchmarkReplayFromRing(b *testing.B) {
+	of := func(int) string { return "root" }
+	s := benchStream(b, 0, of)
+	s.deliver(b.Context(), benchRecords(4000, of))
+	sub := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+	sub.filter.Store(&filter{root: "root", types: event.EveryType})
+	sub.behind.Store(&catchup{starts: map[int]start{0: {}, 1: {}}})
+	for b.Loop() {
+		if err := s.f.replay(b.Context(), sub, s, start{place: place{0, -1}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")
+}

@@ -1,0 +1,113 @@
+package fanout
+
+import (
+	"context"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout/floor"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Snapshot is the floor as it was when everything up to Cursor, and nothing
+// after, had happened (contract, section C).
+type Snapshot struct {
+	EventID   string          `json:"event_id"` // of the newest event in it; "" when none is known
+	Cursor    string          `json:"cursor"`   // what since continues from exactly
+	Timestamp int64           `json:"timestamp"`
+	Agents    []SnapshotAgent `json:"agents"`
+	Calls     []SnapshotCall  `json:"calls"`
+}
+
+// SnapshotAgent is an agent who is at work. State and status are the source's
+// words, "" where it has not said any.
+type SnapshotAgent struct {
+	AccountID string `json:"account_id"`
+	AgentID   string `json:"agent_id"`
+	State     string `json:"state"`
+	Status    string `json:"status"`
+	Since     int64  `json:"since"` // Unix seconds, when state or status last changed
+}
+
+// SnapshotCall is a call that waits in a queue, is offered to an agent, or is
+// being talked on.
+type SnapshotCall struct {
+	AccountID string          `json:"account_id"`
+	CallID    string          `json:"call_id"`
+	QueueID   string          `json:"queue_id"` // "" when the source names none
+	AgentID   string          `json:"agent_id"` // "" while it waits
+	State     floor.CallState `json:"state"`
+	Since     int64           `json:"since"` // Unix seconds, when it came into the state
+}
+
+// foldPatience is how long ago a floor may have last held everything. It is
+// less than skew, so that since=<event_id>, too, finds all that is not in the
+// snapshot.
+const foldPatience = 2 * time.Second
+
+// Snapshot is what the principal's accounts are doing. The types its login
+// asked for do not matter.
+func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, error) {
+	if f.cfg.SnapshotHistory < 0 {
+		return nil, fault.NotFound("Snapshots are switched off")
+	}
+	filter := newFilter(p, f.directory.Tree())
+	if filter == nil {
+		return nil, fault.Forbidden("the token's accounts are not accessible any more")
+	}
+	s, ok := f.folds.snapshot(time.Now(), func(account string) bool {
+		// Asked for with the floor in hand, the tree has every account in it.
+		return filter.sees(account, f.directory.Tree())
+	})
+	if !ok {
+		return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, come back")
+	}
+	return s, nil
+}
+
+// snapshot puts the floors together, each with its place. It takes one after
+// the other: a cursor has a place for every partition, and need not have been
+// the same instant in all. ok is false when one of them is behind.
+func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
+	all := w.list()
+	picture, places, last := floor.NewPicture(), make([]place, len(all)), event.ID(0)
+	for i, d := range all {
+		if !d.show(now, func() {
+			picture.Add(d.floor, admits, now)
+			places[i] = place{max(0,d.at.next-1), d.at.source-1}
+			last = max(last, d.last)
+		}) {
+			return nil, false
+		}
+	}
+	s = &Snapshot{EventID: last.String(), Cursor: appendCursor(last, places), Timestamp: now.Unix(),
+		Agents: []SnapshotAgent{}, Calls: []SnapshotCall{}}
+	for _, a := range picture.Agents() {
+		s.Agents = append(s.Agents, SnapshotAgent{a.Account, a.ID, a.State, a.Status, a.Since})
+	}
+	for _, c := range picture.Calls() {
+		s.Calls = append(s.Calls, SnapshotCall{c.Account, c.ID, c.Queue, c.Agent, c.State, c.Since})
+	}
+	return s, len(all) > 0
+}
+
+// show lets look at the floor while it stands still, if it is not behind.
+func (d *fold) show(now time.Time, look func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.current()) > foldPatience {
+		return false
+	}
+	look()
+	return true
+}
+
+// sees says whether the filter lets the account's events through.
+func (f *filter) sees(account string, tree *identity.Tree) bool {
+	if f.accounts != nil {
+		_, ok := f.accounts[account]
+		return ok
+	}
+	return tree.Contains(f.root, account)
+}

@@ -1,0 +1,401 @@
+package fanout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/testservice"
+)
+
+// The stress test: three nodes on a real Kafka and Redis, which crash, drain
+// and come back while over a thousand clients read, stall, break off, resume on
+// any node and lose their permission. Nothing may be lost, and nothing repeated
+// for clients of one partition and clients with cursors. The seed is printed;
+// set TRUNKLINE_STRESS_SEED to run it again.
+const (
+	stressPartitions = 4
+	stressAccounts   = 8   // each in one partition
+	stressEvents     = 600 // of each account
+	stressClients    = 1200
+	stressNodes      = 3
+)
+
+func TestStress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("seed %d", seed)
+	before := runtime.NumGoroutine()
+	descriptors := openDescriptors(t)
+	s := newStress(t, seed)
+
+	var clients sync.WaitGroup
+	ready := make(chan struct{}, stressClients)
+	for i := range stressClients {
+		clients.Go(func() { s.client(i, ready) })
+	}
+	for range stressClients {
+		<-ready
+	}
+	done := make(chan struct{})
+	go func() { s.publish(); close(s.published) }()
+	go func() { clients.Wait(); close(done) }()
+	s.trouble()
+	<-done
+	s.close()
+	t.Logf("%d deliveries, %d connections, closed with %v", s.deliveries.Load(), s.dials.Load(), s.codeCounts())
+	if got := s.deliveries.Load(); got < 1_000_000 && !t.Failed() {
+		t.Errorf("only %d deliveries", got)
+	}
+	for code := range s.codeCounts() {
+		if !slices.Contains([]int{codeAbnormal, codeRestart, codeTooSlow, codeRevoked}, code) {
+			t.Errorf("clients were closed with %d", code)
+		}
+	}
+	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+5 })
+	eventually(t, "descriptors are closed", func() bool { return openDescriptors(t) <= descriptors+5 })
+}
+
+type stress struct {
+	t          *testing.T
+	random     *rand.Rand // of trouble
+	seed       uint64
+	cluster    *kafka.Cluster
+	producer   *kafka.Producer
+	redis      *redis.Client
+	prefix     string
+	directory  *memoryDirectory
+	published  chan struct{}
+	deliveries atomic.Int64
+	dials      atomic.Int64
+
+	mu    sync.Mutex
+	nodes [stressNodes]*node
+	made  int
+	codes map[int]int
+}
+
+func newStress(t *testing.T, seed uint64) *stress {
+	prefix := testservice.Prefix(t)
+	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
+	cluster, err := kafka.Open(t.Context(), kafka.Config{Brokers: testservice.Kafka(t), TopicPrefix: prefix}, prometheus.NewRegistry(), discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.EnsureTopics(t.Context(), kafka.Specs(stressPartitions)); err != nil {
+		t.Fatal(err)
+	}
+	s := &stress{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), cluster: cluster,
+		producer: cluster.NewProducer(kafka.ProducerConfig{}), redis: redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
+		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int)}
+	accounts := []identity.Account{{ID: "all", Name: "all", Domain: "all"}}
+	for i := range stressAccounts {
+		name := fmt.Sprint("account", i)
+		accounts = append(accounts, identity.Account{ID: name, Name: name, Domain: name, ParentID: "all"})
+	}
+	s.directory.tree = identity.NewTree(accounts...)
+	for i := range s.nodes {
+		s.nodes[i] = s.newNode()
+	}
+	return s
+}
+
+func (s *stress) newNode() *node {
+	s.made++
+	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond,
+		SnapshotHistory: -1},
+		Deps{Log: ClusterLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
+}
+
+func (s *stress) close() {
+	for _, n := range s.nodes {
+		n.close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.producer.Close(ctx); err != nil {
+		s.t.Error(err)
+	}
+	s.cluster.Close()
+	_ = s.redis.Close()
+}
+
+// publish does what normalizers do, one of which runs twice now and then.
+func (s *stress) publish() {
+	random := rand.New(rand.NewPCG(s.seed, 1))
+	var last [stressPartitions]event.ID
+	var sources [stressPartitions]int64
+	history := make([][]kafka.Record, stressPartitions)
+	for n := range stressEvents {
+		var batch []kafka.Record
+		for account := range stressAccounts {
+			p := account % stressPartitions
+			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)
+			r := stressRecord(last[p], p, sources[p], fmt.Sprint("account", account), n)
+			sources[p]++
+			history[p] = append(history[p], r)
+			batch = append(batch, r)
+		}
+		if random.IntN(10) == 0 {
+			p := random.IntN(stressPartitions)
+			batch = append(batch, history[p][max(0, len(history[p])-5):]...)
+		}
+		if err := s.producer.Produce(context.Background(), batch...); err != nil {
+			s.t.Error(err)
+			return
+		}
+		if n%4 == 0 {
+			time.Sleep(100 * time.Millisecond) // the load, not a wait for anything
+		}
+	}
+}
+
+func stressRecord(id event.ID, partition int, source int64, account string, n int) kafka.Record {
+	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1,
+		Data:     json.RawMessage(fmt.Sprintf(`{"n":%d,"pad":"%0700d"}`, n, 0)),
+		Metadata: event.Metadata{Source: "stress", OriginalFormat: "svc.cc", ProcessedAt: time.Now().Unix()}}
+	return kafka.Record{Topic: event.TopicEvents, Partition: partition, Time: time.UnixMilli(id.Milli()), Key: []byte(account),
+		Value: m.Append(nil), Headers: []kafka.Header{
+			{Key: event.HeaderType, Value: []byte(m.Type)},
+			{Key: event.HeaderAccount, Value: []byte(account)},
+			{Key: event.HeaderOriginalFormat, Value: []byte("svc.cc")},
+			{Key: event.HeaderPosition, Value: []byte(event.Position{Partition: partition, Offset: source}.String())},
+		}}
+}
+
+// trouble crashes and drains nodes until all is published.
+func (s *stress) trouble() {
+	for {
+		select {
+		case <-s.published:
+			return
+		case <-time.After(time.Duration(1500+s.random.IntN(2000)) * time.Millisecond):
+		}
+		i := s.random.IntN(stressNodes)
+		s.mu.Lock()
+		n := s.nodes[i]
+		s.mu.Unlock()
+		if s.random.IntN(2) == 0 {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			n.Drain(ctx)
+			cancel()
+		}
+		n.close() // the connections that are left break
+		s.mu.Lock()
+		s.nodes[i] = s.newNode()
+		s.mu.Unlock()
+	}
+}
+
+// client reads until it has everything. One in three has a cursor over all
+// accounts of four partitions, the others one account and plain ids; a few
+// stall, and a few lose their permission.
+func (s *stress) client(i int, ready chan<- struct{}) {
+	random := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
+	c := &stressClient{stress: s, random: random, since: Earliest, last: make(map[string]int)}
+	var token string
+	switch {
+	case i%12 == 0:
+		c.cursors, c.want = true, stressAccounts
+		token = s.directory.token("all", nil, nil)
+	default:
+		c.want = 1
+		token = s.directory.token("all", []string{fmt.Sprint("account", i%stressAccounts)}, nil)
+	}
+	doomed := i%100 == 7
+	stalls := i%48 == 0
+	ws := c.dial(token, c.since)
+	ready <- struct{}{}
+	if ws == nil {
+		return
+	}
+	if doomed {
+		time.AfterFunc(time.Duration(random.IntN(8000))*time.Millisecond, func() {
+			s.directory.edit(func() { s.directory.revoked[token] = true })
+		})
+	}
+	for {
+		err := c.read(ws, stalls)
+		stalls = stalls && random.IntN(3) == 0
+		_ = ws.Close()
+		if err == nil || s.t.Failed() {
+			return
+		}
+		s.count(err)
+		if websocket.IsCloseError(err, codeRevoked) {
+			if !doomed {
+				s.t.Errorf("client %d was revoked", i)
+			}
+			return
+		}
+		c.rollBack()
+		if ws = c.dial(token, c.since); ws == nil {
+			return
+		}
+	}
+}
+
+type stressClient struct {
+	*stress
+	random  *rand.Rand
+	cursors bool
+	want    int // accounts
+	since   string
+	last    map[string]int // newest event of each account
+	pending []string       // accounts of the events since the last cursor
+	full    int            // accounts whose last event is here
+	stable  int            // full, at the last cursor
+}
+
+// dial connects to any node that takes it. nil: the permission is gone.
+func (c *stressClient) dial(token, since string) *websocket.Conn {
+	query := "cursor=" + strconv.FormatBool(c.cursors) + "&since=" + since
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
+		c.mu.Lock()
+		n := c.nodes[c.random.IntN(stressNodes)]
+		c.mu.Unlock()
+		ws, response, err := n.tryDial(token, query)
+		c.dials.Add(1)
+		switch {
+		case err == nil:
+			return ws
+		case response != nil && response.StatusCode == 401:
+			return nil
+		case response != nil && response.StatusCode == 410:
+			c.t.Errorf("%q is gone", since)
+			return nil
+		}
+		time.Sleep(time.Duration(50+c.random.IntN(200)) * time.Millisecond) // as any client would
+	}
+	c.t.Error("nobody takes a client")
+	return nil
+}
+
+var errBreak = errors.New("the client breaks off")
+
+// read takes messages until everything has come (nil) or the connection ends.
+func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
+	stallAt := -1
+	if stalls {
+		stallAt = c.random.IntN(200)
+		_ = ws.NetConn().(*net.TCPConn).SetReadBuffer(4096)
+	}
+	for n := 0; ; n++ {
+		if n == stallAt {
+			<-c.published // far more has come by then than buffers hold
+		}
+		_ = ws.SetReadDeadline(time.Now().Add(time.Minute))
+		_, data, err := ws.ReadMessage()
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(data, []byte(`{"cursor"`)) {
+			c.since = string(data[len(`{"cursor":"`) : len(data)-2])
+			c.pending, c.stable = c.pending[:0], c.full
+			if c.full == c.want {
+				return nil
+			}
+			continue
+		}
+		if !c.take(data) {
+			return nil
+		}
+		if c.full == c.want && !c.cursors {
+			return nil
+		}
+		if c.random.IntN(2000) == 0 {
+			return errBreak
+		}
+	}
+}
+
+// take checks one event: each account's come one behind the other.
+func (c *stressClient) take(data []byte) bool {
+	c.deliveries.Add(1)
+	account := between(data, `"account_id":"`, `"`)
+	n, err := strconv.Atoi(between(data, `"n":`, `,`))
+	if err != nil {
+		c.t.Errorf("message %s", data)
+		return false
+	}
+	if before, ok := c.last[account]; ok && n != before+1 || !ok && n != 0 {
+		c.t.Errorf("%s: %d after %d (cursor %v, since %q)", account, n, before, c.cursors, c.since)
+		return false
+	}
+	c.last[account] = n
+	if n == stressEvents-1 {
+		c.full++
+	}
+	if c.cursors {
+		c.pending = append(c.pending, account)
+	} else {
+		c.since = between(data, `"id":"`, `"`)
+	}
+	return true
+}
+
+// rollBack forgets what came after the last cursor: it will come again.
+func (c *stressClient) rollBack() {
+	for _, account := range c.pending {
+		if c.last[account]--; c.last[account] < 0 {
+			delete(c.last, account)
+		}
+	}
+	c.pending, c.full = c.pending[:0], c.stable
+}
+
+func between(data []byte, from, to string) string {
+	start := bytes.Index(data, []byte(from)) + len(from)
+	return string(data[start : start+bytes.Index(data[start:], []byte(to))])
+}
+
+func (s *stress) count(err error) {
+	code := codeAbnormal
+	var e *websocket.CloseError
+	if errors.As(err, &e) {
+		code = e.Code
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.codes[code]++
+}
+
+func (s *stress) codeCounts() map[int]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.codes
+}
+
+func openDescriptors(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	return len(entries)
+}

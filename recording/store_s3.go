@@ -1,0 +1,197 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"trunkline/internal/fault"
+)
+
+// S3Config says where an S3-compatible store is.
+type S3Config struct {
+	Endpoint  string // host or host:port
+	Plain     bool   // no TLS
+	Region    string // "": asked for
+	AccessKey string
+	SecretKey string
+	Bucket    string // must be there
+	Prefix    string // before every name, "" or ending in a slash
+	SpoolDir  string // for recordings on their way; "": the system's
+}
+
+var errS3URL = errors.New("want s3://KEY:SECRET@host:port/bucket, with ?tls=false or &region=… where needed")
+
+// ParseS3URL reads s3://KEY:SECRET@host:port/bucket/prefix?tls=true&region=R.
+// No error shows it: it holds a secret.
+func ParseS3URL(text string) (S3Config, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User == nil || u.Fragment != "" {
+		return S3Config{}, errS3URL
+	}
+	secret, _ := u.User.Password()
+	bucket, prefix, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+	cfg := S3Config{Endpoint: u.Host, AccessKey: u.User.Username(), SecretKey: secret, Bucket: bucket}
+	if prefix != "" {
+		cfg.Prefix = prefix + "/"
+	}
+	for name, values := range u.Query() {
+		switch value := values[len(values)-1]; {
+		case name == "region":
+			cfg.Region = value
+		case name == "tls" && (value == "true" || value == "false"):
+			cfg.Plain = value == "false"
+		default:
+			return S3Config{}, errS3URL
+		}
+	}
+	if cfg.AccessKey == "" || cfg.SecretKey == "" || cfg.Bucket == "" {
+		return S3Config{}, errS3URL
+	}
+	return cfg, nil
+}
+
+// S3 is a Store in a bucket. A recording is spooled to a file without a name
+// (sealed, when it is to be sealed) before it is sent, because its length must
+// be known; an object appears when all of it has arrived.
+type S3 struct {
+	cfg      S3Config
+	client   *minio.Client
+	partSize uint64
+}
+
+const (
+	s3PartSize = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
+	s3Threads  = 2        // parts on their way at once
+	s3Retries  = 4
+)
+
+// NewS3 makes the store. It asks the server nothing: one that is away now may
+// be there when it is needed.
+func NewS3(cfg S3Config) (*S3, error) {
+	client, err := minio.New(cfg.Endpoint, &minio.Options{
+		Creds:  credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
+		Secure: !cfg.Plain, Region: cfg.Region, MaxRetries: s3Retries,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recordings' S3 store: %w", err)
+	}
+	return &S3{cfg, client, s3PartSize}, nil
+}
+
+// Put implements Store.
+func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) (size int64, err error) {
+	spool, err := s.spool()
+	if err != nil {
+		return 0, dirFault(err, "making a recording's spool file")
+	}
+	defer func() { _ = spool.Close() }() // it has no name: closing deletes it
+	if err := write(spool); err != nil {
+		return 0, dirFault(err, "spooling a recording")
+	}
+	size, err = spool.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return 0, dirFault(err, "reading a recording's spool file")
+	}
+	_, err = s.client.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, spool, size, minio.PutObjectOptions{
+		ContentType: anyType, PartSize: s.partSize, NumThreads: s3Threads,
+		// Without TLS the client signs a body in chunks, which it cannot do
+		// with an empty one.
+		DisableContentSha256: size == 0,
+	})
+	return size, s3Fault(err, "storing a recording")
+}
+
+// spool is a file without a name: whatever becomes of the process, it is gone.
+func (s *S3) spool() (*os.File, error) {
+	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Open implements Store. What it returns reads under ctx.
+func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
+	info, err := s.client.StatObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.StatObjectOptions{})
+	if err != nil {
+		return nil, s3Fault(err, "opening a recording")
+	}
+	return &s3Object{ctx: ctx, store: s, name: s.cfg.Prefix + name, size: info.Size}, nil
+}
+
+// Delete implements Store: S3 is content when the object is not there.
+func (s *S3) Delete(ctx context.Context, name string) error {
+	err := s.client.RemoveObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.RemoveObjectOptions{})
+	return s3Fault(err, "deleting a recording")
+}
+
+// List implements Store.
+func (s *S3) List(ctx context.Context, each func(name string, modified time.Time) error) error {
+	options := minio.ListObjectsOptions{Prefix: s.cfg.Prefix, Recursive: true}
+	for object := range s.client.ListObjectsIter(ctx, s.cfg.Bucket, options) {
+		if object.Err != nil {
+			return s3Fault(object.Err, "listing recordings")
+		}
+		if err := each(strings.TrimPrefix(object.Key, s.cfg.Prefix), object.LastModified); err != nil {
+			return err
+		}
+	}
+	return s3Fault(ctx.Err(), "listing recordings")
+}
+
+// Tidy ends uploads in parts that were begun before and never finished. Nobody
+// sees them, but they take room.
+func (s *S3) Tidy(ctx context.Context, before time.Time) error {
+	ctx, cancel := context.WithCancel(ctx) // ends the listing when we return early
+	defer cancel()
+	core := minio.Core{Client: s.client}
+	for upload := range s.client.ListIncompleteUploads(ctx, s.cfg.Bucket, s.cfg.Prefix, true) {
+		if minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload {
+			return nil // what some servers answer for none
+		}
+		if upload.Err != nil {
+			return s3Fault(upload.Err, "listing unfinished recordings")
+		}
+		if upload.Initiated.After(before) {
+			continue
+		}
+		if err := core.AbortMultipartUpload(ctx, s.cfg.Bucket, upload.Key, upload.UploadID); err != nil {
+			return s3Fault(err, "removing an unfinished recording")
+		}
+	}
+	return nil
+}
+
+// s3Fault gives an error of the server, or of the way to it, its kind.
+func s3Fault(err error, doing string) error {
+	var f *fault.Error
+	var answer minio.ErrorResponse
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return fmt.Errorf("%s: %w", doing, err)
+	case !errors.As(err, &answer), answer.StatusCode >= http.StatusInternalServerError,
+		answer.StatusCode == http.StatusTooManyRequests:
+		return fault.Unavailable(err, retryAfter, doing+" failed: the store is not available")
+	case answer.Code == minio.NoSuchKey:
+		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's object is not there", Cause: err}
+	}
+	return fault.Internal(err, doing+" failed")
+}

@@ -1,0 +1,110 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// s3Object reads an object in windows: a request for each, small after a seek,
+// because the first reads are of a header and of a last chunk, and larger while
+// reading goes on. So a seek wastes little, and a listener who pauses holds no
+// request open for long.
+type s3Object struct {
+	ctx   context.Context
+	store *S3
+	name  string
+	size  int64
+
+	pos    int64
+	body   io.ReadCloser // from pos to end; nil: nothing is asked for
+	end    int64
+	window int64
+}
+
+const (
+	firstWindow = 128 << 10
+	lastWindow  = 8 << 20
+)
+
+// Read implements io.Reader.
+func (o *s3Object) Read(p []byte) (int, error) {
+	if o.pos >= o.size {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if o.body == nil {
+		if err := o.ask(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := o.body.Read(p[:min(int64(len(p)), o.end-o.pos)])
+	o.pos += int64(n)
+	switch {
+	case o.pos == o.end:
+		err = o.drop()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = errCut
+	}
+	return n, s3Fault(err, "reading a recording")
+}
+
+// errCut is no end of file: the store's trouble must not look like a recording
+// that was cut short.
+var errCut = errors.New("the store's answer ends too early")
+
+// ask requests the next window.
+func (o *s3Object) ask() error {
+	if o.pos > 0 && o.pos == o.end {
+		o.window = min(2*o.window, lastWindow)
+	} else {
+		o.window = firstWindow
+	}
+	end := min(o.pos+o.window, o.size)
+	var options minio.GetObjectOptions
+	if err := options.SetRange(o.pos, end-1); err != nil {
+		return s3Fault(err, "reading a recording")
+	}
+	core := minio.Core{Client: o.store.client}
+	body, _, _, err := core.GetObject(o.ctx, o.store.cfg.Bucket, o.name, options)
+	if err != nil {
+		return s3Fault(err, "reading a recording")
+	}
+	o.body, o.end = body, end
+	return nil
+}
+
+func (o *s3Object) drop() error {
+	if o.body == nil {
+		return nil
+	}
+	err := o.body.Close()
+	o.body = nil
+	return err
+}
+
+// Seek implements io.Seeker.
+func (o *s3Object) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += o.pos
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errors.New("a position before the start")
+	}
+	if offset == o.pos {
+		return offset, nil
+	}
+	o.pos = offset
+	return offset, s3Fault(o.drop(), "reading a recording")
+}
+
+// Close implements io.Closer.
+func (o *s3Object) Close() error { return s3Fault(o.drop(), "reading a recording") }

@@ -1,0 +1,234 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/rclone/gofakes3"
+	"github.com/rclone/gofakes3/s3mem"
+	"github.com/rclone/gofakes3/signature"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+)
+
+// bucket is an S3 server that checks signatures, and what it was asked.
+type bucket struct {
+	*httptest.Server
+	parts  atomic.Int64 // that were uploaded
+	served atomic.Int64 // bytes of objects
+	broken atomic.Bool  // answers 500, or breaks off an answer
+}
+
+const s3Secret = "the/secret+of=the bucket"
+
+func newBucket(t testing.TB) *bucket {
+	t.Helper()
+	memory := s3mem.New()
+	check(t, memory.CreateBucket(t.Context(), "calls"))
+	handler := gofakes3.New(memory).Server()
+	b := &bucket{}
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.broken.Load() {
+			http.Error(w, "down", http.StatusInternalServerError)
+			return
+		}
+		if code := signature.V4SignVerifyWithSecret(r, s3Secret); code != signature.ErrNone {
+			refusal := signature.GetAPIError(code)
+			w.WriteHeader(refusal.HTTPStatusCode)
+			_, _ = w.Write(signature.EncodeAPIErrorToResponse(refusal))
+			return
+		}
+		// An empty delimiter is none; this server takes it for one.
+		query := r.URL.Query()
+		if query.Get("delimiter") == "" {
+			query.Del("delimiter")
+		}
+		r.URL.RawQuery = query.Encode()
+		if r.Method == http.MethodPut && query.Has("partNumber") {
+			b.parts.Add(1)
+		}
+		handler.ServeHTTP(&counted{w, &b.served}, r)
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+type counted struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
+}
+
+func (b *bucket) url(secret string) string {
+	return "s3://access:" + strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
+		"@" + strings.TrimPrefix(b.URL, "http://") + "/calls/of/ours?tls=false&region=eu-1"
+}
+
+func (b *bucket) store(t testing.TB) *S3 {
+	t.Helper()
+	cfg := must(ParseS3URL(b.url(s3Secret)))(t)
+	cfg.SpoolDir = t.TempDir()
+	s := must(NewS3(cfg))(t)
+	s.partSize = 5 << 20 // the least S3 allows
+	return s
+}
+
+func TestParseS3URL(t *testing.T) {
+	cfg, err := ParseS3URL("s3://K:S%2F%40@s3.example.com/bucket")
+	if want := (S3Config{Endpoint: "s3.example.com", AccessKey: "K", SecretKey: "S/@", Bucket: "bucket"}); err != nil || cfg != want {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	cfg, err = ParseS3URL("s3://K:S@10.0.0.1:9000/bucket/some/folder/?tls=false&region=r")
+	want := S3Config{Endpoint: "10.0.0.1:9000", AccessKey: "K", SecretKey: "S", Bucket: "bucket", Prefix: "some/folder/", Plain: true, Region: "r"}
+	if err != nil || cfg != want {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	for _, wrong := range []string{
+		"", "/bucket", "http://K:hush@h/bucket", "s3://h/bucket", "s3://K@h/bucket", "s3://K:hush@h", "s3://K:hush@h/",
+		"s3://K:hush@h/b?tls=maybe", "s3://K:hush@h/b?tsl=true", "s3://:hush@h/b", "s3://K:hush%zz@h/b", "s3://K:hush@h/b#c",
+	} {
+		if _, err := ParseS3URL(wrong); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
+func TestALongObjectGoesInParts(t *testing.T) {
+	b := newBucket(t)
+	s := b.store(t)
+	content := bytes.Repeat(speech(1<<20), 12)
+	put(t, s, "acme/long", content)
+	if n := b.parts.Load(); n != 3 {
+		t.Errorf("%d parts", n)
+	}
+	object := must(s.Open(t.Context(), "acme/long"))(t)
+	if got := must(io.ReadAll(object))(t); !bytes.Equal(got, content) {
+		t.Errorf("%d bytes come back", len(got))
+	}
+	check(t, object.Close())
+}
+
+func TestPlayingAPartReadsLittleMore(t *testing.T) {
+	b := newBucket(t)
+	h := newHouse(t, Config{}, lite(t))
+	h.store = b.store(t)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	audio := speech(8 << 20)
+	check2(t)(h.upload("acme", "call", audio))
+	b.served.Store(0)
+	a := must(h.Open(t.Context(), "acme", "call"))(t)
+	check2(t)(a.Seek(5<<20, io.SeekStart))
+	got := make([]byte, 1000)
+	check2(t)(io.ReadFull(a, got))
+	check(t, a.Close())
+	if !bytes.Equal(got, audio[5<<20:][:1000]) {
+		t.Error("another part")
+	}
+	if n := b.served.Load(); n > 4*firstWindow {
+		t.Errorf("%d bytes were read", n)
+	}
+	if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
+		t.Error("the whole is another")
+	}
+	// Ten seconds later in life: another key, then swept.
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
+	check2(t)(h.Reseal(t.Context(), "", func(Progress) {}))
+	check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
+	if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
+		t.Error("after resealing it is another")
+	}
+	check(t, h.Delete(t.Context(), "acme", "call"))
+	if all := names(t, h.store); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
+	b := newBucket(t)
+	s := b.store(t)
+	check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+	core := minio.Core{Client: s.client}
+	begun := func() int {
+		n := 0
+		for range s.client.ListIncompleteUploads(t.Context(), s.cfg.Bucket, "", true) {
+			n++
+		}
+		return n
+	}
+	for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
+		check2(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
+	}
+	check(t, s.Tidy(t.Context(), time.Now().Add(-time.Hour)))
+	if n := begun(); n != 2 {
+		t.Errorf("%d uploads are left, one may go on", n)
+	}
+	check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+	if n := begun(); n != 1 {
+		t.Errorf("%d uploads are left, want the other's alone", n)
+	}
+}
+
+func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
+	b := newBucket(t)
+	s := b.store(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Put(ctx, "acme/a", func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 6<<20))
+		cancel() // as a server that goes away while it sends
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if all := names(t, s); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+	if spooled := must(os.ReadDir(s.cfg.SpoolDir))(t); len(spooled) != 0 {
+		t.Errorf("spooled: %v", spooled)
+	}
+}
+
+func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
+	b := newBucket(t)
+	h := newHouse(t, Config{}, lite(t))
+	s := b.store(t)
+	h.store = s
+	check2(t)(h.upload("acme", "call", speech(3*firstWindow)))
+	a := must(h.Open(t.Context(), "acme", "call"))(t)
+	b.broken.Store(true)
+	if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("reading: %v", err)
+	}
+	if _, err := h.Open(t.Context(), "acme", "call"); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("opening: %v", err)
+	}
+	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("storing: %v", err)
+	}
+	check(t, a.Close())
+	b.broken.Store(false)
+	s.cfg.Bucket = "nobodys"
+	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+		t.Errorf("storing in a bucket that is not there: %v", err)
+	}
+	wrong := must(ParseS3URL(b.url("wrong")))(t)
+	h.store = must(NewS3(wrong))(t)
+	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+		t.Errorf("storing with a wrong secret: %v", err)
+	}
+}
