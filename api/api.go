@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +20,7 @@ type Deps struct {
 	ChannelLogins ChannelLogins // with Channel
 	Encryption    Encryption
 	Recordings    Recordings
+	Reports       Reports
 }
 
 // API answers every request of the public listener.
@@ -51,23 +51,15 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		return nil, fmt.Errorf("registering the api's metrics: %w", err)
 	}
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
-	a.echo.Use(a.withRequestID, a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer)
+	a.echo.Use(a.withRequestID, a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer, withoutSlashes)
 	for _, r := range routes {
 		handle := r.handle
 		if !r.ownLimits && !r.lasts {
 			handle = a.withTimeout(handle)
 		}
 		a.echo.Add(r.method, r.path, handle)
-		if lastIsParameter(r.path) {
-			// echo lets a last parameter swallow slashes; a path has none.
-			a.echo.RouteNotFound(r.path+"/*", func(echo.Context) error { return echo.ErrNotFound })
-		}
 	}
 	return a, nil
-}
-
-func lastIsParameter(path string) bool {
-	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], ":")
 }
 
 // ServeHTTP answers one request. HEAD is GET without the body, which net/http

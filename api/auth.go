@@ -114,9 +114,18 @@ func accountID(c echo.Context) (string, error) {
 	return id, nil
 }
 
-// ownOrNamed is an API key's own account where X-Account-ID names none.
+// ownOrNamed is an API key's own account where X-Account-ID names none; a user
+// must name one.
 func (a auth) ownOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
-	if _, err := accountID(c); err == nil || !caller.IsKey() {
+	if caller.IsKey() {
+		return a.callersOrNamed(c, caller)
+	}
+	return a.account(c, caller)
+}
+
+// callersOrNamed is the caller's own account where X-Account-ID names none.
+func (a auth) callersOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
+	if _, err := accountID(c); err == nil {
 		return a.account(c, caller)
 	}
 	account, ok := a.identity.Tree().Account(caller.AccountID)

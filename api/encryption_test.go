@@ -119,14 +119,14 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 	e.want(200, "PUT", encryptionPath, admin, `{"enabled":true}`, nil)
 	before := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String()
 	for body, want := range map[string][]string{
-		``:                                   {"body invalid"},
-		`{`:                                  {"body invalid"},
-		`[]`:                                 {"body invalid"},
-		`{"enabled":true} x`:                 {"body invalid"},
+		``:                                    {"body invalid"},
+		`{`:                                   {"body invalid"},
+		`[]`:                                  {"body invalid"},
+		`{"enabled":true} x`:                  {"body invalid"},
 		"{\"enabled\":true,\"key\":\"\xff\"}": {"body invalid"},
-		`{}`:                                 {"enabled required"},
-		`{"enabled":null}`:                   {"enabled wrong_type"},
-		`{"enabled":true,"enabled":false}`:   {"enabled repeated"},
+		`{}`:                                  {"enabled required"},
+		`{"enabled":null}`:                    {"enabled wrong_type"},
+		`{"enabled":true,"enabled":false}`:    {"enabled repeated"},
 		`{"enabled":true,"key":12345678901234567890123456789012345}`: {"key wrong_type"},
 		`{"enabled":true,"key":"short"}`:                             {"key too_short"},
 		`{"enabled":true,"key":"` + strings.Repeat("a", 40) + `"}`:   {"key insecure_default"},

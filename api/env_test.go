@@ -34,6 +34,8 @@ type env struct {
 	identity *identity.Service
 	kafka    *fakeKafka
 	channel  *fakeChannel
+	db       *sqldb.DB
+	cdr      *cdrTopic
 	store    string // directory of the recordings
 	log      *lockedBuffer
 	registry *prometheus.Registry
@@ -54,6 +56,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
+	e.db = db
 	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
 	e.identity, err = identity.New(t.Context(), cheap, db, identity.NewMemoryLimiter(), e.registry, log)
 	must(t, err)
@@ -66,7 +69,8 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
-	e.addRecordings(db, &deps, log)
+	e.addRecordings(&deps, log)
+	e.addReports(&deps, log)
 	for _, f := range change {
 		f(&config, &deps)
 	}

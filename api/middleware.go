@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,8 +18,8 @@ import (
 )
 
 // Every request passes these from the outside in: request id, access log,
-// metrics, security headers, answer. The last turns errors and panics into
-// answers, so that those before it see what the client sees.
+// metrics, security headers, answer, slashes. The answer's turns errors and
+// panics into answers, so that those before it see what the client sees.
 
 const headerRequestID = "X-Request-ID"
 
@@ -93,6 +94,18 @@ func (a *API) recovered(c echo.Context, next echo.HandlerFunc) (err error) {
 		}
 	}()
 	return next(c)
+}
+
+// withoutSlashes keeps a parameter from holding slashes: echo lets a path's last
+// one swallow them.
+func withoutSlashes(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		pattern := c.Path()
+		if pattern != "" && strings.Count(pattern, "/") != strings.Count(c.Request().URL.EscapedPath(), "/") {
+			return echo.ErrNotFound
+		}
+		return next(c)
+	}
 }
 
 func (a *API) withTimeout(next echo.HandlerFunc) echo.HandlerFunc {

@@ -7,18 +7,17 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/masterkey"
-	"trunkline/internal/sqldb"
 	"trunkline/recording"
 )
 
 const encryptionPath = "/api/v2/config/call_recording_encryption"
 
 // addRecordings adds the real configurations and recordings, in a directory.
-func (e *env) addRecordings(db *sqldb.DB, deps *Deps, log *slog.Logger) {
+func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
 	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(e.t.TempDir(), "master.key")})
 	must(e.t, err)
-	configs, err := encryption.New(e.t.Context(), db, ring, e.registry)
+	configs, err := encryption.New(e.t.Context(), e.db, ring, e.registry)
 	must(e.t, err)
 	_, err = ring.Create()
 	must(e.t, err)
@@ -27,7 +26,7 @@ func (e *env) addRecordings(db *sqldb.DB, deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
 	recordings, err := recording.New(e.t.Context(), recording.Config{MaxBytes: maxRecording}, recording.Deps{
-		DB: db, Store: store, Keys: configs, Publisher: nobody{}, Metrics: e.registry, Log: log,
+		DB: e.db, Store: store, Keys: configs, Publisher: nobody{}, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
 	deps.Encryption, deps.Recordings = configs, recordings
@@ -39,3 +38,17 @@ const maxRecording = 64 << 20
 type nobody struct{}
 
 func (nobody) Publish(context.Context, string, []byte) error { return nil }
+
+// counter is a counter without labels.
+func (e *env) counter(name string) float64 {
+	e.t.Helper()
+	families, err := e.registry.Gather()
+	must(e.t, err)
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	e.t.Fatalf("there is no metric %s", name)
+	return 0
+}

@@ -71,6 +71,12 @@ func (a *API) routes() []route {
 			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata},
 		)
 	}
+	if a.deps.Reports != nil {
+		r := reportRoutes{a.deps.Reports, a.auth, a.withTimeout}
+		routes = append(routes,
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, ownLimits: true},
+		)
+	}
 	return routes
 }
 

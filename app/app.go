@@ -119,7 +119,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 }
 
 // buildRooms builds what the roles ask for. Rooms meet here and nowhere else.
-func (a *App) buildRooms(context.Context) error {
+func (a *App) buildRooms(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity}
 	a.life.runsFirst("topics", a.ensureTopics)
 	if a.has(settings.RoleNormalizer) {
@@ -156,6 +156,12 @@ func (a *App) buildRooms(context.Context) error {
 	}
 	if a.has(settings.RoleAPI) {
 		deps.Portal = a.identity
+		if err := a.buildRecordings(ctx, &deps); err != nil {
+			return err
+		}
+	}
+	if err := a.buildReports(ctx, &deps); err != nil {
+		return err
 	}
 	handler, err := api.New(api.Config{TrustedProxies: a.settings.TrustedProxies}, deps, a.registry, a.log)
 	if err != nil {

@@ -259,9 +259,12 @@ func BenchmarkIndexing(b *testing.B) {
 	})
 }
 
-// BenchmarkCSV exports the rows of one account.
+// BenchmarkCSV exports the rows of one account, rowsVariable of them.
 func BenchmarkCSV(b *testing.B) {
-	const rows = 200_000
+	rows := 200_000
+	if os.Getenv(rowsVariable) != "" {
+		rows = rowsWanted(b)
+	}
 	x := openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
 	records := benchRecords(rows)
 	for from := 0; from < rows; from += 5000 {

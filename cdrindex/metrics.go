@@ -30,22 +30,25 @@ const (
 
 // What went wrong.
 const (
-	failedRead     = "read"
-	failedWrite    = "write"
-	failedFence    = "fenced" // another indexer had the partition
-	failedSweep    = "retention"
-	failedQuery    = "query"
-	kindFind       = "find"
-	kindList       = "list"
-	kindExport     = "export" // one batch of a CSV
-	metricsMaxKeep = time.Hour
+	failedRead  = "read"
+	failedWrite = "write"
+	failedFence = "fenced" // another indexer had the partition
+	failedSweep = "retention"
+	failedQuery = "query"
+)
+
+// Kinds of queries.
+const (
+	kindFind   = "find"
+	kindList   = "list"
+	kindExport = "export" // one batch of a CSV
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	histogram := func(name, help string) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
 			Name: "trunkline_cdrindex_" + name, Help: help, NativeHistogramBucketFactor: 1.1,
-			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: metricsMaxKeep,
+			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 		}
 	}
 	m := &metrics{

@@ -1,17 +1,108 @@
 #!/bin/sh
-# Serves on the embedded default with the demo beside it; Ctrl-C ends both.
+# Serves on the embedded default with demonstration traffic, and shows the
+# events as user alice sees them; Ctrl-C ends it all.
 # usage: deploy/run.sh TRUNKLINE
 set -eu
 
-"$1" serve &
-server=$!
-"$1" demo &
-demo=$!
+program=$1
+data=${TRUNKLINE_DATA_DIR:-data}
+kept=$data/demo-password
 
-finish() {
-	kill "$demo" "$server" 2>/dev/null || true # one may have ended by itself
-	wait
+# The demo users' password: the one that is set, the one that is kept, or, before
+# there is a database with users, a new one.
+password=${TRUNKLINE_DEMO_PASSWORD:-}
+where="\$TRUNKLINE_DEMO_PASSWORD"
+if [ -z "$password" ]; then
+	where="\$(cat $kept)"
+	if [ ! -s "$kept" ] && [ ! -e "$data/trunkline.db" ]; then
+		(
+			umask 077
+			mkdir -p "$data"
+			od -An -N10 -tx1 /dev/urandom | tr -d ' \n' >"$kept.new"
+			mv "$kept.new" "$kept"
+		)
+	fi
+	[ ! -s "$kept" ] || password=$(cat "$kept")
+fi
+
+tmp=$(mktemp -d)
+server='' first='' demo='' listen='' interrupted=''
+trap 'rm -rf "$tmp"' EXIT
+# A terminal's Ctrl-C reaches the programs too, and a second signal would cut
+# their ending short; any other signal is passed on.
+trap 'interrupted=yes' INT
+trap 'end $server $first $demo $listen' TERM HUP
+
+end() { [ $# -eq 0 ] || kill "$@" 2>/dev/null || true; } # one may have ended by itself
+
+# hush NAME: shows what is written to $tmp/NAME, but for what is no news here.
+hush() {
+	mkfifo "$tmp/$1"
+	{
+		trap '' INT TERM HUP # it ends when its writer has
+		while IFS= read -r line; do
+			case $line in
+			*' msg=request '* | 'trunkline: '[01]' events sent') ;;
+			'trunkline: waiting '* | 'trunkline: sending '* | 'trunkline: see them '* | 'trunkline: its password '*) ;;
+			*) printf '%s\n' "$line" ;;
+			esac
+		done <"$tmp/$1" >&2
+		: >"$tmp/$1.ended"
+	} &
 }
-trap finish EXIT
-trap 'exit 0' INT TERM
-wait "$server"
+
+hush serve
+TRUNKLINE_DEMO_PASSWORD=$password "$program" serve >"$tmp/serve" 2>&1 &
+server=$!
+
+# One event that is accepted says that everything is up.
+hush first
+"$program" demo --count 1 >"$tmp/first" 2>&1 &
+first=$!
+until [ -e "$tmp/first.ended" ] || [ -e "$tmp/serve.ended" ] || [ "$interrupted" ]; do
+	sleep 0.1
+done
+if [ ! -e "$tmp/first.ended" ]; then
+	[ "$interrupted" ] || end "$first" # the server has said why
+elif wait "$first"; then
+	address=${TRUNKLINE_LISTEN:-:9443}
+	case $address in :*) address=127.0.0.1$address ;; esac
+	scheme=https
+	[ "${TRUNKLINE_TLS_MODE:-auto}" != off ] || scheme=http
+	cat >&2 <<-END
+
+		Trunkline is up at $scheme://$address with demonstration traffic; Ctrl-C ends both.
+		users     admin, alice, bob of domain demo.local
+	END
+	if [ "$password" ]; then
+		shown=$password
+		[ -z "${TRUNKLINE_DEMO_PASSWORD:-}" ] || shown='that of TRUNKLINE_DEMO_PASSWORD'
+		cat >&2 <<-END
+			password  $shown
+			listen    TRUNKLINE_PASSWORD=$where $program listen --username bob --domain demo.local
+
+		END
+	else
+		cat >&2 <<-END
+			password  told at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data and begin anew
+
+		END
+	fi
+	hush demo
+	"$program" demo >"$tmp/demo" 2>&1 &
+	demo=$!
+	if [ "$password" ]; then
+		TRUNKLINE_PASSWORD=$password "$program" listen --username alice --domain demo.local &
+		listen=$!
+	fi
+else
+	end "$server"
+fi
+
+# A signal that is trapped ends wait early.
+while kill -0 "$server" 2>/dev/null; do
+	wait "$server" && status=0 || status=$?
+done
+[ "$interrupted" ] || end $demo $listen
+wait
+exit "$status"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"trunkline/event"
 )
@@ -53,12 +54,9 @@ func (f *Fanout) catchUp(ctx context.Context, sub *subscriber, streams []*stream
 			continue
 		}
 		if err := f.replay(ctx, sub, st, from); err != nil {
-			if errors.Is(err, errGone) || ctx.Err() != nil {
-				return
+			if errors.Is(err, errTrimmed) {
+				f.send(sub, codeFault, "the log has lost what was to come")
 			}
-			f.logger.Warn("replay failed", "connection", sub.id, "partition", st.partition, "error", err)
-			f.metrics.streamErrors.WithLabelValues("replay").Inc()
-			f.send(sub, codeFault, "replay failed, come back")
 			return
 		}
 	}
@@ -73,8 +71,17 @@ func (f *Fanout) replay(ctx context.Context, sub *subscriber, st *stream, from s
 			return nil
 		case old:
 			frames, read, err := f.history.read(ctx, st.partition, from.next, upTo)
-			if err != nil {
+			if errors.Is(err, errTrimmed) {
 				return err
+			}
+			if err != nil { // Kafka is away: the subscriber stays, and misses nothing
+				f.metrics.streamErrors.WithLabelValues("replay").Inc()
+				f.logger.Warn("a replay waits for Kafka", "partition", st.partition, "offset", from.next, "error", err)
+				pause(ctx, time.Second)
+				if sub.gone() || ctx.Err() != nil {
+					return errGone
+				}
+				continue
 			}
 			if err := f.feed(ctx, sub, frames, &from, upTo); err != nil {
 				return err

@@ -75,7 +75,7 @@ func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Sn
 	for i, d := range all {
 		if !d.show(now, func() {
 			picture.Add(d.floor, admits, now)
-			places[i] = place{max(0,d.at.next-1), d.at.source-1}
+			places[i] = d.at
 			last = max(last, d.last)
 		}) {
 			return nil, false

@@ -1,5 +1,5 @@
-// Package backend opens Kafka, Redis and the database that the settings name,
-// or their embedded stand-ins where no address is set. What serves and what
+// Package backend opens Kafka, Redis, the database and the recordings' store
+// that the settings name, or their embedded stand-ins where no address is set. What serves and what
 // manages open them here, so that both find the same ones. Above it nobody
 // knows which kind it got.
 //

@@ -21,22 +21,24 @@ type Settings struct {
 	// Read by api.
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed"`
 
-	// Read by config/encryption.
-	MasterKey     Secret `yaml:"master_key" doc:"key that seals secrets at rest"`
-	MasterKeyFile string `yaml:"master_key_file" doc:"file with the master key; empty: master.key in data_dir"`
+	// Read by app/backend, for config/encryption.
+	MasterKey     Secret `yaml:"master_key" doc:"keys that seal secrets at rest, 32 bytes each in base64 or hex, with commas between, the newest last"`
+	MasterKeyFile string `yaml:"master_key_file" doc:"file with the master keys, one a line; empty: master.key in data_dir"`
 
 	// Read by app, for identity.Seed and identity.SeedDemo.
 	DirectoryFile string `yaml:"directory_file" doc:"directory.yaml with the accounts and users of the first start"`
 	DemoPassword  Secret `yaml:"demo_password" doc:"password of the demo users at first start; empty: made and printed"`
 
-	Log      Log      `yaml:"log"`
-	TLS      TLS      `yaml:"tls"`
-	Kafka    Kafka    `yaml:"kafka"`
-	Redis    Redis    `yaml:"redis"`
-	Database Database `yaml:"database"`
-	Auth     Auth     `yaml:"auth"`
-	Ingest   Ingest   `yaml:"ingest"`
-	Fanout   Fanout   `yaml:"fanout"`
+	Log        Log        `yaml:"log"`
+	TLS        TLS        `yaml:"tls"`
+	Kafka      Kafka      `yaml:"kafka"`
+	Redis      Redis      `yaml:"redis"`
+	Database   Database   `yaml:"database"`
+	Recordings Recordings `yaml:"recordings"`
+	CDR        CDR        `yaml:"cdr"`
+	Auth       Auth       `yaml:"auth"`
+	Ingest     Ingest     `yaml:"ingest"`
+	Fanout     Fanout     `yaml:"fanout"`
 }
 
 // Log is read by cmd, which makes the logger.
@@ -93,6 +95,17 @@ type Redis struct {
 // Database is read by app/backend.
 type Database struct {
 	URL URL `yaml:"url" doc:"postgres://user:password@host/name; empty: SQLite in data_dir"`
+}
+
+// Recordings is read by app/backend, for recording.
+type Recordings struct {
+	URL      URL   `yaml:"url" doc:"s3://KEY:SECRET@host:port/bucket of an S3-compatible store, with ?tls=false or &region=R where needed; empty: recordings in data_dir"`
+	MaxBytes Bytes `yaml:"max_bytes" doc:"size of the longest recording that is taken; 0: no limit"`
+}
+
+// CDR is read by app, for cdrindex.
+type CDR struct {
+	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
 }
 
 // Auth is read by identity.

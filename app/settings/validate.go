@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/recording"
 )
 
 // checks collects problems of values.
@@ -41,6 +42,8 @@ func (s *Settings) Validate() Problems {
 	c.kafka(&s.Kafka)
 	c.redis(&s.Redis)
 	c.database(&s.Database)
+	c.recordings(&s.Recordings)
+	c.must(s.CDR.RetentionMonths >= 0, "cdr.retention_months", "must not be negative, is %d", s.CDR.RetentionMonths)
 	c.auth(&s.Auth)
 	c.ingest(&s.Ingest)
 	c.fanout(&s.Fanout)
@@ -100,6 +103,14 @@ func (c *checks) database(d *Database) {
 	parsed, err := url.Parse(string(d.URL)) // its error would show the password
 	c.must(err == nil && (parsed.Scheme == "postgres" || parsed.Scheme == "postgresql") && parsed.Host != "",
 		"database.url", "want postgres://user:password@host:5432/name")
+}
+
+func (c *checks) recordings(r *Recordings) {
+	if r.URL == "" {
+		return
+	}
+	_, err := recording.ParseS3URL(string(r.URL))
+	c.must(err == nil, "recordings.url", "%v", err)
 }
 
 func (c *checks) auth(a *Auth) {

@@ -1,6 +1,9 @@
 package loadtest
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock is the wall clock of when it was made, and steady since: publisher and
 // subscribers of a run share one, so that setting the system's clock does not
@@ -12,3 +15,17 @@ func NewClock() Clock { return Clock{time.Now()} }
 
 // Now is the time on the clock.
 func (c Clock) Now() time.Time { return c.began.Add(time.Since(c.began)) }
+
+// sleepUntil waits, or until ctx ends.
+func sleepUntil(ctx context.Context, t time.Time) {
+	wait := time.Until(t)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -3,8 +3,6 @@ package loadtest
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +14,8 @@ const readBytes = 256 << 10
 // worker reads many connections in one goroutine. Its buffers are those of the
 // connection it is with.
 type worker struct {
-	epoll int
-	wake  int                     // an eventfd: end
-	lost  func(c *conn, code int) // told of a connection that ended, with mu held
+	poll *poller
+	lost func(c *conn, code int) // told of a connection that ended, with mu held
 
 	mu     sync.Mutex
 	conns  map[int32]*conn // by slot
@@ -28,50 +25,30 @@ type worker struct {
 	ending bool
 }
 
-// wakeSlot stands for wake among the slots.
-const wakeSlot = -1
-
-func newWorker(r receiver, secure bool, lost func(*conn, int)) (w *worker, err error) {
-	w = &worker{epoll: -1, wake: -1, lost: lost, conns: map[int32]*conn{}, r: r, plain: make([]byte, readBytes)}
+func newWorker(r receiver, secure bool, lost func(*conn, int)) (*worker, error) {
+	poll, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{poll: poll, lost: lost, conns: map[int32]*conn{}, r: r, plain: make([]byte, readBytes)}
 	w.r.reply = w.reply
 	if secure {
 		w.cipher = make([]byte, readBytes)
 	}
-	defer func() {
-		if err != nil {
-			w.release()
-		}
-	}()
-	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("making an epoll: %w", err)
-	}
-	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("making an eventfd: %w", err)
-	}
-	if err := w.watch(w.wake, unix.EPOLLIN, wakeSlot, 0); err != nil {
-		return nil, fmt.Errorf("watching the eventfd: %w", err)
-	}
 	return w, nil
-}
-
-func (w *worker) watch(fd int, events uint32, slot, visit int32) error {
-	return unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: slot, Pad: visit})
 }
 
 // run reads until stop.
 func (w *worker) run() error {
-	events := make([]unix.EpollEvent, 256)
+	var sockets []ready
 	for {
-		n, err := unix.EpollWait(w.epoll, events, -1)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("waiting for sockets: %w", err)
+		var err error
+		if sockets, err = w.poll.wait(sockets[:0]); err != nil {
+			return err
 		}
 		w.mu.Lock()
-		for _, e := range events[:n] {
-			if c := w.conns[e.Fd]; c != nil && c.open && c.visit == e.Pad {
+		for _, at := range sockets {
+			if c := w.conns[at.slot]; c != nil && c.open && c.visit == at.visit {
 				w.serve(c)
 			}
 		}
@@ -92,11 +69,7 @@ func (w *worker) adopt(c *conn, o *opened) error {
 		return errors.New("ending")
 	}
 	c.visit++
-	events := uint32(unix.EPOLLIN | unix.EPOLLRDHUP)
-	if c.stalled {
-		events = unix.EPOLLRDHUP
-	}
-	if err := w.watch(o.fd, events, int32(c.slot), c.visit); err != nil {
+	if err := w.poll.watch(o.fd, !c.stalled, ready{int32(c.slot), c.visit}); err != nil {
 		_ = unix.Close(o.fd)
 		return fmt.Errorf("watching a socket: %w", err)
 	}
@@ -116,86 +89,6 @@ func (w *worker) adopt(c *conn, o *opened) error {
 		err = w.records(c) // the handshake may have read ahead
 	}
 	w.finish(c, err)
-	return nil
-}
-
-// serve reads what a connection has.
-func (w *worker) serve(c *conn) {
-	if c.stalled { // only its end wakes us
-		w.end(c, codeAbnormal)
-		return
-	}
-	if c.tls != nil {
-		w.finish(c, w.readTLS(c))
-		return
-	}
-	have := copy(w.plain, c.partial)
-	n, err := readSome(c.fd, w.plain[have:])
-	if err == nil {
-		err = w.frames(c, w.plain[:have+n])
-	}
-	w.finish(c, err)
-}
-
-// errNothing says that a socket has nothing to read.
-var errNothing = errors.New("nothing to read")
-
-// readSome reads once; io.EOF when nothing will ever come.
-func readSome(fd int, b []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, b)
-		switch {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			return 0, errNothing
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
-	}
-}
-
-// readTLS reads once from the socket.
-func (w *worker) readTLS(c *conn) error {
-	n, err := readSome(c.fd, w.cipher)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	c.wire.feed, c.wire.over = w.cipher[:n], err == io.EOF
-	return w.records(c)
-}
-
-// records goes through all TLS records that are whole now.
-func (w *worker) records(c *conn) error {
-	for {
-		have := copy(w.plain, c.partial)
-		n, err := c.tls.Read(w.plain[have:])
-		if ferr := w.frames(c, w.plain[:have+n]); ferr != nil {
-			return ferr
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// frames goes through bytes that begin with a frame, and keeps what is not
-// whole.
-func (w *worker) frames(c *conn, b []byte) error {
-	rest, need, err := w.r.take(c, b)
-	if err != nil {
-		return err
-	}
-	c.keep(rest)
-	if need >= len(w.plain) { // take refuses what is larger than maxFrame
-		w.plain = make([]byte, need+readBytes)
-	}
 	return nil
 }
 
@@ -256,14 +149,5 @@ func (w *worker) stop() {
 			w.drop(c)
 		}
 	}
-	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // only a full counter refuses, and wakes too
-}
-
-// release frees what is left after run.
-func (w *worker) release() {
-	for _, fd := range []int{w.epoll, w.wake} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
-	}
+	w.poll.wake()
 }

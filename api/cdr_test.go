@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/cdrindex"
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+const reportPath = "/api/v2/reports/cdrs"
+
+// cdrTopic is one partition of the cdr topic in memory.
+type cdrTopic struct {
+	mu      sync.Mutex
+	records []kafka.Record
+	grown   chan struct{}
+}
+
+func (t *cdrTopic) put(rows ...event.CDR) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, row := range rows {
+		value, _ := json.Marshal(row) // a row always marshals
+		offset := int64(len(t.records))
+		t.records = append(t.records, kafka.Record{Topic: event.TopicCDR, Offset: offset, Time: time.Unix(row.Timestamp, 0), Value: value,
+			Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: offset}.String())}}})
+	}
+	close(t.grown)
+	t.grown = make(chan struct{})
+}
+
+func (t *cdrTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+	_ = work(ctx, 0, func(int64) {})
+	<-ctx.Done()
+	return nil
+}
+
+func (t *cdrTopic) Partitions(context.Context) (int, error) { return 1, nil }
+
+func (t *cdrTopic) Offsets(context.Context, int) (int64, int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return 0, int64(len(t.records)), nil
+}
+
+func (t *cdrTopic) Read(_ int, offset int64) cdrindex.Reader { return &cdrReader{t, offset} }
+
+type cdrReader struct {
+	t    *cdrTopic
+	next int64
+}
+
+func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	for {
+		r.t.mu.Lock()
+		rest, grown := r.t.records[r.next:], r.t.grown
+		r.t.mu.Unlock()
+		if len(rest) > 0 {
+			r.next += int64(len(rest))
+			return rest, nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *cdrReader) Next() int64 { return r.next }
+func (r *cdrReader) Lag() int64  { return 0 }
+func (r *cdrReader) Close()      {}
+
+// addReports adds the real index over the test's database.
+func (e *env) addReports(deps *Deps, log *slog.Logger) {
+	e.t.Helper()
+	index, err := cdrindex.New(e.t.Context(), cdrindex.Config{}, e.db, e.registry, log)
+	must(e.t, err)
+	e.cdr = &cdrTopic{grown: make(chan struct{})}
+	indexer := cdrindex.NewIndexer(index, e.cdr)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = indexer.Run(ctx) })
+	e.t.Cleanup(func() { cancel(); running.Wait() })
+	deps.Reports = index
+}
+
+const callStart = 1_795_000_000
+
+func leg(account, call string, n int64) event.CDR {
+	return event.CDR{ID: "202611-" + call, AccountID: account, CallID: call, InteractionID: "i-" + account,
+		To: "+15550001", Timestamp: callStart + n, EndedTime: callStart + n + 5}
+}
+
+func report(query string) string {
+	return reportPath + "?startDate=" + strconv.Itoa(callStart) + "&endDate=" + strconv.Itoa(callStart+1000) + query
+}
+
+func TestReports(t *testing.T) {
+	e := newEnv(t)
+	found := leg("demo", "b-leg", 3)
+	found.OriginationCallID = "oc-1"
+	found.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
+	e.cdr.put(leg("demo", "a-leg", 1), found, leg("demo", "c-leg", 7), leg("stranger", "x", 2), leg("sub", "s-leg", 2))
+	alice := bearer(e.login("alice").AccessToken)
+	eventually(t, func() bool {
+		var page cdrindex.Page
+		e.want(200, "GET", report(""), alice, "", &page)
+		return len(page.Data) == 3
+	})
+
+	var row event.CDR
+	e.want(200, "GET", report("&origination_call_id=oc-1"), alice, "", &row)
+	if row.CallID != "b-leg" {
+		t.Errorf("found %+v", row)
+	}
+	e.want(404, "GET", report("&origination_call_id=oc-"), alice, "", nil)
+	e.want(404, "GET", report("&origination_call_id=oc-%25"), alice, "", nil)
+
+	var first, second cdrindex.Page
+	e.want(200, "GET", report("&page_size=2"), alice, "", &first)
+	e.want(200, "GET", report("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
+	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" || second.NextStartKey != "" {
+		t.Errorf("pages %+v, %+v", first, second)
+	}
+
+	for _, w := range []string{
+		e.want(200, "GET", report("&format=csv"), alice, "", nil).Body.String(),
+		e.want(200, "GET", report(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "", nil).Body.String(),
+	} {
+		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
+		if err != nil || len(rows) != 4 || rows[0][0] != "id" || rows[1][2] != "c-leg" {
+			t.Errorf("csv %v %v", rows, err)
+		}
+	}
+
+	with := func(account string) header {
+		return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
+	}
+	var page cdrindex.Page
+	e.want(200, "GET", report(""), with("sub"), "", &page)
+	if len(page.Data) != 1 || page.Data[0].CallID != "s-leg" {
+		t.Errorf("sub has %+v", page.Data)
+	}
+	e.want(404, "GET", report(""), with("stranger"), "", nil)
+	e.want(401, "GET", report(""), nil, "", nil)
+	e.want(403, "GET", report(""), bearer(e.eventsToken("alice")), "", nil)
+}
+
+func TestReportRefusals(t *testing.T) {
+	e := newEnv(t)
+	alice := bearer(e.login("alice").AccessToken)
+	for query, field := range map[string]string{
+		"": "startDate", "?startDate=1": "endDate", "?startDate=x&endDate=2": "startDate", "?startDate=5&endDate=2": "endDate",
+		"?startDate=0&endDate=34560001": "endDate", "?startDate=1&endDate=2&page_size=0": "page_size",
+		"?startDate=1&endDate=2&page_size=1001": "page_size", "?startDate=1&endDate=2&start_key=zzz": "start_key",
+		"?startDate=1&endDate=2&format=csv&origination_call_id=a":                   "origination_call_id",
+		"?startDate=1&endDate=2&origination_call_id=" + strings.Repeat("a", 10<<10): "origination_call_id",
+	} {
+		w := e.want(400, "GET", reportPath+query, alice, "", nil)
+		if !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
+			t.Errorf("%.60s: %s", query, w.Body)
+		}
+	}
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came true")
+		}
+	}
+}

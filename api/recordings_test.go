@@ -1,0 +1,241 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"trunkline/recording"
+)
+
+const recordingsPath = "/api/v2/recordings"
+
+// speech is audio in which a reader would find words.
+func speech(n int) string { return strings.Repeat("the caller said something private. ", n/35+1)[:n] }
+
+func (e *env) recorder() header { return header{"X-API-Key": e.key, "Content-Type": "audio/x-wav"} }
+
+func TestARecordingsLife(t *testing.T) {
+	e := newEnv(t)
+	admin, key := e.of("admin", "demo"), e.recorder()
+	audio := speech(200_000)
+	for i, sealed := range []bool{false, true} {
+		e.want(200, "PUT", encryptionPath, admin, fmt.Sprintf(`{"enabled":%v}`, sealed), nil)
+		id := fmt.Sprintf("call-%d.wav", i)
+		one := recordingsPath + "/" + id
+		var stored, again recording.Metadata
+		e.want(201, "PUT", one, key, audio, &stored)
+		if stored.RecordingID != id || stored.AccountID != "demo" || stored.Encrypted != sealed || stored.Size != 200_000 ||
+			stored.ContentType != "audio/x-wav" || sealed != (stored.KeyVersion == 1) || sealed != (stored.StoredSize > stored.Size) {
+			t.Errorf("%+v", stored)
+		}
+		e.want(409, "PUT", one, key, "another", nil)
+		w := e.want(200, "GET", one, key, "", nil)
+		if w.Body.String() != audio || w.Header().Get("Content-Type") != "audio/x-wav" || w.Header().Get("Content-Length") != "200000" {
+			t.Errorf("%d bytes, %v", w.Body.Len(), w.Header())
+		}
+		w = e.want(200, "HEAD", one, key, "", nil)
+		if w.Body.Len() != 0 || w.Header().Get("Content-Length") != "200000" {
+			t.Errorf("HEAD: %d bytes, %v", w.Body.Len(), w.Header())
+		}
+		if e.want(200, "GET", one+"/metadata", key, "", &again); again != stored {
+			t.Errorf("%+v, then %+v", stored, again)
+		}
+		e.want(405, "PUT", one+"/metadata", key, audio, nil)
+		e.want(404, "GET", one+"/more/metadata", key, "", nil)
+	}
+	var page recording.Page
+	e.want(200, "GET", recordingsPath+"?page_size=1", key, "", &page)
+	if len(page.Data) != 1 || page.Data[0].RecordingID != "call-1.wav" || page.PageSize != 1 {
+		t.Errorf("%+v", page)
+	}
+	next := page.NextStartKey
+	page = recording.Page{}
+	e.want(200, "GET", recordingsPath+"?page_size=1&start_key="+next, key, "", &page)
+	if len(page.Data) != 1 || page.Data[0].RecordingID != "call-0.wav" || page.NextStartKey != "" {
+		t.Errorf("%+v", page)
+	}
+	e.want(204, "DELETE", recordingsPath+"/call-0.wav", key, "", nil)
+	for _, method := range []string{"GET", "HEAD", "DELETE"} {
+		e.want(404, method, recordingsPath+"/call-0.wav", key, "", nil)
+	}
+	e.want(404, "GET", recordingsPath+"/call-0.wav/metadata", key, "", nil)
+}
+
+func TestPartsOfARecording(t *testing.T) {
+	e := newEnv(t)
+	e.want(200, "PUT", encryptionPath, e.of("admin", "demo"), `{"enabled":true}`, nil)
+	key, one, audio := e.recorder(), recordingsPath+"/call", speech(200_000)
+	e.want(201, "PUT", one, key, audio, nil)
+	tag := e.want(200, "HEAD", one, key, "", nil).Header().Get("ETag")
+	for asked, want := range map[string]string{
+		"bytes=0-0":             audio[:1],
+		"bytes=65000-66000":     audio[65000:66001],
+		"bytes=199999-":         audio[199999:],
+		"bytes=-10":             audio[199990:],
+		"bytes=131072-99999999": audio[131072:],
+	} {
+		w := e.want(206, "GET", one, with(key, "Range", asked), "", nil)
+		if w.Body.String() != want || !strings.HasSuffix(w.Header().Get("Content-Range"), "/200000") {
+			t.Errorf("%s: %d bytes, %v", asked, w.Body.Len(), w.Header())
+		}
+	}
+	several := e.want(206, "GET", one, with(key, "Range", "bytes=0-9,100000-100009"), "", nil)
+	if !strings.HasPrefix(several.Header().Get("Content-Type"), "multipart/byteranges") || !strings.Contains(several.Body.String(), audio[100000:100010]) {
+		t.Errorf("two ranges: %v %q", several.Header(), several.Body)
+	}
+	for _, asked := range []string{"bytes=200000-", "bytes=x-y", "bytes=5-1"} {
+		w := e.want(416, "GET", one, with(key, "Range", asked), "", nil)
+		if w.Header().Get("Cache-Control") != "no-store" || strings.Contains(w.Body.String(), "private") {
+			t.Errorf("%s: %v", asked, w.Header())
+		}
+	}
+	e.want(304, "GET", one, with(key, "If-None-Match", tag), "", nil)
+	e.want(412, "GET", one, with(key, "If-Match", `"another"`), "", nil)
+	changed := with(with(key, "Range", "bytes=0-9"), "If-Range", `"another"`)
+	e.want(200, "GET", one, changed, "", nil)
+	e.want(206, "GET", one, with(changed, "If-Range", tag), "", nil)
+}
+
+func TestWhoMayHaveRecordings(t *testing.T) {
+	e := newEnv(t)
+	admin, alice, key := e.of("admin", "demo"), e.of("alice", "demo"), header{"X-API-Key": e.key}
+	e.want(201, "PUT", recordingsPath+"/call", key, "audio", nil)
+	basic := httptest.NewRequest("GET", "/", nil)
+	basic.SetBasicAuth("anyone", e.key)
+	for _, c := range []struct {
+		name   string
+		h      header
+		status int
+	}{
+		{"nobody", nil, 401},
+		{"a wrong key", header{"X-API-Key": "tk_wrong"}, 401},
+		{"a token without the account", bearer(e.login("admin").AccessToken), 400},
+		{"no administrator", alice, 403},
+		{"a channel token", with(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403},
+		{"an account beside", with(key, "X-Account-ID", "stranger"), 404},
+		{"an account that is not", with(admin, "X-Account-ID", "nowhere"), 404},
+		{"a key", key, 200},
+		{"a key that names its account", with(key, "X-Account-ID", "demo"), 200},
+		{"a key as password", header{"Authorization": basic.Header.Get("Authorization")}, 200},
+		{"an administrator", admin, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e.t = t
+			for _, path := range []string{"", "/call", "/call/metadata"} {
+				e.want(c.status, "GET", recordingsPath+path, c.h, "", nil)
+			}
+			if c.status != 200 {
+				e.want(c.status, "PUT", recordingsPath+"/more", c.h, "audio", nil)
+				e.want(c.status, "DELETE", recordingsPath+"/call", c.h, "", nil)
+			}
+		})
+	}
+	e.t = t
+	// Each account has its own ids; a key reaches those below it, and they not up.
+	sub := with(key, "X-Account-ID", "sub")
+	e.want(404, "GET", recordingsPath+"/call", sub, "", nil)
+	e.want(201, "PUT", recordingsPath+"/call", sub, "of sub", nil)
+	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
+		t.Errorf("%q", w.Body)
+	}
+	below, _, err := e.identity.CreateAPIKey(t.Context(), "sub", "")
+	must(t, err)
+	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "", nil); w.Body.String() != "of sub" {
+		t.Errorf("%q", w.Body)
+	}
+	e.want(404, "GET", recordingsPath+"/call", header{"X-API-Key": below, "X-Account-ID": "demo"}, "", nil)
+}
+
+func TestRefusedRecordings(t *testing.T) {
+	e := newEnv(t)
+	key := e.recorder()
+	for _, id := range []string{".hidden", "a%2Fb", "a%20b", "%00", "%ff", "..%2f..%2fmaster.key", strings.Repeat("x", 129), "caf%C3%A9"} {
+		e.want(400, "PUT", recordingsPath+"/"+id, key, "audio", nil)
+		for _, method := range []string{"GET", "DELETE"} {
+			e.want(404, method, recordingsPath+"/"+id, key, "", nil)
+		}
+	}
+	e.want(400, "PUT", recordingsPath+"/a", with(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio", nil)
+	e.want(400, "PUT", recordingsPath+"/a", with(key, "Content-Range", "bytes 0-4/10"), "audio", nil)
+	e.want(415, "PUT", recordingsPath+"/a", with(key, "Content-Encoding", "gzip"), "audio", nil)
+	e.want(413, "PUT", recordingsPath+"/a", key, strings.Repeat("x", maxRecording+1), nil)
+	e.want(404, "PUT", recordingsPath+"/a/b", key, "audio", nil)
+	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=1001", "page_size=x", "start_key=x", "start_key=%00"} {
+		e.want(400, "GET", recordingsPath+"?"+query, key, "", nil)
+	}
+
+	r := httptest.NewRequest("PUT", recordingsPath+"/broken", io.MultiReader(strings.NewReader(speech(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	r.Header.Set("X-API-Key", e.key)
+	w := httptest.NewRecorder()
+	if e.api.ServeHTTP(w, r); w.Code != 400 {
+		t.Errorf("a body that broke off: %d %s", w.Code, w.Body)
+	}
+	if left, err := filepath.Glob(filepath.Join(e.store, "*", "*")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What was altered is not played.
+func TestADamagedRecordingIsBrokenOff(t *testing.T) {
+	e := newEnv(t)
+	key, one := e.recorder(), recordingsPath+"/call"
+	e.want(200, "PUT", encryptionPath, e.of("admin", "demo"), `{"enabled":true}`, nil)
+	e.want(201, "PUT", one, key, speech(300_000), nil)
+	files, err := filepath.Glob(filepath.Join(e.store, "demo", "*.trkrec"))
+	must(t, err)
+	sealed, err := os.ReadFile(files[0])
+	must(t, err)
+	if bytes.Contains(sealed, []byte("private")) {
+		t.Error("the object can be read")
+	}
+	rewrite := func(change func(b []byte) []byte) {
+		must(t, os.WriteFile(files[0], change(bytes.Clone(sealed)), 0o600))
+	}
+	rewrite(func(b []byte) []byte { return b[:len(b)-100] })
+	e.want(500, "GET", one, key, "", nil)
+	// Damage in the middle: the answer begins, and is broken off before it.
+	rewrite(func(b []byte) []byte { b[150_000] ^= 1; return b })
+	server := httptest.NewServer(e.api)
+	defer server.Close()
+	for _, part := range []string{"bytes=0-65535", "bytes=131072-", "bytes=0-"} {
+		r, err := http.NewRequest("GET", server.URL+one, nil)
+		must(t, err)
+		r.Header.Set("X-API-Key", e.key)
+		r.Header.Set("Range", part)
+		answer, err := server.Client().Do(r)
+		must(t, err)
+		got, err := io.ReadAll(answer.Body)
+		must(t, answer.Body.Close())
+		from := 0
+		if part == "bytes=131072-" {
+			from = 131072
+		}
+		if whole := part == "bytes=0-65535"; whole != (err == nil) || !strings.HasPrefix(speech(300_000)[from:], string(got)) || from+len(got) > 131072 {
+			t.Errorf("%s: %d bytes, %v", part, len(got), err)
+		}
+	}
+}
+
+// What should be sealed and cannot be is not stored.
+func TestARecordingThatCannotBeSealedIsRefused(t *testing.T) {
+	e := newEnv(t)
+	e.want(200, "PUT", encryptionPath, e.of("admin", "demo"), `{"enabled":true}`, nil)
+	_, err := e.db.ExecContext(t.Context(), `UPDATE encryption_keys SET sealed = 'mk1.lost.AAAA'`)
+	must(t, err)
+	w := e.want(503, "PUT", recordingsPath+"/call", e.recorder(), "audio", nil)
+	if w.Header().Get("Retry-After") == "" || e.counter("trunkline_recording_refused_total") != 1 {
+		t.Errorf("%v, counted %v", w.Header(), e.counter("trunkline_recording_refused_total"))
+	}
+	e.want(404, "GET", recordingsPath+"/call", e.recorder(), "", nil)
+	if left, err := filepath.Glob(filepath.Join(e.store, "*", "*")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/cdrindex"
+	"trunkline/event"
+)
+
+// Reports are the call records (contract, "GET /api/v2/reports/cdrs").
+type Reports interface {
+	Find(ctx context.Context, account string, start, end int64, originationCallID string) (event.CDR, error)
+	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
+	WriteCSV(ctx context.Context, f cdrindex.Filter, w io.Writer) (wrote bool, err error)
+}
+
+type reportRoutes struct {
+	reports Reports
+	auth    auth
+	timed   func(echo.HandlerFunc) echo.HandlerFunc
+}
+
+func (r reportRoutes) calls(c echo.Context) error {
+	caller, err := r.auth.keyOrBearer(c)
+	if err != nil {
+		return err
+	}
+	account, err := r.auth.callersOrNamed(c, caller)
+	if err != nil {
+		return err
+	}
+	filter, err := cdrindex.ParseFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
+	if err != nil {
+		return err
+	}
+	filter.Account = account.ID
+	if filter.CSV {
+		return r.export(c, filter)
+	}
+	return r.timed(func(c echo.Context) error { return r.answer(c, filter) })(c)
+}
+
+func (r reportRoutes) answer(c echo.Context, f cdrindex.Filter) error {
+	ctx := c.Request().Context()
+	if f.OriginationCallID != "" {
+		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID)
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, row)
+	}
+	page, err := r.reports.List(ctx, f)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, page)
+}
+
+// export streams the whole range, however long its reader takes.
+func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
+	c.Response().Header().Set("Content-Type", cdrindex.CSVType)
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="cdrs.csv"`)
+	wrote, err := r.reports.WriteCSV(c.Request().Context(), f, c.Response())
+	if err != nil && !wrote {
+		c.Response().Header().Del("Content-Disposition")
+	}
+	return err
+}

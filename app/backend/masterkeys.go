@@ -1,0 +1,21 @@
+package backend
+
+import (
+	"path/filepath"
+
+	"trunkline/app/settings"
+	"trunkline/internal/masterkey"
+)
+
+// MasterKeys are the keys that seal secrets in the database.
+func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
+	return masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
+}
+
+// MasterKeyFile is where the master keys are when they are no setting.
+func MasterKeyFile(s *settings.Settings) string {
+	if s.MasterKeyFile != "" {
+		return s.MasterKeyFile
+	}
+	return filepath.Join(s.DataDir, "master.key")
+}

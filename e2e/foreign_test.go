@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// TestForeignClients has clients in other languages follow a server that is
+// restarted under them.
+func TestForeignClients(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	cert := filepath.Join(n.dir, "tls", "cert.pem")
+	settings := map[string]string{"TRUNKLINE_PASSWORD": password, "NODE_EXTRA_CA_CERTS": cert}
+	t.Run("clients", func(t *testing.T) {
+		for _, client := range []struct {
+			name    string
+			command func(*testing.T) []string
+		}{{"Node", nodeClient}, {"Python", pythonClient}} {
+			t.Run(client.name, func(t *testing.T) {
+				args := append(client.command(t), n.url, "alice", "demo.local", cert)
+				f := startForeign(t, settings, args...)
+				f.await(t, "to be connected", func(_, said []string) bool { return slices.Contains(said, "connected") })
+				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
+				f.awaitNumbers(t, sequence(0, 20))
+				n.signal(t, syscall.SIGTERM)
+				if code, ok := n.exit(patience); !ok || code != 0 {
+					t.Fatalf("exit %d, %v", code, ok)
+				}
+				n.start(t)
+				// It may not be back yet: resuming brings it all the same.
+				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
+				f.awaitNumbers(t, sequence(0, 40))
+				_, said := f.lines()
+				if !strings.Contains(strings.Join(said, "\n"), "1012") {
+					t.Errorf("it was not told to come back:\n%s", strings.Join(said, "\n"))
+				}
+			})
+		}
+	})
+	t.Run("curl", func(t *testing.T) { c.testCurl(t, cert) })
+}
+
+// testCurl follows server-sent events as the README has it, over HTTP/2 and 1.1.
+func (c *cluster) testCurl(t *testing.T, cert string) {
+	path, err := exec.LookPath("curl")
+	if err != nil {
+		missing(t, "curl is not installed")
+	}
+	n := c.nodes[0]
+	token := n.login(t, wsPaths, user("bob"))
+	for _, version := range []string{"--http2", "--http1.1"} {
+		f := startForeign(t, nil, path, "-sSN", version, "--cacert", cert, "-H", "Authorization: Bearer "+token, n.url+wsPaths.stream+"?since=earliest")
+		f.await(t, "to print events", func(out, _ []string) bool {
+			return slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "data: {\"id\":\"cc_evt_") }) &&
+				slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "id: cc_evt_") })
+		})
+	}
+}
+
+// nodeClient installs ws beside the client, in a folder of the test's own.
+func nodeClient(t *testing.T) []string {
+	if _, err := exec.LookPath("node"); err != nil {
+		missing(t, "node is not installed")
+	}
+	if _, err := exec.LookPath("npm"); err != nil {
+		missing(t, "npm is not installed")
+	}
+	dir := t.TempDir()
+	client := filepath.Join(dir, "client.mjs")
+	if err := os.WriteFile(client, []byte(readFile(t, "testdata/client.mjs")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, dir, "npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefer-offline", "ws@8")
+	return []string{"node", client}
+}
+
+// pythonClient installs websockets into an environment of the test's own.
+func pythonClient(t *testing.T) []string {
+	if _, err := exec.LookPath("python3"); err != nil {
+		missing(t, "python3 is not installed")
+	}
+	dir := t.TempDir()
+	prepare(t, dir, "python3", "-m", "venv", "venv")
+	python := filepath.Join(dir, "venv", "bin", "python")
+	prepare(t, dir, python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "websockets")
+	return []string{python, "testdata/client.py"}
+}
+
+// prepare runs what needs a package registry: without one there is no test.
+func prepare(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Dir = dir
+	if output, err := cmd.CombinedOutput(); err != nil {
+		missing(t, fmt.Sprintf("%s: %v: %s", strings.Join(args, " "), err, output))
+	}
+}
+
+// foreign is a running program that is not ours.
+type foreign struct {
+	child     *child
+	out, errs output
+}
+
+// output collects what a program writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// whole are the lines that have ended.
+func (o *output) whole() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := strings.Split(o.text.String(), "\n")
+	return list[:len(list)-1]
+}
+
+func startForeign(t *testing.T, settings map[string]string, args ...string) *foreign {
+	t.Helper()
+	f := &foreign{}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(settings), &f.out, &f.errs
+	var err error
+	if f.child, err = launch(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if f.child.running() {
+			_ = f.child.process.Kill()
+			<-f.child.exited
+		}
+		if t.Failed() {
+			t.Logf("%s says\n%s", args[0], strings.Join(f.errs.whole(), "\n"))
+		}
+	})
+	return f
+}
+
+func (f *foreign) lines() (out, said []string) { return f.out.whole(), f.errs.whole() }
+
+func (f *foreign) await(t *testing.T, what string, enough func(out, said []string) bool) {
+	t.Helper()
+	eventually(t, what, func() error {
+		out, said := f.lines()
+		if enough(out, said) {
+			return nil
+		}
+		if !f.child.running() {
+			t.Fatalf("it ended with %d: %s", f.child.code, strings.Join(said, "\n"))
+		}
+		return fmt.Errorf("%d lines, and it says %q", len(out), said)
+	})
+}
+
+// awaitNumbers wants the events of these records, each once, and nothing else.
+func (f *foreign) awaitNumbers(t *testing.T, want []int) {
+	t.Helper()
+	f.await(t, "all events", func(out, _ []string) bool { return len(out) >= len(want) })
+	out, _ := f.lines()
+	var events []event
+	for _, line := range out {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	if got := numbers(t, events); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,135 @@
+package loadtest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Connect opens all connections at the configured pace and returns when all
+// are open; an error when the server refuses one for good, ctx ends, or a
+// connection cannot be had after several tries.
+func (l *Load) Connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began := time.Now()
+	var opening sync.WaitGroup
+	for i, c := range l.conns {
+		if l.cfg.Ramp > 0 {
+			sleepUntil(ctx, began.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
+		}
+		select {
+		case l.slots <- struct{}{}:
+		case <-ctx.Done():
+			opening.Wait()
+			return context.Cause(ctx)
+		}
+		opening.Go(func() {
+			defer func() { <-l.slots }()
+			if err := l.insist(ctx, c); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	opening.Wait()
+	return context.Cause(ctx)
+}
+
+// tries is how often a connection is tried before it is given up.
+const tries = 8
+
+// insist opens c's connection, with patience for a server that is busy.
+func (l *Load) insist(ctx context.Context, c *conn) error {
+	for try := 1; ; try++ {
+		err := l.open(ctx, c)
+		switch {
+		case err == nil || ctx.Err() != nil || final(err) || errors.Is(err, syscall.ECONNREFUSED):
+			return err
+		case try == tries:
+			return fmt.Errorf("after %d tries: %w", try, err)
+		}
+		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(try, 5)))
+		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+			pause = max(pause, refusal.After)
+		}
+		sleepUntil(ctx, time.Now().Add(pause))
+	}
+}
+
+// final says that trying again will not help.
+func final(err error) bool {
+	var refusal *Refusal
+	var distrust *tls.CertificateVerificationError
+	return errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests ||
+		errors.As(err, &distrust)
+}
+
+// open tries once.
+func (l *Load) open(ctx context.Context, c *conn) error {
+	var from netip.Addr
+	if n := len(l.cfg.Sources); n > 0 {
+		from = l.cfg.Sources[c.slot%n]
+	}
+	o, err := l.target.dial(ctx, from, c.group.Token, c.since)
+	if err != nil {
+		l.noteRefused(err)
+		return err
+	}
+	return l.worker(c).adopt(c, o)
+}
+
+func (l *Load) noteRefused(err error) {
+	if l.ctx.Err() != nil {
+		return
+	}
+	status := 0
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		status = refusal.Status
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused[status]++
+}
+
+// ended is told of a connection that the server has ended.
+func (l *Load) ended(c *conn, code int) {
+	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReturn(code) {
+		return
+	}
+	l.running.Go(func() { l.comeBack(c) })
+}
+
+// mayReturn says whether a close code lets the client come back (contract,
+// section C).
+func mayReturn(code int) bool {
+	switch code {
+	case 1008, codeProtocol, 4001, 4003, 4009:
+		return false
+	}
+	return true
+}
+
+// comeBack resumes, for as long as it takes.
+func (l *Load) comeBack(c *conn) {
+	for l.ctx.Err() == nil {
+		sleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.ctx.Done():
+			return
+		}
+		err := l.insist(l.ctx, c)
+		<-l.slots
+		if err == nil || final(err) {
+			return // it is back, or what it has missed counts as lost
+		}
+	}
+}

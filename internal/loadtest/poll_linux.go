@@ -1,0 +1,84 @@
+package loadtest
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// poller waits for many sockets at once: an epoll, and an eventfd to wake it.
+type poller struct {
+	epoll, eventfd int
+	events         []unix.EpollEvent
+}
+
+// ready is a socket that has something to read, or has ended.
+type ready struct{ slot, visit int32 }
+
+// wakeSlot stands for the eventfd among the slots.
+const wakeSlot = -1
+
+func newPoller() (p *poller, err error) {
+	p = &poller{epoll: -1, eventfd: -1, events: make([]unix.EpollEvent, 256)}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("making an epoll: %w", err)
+	}
+	if p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
+	if err := p.add(p.eventfd, unix.EPOLLIN, ready{slot: wakeSlot}); err != nil {
+		return nil, fmt.Errorf("watching the eventfd: %w", err)
+	}
+	return p, nil
+}
+
+// watch has wait tell of a socket. reading says that data counts, not only the
+// end. Closing the socket ends it.
+func (p *poller) watch(fd int, reading bool, as ready) error {
+	events := uint32(unix.EPOLLRDHUP)
+	if reading {
+		events |= unix.EPOLLIN
+	}
+	return p.add(fd, events, as)
+}
+
+func (p *poller) add(fd int, events uint32, as ready) error {
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: as.slot, Pad: as.visit})
+}
+
+// wait appends the sockets that are ready to into; none after wake.
+func (p *poller) wait(into []ready) ([]ready, error) {
+	for {
+		n, err := unix.EpollWait(p.epoll, p.events, -1)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return into, fmt.Errorf("waiting for sockets: %w", err)
+		}
+		for _, e := range p.events[:n] {
+			if e.Fd != wakeSlot {
+				into = append(into, ready{e.Fd, e.Pad})
+			}
+		}
+		return into, nil
+	}
+}
+
+// wake ends a wait, and every later one at once.
+func (p *poller) wake() {
+	_, _ = unix.Write(p.eventfd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // only a full counter refuses, and wakes too
+}
+
+func (p *poller) close() {
+	for _, fd := range []int{p.epoll, p.eventfd} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}

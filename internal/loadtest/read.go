@@ -1,0 +1,89 @@
+package loadtest
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// serve reads what a connection has.
+func (w *worker) serve(c *conn) {
+	if c.stalled { // only its end wakes us
+		w.end(c, codeAbnormal)
+		return
+	}
+	if c.tls != nil {
+		w.finish(c, w.readTLS(c))
+		return
+	}
+	have := copy(w.plain, c.partial)
+	n, err := readSome(c.fd, w.plain[have:])
+	if err == nil {
+		err = w.frames(c, w.plain[:have+n])
+	}
+	w.finish(c, err)
+}
+
+// errNothing says that a socket has nothing to read.
+var errNothing = errors.New("nothing to read")
+
+// readSome reads once; io.EOF when nothing will ever come.
+func readSome(fd int, b []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, b)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, errNothing
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// readTLS reads once from the socket.
+func (w *worker) readTLS(c *conn) error {
+	n, err := readSome(c.fd, w.cipher)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	c.wire.feed, c.wire.over = w.cipher[:n], err == io.EOF
+	return w.records(c)
+}
+
+// records goes through all TLS records that are whole now.
+func (w *worker) records(c *conn) error {
+	for {
+		have := copy(w.plain, c.partial)
+		n, err := c.tls.Read(w.plain[have:])
+		if ferr := w.frames(c, w.plain[:have+n]); ferr != nil {
+			return ferr
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// frames goes through bytes that begin with a frame, and keeps what is not
+// whole.
+func (w *worker) frames(c *conn, b []byte) error {
+	rest, need, err := w.r.take(c, b)
+	if err != nil {
+		return err
+	}
+	c.keep(rest)
+	if need >= len(w.plain) { // take refuses what is larger than maxFrame
+		w.plain = make([]byte, need+readBytes)
+	}
+	return nil
+}
