@@ -32,7 +32,7 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	deps.Encryption, deps.Recordings = configs, recordings
 }
 
-const maxRecording = 64 << 20
+const maxRecording = 25 << 20
 
 // nobody hears what is published: the room's Run does not run here.
 type nobody struct{}

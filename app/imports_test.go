@@ -52,6 +52,7 @@ var owners = map[string][]string{
 	"github.com/testcontainers":           {"internal/testservice"},
 	"github.com/golang-jwt/jwt/v5":        {"identity"},
 	"github.com/spf13/cobra":              {"cmd/trunkline"},
+	"github.com/minio/minio-go/v7":        {"recording"},
 	module + "internal/testservice":       {"internal/testservice"}, // so nothing that ships has it
 	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers
 }

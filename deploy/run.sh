@@ -99,10 +99,10 @@ else
 	end "$server"
 fi
 
-# A signal that is trapped ends wait early.
-while kill -0 "$server" 2>/dev/null; do
+wait "$server" && status=0 || status=$?
+if [ "$status" -gt 128 ]; then # a signal that is trapped ends wait early
 	wait "$server" && status=0 || status=$?
-done
+fi
 [ "$interrupted" ] || end $demo $listen
 wait
 exit "$status"

@@ -68,8 +68,9 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 	for {
 		records, err := reader.Read(ctx)
 		if err == nil {
+			read := time.Now()
 			d.f.admitAccounts(ctx, records)
-			d.apply(records, time.Now(), reader.Lag())
+			d.apply(records, read, reader.Lag())
 			continue
 		}
 		if ctx.Err() != nil {

@@ -8,14 +8,13 @@ type members struct {
 	mu      sync.Mutex
 	here    map[*subscriber]struct{}
 	leaving map[*subscriber]struct{}
-	joined  map[*subscriber]struct{} // since the last presence update
 	left    map[*subscriber]struct{} // since the last presence update
 }
 
 func newMembers() *members {
 	return &members{
 		here: make(map[*subscriber]struct{}), leaving: make(map[*subscriber]struct{}),
-		joined: make(map[*subscriber]struct{}), left: make(map[*subscriber]struct{}),
+		left: make(map[*subscriber]struct{}),
 	}
 }
 
@@ -23,7 +22,6 @@ func (m *members) add(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.here[s] = struct{}{}
-	m.joined[s] = struct{}{}
 }
 
 // remove takes s off the counts; false when it was off already. It stays among
@@ -36,7 +34,6 @@ func (m *members) remove(s *subscriber) bool {
 	}
 	delete(m.here, s)
 	m.leaving[s] = struct{}{}
-	delete(m.joined, s)
 	m.left[s] = struct{}{}
 	return true
 }
@@ -74,17 +71,14 @@ func (m *members) lingering() int {
 	return len(m.leaving)
 }
 
-// changes takes what happened since the last call.
-func (m *members) changes() (joined, left []*subscriber) {
+// takeLeft takes those who left since the last call.
+func (m *members) takeLeft() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for s := range m.joined {
-		joined = append(joined, s)
-	}
+	left := make([]*subscriber, 0, len(m.left))
 	for s := range m.left {
 		left = append(left, s)
 	}
-	clear(m.joined)
 	clear(m.left)
-	return joined, left
+	return left
 }

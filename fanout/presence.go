@@ -46,7 +46,7 @@ const (
 func (f *Fanout) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
-	view := view{pongs: make(map[string]int64), whole: true}
+	view := view{whole: true}
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
@@ -56,8 +56,8 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		joined, left := f.members.changes()
-		f.shared(f.publish(ctx, &view, joined, left))
+		left := f.members.takeLeft()
+		f.shared(f.publish(ctx, &view, left))
 		f.reportLateness(ctx, time.Now())
 		f.freeSeats(ctx, left)
 		f.renewSeats(ctx, turn%renewTurns == 0)
@@ -66,28 +66,22 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 
 // view is what this node knows of its part of the shared view.
 type view struct {
-	pongs map[string]int64 // last pong published of each connection
-	off   bool             // the count was wrong the last time
-	whole bool             // publish everything the next time
+	off   bool // the count was wrong the last time
+	whole bool // publish everything the next time
 }
 
 // publish sends what has changed since the last time, or everything, and asks
 // for the others' count.
-func (f *Fanout) publish(ctx context.Context, v *view, joined, left []*subscriber) error {
-	for _, s := range joined {
-		delete(v.pongs, s.id)
-	}
+func (f *Fanout) publish(ctx context.Context, v *view, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
-		delete(v.pongs, s.id)
 	}
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if sent, ok := v.pongs[s.id]; !ok || v.whole || sent != s.lastPong.Load() {
-			c := s.client()
-			v.pongs[s.id] = c.LastPing
+		if c := s.client(); v.whole || c.LastPing != s.published {
+			s.published = c.LastPing
 			changed = append(changed, c)
 		}
 	}

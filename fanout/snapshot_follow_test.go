@@ -107,7 +107,7 @@ func (w *wallboard) apply(t *testing.T, message []byte) {
 		if c.AgentID = m.Data.Agent; state == "waiting" {
 			c.AgentID = ""
 		}
-			return
+		return
 	}
 	key := m.AccountID + "/" + m.Data.Data.Agent_id
 	if m.Type == event.AgentLogout {

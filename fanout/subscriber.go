@@ -21,6 +21,7 @@ type subscriber struct {
 	outlet    outlet
 	limit     int       // bytes that may wait
 	pingAt    time.Time // the sweeper's
+	published int64     // the pong that the shared view has, 0: none; publishPresence's
 
 	// behind is nil once every partition is live. Streams leave the partitions
 	// it still names to the catch-up.

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -63,9 +64,22 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, err
 	return inspection(h, size), nil
 }
 
-// Reseal writes the sealed recording in src to dst under another key. The body
-// stays as it is.
+// Reseal writes the sealed recording in src to dst under another key: of the
+// same id (keyID "") or another, of the next version (keyVersion 0) or another.
+// The body stays as it is.
 func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, keyVersion uint32) (*Inspection, error) {
+	var header bytes.Buffer
+	old, err := envelope.Inspect(io.TeeReader(src, &header))
+	if err != nil {
+		return nil, err
+	}
+	src = io.MultiReader(&header, src)
+	if keyID == "" {
+		keyID = old.KeyID
+	}
+	if keyVersion == 0 {
+		keyVersion = old.KeyVersion + 1
+	}
 	root, err := to.newRoot()
 	if err != nil {
 		return nil, err

@@ -68,13 +68,14 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	s := Default()
 	s.MasterKey, s.DemoPassword, s.Kafka.SASL.Password, s.Redis.Password = "hush1", "hush2", "hush3", "hush4"
 	s.Database.URL = "postgres://hush5:hush6@db.example:5432/trunkline?sslpassword=hush7"
+	s.Recordings.URL = "s3://hush8:hush9@s3.example:9000/calls?tls=false"
 	var printed, logged bytes.Buffer
 	if err := s.Print(&printed); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewJSONHandler(&logged, nil))
 	log.Info("x", "key", s.MasterKey, "url", s.Database.URL)
-	for _, shown := range []string{printed.String(), logged.String(), fmt.Sprintf("%v %+v %s", s.Redis, s.Database, s.DemoPassword)} {
+	for _, shown := range []string{printed.String(), logged.String(), fmt.Sprintf("%v %+v %v %s", s.Redis, s.Database, s.Recordings, s.DemoPassword)} {
 		if strings.Contains(shown, "hush") {
 			t.Errorf("a secret is shown: %s", shown)
 		}
@@ -120,6 +121,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},
 		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},
 		{"database", func(s *Settings) { s.Database.URL = "mysql://u:hush@h/d" }, "database.url: want postgres://"},
+		{"recordings", func(s *Settings) { s.Recordings.URL = "s3://k:hush@h" }, "recordings.url: want s3://KEY:SECRET@host:port/bucket"},
 		{"access", func(s *Settings) { s.Auth.AccessTTL = -1 }, "auth.access_ttl: must be 1s to 720h, is -1ns"},
 		{"events", func(s *Settings) { s.Auth.EventsTTL = 0 }, "auth.events_ttl: must be 1s to 720h, is 0s"},
 		{"refresh", func(s *Settings) { s.Auth.RefreshTTL = time.Minute }, "auth.refresh_ttl: must not be shorter than auth.access_ttl (1h), is 1m"},

@@ -77,6 +77,7 @@ func (r *benchRun) connect(ctx context.Context) error {
 		GoBytesPerConnection:      float64(rest.Heap-before.Heap) / n,
 		ConnectCPUMicroseconds:    float64((shaken.CPU - atStart.CPU).Microseconds()) / n,
 		IdleCPUMicrosecondsPerSec: (idle - idleBefore) / n,
+		BaseCPUMicrosecondsPerSec: idleBefore,
 	}
 	return nil
 }

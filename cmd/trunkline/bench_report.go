@@ -89,6 +89,7 @@ type serverUsage struct {
 	GoBytesPerConnection      float64 `json:"go_bytes_per_connection,omitempty"` // heap and stacks in use
 	ConnectCPUMicroseconds    float64 `json:"cpu_us_per_handshake"`
 	IdleCPUMicrosecondsPerSec float64 `json:"idle_cpu_us_per_connection_second,omitempty"`
+	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // with nobody connected
 }
 
 // faultless says that the run saw every event once and in order.
@@ -141,7 +142,8 @@ func (u *serverUsage) rows() [][]string {
 		*last += fmt.Sprintf(", %.1f KB of Go heap and stacks", u.GoBytesPerConnection/1024)
 	}
 	if u.IdleCPUMicrosecondsPerSec != 0 {
-		*last += fmt.Sprintf(", %.1f µs CPU per idle second", u.IdleCPUMicrosecondsPerSec)
+		*last += fmt.Sprintf(", %.1f µs CPU per idle second; without connections %.0f µs a second",
+			u.IdleCPUMicrosecondsPerSec, u.BaseCPUMicrosecondsPerSec)
 	}
 	return rows
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,12 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/backend"
+	"trunkline/app/settings"
+	"trunkline/event"
+	"trunkline/internal/kafka"
 )
 
 // relayServer is a small events channel: what is posted to the ingest goes to the
@@ -83,36 +90,44 @@ func (c *relayServer) ingest(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for line := range strings.Lines(string(body)) {
-		var e struct {
-			AccountID string `json:"account_id"`
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
+		if err := c.relay(line); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		c.posted++
-		message := fmt.Sprintf(`{"id":"cc_evt_%019d","data":%s}`, c.posted, strings.TrimSpace(line))
-		messages := []string{message}
-		if c.spoil != nil && !strings.Contains(line, ".000000000000.") { // but not a probe
-			messages = c.spoil(c.posted, message)
-		}
-		for _, socket := range c.sockets[e.AccountID] {
-			for _, m := range messages {
-				_ = socket.WriteMessage(websocket.TextMessage, []byte(m))
-			}
-		}
 	}
 	w.WriteHeader(http.StatusAccepted)
+}
+
+// relay sends an event to the subscribers of its account.
+func (c *relayServer) relay(line string) error {
+	var e struct {
+		AccountID string `json:"account_id"`
+	}
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.posted++
+	message := fmt.Sprintf(`{"id":"cc_evt_%019d","data":%s}`, c.posted, strings.TrimSpace(line))
+	messages := []string{message}
+	if c.spoil != nil && !strings.Contains(line, ".000000000000.") { // but not a probe
+		messages = c.spoil(c.posted, message)
+	}
+	for _, socket := range c.sockets[e.AccountID] {
+		for _, m := range messages {
+			_ = socket.WriteMessage(websocket.TextMessage, []byte(m)) // who is gone is gone
+		}
+	}
+	return nil
 }
 
 // bench runs bench fanout on the data directory.
 func (w *world) bench(ctx context.Context, args ...string) (report benchReport, code int, errs string) {
 	w.t.Helper()
 	code, out, errs := w.runContext(ctx, append([]string{"bench", "fanout", "--json", "--through", "http", "--api-key", "k"}, args...)...)
-	if err := json.Unmarshal([]byte(out), &report); err != nil && code != exitUsage {
+	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
 		w.t.Fatalf("prints %q, says %s", out, errs)
 	}
 	return report, code, errs
@@ -121,8 +136,9 @@ func (w *world) bench(ctx context.Context, args ...string) (report benchReport, 
 var quick = []string{"--subscribers", "30", "--accounts", "3", "--rate", "300", "--duration", "500ms", "--warmup", "100ms"}
 
 func TestBenchReportsWhatItSaw(t *testing.T) {
+	t.Parallel()
 	c, w := newRelay(t), newWorld(t)
-	r, code, errs := w.bench(t.Context(), append(quick, "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
+	r, code, errs := w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--server-pid", fmt.Sprint(os.Getpid()), "--idle", "50ms")...)
 	if code != exitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 || r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -139,10 +155,69 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 }
 
 func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
+	t.Parallel()
 	c := newRelay(t)
-	r, code, errs := newWorld(t).bench(t.Context(), append(quick, "--url", c.URL, "--every-account")...)
+	r, code, errs := newWorld(t).bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
 	if code != exitOK || c.logins != 1 || r.Deliveries < 29*r.Published || r.Deliveries > 31*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
+	}
+}
+
+func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
+	t.Parallel()
+	c, w := newRelay(t), newWorld(t)
+	s := settings.Default()
+	s.DataDir = w.dir
+	cluster, closeKafka, err := backend.Kafka(t.Context(), s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		reading.Wait()
+		if err := closeKafka(); err != nil {
+			t.Error(err)
+		}
+	})
+	const partitions = 2
+	if err := cluster.EnsureTopics(ctx, kafka.Specs(partitions)); err != nil {
+		t.Fatal(err)
+	}
+	for partition := range partitions {
+		reading.Go(func() {
+			reader := cluster.NewReader(event.TopicRaw, partition, 0)
+			defer reader.Close()
+			for {
+				records, err := reader.Read(ctx)
+				if err != nil {
+					return // the test's end, or bench misses what follows
+				}
+				for i := range records {
+					if string(records[i].Header(event.HeaderFormat)) != "generic" || c.relay(string(records[i].Value)) != nil {
+						t.Errorf("read %+v", records[i])
+					}
+				}
+			}
+		})
+	}
+	r, code, errs := w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+	if code != exitOK || r.Deliveries < 9*r.Published || r.Published < 60 || strings.Contains(errs, "HTTP") {
+		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+	}
+}
+
+func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
+	t.Parallel()
+	c, w := newRelay(t), newWorld(t)
+	r, code, errs := w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
+	if code != exitOK || r.Published < 60 || !strings.Contains(errs, "publishing over HTTP") {
+		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+	}
+	_, code, errs = w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
+	if code != exitFailed || strings.Contains(errs, "publishing over HTTP") {
+		t.Errorf("--through kafka exits with %d, says %s", code, errs)
 	}
 }
 
@@ -161,18 +236,22 @@ func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
 			return []string{m}
 		},
 	} {
-		c := newRelay(t)
-		c.spoil = spoil
-		r, code, errs := newWorld(t).bench(t.Context(), append(quick, "--url", c.URL)...)
-		found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
-		if code != exitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
-			!strings.Contains(errs, "events were lost, repeated or out of order") {
-			t.Errorf("%s: exits with %d: %+v\n%s", name, code, r, errs)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newRelay(t)
+			c.spoil = spoil
+			r, code, errs := newWorld(t).bench(t.Context(), append(slices.Clone(quick), "--url", c.URL)...)
+			found := map[string]uint64{"lost": uint64(r.Lost), "duplicated": r.Duplicated}
+			if code != exitFailed || found[name] != 10 || r.Lost+int64(r.Duplicated+r.Disordered) != 10 ||
+				!strings.Contains(errs, "events were lost, repeated or out of order") {
+				t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+			}
+		})
 	}
 }
 
 func TestBenchEndsWithTheReportSoFar(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	c := newRelay(t)
@@ -190,6 +269,7 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 }
 
 func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
+	t.Parallel()
 	c := newRelay(t)
 	slow := false
 	c.spoil = func(_ int, m string) []string {

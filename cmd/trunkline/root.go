@@ -80,6 +80,7 @@ func (p *program) root() *cobra.Command {
 		p.serveCommand(), p.configCommand(), p.versionCommand(),
 		p.accountCommand(), p.userCommand(), p.apikeyCommand(),
 		p.topicsCommand(), p.deadletterCommand(),
+		p.masterkeyCommand(), p.recordingCommand(),
 		p.listenCommand(), p.demoCommand(),
 	)
 	root.SilenceErrors, root.SilenceUsage = true, true

@@ -11,6 +11,8 @@ import (
 const (
 	envPassword = "TRUNKLINE_PASSWORD" // of listen
 	envAPIKey   = "TRUNKLINE_API_KEY"  // of demo
+
+	envRecording = "TRUNKLINE_RECORDING_" // of recording: KEY, SALT, NEW_KEY, NEW_SALT
 )
 
 // settings loads the settings that the command line, the environment and the
@@ -22,7 +24,11 @@ func (p *program) settings() (*settings.Settings, error) {
 
 func (p *program) settingsAndUnknown() (s *settings.Settings, unknown []string, err error) {
 	return settings.Load(settings.Source{
-		File: p.config, Env: p.env, IgnoreEnv: []string{envPassword, envAPIKey}, Flags: p.flags,
+		File: p.config, Env: p.env, Flags: p.flags,
+		IgnoreEnv: []string{
+			envPassword, envAPIKey,
+			envRecording + "KEY", envRecording + "SALT", envRecording + "NEW_KEY", envRecording + "NEW_SALT",
+		},
 	})
 }
 

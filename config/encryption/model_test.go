@@ -170,7 +170,7 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 
 func TestKeyIDTakesEightCharacters(t *testing.T) {
 	for account, want := range map[string]string{"demo": "key_auto_demo", "0123456789": "key_auto_01234567", "ééééééééé": "key_auto_éééééééé"} {
-		if got := keyID(account); got != want {
+		if got := KeyID(account); got != want {
 			t.Errorf("%s: %s", account, got)
 		}
 	}

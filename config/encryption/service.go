@@ -191,5 +191,5 @@ func (s *Service) key(accountID string, version int64, sealed string) (Key, erro
 	if err != nil {
 		return Key{}, err
 	}
-	return Key{ID: keyID(accountID), Version: version, Key: p.key, Salt: p.salt}, nil
+	return Key{ID: KeyID(accountID), Version: version, Key: p.key, Salt: p.salt}, nil
 }

@@ -39,10 +39,11 @@ func (s *state) keyID() string {
 	if len(s.pairs) == 0 {
 		return ""
 	}
-	return keyID(s.accountID)
+	return KeyID(s.accountID)
 }
 
-func keyID(accountID string) string {
+// KeyID is the id of the account's keys, of every version.
+func KeyID(accountID string) string {
 	prefix := []rune(accountID)
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
 }

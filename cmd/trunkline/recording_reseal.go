@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"trunkline/app/backend"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/recording"
+)
+
+// resealFlags are of both kinds of resealing.
+type resealFlags struct {
+	account      string
+	old, new     keyFlags
+	newKeyID     string
+	newVersion   uint32
+	output, file string
+}
+
+func (p *program) recordingReseal() *cobra.Command {
+	told := resealFlags{new: keyFlags{prefix: "new-"}}
+	command := &cobra.Command{
+		Use:   "reseal [FILE]",
+		Short: "Move the service's sealed recordings to their accounts' newest keys, or one file to another key",
+		Long: `Without FILE: move every sealed recording of the service, or of one account, to
+what the account's configuration says now, the newest key and its algorithm.
+Servers go on meanwhile. Broken off, it goes on where it was when it is run
+again. Plain recordings stay plain.
+
+With FILE: move one sealed recording to another key offline, with both keys and
+salts. Its body stays as it is.` + fileUsage,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usagef("%s does not take %q", cmd.CommandPath(), args[1])
+			case len(args) == 0:
+				return p.resealStored(cmd.Context(), told.account)
+			case told.account != "":
+				return usagef("--account is for the service's recordings, not for a file")
+			}
+			told.file = args[0]
+			return p.resealFile(&told)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&told.account, "account", "", accountUsage+"; empty: all")
+	told.old.add(flags)
+	told.new.add(flags)
+	flags.StringVar(&told.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
+	flags.Uint32Var(&told.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
+	flags.StringVar(&told.output, "output", "", outputUsage)
+	return command
+}
+
+func (p *program) resealFile(told *resealFlags) error {
+	from, err := told.old.read(p)
+	if err != nil {
+		return err
+	}
+	to, err := told.new.read(p)
+	if err != nil {
+		return err
+	}
+	return p.convert("resealing", told.file, told.output, func(w io.Writer, r io.Reader) error {
+		_, err := from.Reseal(w, r, to, told.newKeyID, told.newVersion)
+		return err
+	})
+}
+
+func (p *program) resealStored(ctx context.Context, account string) error {
+	return p.withConfigs(ctx, func(w configs) (err error) {
+		if account, err = p.accountOf(ctx, w, account); err != nil {
+			return err
+		}
+		store, closeStore, err := backend.Recordings(w.settings, p.toolLog())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeStore()) }()
+		recordings, err := recording.New(ctx, recording.Config{}, recording.Deps{
+			DB: w.db, Store: store, Keys: w.encryption, Metrics: prometheus.NewRegistry(), Log: p.toolLog(),
+		})
+		if err != nil {
+			return err
+		}
+		progress := p.meter("recordings")
+		done, err := recordings.Reseal(ctx, account, func(at recording.Progress) {
+			progress.tell(at.Done+at.Failed, at.Total)
+		})
+		if err != nil {
+			return fmt.Errorf("after %d of %d recordings: %w", done.Done+done.Failed, done.Total, err)
+		}
+		_, err = fmt.Fprintf(p.out, "%d recordings moved to the newest key\n", done.Done)
+		return err
+	})
+}
+
+// accountOf is the id of the account that ref names; "" stays "".
+func (p *program) accountOf(ctx context.Context, w configs, ref string) (id string, err error) {
+	if ref == "" {
+		return "", nil
+	}
+	directory, err := backend.Identity(ctx, w.settings, w.db, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.toolLog())
+	if err != nil {
+		return "", err
+	}
+	account, ok := directory.Tree().Resolve(ref)
+	if !ok {
+		return "", fault.NotFound("there is no account %s", ref)
+	}
+	return account.ID, nil
+}

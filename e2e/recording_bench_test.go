@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"trunkline/internal/testservice"
+)
+
+// BenchmarkRecordingEncryption reads and changes encryption configurations over
+// TLS, of 100 accounts with three versions each: as fast as 32 connections go,
+// and at half of the goals (5,000 reads and 500 changes a second), where the
+// time from when a request was due counts. Clients, server and PostgreSQL share
+// the machine. BENCH_DATABASE_URL names a PostgreSQL with fsync on; the tests'
+// own has it off.
+func BenchmarkRecordingEncryption(b *testing.B) {
+	n := newNode(b, "configs", map[string]string{
+		"TRUNKLINE_ROLES": "api", "TRUNKLINE_LOG_LEVEL": "warn", "TRUNKLINE_DIRECTORY_FILE": manyAccounts(b),
+		"TRUNKLINE_DATABASE_URL": cmp.Or(os.Getenv("BENCH_DATABASE_URL"), testservice.Postgres(b)),
+		"TRUNKLINE_MASTER_KEY":   "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+	})
+	n.start(b)
+	l := newConfigLoad(b, n)
+	for range 3 {
+		for i := range benchAccounts {
+			if err := l.rotate(int64(i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("get", func(b *testing.B) { l.flatOut(b, l.get) })
+	b.Run("put", func(b *testing.B) { l.flatOut(b, l.rotate) })
+	b.Run("get at 2500 a second", func(b *testing.B) { l.paced(b, 2500, l.get) })
+	b.Run("put at 250 a second", func(b *testing.B) { l.paced(b, 250, l.put) })
+}
+
+const (
+	benchAccounts    = 100
+	benchConnections = 32
+)
+
+// manyAccounts is a directory with the benchmark's accounts.
+func manyAccounts(b *testing.B) string {
+	b.Helper()
+	var text strings.Builder
+	text.WriteString("accounts:\n  - {id: demo, name: Demo, domain: demo.local}\n")
+	for i := range benchAccounts {
+		fmt.Fprintf(&text, "  - {id: a%d, name: A%[1]d, domain: a%[1]d.test, parent: demo}\n", i)
+	}
+	fmt.Fprintf(&text, "users:\n  - {account: demo, username: admin, password: %s, role: admin}\n", password)
+	file := filepath.Join(b.TempDir(), "directory.yaml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
+
+// configLoad asks a node for configurations.
+type configLoad struct {
+	node   *node
+	client *http.Client
+	token  string
+	serial atomic.Int64 // makes every key another
+}
+
+func newConfigLoad(b *testing.B, n *node) *configLoad {
+	b.Helper()
+	c := &cluster{nodes: []*node{n}, ingest: n}
+	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken, client: &http.Client{
+		Timeout:   patience,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: n.roots}, MaxIdleConnsPerHost: benchConnections},
+	}}
+	b.Cleanup(l.client.CloseIdleConnections)
+	return l
+}
+
+func (l *configLoad) get(i int64) error { return l.ask(http.MethodGet, i, "") }
+
+// put changes nothing but who wrote last.
+func (l *configLoad) put(i int64) error { return l.ask(http.MethodPut, i, `{"enabled":true}`) }
+
+// rotate makes the account's next version.
+func (l *configLoad) rotate(i int64) error {
+	return l.ask(http.MethodPut, i, fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
+}
+
+func (l *configLoad) ask(method string, i int64, body string) error {
+	request, err := http.NewRequest(method, l.node.url+"/api/v2/config/call_recording_encryption", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+l.token)
+	request.Header.Set("X-Account-ID", fmt.Sprint("a", i%benchAccounts))
+	answer, err := l.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%d %s", answer.StatusCode, text)
+	}
+	return err
+}
+
+func (l *configLoad) flatOut(b *testing.B, work func(int64) error) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range benchConnections {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := work(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+}
+
+func (l *configLoad) paced(b *testing.B, perSecond int, work func(int64) error) {
+	took := make([]time.Duration, b.N)
+	began, pace := time.Now(), time.Second/time.Duration(perSecond)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range benchConnections {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
+				due := began.Add(time.Duration(i) * pace)
+				time.Sleep(time.Until(due))
+				if err := work(i); err != nil {
+					b.Error(err)
+					return
+				}
+				took[i] = time.Since(due)
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+	b.ReportMetric(float64(took[b.N/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "p99-ms")
+}

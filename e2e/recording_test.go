@@ -1,0 +1,353 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recorder has the tools of a person with a recording, and the node's account
+// demo.
+type recorder struct {
+	*node
+	curlPath string
+	key      string // API key
+	token    string // administrator's
+}
+
+func newRecorder(t *testing.T, n *node) *recorder {
+	t.Helper()
+	r := &recorder{node: n, curlPath: tool(t, "curl"), key: n.cli(t, "apikey", "create", "--account", "demo")}
+	r.login(t)
+	return r
+}
+
+// login gets the administrator's token, by curl as well.
+func (r *recorder) login(t *testing.T) {
+	t.Helper()
+	var session portalSession
+	r.decode(t, r.curl(t, "-H", "Content-Type: application/json",
+		"-d", fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password), r.url+"/ucp/v2/login"), &session)
+	r.token = session.AccessToken
+}
+
+// tool is a program's path.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name+" is not installed")
+	}
+	return path
+}
+
+// printed is what a program that must succeed prints.
+func printed(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", filepath.Base(name), args, err, &errs)
+	}
+	return out
+}
+
+// curl makes a request that must succeed.
+func (r *recorder) curl(t *testing.T, args ...string) []byte {
+	t.Helper()
+	return printed(t, r.curlPath, append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
+}
+
+func (r *recorder) decode(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// encryptionConfig is an answer of the configuration's endpoint.
+type encryptionConfig struct {
+	Config struct {
+		Key        string            `json:"key"`
+		Salt       string            `json:"salt"`
+		KeyVersion int64             `json:"key_version"`
+		OldKeys    map[string]string `json:"historical_keys"`
+		OldSalts   map[string]string `json:"historical_salts"`
+	} `json:"config"`
+}
+
+func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
+	t.Helper()
+	args := []string{"-H", "Authorization: Bearer " + r.token, "-H", "X-Account-ID: demo"}
+	if body != "" {
+		args = append(args, "-X", "PUT", "-H", "Content-Type: application/json", "-d", body)
+	}
+	r.decode(t, r.curl(t, append(args, r.url+"/api/v2/config/call_recording_encryption")...), &c)
+	return c
+}
+
+func (r *recorder) at(id string) string { return r.url + "/api/v2/recordings/" + id }
+
+// play gets a recording, or a part.
+func (r *recorder) play(t *testing.T, id string, args ...string) []byte {
+	t.Helper()
+	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.at(id))...)
+}
+
+type recordingMetadata struct {
+	Encrypted  bool   `json:"encrypted"`
+	KeyVersion int64  `json:"key_version"`
+	Size       int64  `json:"size"`
+	StoredSize int64  `json:"stored_size"`
+	Type       string `json:"content_type"`
+}
+
+func (r *recorder) metadata(t *testing.T, id string) (m recordingMetadata) {
+	t.Helper()
+	r.decode(t, r.play(t, id+"/metadata"), &m)
+	return m
+}
+
+// object is the file in the store that holds a recording.
+func (r *recorder) object(t *testing.T, id string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(r.dir, "recordings", "demo", id+".*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the store holds %v of %s (%v)", files, id, err)
+	}
+	return files[0]
+}
+
+// makeCall records half a minute of a call with sox.
+func makeCall(t *testing.T) (file string, audio []byte) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "call.wav")
+	printed(t, tool(t, "sox"), "-n", "-r", "8000", "-c", "1", "-b", "16", file,
+		"synth", "30", "pluck", "C3", "synth", "30", "sine", "fmod", "300-700")
+	audio, err := os.ReadFile(file)
+	if err != nil || len(audio) < 400_000 {
+		t.Fatalf("sox recorded %d bytes, %v", len(audio), err)
+	}
+	return file, audio
+}
+
+// mustHideAudio finds nothing of the audio in a sealed file.
+func mustHideAudio(t *testing.T, file, audioFile string) {
+	t.Helper()
+	stringsPath := tool(t, "strings")
+	told := map[string]bool{}
+	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", audioFile))) {
+		told[line] = true
+	}
+	if len(told) == 0 || !bytes.Contains(printed(t, stringsPath, "-n", "4", audioFile), []byte("WAVEfmt")) {
+		t.Error("strings finds nothing in the audio itself: this shows nothing")
+	}
+	for line := range strings.Lines(string(printed(t, stringsPath, "-n", "8", file))) {
+		if told[line] || strings.Contains(line, "WAVEfmt") {
+			t.Errorf("strings finds %q in %s", line, file)
+		}
+	}
+}
+
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	r := newRecorder(t, n)
+	file, audio := makeCall(t)
+	listener := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
+
+	first := r.configure(t, `{"enabled":true}`)
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: audio/x-wav", r.at("call-1"))
+	sealed := r.object(t, "call-1")
+	mustHideAudio(t, sealed, file)
+	r.mustSayStored(t, listener, first)
+
+	r.configure(t, `{"enabled":true,"key":"the second key, which nobody will guess"}`)
+	second := r.configure(t, `{"enabled":true,"salt":"the third salt","algorithm":"AES-256-CBC"}`)
+	r.configure(t, `{"enabled":false}`)
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("plain"))
+	r.mustPlay(t, "call-1", audio)
+	r.mustPlay(t, "plain", audio)
+	if m := r.metadata(t, "call-1"); m.KeyVersion != 1 || !m.Encrypted || m.Type != "audio/x-wav" || m.Size != int64(len(audio)) || m.StoredSize <= m.Size {
+		t.Errorf("%+v", m)
+	}
+	if m := r.metadata(t, "plain"); m.Encrypted || m.KeyVersion != 0 || m.StoredSize != m.Size {
+		t.Errorf("%+v", m)
+	}
+
+	r.mustOpenOffline(t, sealed, audio, first.Config.Key, first.Config.Salt)
+	r.mustMove(t, audio, second)
+	r.mustRotateMasterKey(t)
+	r.mustPlay(t, "call-1", audio)
+}
+
+// mustSayStored awaits the event on the channel, which tells no secret.
+func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encryptionConfig) {
+	t.Helper()
+	got := listener.awaitCount(t, 1)[0]
+	var data struct {
+		Event       string `json:"event"`
+		RecordingID string `json:"recording_id"`
+		Encrypted   bool   `json:"encrypted"`
+	}
+	r.decode(t, got.Data, &data)
+	if got.Type != "AGENT_CUSTOM_EVENT" || got.AccountID != "demo" || data.Event != "recording.stored" || data.RecordingID != "call-1" || !data.Encrypted {
+		t.Errorf("the channel says %+v with %s", got, got.Data)
+	}
+	if text := string(got.Data); strings.Contains(text, config.Config.Key) || strings.Contains(text, config.Config.Salt) {
+		t.Errorf("the event tells the key: %s", text)
+	}
+}
+
+// mustPlay plays a recording whole and in parts; what comes is audio to sox.
+func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
+	t.Helper()
+	if whole := r.play(t, id); !bytes.Equal(whole, audio) {
+		t.Errorf("%s: %d bytes come back, not the %d", id, len(whole), len(audio))
+	}
+	for _, part := range []struct{ from, to int }{{0, 43}, {65_500, 65_600}, {300_000, len(audio) - 1}} {
+		if got := r.play(t, id, "-r", fmt.Sprintf("%d-%d", part.from, part.to)); !bytes.Equal(got, audio[part.from:part.to+1]) {
+			t.Errorf("%s, bytes %d to %d: %d others come", id, part.from, part.to, len(got))
+		}
+	}
+	heard := filepath.Join(t.TempDir(), "heard.wav")
+	r.play(t, id, "-o", heard)
+	if length := strings.TrimSpace(string(printed(t, tool(t, "sox"), "--info", "-D", heard))); length != "30.000000" {
+		t.Errorf("%s plays for %s seconds", id, length)
+	}
+}
+
+// mustOpenOffline opens a file of the store with key and salt alone: with our
+// command and with the reader that was written from the document.
+func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key, salt string) {
+	t.Helper()
+	opened := filepath.Join(t.TempDir(), "opened.wav")
+	away := map[string]string{"TRUNKLINE_DATA_DIR": filepath.Join(t.TempDir(), "none")}
+	done := run(t, away, "", "recording", "open", file, "--key", key, "--salt", salt, "--output", opened)
+	if got := readFile(t, opened); done.code != 0 || got != string(audio) {
+		t.Errorf("recording open ends with %d %s, %d bytes", done.code, done.err, len(got))
+	}
+	if wrong := run(t, away, "", "recording", "open", file, "--key", "not "+key, "--salt", salt); wrong.code != 1 || wrong.out != "" {
+		t.Errorf("with a wrong key it ends with %d", wrong.code)
+	}
+	python := tool(t, "python3")
+	if out, err := exec.Command(python, "-c", "import cryptography").CombinedOutput(); err != nil {
+		missing(t, fmt.Sprintf("python3 has no package cryptography: %s", out))
+	}
+	printed(t, python, "../recording/reader/trunkrec.py", "open", file, opened, "--key", key, "--salt", salt)
+	if readFile(t, opened) != string(audio) {
+		t.Error("the second reader opens another audio")
+	}
+}
+
+// mustMove moves the recordings to the newest key beside the server.
+func (r *recorder) mustMove(t *testing.T, audio []byte, newest encryptionConfig) {
+	t.Helper()
+	if out := r.cli(t, "recording", "reseal"); !strings.HasPrefix(out, "1 recordings") {
+		t.Errorf("recording reseal prints %q", out)
+	}
+	if m := r.metadata(t, "call-1"); m.KeyVersion != newest.Config.KeyVersion {
+		t.Errorf("after resealing: %+v", m)
+	}
+	r.mustOpenOffline(t, r.object(t, "call-1"), audio, newest.Config.Key, newest.Config.Salt)
+}
+
+// mustRotateMasterKey rotates it beside the server, which goes on, and after
+// which the old key opens nothing.
+func (r *recorder) mustRotateMasterKey(t *testing.T) {
+	t.Helper()
+	before, file := r.configure(t, ""), filepath.Join(r.dir, "master.key")
+	old := readFile(t, file)
+	r.cli(t, "masterkey", "rotate")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 || readFile(t, file) == old {
+		t.Errorf("the key file: %v, %v", info, err)
+	}
+	after := r.configure(t, "")
+	if len(before.Config.OldKeys) != 2 || fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("was %d versions, is %d", before.Config.KeyVersion, after.Config.KeyVersion)
+	}
+	if log := readFile(t, r.log); strings.Contains(log, before.Config.Key) || strings.Contains(log, before.Config.OldKeys["1"]) {
+		t.Error("the log tells a key")
+	}
+}
+
+// A server that is killed in the middle of an upload leaves no recording and
+// nothing in plain, and starts again; without its master key it does not start.
+func TestRecordingsSurviveCrashes(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "crashing recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	r := newRecorder(t, n)
+	file, audio := makeCall(t)
+	r.configure(t, `{"enabled":true}`)
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("whole"))
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	slow := exec.CommandContext(ctx, r.curlPath, "-sS", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "--limit-rate", "100k",
+		"-T", file, "-H", "X-API-Key: "+r.key, r.at("half"))
+	if err := slow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	unfinished := func() (file string, size int64) {
+		found, err := filepath.Glob(filepath.Join(r.dir, "recordings", ".unfinished", "*"))
+		if err != nil || len(found) == 0 {
+			return "", 0
+		}
+		info, err := os.Stat(found[0])
+		if err != nil {
+			return "", 0
+		}
+		return found[0], info.Size()
+	}
+	eventually(t, "the upload to be half-way", func() error {
+		if _, size := unfinished(); size < 70_000 {
+			return fmt.Errorf("%d bytes are written", size)
+		}
+		return nil
+	})
+	n.kill(t)
+	if err := slow.Wait(); err == nil {
+		t.Error("curl takes the half upload for done")
+	}
+	left, _ := unfinished()
+	mustHideAudio(t, left, file)
+	n.start(t)
+	if a := n.ask(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key}, ""); a.status != http.StatusNotFound {
+		t.Errorf("the half recording: %s", a)
+	}
+	r.mustPlay(t, "whole", audio)
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("half"))
+	r.mustPlay(t, "half", audio)
+
+	n.kill(t)
+	key := filepath.Join(r.dir, "master.key")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	n.launch(t)
+	if code, ok := n.exit(patience); !ok || code != 1 {
+		t.Errorf("without its master key it ends with %d (%v)", code, ok)
+	}
+	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1], "set TRUNKLINE_MASTER_KEY or bring back its key file") {
+		t.Errorf("it says %q", lines[len(lines)-1])
+	}
+	if _, err := os.Stat(key); err == nil {
+		t.Error("it made another key")
+	}
+	if err := os.Rename(key+".away", key); err != nil {
+		t.Fatal(err)
+	}
+	n.start(t)
+	r.mustPlay(t, "whole", audio)
+}
