@@ -147,7 +147,9 @@ func (n *node) login(t testing.TB, p paths, w who) (token string) {
 	return got.AccessToken
 }
 
-func bearer(token string) map[string]string { return map[string]string{"Authorization": "Bearer " + token} }
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
+}
 
 // statistics is the stats endpoint's answer.
 type statistics struct {

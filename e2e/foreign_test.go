@@ -21,16 +21,24 @@ func TestForeignClients(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	cert := filepath.Join(n.dir, "tls", "cert.pem")
-	settings := map[string]string{"TRUNKLINE_PASSWORD": password, "NODE_EXTRA_CA_CERTS": cert}
+	settings := map[string]string{
+		"TRUNKLINE_PASSWORD": password, "TRUNKLINE_DATA_DIR": n.dir, "NODE_EXTRA_CA_CERTS": cert,
+	}
 	t.Run("clients", func(t *testing.T) {
 		for _, client := range []struct {
 			name    string
 			command func(*testing.T) []string
-		}{{"Node", nodeClient}, {"Python", pythonClient}} {
+			args    []string
+		}{
+			{"Node", nodeClient, []string{n.url, "alice", "demo.local"}},
+			{"Python", pythonClient, []string{n.url, "alice", "demo.local", cert}},
+			{"trunkline listen", ownClient, []string{"--url", n.url, "--username", "alice", "--domain", "demo.local"}},
+		} {
 			t.Run(client.name, func(t *testing.T) {
-				args := append(client.command(t), n.url, "alice", "demo.local", cert)
-				f := startForeign(t, settings, args...)
-				f.await(t, "to be connected", func(_, said []string) bool { return slices.Contains(said, "connected") })
+				f := startForeign(t, settings, append(client.command(t), client.args...)...)
+				f.await(t, "to be connected", func(_, said []string) bool {
+					return strings.Contains(strings.Join(said, "\n"), "connected")
+				})
 				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
 				f.awaitNumbers(t, sequence(0, 20))
 				n.signal(t, syscall.SIGTERM)
@@ -84,6 +92,8 @@ func nodeClient(t *testing.T) []string {
 	prepare(t, dir, "npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefer-offline", "ws@8")
 	return []string{"node", client}
 }
+
+func ownClient(t *testing.T) []string { return []string{program(t), "listen", "--json"} }
 
 // pythonClient installs websockets into an environment of the test's own.
 func pythonClient(t *testing.T) []string {
@@ -144,7 +154,7 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	}
 	t.Cleanup(func() {
 		if f.child.running() {
-			_ = f.child.process.Kill()
+			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // and what it has started
 			<-f.child.exited
 		}
 		if t.Failed() {

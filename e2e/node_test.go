@@ -34,7 +34,7 @@ type node struct {
 	address  string // of url
 	probes   string // URL of the second listener
 	settings map[string]string
-	log      string // file
+	log      string         // file
 	roots    *x509.CertPool // its own certificate
 	web      *http.Client
 	child    *child // nil: not started yet
@@ -108,7 +108,11 @@ func (n *node) launch(t testing.TB) {
 
 func (n *node) awaitReady(t testing.TB) {
 	t.Helper()
-	eventually(t, n.name+" to be ready", func() error {
+	limit := 10 * time.Second // the contract's
+	if raceDetector {
+		limit = patience
+	}
+	within(t, limit, n.name+" to be ready", func() error {
 		if !n.child.running() {
 			t.Fatalf("%s ended with %d while starting", n.name, n.child.code)
 		}

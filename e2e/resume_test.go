@@ -69,7 +69,6 @@ func (c *cluster) testResume(t *testing.T) {
 		way.ask.since = before[i].at()
 		s := second.subscribe(t, way.ask)
 		s.awaitCount(t, whole-1-half)
-		t.Cleanup(func() {})
 		before[i] = s
 	}
 	middle := before[0].events()[10].ID

@@ -213,7 +213,7 @@ func (s *subscriber) awaitEnd(t testing.TB) (code int, reason string) {
 	return closed.Code, closed.Text
 }
 
-// refusedWith opens a channel that must be refused.
+// refuses opens a channel that must be refused.
 func (n *node) refuses(t testing.TB, ask subscription, status int) answer {
 	t.Helper()
 	c, err := ask.connect(t.Context(), n)

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -38,11 +39,16 @@ func (f *Fanout) Socket(w http.ResponseWriter, req Request) error {
 func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	r := req.HTTP
 	if !isUpgrade(r) {
-		w.Header().Set("Upgrade", "websocket")
-		w.Header().Set("Connection", "Upgrade")
+		if r.ProtoMajor == 1 { // HTTP/2 has no such headers
+			w.Header().Set("Upgrade", "websocket")
+			w.Header().Set("Connection", "Upgrade")
+		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
-	s, err := f.admit(req, r.URL.Query().Get("cursor") == "true")
+	query := r.URL.Query()
+	// A client sets the query for this very connection, the header for many.
+	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))
+	s, err := f.admit(req, since, query.Get("cursor") == "true")
 	if err != nil {
 		return err
 	}
@@ -74,7 +80,7 @@ type admission struct {
 // admit makes all the checks of a subscription and finds where it starts. On
 // success it holds the follower and the subscriber's places, which leaving
 // gives back.
-func (f *Fanout) admit(req Request, cursor bool) (*admission, error) {
+func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
 		return nil, fault.Unavailable(nil, time.Second, "shutting down, come back")
@@ -97,7 +103,7 @@ func (f *Fanout) admit(req Request, cursor bool) (*admission, error) {
 	}
 	a := &admission{subscriber: s}
 	if a.streams, err = f.follower.acquire(ctx); err == nil {
-		if since := resumeFrom(r); since != "" {
+		if since != "" {
 			if a.starts, err = f.starts(ctx, since, a.streams); err != nil {
 				f.follower.release()
 			}
@@ -150,15 +156,6 @@ func bearer(r *http.Request) string {
 		return strings.TrimSpace(token)
 	}
 	return r.URL.Query().Get("token")
-}
-
-// resumeFrom is what the client has seen: the query wins, since a client sets
-// it for this very connection.
-func resumeFrom(r *http.Request) string {
-	if since := r.URL.Query().Get("since"); since != "" {
-		return since
-	}
-	return r.Header.Get("Last-Event-ID")
 }
 
 func isUpgrade(r *http.Request) bool {

@@ -12,7 +12,7 @@
 // message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
 // finds the matching subscribers in the index and puts a reference on their
 // queues. The connections that were idle go to a few writers, which send what
-// waits for a connection in one write (writer.go). A subscriber that resumes is
+// waits for a connection in one write (writers.go). A subscriber that resumes is
 // fed by its own catch-up goroutine, first from shared chunks of Kafka, then
 // from the ring, until it has reached the stream's head; then the stream takes
 // over (catchup.go).
@@ -22,6 +22,8 @@
 //   - one stream for each partition while anybody is subscribed: the follower;
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors), one
 //     for permissions, one for presence: Run, when its context ends;
+//   - one fold for each partition, which keeps the floor for snapshots
+//     (fold.go), and one that measures them: Run, when its context ends;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     they end with the connection;
 //   - one catch-up for each subscriber that is behind: ends with it.

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -29,7 +30,10 @@ func (f *Fanout) Stream(w http.ResponseWriter, req Request) error {
 }
 
 func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
-	s, err := f.admit(req, true)
+	// EventSource reconnects by itself, to the same URL: what it has seen since
+	// is in the header.
+	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
+	s, err := f.admit(req, since, true)
 	if err != nil {
 		return err
 	}

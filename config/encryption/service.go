@@ -25,8 +25,8 @@ type Service struct {
 	keys    *masterkey.Keyring
 	metrics *metrics
 
-	// Changes of one account wait for each other here and not in the
-	// database, where each would spoil the other's transaction.
+	// Changes of one account wait for each other here, and need not begin
+	// again because of one another.
 	seed  maphash.Seed
 	turns [64]chan struct{}
 }
@@ -91,27 +91,32 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 	case <-ctx.Done():
 		return nil, putFault(ctx.Err())
 	}
-	var old, next *state
-	err := s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
-		if old, err = s.load(ctx, tx, accountID); err != nil {
-			return err
-		}
-		if ifMatch != "" && !matches(ifMatch, old) {
-			return fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
-		}
-		if next, err = old.apply(c); err != nil {
-			return err
-		}
-		if err := s.save(ctx, tx, old, next); err != nil {
-			return err
-		}
-		return entry{accountID, who, actionChange, next.version(), next.revision}.write(ctx, tx)
-	})
+	old, next, err := s.change(ctx, who, accountID, c, ifMatch)
 	if err != nil {
 		return nil, putFault(err)
 	}
 	s.metrics.changed(old, next)
 	return answer(next), nil
+}
+
+// change reads, decides and writes, and begins again when somebody else has
+// written in between.
+func (s *Service) change(ctx context.Context, who, accountID string, c Change, ifMatch string) (old, next *state, err error) {
+	for saved := false; !saved; {
+		if old, err = s.load(ctx, s.db, accountID); err != nil {
+			return nil, nil, err
+		}
+		if ifMatch != "" && !matches(ifMatch, old) {
+			return nil, nil, fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
+		}
+		if next, err = old.apply(c); err != nil {
+			return nil, nil, err
+		}
+		if saved, err = s.save(ctx, who, old, next); err != nil {
+			return nil, nil, err
+		}
+	}
+	return old, next, nil
 }
 
 // putFault lets the caller's own mistakes through; a store that fails is a 500

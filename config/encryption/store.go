@@ -58,19 +58,34 @@ func (s *Service) load(ctx context.Context, q queryer, accountID string) (_ *sta
 	return st, nil
 }
 
-// save writes what changed from old to next.
-func (s *Service) save(ctx context.Context, tx *sql.Tx, old, next *state) error {
-	now := time.Now().UnixMilli()
-	_, err := tx.ExecContext(ctx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
-		algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at`,
-		next.accountID, next.enabled, next.algorithm, next.version(), next.revision, now)
-	if err != nil {
-		return sqldb.Wrap(err, "writing the encryption configuration")
-	}
-	if next.version() == old.version() {
-		return nil
-	}
+// save writes what changed from old to next, and to the audit log that who did
+// it. It saves nothing when what is stored is not old any more.
+func (s *Service) save(ctx context.Context, who string, old, next *state) (saved bool, err error) {
+	err = s.atomically(ctx, func(tx *sql.Tx) error {
+		now := time.Now().UnixMilli()
+		result, err := tx.ExecContext(ctx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
+			algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at
+			WHERE encryption_configs.revision = $7`,
+			next.accountID, next.enabled, next.algorithm, next.version(), next.revision, now, old.revision)
+		if err != nil {
+			return sqldb.Wrap(err, "writing the encryption configuration")
+		}
+		n, err := result.RowsAffected()
+		if saved = n == 1; err != nil || !saved {
+			return sqldb.Wrap(err, "writing the encryption configuration")
+		}
+		if next.version() != old.version() {
+			if err := s.saveKey(ctx, tx, next, now); err != nil {
+				return err
+			}
+		}
+		return entry{next.accountID, who, actionChange, next.version(), next.revision}.write(ctx, tx)
+	})
+	return saved, err
+}
+
+func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int64) error {
 	current, _ := next.current()
 	sealed, err := s.seal(next.accountID, next.version(), current)
 	if err != nil {
@@ -79,6 +94,24 @@ func (s *Service) save(ctx context.Context, tx *sql.Tx, old, next *state) error 
 	_, err = tx.ExecContext(ctx, `INSERT INTO encryption_keys (account_id, version, sealed, master_key_id, created_at)
 		VALUES ($1, $2, $3, $4, $5)`, next.accountID, next.version(), sealed, masterkey.ID(sealed), now)
 	return sqldb.Wrap(err, "writing the encryption key")
+}
+
+// atomically runs a transaction that need not be serializable: PostgreSQL would
+// break off many of those, of accounts that have nothing to do with each other
+// but share a page. The revision says whether a change comes in between.
+func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) error {
+	if !s.db.Postgres() {
+		return s.db.Tx(ctx, write)
+	}
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return sqldb.Wrap(err, "beginning a change")
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if err := write(tx); err != nil {
+		return err
+	}
+	return sqldb.Wrap(tx.Commit(), "committing a change")
 }
 
 // A pair is kept as base64(key):base64(salt), sealed for its table, account and

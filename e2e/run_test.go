@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMakeRun runs what `make run` does: twice, as the second start finds the
+// users of the first.
+func TestMakeRun(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 2)
+	data := filepath.Join(t.TempDir(), "data")
+	settings := map[string]string{
+		"TRUNKLINE_DATA_DIR": data, "TRUNKLINE_LISTEN": ports[0], "TRUNKLINE_METRICS_LISTEN": ports[1],
+	}
+	passwords := map[string]bool{}
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		f := startForeign(t, settings, "sh", "../deploy/run.sh", program(t))
+		f.await(t, "to show events", func(out, _ []string) bool { return len(out) >= 3 })
+		whom := f.child.process.Pid
+		if signal == syscall.SIGINT { // a terminal tells all of them
+			whom = -whom
+		}
+		if err := syscall.Kill(whom, signal); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "to end", func() error {
+			if f.child.running() {
+				return os.ErrDeadlineExceeded
+			}
+			return nil
+		})
+		out, said := f.lines()
+		if f.child.code != 0 || !strings.Contains(out[0], "  demo  ") {
+			t.Errorf("exit %d after %q; it says\n%s", f.child.code, out[0], strings.Join(said, "\n"))
+		}
+		told := slices.DeleteFunc(said, func(line string) bool { return !strings.HasPrefix(line, "password ") })
+		if len(told) != 1 {
+			t.Fatalf("the password is told %d times", len(told))
+		}
+		passwords[strings.TrimSpace(strings.TrimPrefix(told[0], "password"))] = true
+	}
+	kept, err := os.ReadFile(filepath.Join(data, "demo-password"))
+	if err != nil || len(passwords) != 1 || !passwords[string(kept)] {
+		t.Errorf("passwords %v, kept %q (%v)", passwords, kept, err)
+	}
+	if info, err := os.Stat(filepath.Join(data, "demo-password")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kept password is %v (%v)", info.Mode(), err)
+	}
+}
