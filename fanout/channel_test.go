@@ -182,7 +182,7 @@ func TestCloseIsAnswered(t *testing.T) {
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
-	n := startNode(t, Config{PingInterval: time.Second, IdleTimeout: 2 * time.Second}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	n := startNode(t, Config{PingInterval: time.Second, IdleTimeout: 4 * time.Second}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0
 	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong

@@ -162,7 +162,8 @@ func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.R
 	var sinceCursor []string
 	last := make(map[int]float64)
 	cursor, cursors := "", 0
-	for len(seen)+len(sinceCursor) < want {
+	breaks := 6 // without an end to them, a client that gets much at once never sees a cursor
+	for len(seen)+len(sinceCursor) < want || cursors == 0 {
 		_ = c.ws.SetReadDeadline(time.Now().Add(patience))
 		_, data, err := c.ws.ReadMessage()
 		if err != nil {
@@ -185,7 +186,8 @@ func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.R
 				seen[id] = true
 			}
 			sinceCursor = sinceCursor[:0]
-			if random.IntN(2) == 0 {
+			if breaks > 0 && random.IntN(2) == 0 {
+				breaks--
 				_ = c.ws.Close()
 				c = redial(t, nodes[random.IntN(2)], token, cursor)
 				if c == nil {
@@ -206,7 +208,8 @@ func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.R
 			return
 		}
 		last[id.Partition()] = m.Data.N
-		if cursor != "" && random.IntN(400) == 0 {
+		if cursor != "" && breaks > 0 && random.IntN(400) == 0 {
+			breaks--
 			_ = c.ws.Close()
 			sinceCursor = sinceCursor[:0]
 			clear(last)
@@ -214,9 +217,6 @@ func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.R
 				return
 			}
 		}
-	}
-	if cursors == 0 {
-		t.Error("no cursor came")
 	}
 }
 

@@ -218,7 +218,7 @@ func (s *stress) trouble() {
 // stall, and a few lose their permission.
 func (s *stress) client(i int, ready chan<- struct{}) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
-	c := &stressClient{stress: s, random: random, since: Earliest, last: make(map[string]int)}
+	c := &stressClient{stress: s, random: random, since: Earliest, breaks: 4, last: make(map[string]int)}
 	var token string
 	switch {
 	case i%12 == 0:
@@ -271,6 +271,7 @@ type stressClient struct {
 	pending []string       // accounts of the events since the last cursor
 	full    int            // accounts whose last event is here
 	stable  int            // full, at the last cursor
+	breaks  int            // how often the client may still break off by itself
 }
 
 // dial connects to any node that takes it. nil: the permission is gone.
@@ -329,7 +330,8 @@ func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
 		if c.full == c.want && !c.cursors {
 			return nil
 		}
-		if c.random.IntN(2000) == 0 {
+		if c.breaks > 0 && c.random.IntN(1000) == 0 {
+			c.breaks--
 			return errBreak
 		}
 	}

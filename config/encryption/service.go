@@ -24,6 +24,7 @@ type Service struct {
 	db      *sqldb.DB
 	keys    *masterkey.Keyring
 	metrics *metrics
+	reads   readLog
 
 	// Changes of one account wait for each other here, and need not begin
 	// again because of one another.
@@ -42,6 +43,9 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 		return nil, err
 	}
 	s := &Service{db: db, keys: keys, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
+	s.reads.write = func(ctx context.Context, reads []entry) error {
+		return s.alone(ctx, func(e execer) error { return writeEntries(ctx, e, reads) })
+	}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -74,7 +78,7 @@ func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, erro
 		return nil, err
 	}
 	read := entry{accountID, who, actionRead, st.version(), st.revision}
-	if err := s.alone(ctx, func(e execer) error { return read.write(ctx, e) }); err != nil {
+	if err := s.reads.add(ctx, read); err != nil {
 		return nil, err
 	}
 	s.metrics.reads.Inc()

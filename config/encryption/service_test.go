@@ -360,6 +360,50 @@ func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
 	}
 }
 
+func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		s := service(t, db, fileKeys(t))
+		const readers, each = 40, 5
+		var wg sync.WaitGroup
+		for r := range readers {
+			wg.Go(func() {
+				for range each {
+					if _, err := s.Get(t.Context(), fmt.Sprint("user:", r), "acme"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var lines, who int
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*), COUNT(DISTINCT who) FROM encryption_audit WHERE account_id = 'acme' AND action = 'read'`).
+			Scan(&lines, &who); err != nil || lines != readers*each || who != readers {
+			t.Errorf("%d lines of %d readers, %v", lines, who, err)
+		}
+	})
+}
+
+// Accounts share pages of the tables; on PostgreSQL serializable transactions
+// broke each other off there.
+func TestManyAccountsChangeAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		keys := fileKeys(t)
+		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
+		var wg sync.WaitGroup
+		for w := range 32 {
+			wg.Go(func() {
+				for i := range 10 {
+					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
+					if _, err := nodes[w%2].Put(t.Context(), "u", fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 	db := openDB(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
 	s := service(t, db, fileKeys(t))
