@@ -59,7 +59,7 @@ subscriber has read it.
 
 Without --username, accounts and a user are made in the database of the
 settings, and deleted at the end. Events go to Kafka (that of the settings, or
-of the server on --data-dir), or else to the public ingest with ` + envAPIKey + `.
+of the server on --data-dir), or else to the public ingest.
 Run it on the server's machine, or on one that has the same settings.
 
 Sizing: --idle 10s tells memory and CPU of idle connections, --climb 200ms the
@@ -96,7 +96,7 @@ func (b *bench) addFlags(command *cobra.Command) {
 	flags.StringVar(&b.resume, "resume", string(loadtest.Never), "how subscribers go on when the server closes: never, id or cursor")
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "where events go in: kafka, http, or auto")
-	flags.StringVar(&b.apiKey, "api-key", "", "key of the accounts, for http; better "+envAPIKey)
+	flags.StringVar(&b.apiKey, "api-key", "", "with --username, key of the accounts, for http; better "+envAPIKey)
 	flags.StringVar(&b.username, "username", "", "user who subscribes, with "+envPassword+"; empty: made")
 	flags.StringVar(&b.domain, "domain", "", "domain of the user's account")
 	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts that events are of")

@@ -51,12 +51,15 @@ func (b *bench) accountsFor(ctx context.Context, run string) (*benchAccounts, er
 		a.forget()
 		return nil, fmt.Errorf("making the accounts of the run: %w", err)
 	}
-	if !pause(ctx, 1200*time.Millisecond) { // servers follow within a second
+	if !pause(ctx, followWithin) {
 		a.forget()
 		return nil, ctx.Err()
 	}
 	return a, nil
 }
+
+// followWithin is how long servers may take to know what was made: a second.
+const followWithin = 1200 * time.Millisecond
 
 func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
 

@@ -157,6 +157,10 @@ func counts[N int | uint64](by map[int]N) string {
 	}
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(by)) {
+		if key == 0 {
+			parts = append(parts, fmt.Sprintf("%d without an answer", by[key]))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%d with %d", by[key], key))
 	}
 	return strings.Join(parts, ", ")

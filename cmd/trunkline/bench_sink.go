@@ -100,17 +100,17 @@ func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error 
 	return k.producer.Produce(ctx, records...)
 }
 
-// httpSink publishes over the public ingest. Without a key, one is made for
-// accounts that were made, and goes with them.
+// httpSink publishes over the public ingest, with the key that was given for
+// accounts that were named, or one that is made, and goes, with the accounts.
 func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
 	key := b.apiKey
-	if key == "" {
+	if b.username != "" && key == "" {
 		key = b.p.getenv(envAPIKey)
 	}
-	if key == "" && b.username != "" {
+	if b.username != "" && key == "" {
 		return nil, nil, usagef("publishing over HTTP needs an API key in %s", envAPIKey)
 	}
-	if key == "" {
+	if b.username == "" {
 		err := b.p.withDirectory(ctx, func(directory *identity.Service) (err error) {
 			key, _, err = directory.CreateAPIKey(ctx, a.domain, "trunkline bench")
 			return err
@@ -118,7 +118,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 		if err != nil {
 			return nil, nil, fmt.Errorf("making an API key: %w", err)
 		}
-		pause(ctx, 1200*time.Millisecond) // servers follow within a second
+		pause(ctx, followWithin)
 	}
 	return &httpSink{sender{url: b.url, key: key, http: client}}, func() {}, nil
 }

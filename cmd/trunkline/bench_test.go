@@ -37,11 +37,12 @@ type relayServer struct {
 	sockets map[string][]*websocket.Conn // by account
 	logins  int
 	posted  int
+	keys    map[string]int // posts by API key
 	closed  chan struct{}
 }
 
 func newRelay(t *testing.T) *relayServer {
-	c := &relayServer{sockets: map[string][]*websocket.Conn{}, closed: make(chan struct{})}
+	c := &relayServer{sockets: map[string][]*websocket.Conn{}, keys: map[string]int{}, closed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+channelPath+"/login", c.login)
 	mux.HandleFunc("GET "+channelPath+"/ws", c.socket)
@@ -90,6 +91,9 @@ func (c *relayServer) ingest(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
+	c.mu.Lock()
+	c.keys[r.Header.Get("X-API-Key")]++
+	c.mu.Unlock()
 	for line := range strings.Lines(string(body)) {
 		if err := c.relay(line); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -126,7 +130,7 @@ func (c *relayServer) relay(line string) error {
 // bench runs bench fanout on the data directory.
 func (w *world) bench(ctx context.Context, args ...string) (report benchReport, code int, errs string) {
 	w.t.Helper()
-	code, out, errs := w.runContext(ctx, append([]string{"bench", "fanout", "--json", "--through", "http", "--api-key", "k"}, args...)...)
+	code, out, errs := w.runContext(ctx, append([]string{"bench", "fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
 		w.t.Fatalf("prints %q, says %s", out, errs)
 	}
@@ -218,6 +222,21 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	_, code, errs = w.bench(t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
 	if code != exitFailed || strings.Contains(errs, "publishing over HTTP") {
 		t.Errorf("--through kafka exits with %d, says %s", code, errs)
+	}
+}
+
+func TestBenchWithAnAccountThatIsThere(t *testing.T) {
+	t.Parallel()
+	c, w := newRelay(t), newWorld(t)
+	w.env = []string{envPassword + "=secret"}
+	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4", "--rate", "100", "--duration", "300ms"}
+	if _, code, errs := w.bench(t.Context(), args...); code != exitUsage || !strings.Contains(errs, "needs an API key in "+envAPIKey) {
+		t.Errorf("without a key: exits with %d, says %s", code, errs)
+	}
+	w.env = append(w.env, envAPIKey+"=k")
+	r, code, errs := w.bench(t.Context(), args...)
+	if code != exitOK || r.Accounts != 2 || r.Published == 0 || r.Deliveries < r.Published || c.keys["k"] == 0 || len(c.keys) != 1 {
+		t.Errorf("exits with %d, keys %v: %+v\n%s", code, c.keys, r, errs)
 	}
 }
 
@@ -367,7 +386,7 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 		"--floor is plain or coalesced":      {"--floor", "x"},
 		"a floor has one account":            {"--floor", "plain", "--accounts", "2"},
 		"--username needs --domain":          {"--username", "u"},
-		"--account needs --username":         {"--account", "a"},
+		"--account and --api-key need":       {"--api-key", "k"},
 		"needs its password in TRUNKLINE_PA": {"--username", "u", "--domain", "d", "--account", "a"},
 		"--metrics is such as":               {"--metrics", "9464"},
 		"--url must be":                      {"--url", "ws://x"},

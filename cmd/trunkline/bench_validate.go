@@ -53,8 +53,8 @@ func (b *bench) validate() error {
 		return usagef("a floor has one account, reading subscribers, and no resume")
 	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
 		return usagef("--username needs --domain and --account")
-	case b.username == "" && len(b.accountIDs) > 0:
-		return usagef("--account needs --username")
+	case b.username == "" && (len(b.accountIDs) > 0 || b.apiKey != ""):
+		return usagef("--account and --api-key need --username")
 	}
 	for _, base := range b.metrics {
 		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -72,12 +72,20 @@ func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	}
 }
 
-// cover notes that a cursor covers everything seen so far.
+// cover notes that a cursor covers what this connection has brought.
 func (c *conn) cover(cursor []byte) {
 	c.since = append(c.since[:0], cursor...)
 	c.cursor = true
 	for i := range c.checks {
-		c.checks[i].covered = c.checks[i].seen
+		c.checks[i].covered = c.checks[i].last
+	}
+}
+
+// resume notes that a new connection goes on at the last cursor.
+func (c *conn) resume() {
+	c.resumed = true
+	for i := range c.checks {
+		c.checks[i].last = c.checks[i].covered
 	}
 }
 

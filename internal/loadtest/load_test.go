@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +150,7 @@ func TestResume(t *testing.T) {
 		resume  Resume
 		streams int
 		end     func(*peer)
-		second  []uint64 // after 1, 2, [cursor,] 3
+		second  []uint64 // after 1, 2, [cursor,] 3; 0: a cursor
 		asked   string   // by the second upgrade
 		want    string
 	}{
@@ -167,11 +168,21 @@ func TestResume(t *testing.T) {
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
 		{"by cursor: what it covers must not", ByCursor, 2, func(*peer) {}, []uint64{2, 3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
+		{"by cursor: the next one covers only what came before it", ByCursor, 2, func(*peer) {}, []uint64{0, 3, 0, 4},
+			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
+		{"by cursor: and that it does", ByCursor, 2, func(*peer) {}, []uint64{3, 0, 3, 4},
+			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, false, func(p *peer) {
 				if p.visit > 1 {
-					p.send(events(c.second...)...)
+					for _, n := range c.second {
+						if n == 0 {
+							p.send(cursor)
+							continue
+						}
+						p.send(events(n)...)
+					}
 					p.stay()
 					return
 				}
@@ -183,7 +194,8 @@ func TestResume(t *testing.T) {
 				c.end(p)
 			})
 			l := connect(t, s.config(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
-			tally := await(t, l, "the second visit", func(t *Tally) bool { return t.Deliveries == uint64(3+len(c.second)) })
+			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
+			tally := await(t, l, "the second visit", func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
 			if got := say(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
 				t.Error(got)
 			}

@@ -4,8 +4,9 @@ package loadtest
 // of 1, 2, 3 … once and in this order. The zero value expects 1.
 type sequence struct {
 	seen    uint64 // the highest number so far
-	covered uint64 // the highest number when the last cursor came
-	gaps    []span // what is missing below it, rising; nil as long as all is well
+	last    uint64 // where this connection is: its last number, or where it began
+	covered uint64 // where it was at its last cursor
+	gaps    []span // what is missing below seen, rising; nil as long as all is well
 }
 
 // span is the numbers from first to last, both included.
@@ -29,6 +30,7 @@ const maxGaps = 1024
 // see takes the next number. missing is how many it shows to be missing now,
 // below zero when one of them has come.
 func (s *sequence) see(n uint64) (a arrival, missing int64) {
+	s.last = n
 	switch {
 	case n == s.seen+1:
 		s.seen = n

@@ -1,7 +1,5 @@
 package loadtest
 
-import "maps"
-
 // Tally is what subscribers have seen. Stalled subscribers count in Open,
 // Stalled and Closed only.
 type Tally struct {
@@ -60,11 +58,4 @@ func (t *Tally) ended(code int) {
 		t.Closed = map[int]int{}
 	}
 	t.Closed[code]++
-}
-
-// clone is a copy that shares nothing.
-func (t *Tally) clone() *Tally {
-	c := *t
-	c.Closed = maps.Clone(t.Closed)
-	return &c
 }

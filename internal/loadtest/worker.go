@@ -74,7 +74,7 @@ func (w *worker) adopt(c *conn, o *opened) error {
 		return fmt.Errorf("watching a socket: %w", err)
 	}
 	if c.visit > 1 {
-		c.resumed = true
+		c.resume()
 		w.r.tally.Resumed++
 	}
 	c.open, c.fd, c.tls, c.wire, c.message = true, o.fd, o.tls, o.wire, nil
