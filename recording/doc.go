@@ -4,9 +4,9 @@
 //
 // If this is your first change, read upload.go and read.go; rows.go is all the
 // SQL. A recording is an object in a store (a directory or an S3-compatible
-// bucket; whole or absent) and a row in the database. The row is the truth: it is written after the object and deleted
-// before it, so what a crash leaves behind is an object that nobody can see,
-// and Sweep removes it a day later.
+// bucket; whole or absent) and a row in the database. The row is the truth: it
+// is written after the object and deleted before it, so what a crash leaves
+// behind is an object that nobody can see, and Sweep removes it a day later.
 //
 // It refuses to store in plain what should be sealed (503, and
 // trunkline_recording_refused_total counts it), to release a byte that was not

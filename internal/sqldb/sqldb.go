@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"trunkline/internal/fault"
@@ -126,9 +127,16 @@ func Wrap(err error, doing string) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if isAway(err) {
-		return fault.Unavailable(err, retryAfter, doing+" failed: the database is not available")
+		return fault.Unavailable(oneLine{err}, retryAfter, doing+" failed: the database is not available")
 	}
 	return fault.Internal(err, doing+" failed")
 }
+
+// oneLine is an error told in one line: pgx takes a line for each address it
+// tried.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 const retryAfter = 2 * time.Second
