@@ -15,7 +15,7 @@ import (
 
 const (
 	postgresConns     = 16 // a node's share of a server's usual 100
-	postgresIdle      = 4
+	postgresIdle      = 16
 	postgresIdleTime  = 5 * time.Minute
 	postgresLifetime  = 30 * time.Minute // so that a failover or a balancer is followed
 	postgresConnect   = 5 * time.Second
