@@ -174,7 +174,10 @@ func TestSocketOverARealConnection(t *testing.T) {
 	if _, err := answer.Read(greeting); r.StatusCode != 101 || string(greeting) != "hello" || err != nil {
 		t.Errorf("%d %q %v", r.StatusCode, greeting, err)
 	}
-	server.Close() // waits for the handler
+	// The handler goes on after the greeting, and nobody waits for a connection
+	// that was taken over.
+	eventually(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
+	server.Close()
 	if got := e.channel.requests[0]; got.Address != "192.0.2.7" || got.HTTP.URL.Query().Get("token") != "sesame" {
 		t.Errorf("%+v", got)
 	}

@@ -2,6 +2,7 @@ package cdrindex
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"strings"
 	"sync"
@@ -175,6 +176,33 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 	if _, err := decode(&tooLate, 0); err == nil {
 		t.Error("a call of 2100 was taken")
 	}
+}
+
+// What the fast way takes, it reads as encoding/json does.
+func FuzzScanRow(f *testing.F) {
+	full := call("acme", "c", november)
+	full.DurationSeconds, full.CallerIDName = ptr(0), "Zoë"
+	full.CustomSIPHeaders, full.CustomChannelVars = []byte(`{"a":"}\"{","b":{"c":[{}]}}`), []byte(`{}`)
+	plain := record(full, 0, 1).Value
+	if !scanRow(plain, new(event.CDR)) {
+		f.Error("a row of the normalizer goes the slow way")
+	}
+	for _, value := range []string{
+		string(plain), `{}`, `{"id":"a\n"}`, `{"ID":"a"}`, `{"timestamp":1,"timestamp":2}`, `{"timestamp":01}`, `{"timestamp":1.0}`,
+		`{"timestamp":-1}`, `{"duration_seconds":null}`, `{"custom_sip_headers":{"a":}}`, `{"id":"a"}x`, `{"id":"` + "\xff" + `"}`,
+		`{"timestamp":99999999999999999999}`, `{"id":"a",}`, `{"custom_sip_headers":{"a":1},"id":"b"}`, `{"custom_sip_headers":[]}`,
+	} {
+		f.Add([]byte(value))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var got, want event.CDR
+		if !scanRow(value, &got) {
+			return
+		}
+		if err := json.Unmarshal(value, &want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ngot  %+v\nwant %+v, %v", value, got, want, err)
+		}
+	})
 }
 
 func FuzzDecode(f *testing.F) {

@@ -58,8 +58,11 @@ func sign(a, b int64) int {
 // not find again; the normalizer lets none of it through.
 func decode(r *kafka.Record, epoch int64) (entry, error) {
 	var e entry
-	if err := json.Unmarshal(r.Value, &e.row); err != nil {
-		return e, errors.New("not a call record's JSON")
+	if !scanRow(r.Value, &e.row) {
+		e.row = event.CDR{}
+		if err := json.Unmarshal(r.Value, &e.row); err != nil {
+			return e, errors.New("not a call record's JSON")
+		}
 	}
 	if err := check(&e.row); err != nil {
 		return e, err

@@ -118,7 +118,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 
 // newSubscriber is nil when the token's accounts are all gone.
 func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
-	filter := newFilter(principal, f.directory.Tree())
+	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory.Tree()))
 	if filter == nil {
 		return nil
 	}

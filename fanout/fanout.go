@@ -51,6 +51,7 @@ type Fanout struct {
 	writers  *writers
 	follower *follower
 	members  *members
+	tokens   tokens
 	folds    *folds
 	draining atomic.Bool
 	apart    atomic.Bool    // the shared view is away
