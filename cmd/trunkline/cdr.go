@@ -41,7 +41,7 @@ func (p *program) reindex(ctx context.Context, s *settings.Settings, cluster *ka
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	index, err := cdrindex.New(ctx, cdrindex.Config{}, db, prometheus.NewRegistry(), p.toolLog())
+	index, err := cdrindex.New(ctx, cdrindex.Config{RetentionMonths: s.CDR.RetentionMonths}, db, prometheus.NewRegistry(), p.toolLog())
 	if err != nil {
 		return err
 	}
