@@ -36,15 +36,18 @@ func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	return f
 }
 
+// admits says whether the filter lets the message through.
 func (f *filter) admits(m *frame, tree *identity.Tree) bool {
-	if f.types&m.class == 0 {
-		return false
-	}
+	return f.types&m.class != 0 && f.sees(m.account, tree)
+}
+
+// sees says whether the filter lets the account's events through.
+func (f *filter) sees(account string, tree *identity.Tree) bool {
 	if f.accounts != nil {
-		_, ok := f.accounts[m.account]
+		_, ok := f.accounts[account]
 		return ok
 	}
-	return tree.Contains(f.root, m.account)
+	return tree.Contains(f.root, account)
 }
 
 func (f *filter) equal(g *filter) bool {

@@ -102,12 +102,3 @@ func (d *fold) show(now time.Time, look func()) bool {
 	look()
 	return true
 }
-
-// sees says whether the filter lets the account's events through.
-func (f *filter) sees(account string, tree *identity.Tree) bool {
-	if f.accounts != nil {
-		_, ok := f.accounts[account]
-		return ok
-	}
-	return tree.Contains(f.root, account)
-}
