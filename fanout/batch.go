@@ -19,9 +19,10 @@ type frame struct {
 	class   event.TypeSet
 	account string
 	id      event.ID
-	offset  int64 // in cc.evt
-	source  int64 // offset of the raw record in cc.raw, -1 when unknown
-	control bool  // ping, pong, cursor: not an event
+	offset  int64   // in cc.evt
+	source  int64   // offset of the raw record in cc.raw, -1 when unknown
+	control bool    // ping, pong, cursor: not an event
+	packed  *packed // the frame compressed; nil: compression is off
 }
 
 func (f *frame) payload() []byte { return f.wire[f.header:] }
@@ -37,12 +38,18 @@ type batch struct {
 // newBatch copies records, which live only until the next read, into frames.
 // Records that are not cc_evt messages (no id in the value) are left out and
 // counted in bad: only another program writing to the topic can make them.
-func newBatch(records []kafka.Record, interned *interner) (b *batch, bad int) {
+// With compress, each frame can be compressed later, once for all who want it
+// so.
+func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, bad int) {
 	size := 0
 	for i := range records {
 		size += len(records[i].Value) + maxFrameHeader
 	}
 	slab := make([]byte, 0, size) // never grows: frames point into it
+	var packs []packed
+	if compress {
+		packs = make([]packed, len(records))
+	}
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	for i := range records {
 		r := &records[i]
@@ -79,6 +86,9 @@ func newBatch(records []kafka.Record, interned *interner) (b *batch, bad int) {
 					f.source = p.Offset
 				}
 			}
+		}
+		if compress {
+			f.packed = &packs[i]
 		}
 		f.class = event.ClassOf(event.Type(interned.get(typ)), interned.get(format))
 		b.frames = append(b.frames, f)

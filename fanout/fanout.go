@@ -75,7 +75,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		index: newIndex(), members: newMembers(),
 	}
 	f.life, f.stop = context.WithCancel(context.Background())
-	f.history = newHistory(f.log, cfg.HistoryChunks, f.metrics)
+	f.history = newHistory(f.log, cfg.HistoryChunks, cfg.Compression, f.metrics)
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
 	f.folds = &folds{f: f}

@@ -15,9 +15,10 @@ import (
 // wants it: in chunks of fixed offsets, of which the newest used are kept. A
 // thousand clients that come back at once cost one read of each chunk.
 type history struct {
-	log     Log
-	limit   int // chunks kept
-	metrics *metrics
+	log      Log
+	limit    int // chunks kept
+	compress bool
+	metrics  *metrics
 
 	mu     sync.Mutex
 	chunks map[chunkKey]*list.Element // of *chunk
@@ -52,8 +53,8 @@ type scan struct {
 	strs   interner
 }
 
-func newHistory(log Log, limit int, m *metrics) *history {
-	return &history{log: log, limit: limit, metrics: m,
+func newHistory(log Log, limit int, compress bool, m *metrics) *history {
+	return &history{log: log, limit: limit, compress: compress, metrics: m,
 		chunks: make(map[chunkKey]*list.Element), scans: make(map[int]*scan)}
 }
 
@@ -159,7 +160,7 @@ func (h *history) scan(ctx context.Context, key chunkKey, upTo int64) (frames []
 				s.close()
 				return nil, 0, fmt.Errorf("reading history: %w", err)
 			}
-			s.left, _ = newBatch(records, &s.strs)
+			s.left, _ = newBatch(records, &s.strs, h.compress)
 			h.metrics.historyReads.Inc()
 			if len(s.left.frames) == 0 {
 				s.next, s.left = s.left.end, nil

@@ -19,10 +19,16 @@ type socketOutlet struct {
 	f          *Fanout
 	ws         *websocket.Conn
 	line       *line
+	compress   atomic.Bool // the peer takes compressed messages; a message before it is known goes as it is
 	peerClosed atomic.Bool // the peer has said its farewell
 }
 
-func (o *socketOutlet) event(m *frame, _ *track) *frame { return m }
+func (o *socketOutlet) event(m *frame, _ *track) *frame {
+	if m.packed != nil && o.compress.Load() {
+		return m.packed.of(m)
+	}
+	return m
+}
 
 func (o *socketOutlet) farewell(code int, reason string) *frame { return closeFrame(code, reason) }
 

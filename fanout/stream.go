@@ -103,7 +103,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // deliver gives records to everybody who should have them.
 func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
-	b, bad := newBatch(records, &s.strings)
+	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
 		s.f.logger.Warn("records that are no messages were left out", "partition", s.partition, "count", bad, "before_offset", b.end)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,8 +48,23 @@ func (o *socketOutlet) upgrade(w http.ResponseWriter, r *http.Request, cfg Confi
 		return errBroken
 	}
 	taken.conn.mute.Store(true)
+	o.compress.Store(cfg.Compression && offersDeflate(r))
 	o.ws, o.line = ws, line
 	return nil
+}
+
+// offersDeflate says whether gorilla has agreed on permessage-deflate: it does
+// with every client that offers it, where it is enabled.
+func offersDeflate(r *http.Request) bool {
+	for _, value := range r.Header.Values("Sec-Websocket-Extensions") {
+		for offer := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(offer, ";")
+			if strings.TrimSpace(name) == "permessage-deflate" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // errBroken says that the connection ended during the handshake: there is
