@@ -65,7 +65,10 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		return err
 	}
 	f.metrics.opened.WithLabelValues(transportSocket).Inc()
-	f.clients.Go(func() { o.read(s.subscriber) })
+	if !f.begin(func() { o.read(s.subscriber) }) {
+		f.remove(s.subscriber, codeAbnormal)
+		return nil
+	}
 	f.open(s)
 	return nil
 }

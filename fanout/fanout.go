@@ -57,7 +57,9 @@ type Fanout struct {
 	apart    atomic.Bool    // the shared view is away
 	others   atomic.Int64   // connections of the other nodes, half a second ago at most
 	worst    hourly         // of publishPresence
-	clients  sync.WaitGroup // readers and catch-ups
+	clients  sync.WaitGroup // readers, waiters and catch-ups; begun by begin
+	ending   sync.RWMutex   // ended is set, and nothing is begun any more, with it held
+	ended    bool
 
 	life context.Context // of Run; set by New, so that sockets end with it
 	stop context.CancelFunc
@@ -98,6 +100,9 @@ func (f *Fanout) Run(ctx context.Context) error {
 	<-ctx.Done()
 	f.draining.Store(true)
 	f.follower.close()
+	f.ending.Lock()
+	f.ended = true
+	f.ending.Unlock()
 	f.stop()
 	for _, s := range append(f.members.all(), f.members.ending()...) {
 		f.remove(s, codeAbnormal)
@@ -136,8 +141,19 @@ func (f *Fanout) enter(a *admission) {
 func (f *Fanout) open(a *admission) {
 	f.writers.now(f.life, a.subscriber)
 	if c := a.behind.Load(); c != nil {
-		f.clients.Go(func() { f.catchUp(f.life, a.subscriber, a.streams, c) })
+		f.begin(func() { f.catchUp(f.life, a.subscriber, a.streams, c) })
 	}
+}
+
+// begin starts work that Run waits for; it is false when Run is ending.
+func (f *Fanout) begin(work func()) bool {
+	f.ending.RLock()
+	defer f.ending.RUnlock()
+	if f.ended {
+		return false
+	}
+	f.clients.Go(work)
+	return true
 }
 
 // send tells a subscriber to go. It leaves the counts at once.

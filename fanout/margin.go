@@ -65,6 +65,10 @@ func (f *Fanout) margin(ctx context.Context, since time.Time) time.Duration {
 // has an old id but was made later, so the way back goes on as long as
 // messages were made after m, less the margin.
 func (f *Fanout) startBy(ctx context.Context, m *frame, st *stream, margin time.Duration) (start, error) {
+	made, ok := processedAt(m.payload())
+	if recent, found := st.recentBy(m.id.Time().Add(-margin), made.Add(-margin)); ok && found {
+		return start{place: place{recent, -1}}, nil
+	}
 	offset, err := f.log.OffsetAt(ctx, event.TopicEvents, st.partition, m.id.Time().Add(-margin))
 	if err != nil {
 		return start{}, err
@@ -73,7 +77,6 @@ func (f *Fanout) startBy(ctx context.Context, m *frame, st *stream, margin time.
 	if err != nil {
 		return start{}, err
 	}
-	made, ok := processedAt(m.payload())
 	for ok && offset > first {
 		chunk := max(first, (offset-1)/chunkOffsets*chunkOffsets)
 		frames, _, err := f.history.read(ctx, st.partition, chunk, next)

@@ -50,13 +50,17 @@ func (f *Fanout) fromCursor(ctx context.Context, places []place, streams []*stre
 	}
 	starts := make(map[int]start, len(streams))
 	for _, st := range streams {
-		first, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
-		if err != nil {
-			return nil, err
-		}
 		at := place{0, -1}
 		if st.partition < len(places) {
 			at = places[st.partition]
+		}
+		if st.recent(at.next) {
+			starts[st.partition] = start{place: at}
+			continue
+		}
+		first, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
+		if err != nil {
+			return nil, err
 		}
 		if at.next < first || at.next > next {
 			return nil, gone("the events after this cursor are not in the log")
@@ -141,6 +145,34 @@ func (s *stream) recall(id event.ID) *frame {
 		}
 	}
 	return nil
+}
+
+// recent says whether the ring has everything from offset on, so that Kafka
+// need not be asked: when thousands come back at once, most of them are here.
+func (s *stream) recent(offset int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return offset >= s.ring.first() && offset <= s.ring.next
+}
+
+// recentBy is startBy's answer where the ring goes back far enough: a message
+// in it came, and was made, before what the client may have missed.
+func (s *stream) recentBy(came, made time.Time) (offset int64, ok bool) {
+	s.mu.Lock()
+	batches, next := append([]*batch(nil), s.ring.batches...), s.ring.next
+	s.mu.Unlock()
+	offset = next
+	for i := len(batches) - 1; i >= 0; i-- {
+		for j := len(batches[i].frames) - 1; j >= 0; j-- {
+			m := &batches[i].frames[j]
+			at, known := processedAt(m.payload())
+			if !known || (m.id.Time().Before(came) && at.Before(made)) {
+				return offset, known
+			}
+			offset = m.offset
+		}
+	}
+	return 0, false
 }
 
 func gone(message string) error { return fault.New(fault.KindGone, "%s", message) }

@@ -235,20 +235,18 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	id := log.put(0, "root", event.QueueCall, 0)[0]
-	for name, places := range map[string][]place{
-		"more partitions": {{0, -1}, {0, -1}},
-		"beyond the end":  {{2, 1}},
-		"before the log":  {{0, -1}},
-	} {
-		if name == "before the log" {
-			log.put(0, "root", event.QueueCall, 1, 2)
-			log.trim(0, 2)
-		}
+	refused := func(name string, places ...place) {
+		t.Helper()
 		_, response, err := n.tryDial(token, "since="+appendCursor(id, places))
 		if err == nil || response.StatusCode != 410 {
 			t.Errorf("%s: %v", name, response)
 		}
 	}
+	refused("more partitions", place{0, -1}, place{0, -1})
+	refused("beyond the end", place{2, 1})
+	log.put(0, "root", event.QueueCall, 1, 2)
+	log.trim(0, 2)
+	refused("before the log", place{0, -1})
 }
 
 func FuzzParseSince(f *testing.F) {

@@ -86,7 +86,9 @@ func (o *socketOutlet) flush(s *subscriber, scratch []byte) {
 			return
 		}
 		if full {
-			o.f.clients.Go(func() { o.wait(s) })
+			if !o.f.begin(func() { o.wait(s) }) {
+				o.f.remove(s, codeAbnormal)
+			}
 			return
 		}
 	}

@@ -277,7 +277,7 @@ type stressClient struct {
 // dial connects to any node that takes it. nil: the permission is gone.
 func (c *stressClient) dial(token, since string) *websocket.Conn {
 	query := "cursor=" + strconv.FormatBool(c.cursors) + "&since=" + since
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
+	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
 		c.mu.Lock()
 		n := c.nodes[c.random.IntN(stressNodes)]
 		c.mu.Unlock()
