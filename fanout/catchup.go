@@ -69,6 +69,11 @@ func (f *Fanout) replay(ctx context.Context, sub *subscriber, st *stream, from s
 		switch {
 		case upTo == from.next:
 			return nil
+		case upTo < from.next: // this node is behind the one the client comes from
+			pause(ctx, behindPause)
+			if sub.gone() || ctx.Err() != nil {
+				return errGone
+			}
 		case old:
 			frames, read, err := f.history.read(ctx, st.partition, from.next, upTo)
 			if errors.Is(err, errTrimmed) {
@@ -98,13 +103,20 @@ func (f *Fanout) replay(ctx context.Context, sub *subscriber, st *stream, from s
 	}
 }
 
+// behindPause is how often a client that is ahead of its node looks again.
+const behindPause = 20 * time.Millisecond
+
 // since returns what sub still needs from offset on: batches of the ring up to
 // the offset upTo, or old when the ring has forgotten it. When there is
-// nothing, sub is live in this partition from now on, and upTo is offset.
+// nothing, sub is live in this partition from now on, and upTo is offset; below
+// offset it is where this node has come.
 func (s *stream) since(offset int64, sub *subscriber) (batches []*batch, upTo int64, old bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if offset >= s.mark.next {
+	if offset > s.mark.next {
+		return nil, s.mark.next, false
+	}
+	if offset == s.mark.next {
 		behind := sub.behind.Load()
 		if behind.done(s.partition) {
 			sub.behind.Store(nil)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 type socketOutlet struct {
 	f          *Fanout
 	ws         *websocket.Conn
+	handing    sync.Mutex // of line, until the handshake is over
 	line       *line
+	isShut     bool
 	compress   atomic.Bool // the peer takes compressed messages; a message before it is known goes as it is
 	peerClosed atomic.Bool // the peer has said its farewell
 }
@@ -45,7 +48,26 @@ func (o *socketOutlet) answers() bool { return true }
 
 func (o *socketOutlet) stuck(s *subscriber) bool { return s.state == blocked }
 
-func (o *socketOutlet) shut() { _ = o.line.close() }
+// shut may come while the handshake is still under way: adopt then closes.
+func (o *socketOutlet) shut() {
+	o.handing.Lock()
+	defer o.handing.Unlock()
+	o.isShut = true
+	if o.line != nil {
+		_ = o.line.close()
+	}
+}
+
+// adopt takes the connection after the handshake; it is closed at once when the
+// subscriber has been shut meanwhile.
+func (o *socketOutlet) adopt(l *line) {
+	o.handing.Lock()
+	defer o.handing.Unlock()
+	o.line = l
+	if o.isShut {
+		_ = l.close()
+	}
+}
 
 // flush sends what waits until nothing waits, or the socket is full.
 func (o *socketOutlet) flush(s *subscriber, scratch []byte) {

@@ -49,7 +49,8 @@ func (o *socketOutlet) upgrade(w http.ResponseWriter, r *http.Request, cfg Confi
 	}
 	taken.conn.mute.Store(true)
 	o.compress.Store(cfg.Compression && offersDeflate(r))
-	o.ws, o.line = ws, line
+	o.ws = ws
+	o.adopt(line)
 	return nil
 }
 
