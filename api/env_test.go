@@ -21,6 +21,7 @@ import (
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/kafka"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/normalizer"
 )
@@ -41,6 +42,7 @@ type env struct {
 	registry *prometheus.Registry
 	clock    *clock
 	handler  http.Handler
+	keys     *masterkey.Keyring
 	key      string
 }
 
@@ -58,7 +60,10 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Cleanup(func() { _ = db.Close() })
 	e.db = db
 	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
-	e.identity, err = identity.New(t.Context(), cheap, db, identity.NewMemoryLimiter(), e.registry, log)
+	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	must(t, err)
+	e.keys = ring
+	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.registry, log)
 	must(t, err)
 	e.seed()
 	in, err := ingest.New(ingest.Defaults(), ingest.Deps{

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"trunkline/config/encryption"
-	"trunkline/internal/masterkey"
 	"trunkline/recording"
 )
 
@@ -15,11 +14,9 @@ const encryptionPath = "/api/v2/config/call_recording_encryption"
 // addRecordings adds the real configurations and recordings, in a directory.
 func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(e.t.TempDir(), "master.key")})
+	configs, err := encryption.New(e.t.Context(), e.db, e.keys, e.registry)
 	must(e.t, err)
-	configs, err := encryption.New(e.t.Context(), e.db, ring, e.registry)
-	must(e.t, err)
-	_, err = ring.Create()
+	_, err = e.keys.Create()
 	must(e.t, err)
 	e.store = filepath.Join(e.t.TempDir(), "recordings")
 	store, err := recording.OpenDir(e.store)

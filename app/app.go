@@ -18,10 +18,12 @@ import (
 	"trunkline/api"
 	"trunkline/app/backend"
 	"trunkline/app/settings"
+	"trunkline/config/encryption"
 	"trunkline/fanout"
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/kafka"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/normalizer"
 )
@@ -43,6 +45,8 @@ type App struct {
 	db       *sqldb.DB
 	redis    *redis.Client
 	cluster  *kafka.Cluster
+	keys     *masterkey.Keyring
+	configs  *encryption.Service // nil without the role api
 	identity *identity.Service
 	fanout   *fanout.Fanout // nil without the role
 	health   *health
@@ -65,7 +69,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := os.MkdirAll(cfg.Settings.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openBackends, a.openIdentity, a.buildRooms} {
+	for _, step := range []func(context.Context) error{a.listen, a.openBackends, a.openSecrets, a.openIdentity, a.buildRooms} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -111,7 +115,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.identity, err = backend.Identity(ctx, a.settings, a.db, limiter, a.registry, a.log); err != nil {
+	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	a.life.runs("identity", a.identity.Run)

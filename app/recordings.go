@@ -6,62 +6,27 @@ import (
 
 	"trunkline/api"
 	"trunkline/app/backend"
-	"trunkline/config/encryption"
 	"trunkline/event"
 	"trunkline/internal/kafka"
-	"trunkline/internal/masterkey"
 	"trunkline/recording"
 )
 
-// buildRecordings makes the accounts' encryption configurations and the rooms
-// they are for.
+// buildRecordings makes the room that keeps recordings.
 func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
-	keys, err := backend.MasterKeys(a.settings)
-	if err != nil {
-		return fmt.Errorf("master keys: %w", err)
-	}
-	configs, err := encryption.New(ctx, a.db, keys, a.registry)
-	if err != nil {
-		return fmt.Errorf("recording encryption: %w", err)
-	}
-	if err := a.haveMasterKey(keys); err != nil {
-		return fmt.Errorf("master keys: %w", err)
-	}
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("recordings: %w", err)
 	}
 	a.life.closes("recordings' store", func(context.Context) error { return closeStore() })
 	recordings, err := recording.New(ctx, recording.Config{MaxBytes: int64(a.settings.Recordings.MaxBytes)}, recording.Deps{
-		DB: a.db, Store: store, Keys: configs, Metrics: a.registry, Log: a.log,
+		DB: a.db, Store: store, Keys: a.configs, Metrics: a.registry, Log: a.log,
 		Publisher: ownEvents{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings"},
 	})
 	if err != nil {
 		return fmt.Errorf("recordings: %w", err)
 	}
 	a.life.runs("recordings", recordings.Run)
-	deps.Encryption, deps.Recordings = configs, recordings
-	return nil
-}
-
-// haveMasterKey makes the first master key where this process alone has the
-// database. It comes after every room has found that no key is lost.
-func (a *App) haveMasterKey(keys *masterkey.Keyring) error {
-	if a.db.Postgres() {
-		if _, err := keys.Newest(); err != nil {
-			// Keys made here would be unknown to the other nodes.
-			a.log.Warn("no master key: encryption of recordings cannot be configured; set master_key, the same on every node", "error", err)
-		}
-		return nil
-	}
-	made, err := keys.Create()
-	if err != nil {
-		return err
-	}
-	if made {
-		a.log.Info("master key made: without this file the accounts' keys are lost, keep a copy elsewhere",
-			"file", backend.MasterKeyFile(a.settings))
-	}
+	deps.Encryption, deps.Recordings = a.configs, recordings
 	return nil
 }
 

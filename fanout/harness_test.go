@@ -90,7 +90,9 @@ func (r *memoryReader) Lag() int64 {
 }
 
 func (r *memoryReader) Idle() time.Time {
-	if r.Lag() > 0 {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if r.l.down || int64(len(r.l.partitions[r.p])) > r.next {
 		return time.Time{}
 	}
 	return time.Now()
@@ -106,6 +108,9 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
 	for ctx.Err() == nil {
+		if r.l.down {
+			return nil, errDown
+		}
 		have := r.l.partitions[r.p]
 		if r.next < r.l.first[r.p] || r.next > int64(len(have)) {
 			return nil, &kafka.OffsetError{Offset: r.next, First: r.l.first[r.p], Next: int64(len(have))}

@@ -26,6 +26,7 @@ func (s *Service) login(ctx context.Context, c Credentials) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.haveDevice(ctx, user, c.Password)
 	return s.newSession(ctx, s.db, user, newID())
 }
 

@@ -81,10 +81,17 @@ func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, plan *seed, hashes
 			return err
 		}
 	}
+	domains := make(map[string]string, len(plan.accounts))
+	for _, account := range plan.accounts {
+		domains[account.ID] = account.Domain
+	}
 	for i, n := range plan.users {
 		user := s.userOf(n)
 		user.AccountID = n.Account
 		if err := insertUser(ctx, tx, user, hashes[i]); err != nil {
+			return err
+		}
+		if err := s.storeDevice(ctx, tx, user, domains[n.Account], n.Password); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ var migrations embed.FS
 type Service struct {
 	cfg       Config
 	db        *sqldb.DB
+	secrets   Secrets
 	limiter   Limiter
 	metrics   *metrics
 	log       *slog.Logger
@@ -42,10 +43,10 @@ type Service struct {
 
 // New brings the tables up to date, makes the first signing key when there is
 // none, and loads memory.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, limiter Limiter,
+func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets Secrets, limiter Limiter,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
-	if limiter == nil {
-		return nil, errors.New("identity: no limiter")
+	if secrets == nil || limiter == nil {
+		return nil, errors.New("identity: no secrets or no limiter")
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, limiter Limiter,
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{
-		cfg: cfg, db: db, limiter: limiter, metrics: newMetrics(reg), log: log,
+		cfg: cfg, db: db, secrets: secrets, limiter: limiter, metrics: newMetrics(reg), log: log,
 		passwords: newPasswords(cfg.Argon2, cfg.HashSlots),
 		revoked:   revocations{until: make(map[string]int64)},
 		changes:   signal{changed: make(chan struct{})},

@@ -76,7 +76,7 @@ func start(t testing.TB, db sqldb.Config, cfg Config) *service {
 func startOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
 	t.Helper()
 	log := &lockedBuffer{}
-	s, err := New(t.Context(), cheap(cfg), db, limiter, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
+	s, err := New(t.Context(), cheap(cfg), db, testKeys(t), limiter, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,15 @@ func (t *Tree) Resolve(ref string) (Account, bool) {
 	return n.account, true
 }
 
+// ByDomain finds an account by its domain, whatever its case.
+func (t *Tree) ByDomain(domain string) (Account, bool) {
+	n, ok := t.byDomain[strings.ToLower(domain)]
+	if !ok {
+		return Account{}, false
+	}
+	return n.account, true
+}
+
 // Contains says whether id is root or an account below it. It is false when
 // either is unknown.
 func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id), root) }

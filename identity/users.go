@@ -53,7 +53,10 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		user.AccountID = account.ID
-		return insertUser(ctx, tx, user, hash)
+		if err := insertUser(ctx, tx, user, hash); err != nil {
+			return err
+		}
+		return s.storeDevice(ctx, tx, user, account.Domain, n.Password)
 	})
 	if err != nil {
 		return User{}, err

@@ -12,11 +12,12 @@ import (
 )
 
 // Identity is the directory of accounts in db.
-func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB, limiter identity.Limiter,
+func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB,
+	secrets identity.Secrets, limiter identity.Limiter,
 	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
 	return identity.New(ctx, identity.Config{
 		AccessTTL:  s.Auth.AccessTTL,
 		RefreshTTL: s.Auth.RefreshTTL,
 		EventsTTL:  s.Auth.EventsTTL,
-	}, db, limiter, reg, log)
+	}, db, secrets, limiter, reg, log)
 }

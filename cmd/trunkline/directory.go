@@ -18,12 +18,16 @@ func (p *program) withDirectory(ctx context.Context, work func(*identity.Service
 	if err != nil {
 		return err
 	}
+	keys, err := backend.MasterKeys(s)
+	if err != nil {
+		return err
+	}
 	db, err := backend.Database(ctx, s, p.toolLog())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	directory, err := backend.Identity(ctx, s, db, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.toolLog())
+	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.toolLog())
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/app/settings"
 	"trunkline/config/encryption"
+	"trunkline/identity"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
@@ -32,8 +33,12 @@ node, restart them, and run this: it seals everything under the last one.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withConfigs(cmd.Context(), func(w configs) error {
+				directory, err := w.directory(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
 				progress := p.meter("secrets sealed anew")
-				done, err := masterkey.Rotate(cmd.Context(), w.keys, []masterkey.Room{w.encryption}, progress.tell)
+				done, err := masterkey.Rotate(cmd.Context(), w.keys, []masterkey.Room{w.encryption, directory}, progress.tell)
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)
 				}
@@ -54,6 +59,11 @@ type configs struct {
 	db         *sqldb.DB
 	keys       *masterkey.Keyring
 	encryption *encryption.Service
+}
+
+// directory is the accounts and users of the same database.
+func (w configs) directory(ctx context.Context, p *program) (*identity.Service, error) {
+	return backend.Identity(ctx, w.settings, w.db, w.keys, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.toolLog())
 }
 
 // withConfigs runs work on the accounts' keys: on the database itself, beside

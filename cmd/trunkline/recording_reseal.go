@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/app/backend"
-	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/recording"
 )
@@ -107,7 +106,7 @@ func (p *program) accountOf(ctx context.Context, w configs, ref string) (id stri
 	if ref == "" {
 		return "", nil
 	}
-	directory, err := backend.Identity(ctx, w.settings, w.db, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.toolLog())
+	directory, err := w.directory(ctx, p)
 	if err != nil {
 		return "", err
 	}

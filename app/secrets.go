@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/app/backend"
+	"trunkline/app/settings"
+	"trunkline/config/encryption"
+)
+
+// openSecrets opens the master keys and the rooms whose secrets they seal.
+func (a *App) openSecrets(ctx context.Context) error {
+	var err error
+	if a.keys, err = backend.MasterKeys(a.settings); err != nil {
+		return fmt.Errorf("master keys: %w", err)
+	}
+	if !a.has(settings.RoleAPI) {
+		return nil
+	}
+	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.registry); err != nil {
+		return fmt.Errorf("recording encryption: %w", err)
+	}
+	if err := a.haveMasterKey(); err != nil {
+		return fmt.Errorf("master keys: %w", err)
+	}
+	return nil
+}
+
+// haveMasterKey makes the first master key where this process alone has the
+// database. It comes after every room has found that no key is lost.
+func (a *App) haveMasterKey() error {
+	if a.db.Postgres() {
+		if _, err := a.keys.Newest(); err != nil {
+			// Keys made here would be unknown to the other nodes.
+			a.log.Warn("no master key: encryption of recordings cannot be configured; set master_key, the same on every node", "error", err)
+		}
+		return nil
+	}
+	made, err := a.keys.Create()
+	if err != nil {
+		return err
+	}
+	if made {
+		a.log.Info("master key made: without this file the accounts' keys are lost, keep a copy elsewhere",
+			"file", backend.MasterKeyFile(a.settings))
+	}
+	return nil
+}
