@@ -82,7 +82,7 @@ func (b *broker) format(ctx context.Context, cluster, scram string) error {
 	if err := errors.Join(text.Execute(file, b.brokerSettings), file.Close()); err != nil {
 		return fmt.Errorf("writing the broker's settings: %w", err)
 	}
-	args := b.java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.properties())
+	args := b.java("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", b.properties())
 	if scram != "" {
 		args = append(args, "--add-scram", scram)
 	}
