@@ -10,6 +10,7 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/app/settings"
+	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
 	"trunkline/identity"
 	"trunkline/internal/masterkey"
@@ -38,7 +39,7 @@ node, restart them, and run this: it seals everything under the last one.`,
 					return err
 				}
 				progress := p.meter("secrets sealed anew")
-				done, err := masterkey.Rotate(cmd.Context(), w.keys, []masterkey.Room{w.encryption, directory}, progress.tell)
+				done, err := masterkey.Rotate(cmd.Context(), w.keys, []masterkey.Room{w.encryption, w.providers, directory}, progress.tell)
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)
 				}
@@ -59,6 +60,7 @@ type configs struct {
 	db         *sqldb.DB
 	keys       *masterkey.Keyring
 	encryption *encryption.Service
+	providers  *aiprovider.Service
 }
 
 // directory is the accounts and users of the same database.
@@ -86,5 +88,9 @@ func (p *program) withConfigs(ctx context.Context, work func(configs) error) (er
 	if err != nil {
 		return err
 	}
-	return work(configs{s, db, keys, service})
+	providers, err := aiprovider.New(ctx, aiprovider.Config{}, db, keys, prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	return work(configs{s, db, keys, service, providers})
 }

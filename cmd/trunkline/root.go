@@ -82,6 +82,7 @@ func (p *program) root() *cobra.Command {
 		p.topicsCommand(), p.deadletterCommand(),
 		p.masterkeyCommand(), p.recordingCommand(), p.cdrCommand(),
 		p.listenCommand(), p.demoCommand(), p.benchCommand(),
+		p.aiCommand(),
 	)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true

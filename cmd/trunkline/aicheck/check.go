@@ -1,0 +1,179 @@
+package aicheck
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// Times of a check.
+const (
+	connectTimeout = 10 * time.Second
+	writeTimeout   = 10 * time.Second
+	listenBefore   = 300 * time.Millisecond // before start, for what must not come
+	closeTimeout   = 5 * time.Second
+)
+
+// maxMessage is what the service takes at most.
+const maxMessage = 1 << 20
+
+// session is the one that is held.
+type session struct {
+	config Config
+	conn   *websocket.Conn
+	call   aiprotocol.Call
+
+	started atomic.Bool
+	asked   atomic.Bool   // the provider wants the call ended (extra)
+	ended   chan struct{} // closed when nothing more is heard
+	heard   heard         // the reader's, until ended
+	replies chan []byte   // what the reader wants said
+
+	begun   time.Time // start
+	pinged  time.Time
+	parted  time.Time // the close
+	hungUp  bool      // hangup was said: what follows is the end
+	failure error     // of writing
+}
+
+// Run holds one session and judges it. Its error is that of a check that was
+// broken off, or could not begin; a provider that cannot be reached is a report.
+func Run(ctx context.Context, config Config) (*Report, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	report := &Report{URL: config.URL, Format: config.Format.Encoding}
+	conn, took, err := connect(ctx, config)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		report.add("connection", Fail, "%v", err)
+		return report, nil
+	}
+	defer func() { _ = conn.Close() }() // said goodbye before, or gone
+	report.add("connection", Pass, "open after %v%s", rounded(took), security(conn))
+	s := &session{
+		config: config, conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
+		ended: make(chan struct{}), replies: make(chan []byte, 16), heard: heard{events: map[aiprotocol.Event]int{}},
+	}
+	conn.SetReadLimit(maxMessage)
+	conn.SetPongHandler(func(string) error { s.heard.pong = time.Now(); return nil })
+	go s.hear()
+	s.failure = s.converse(ctx)
+	s.part()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	s.judge(report)
+	report.OK = report.Failed() == 0
+	return report, nil
+}
+
+// converse says what the service says in a session, up to its hangup. It ends
+// early when the provider does.
+func (s *session) converse(ctx context.Context) error {
+	if !s.wait(ctx, time.Now().Add(listenBefore)) {
+		return nil
+	}
+	s.begun = time.Now()
+	s.started.Store(true)
+	err := s.say(aiprotocol.AppendStart(nil, aiprotocol.Start{
+		Call: s.call, CallerIDNumber: "+15550100001", CalleeIDNumber: "+15550100002", AccountID: "check", Media: s.config.Format,
+	}))
+	if err != nil {
+		return err
+	}
+	frames := int(s.config.Duration / aiprotocol.Frame)
+	for n := 0; n < frames && !s.asked.Load(); n++ {
+		if !s.wait(ctx, s.begun.Add(time.Duration(n)*aiprotocol.Frame)) {
+			return nil
+		}
+		if err := s.step(n, frames); err != nil {
+			return err
+		}
+	}
+	err = s.say(aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing}))
+	s.hungUp = err == nil
+	return err
+}
+
+// step is one frame, and what else falls into its time.
+func (s *session) step(n, frames int) error {
+	switch n {
+	case frames / 4:
+		s.pinged = time.Now()
+		if err := s.conn.WriteControl(websocket.PingMessage, []byte("check"), time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+	case frames / 3, frames / 2:
+		press := aiprotocol.DTMF{Call: s.call, Digit: "5", Duration: 160 * time.Millisecond}
+		if n == frames/2 {
+			press.Digit, press.Duration = "#", 0 // of unknown duration
+		}
+		if err := s.say(aiprotocol.AppendDTMF(nil, press)); err != nil {
+			return err
+		}
+	}
+	select {
+	case reply := <-s.replies:
+		if err := s.say(reply); err != nil {
+			return err
+		}
+	default:
+	}
+	return s.say(aiprotocol.AppendMedia(nil, frame(s.config.Format, n)))
+}
+
+// react answers extras as the service does, as if all were played at once.
+func (s *session) react(m *aiprotocol.Message) {
+	var reply []byte
+	switch m.Event {
+	case aiprotocol.EventHangup:
+		s.asked.Store(true)
+		return
+	case aiprotocol.EventClear:
+		reply = aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: s.heard.audio})
+	case aiprotocol.EventMark:
+		reply = aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: m.Mark.Name, Played: s.heard.audio})
+	default:
+		return
+	}
+	select {
+	case s.replies <- reply:
+	default: // a flood of them
+	}
+}
+
+func (s *session) say(message []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return s.conn.WriteMessage(websocket.TextMessage, message)
+}
+
+// wait is false when there is nobody to wait with any more.
+func (s *session) wait(ctx context.Context, until time.Time) bool {
+	select {
+	case <-s.ended:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-time.After(time.Until(until)):
+		return true
+	}
+}
+
+// part closes the connection as the service does, and hears the end.
+func (s *session) part() {
+	s.parted = time.Now()
+	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+	_ = s.conn.WriteControl(websocket.CloseMessage, bye, s.parted.Add(writeTimeout)) // what it meets is judged by what is heard
+	_ = s.conn.SetReadDeadline(s.parted.Add(closeTimeout))
+	<-s.ended
+}

@@ -1,0 +1,113 @@
+package aicheck
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// heard is what a provider sent.
+type heard struct {
+	messages int // text frames
+	binary   int
+	early    int // frames before start
+	events   map[aiprotocol.Event]int
+
+	odd      []string // what the service bears: it reads on, or ignores the message
+	wrong    []string // what it counts as malformed, and drops
+	badAudio []string
+
+	chunks         int
+	least, longest int           // bytes of a chunk
+	ragged         int           // chunks that are no whole number of frames
+	audio          time.Duration // all chunks together
+	first, last    time.Time     // chunk
+	ahead          time.Duration // how much audio there was at most that could not be played yet
+
+	pong time.Time
+	err  error // what ended it
+}
+
+// kinds bounds how many different faults are kept.
+const kinds = 5
+
+func note(faults []string, text string) []string {
+	if len(faults) < kinds && !slices.Contains(faults, text) {
+		faults = append(faults, text)
+	}
+	return faults
+}
+
+// hear reads until the connection ends.
+func (s *session) hear() {
+	defer close(s.ended)
+	strict := aiprotocol.Decoder{Extensions: s.config.Extensions, Strict: true}
+	lenient := aiprotocol.Decoder{Extensions: s.config.Extensions}
+	for {
+		kind, raw, err := s.conn.ReadMessage()
+		if err != nil {
+			s.heard.err = err
+			return
+		}
+		if !s.started.Load() {
+			s.heard.early++
+		}
+		if kind != websocket.TextMessage {
+			s.heard.binary++
+			continue
+		}
+		s.heard.messages++
+		message, err := strict.FromProvider(raw)
+		if err != nil {
+			if message = s.heard.fault(&lenient, raw, err); message == nil {
+				continue
+			}
+		}
+		s.heard.take(s.config.Format, message)
+		s.react(message)
+	}
+}
+
+// fault notes what the strict decoder says, and answers what the service makes
+// of the message: nil when it drops it.
+func (h *heard) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *aiprotocol.Message {
+	message, err := lenient.FromProvider(raw)
+	var problem *aiprotocol.Error
+	switch {
+	case err == nil:
+		h.odd = note(h.odd, strictly.Error())
+	case errors.As(err, &problem) && problem.Problem == aiprotocol.ProblemUnknown:
+		h.odd = note(h.odd, err.Error()+", and is ignored")
+	default:
+		h.wrong = note(h.wrong, err.Error())
+	}
+	return message
+}
+
+func (h *heard) take(format aiprotocol.Format, m *aiprotocol.Message) {
+	h.events[m.Event]++
+	if m.Event != aiprotocol.EventMedia {
+		return
+	}
+	now, size := time.Now(), len(m.Audio)
+	if h.chunks == 0 {
+		h.first, h.least = now, size
+	}
+	h.chunks++
+	h.last = now
+	h.least, h.longest = min(h.least, size), max(h.longest, size)
+	lasts, err := length(format, m.Audio)
+	if err != nil {
+		h.badAudio = note(h.badAudio, err.Error())
+		return
+	}
+	if lasts == 0 || lasts%aiprotocol.Frame != 0 {
+		h.ragged++
+	}
+	h.audio += lasts
+	h.ahead = max(h.ahead, h.audio-now.Sub(h.first))
+}

@@ -1,0 +1,56 @@
+package aicheck
+
+import (
+	"errors"
+	"time"
+
+	"trunkline/internal/aiprotocol"
+)
+
+var (
+	errHalfSample = errors.New("an odd number of bytes: half a sample")
+	errNoPacket   = errors.New("no opus packet")
+)
+
+// length is how long a chunk of audio lasts.
+func length(f aiprotocol.Format, audio []byte) (time.Duration, error) {
+	switch f.Encoding {
+	case aiprotocol.Opus:
+		return packetLength(audio)
+	case aiprotocol.PCM16:
+		if len(audio)%2 != 0 {
+			return 0, errHalfSample
+		}
+	}
+	return time.Duration(len(audio)) * aiprotocol.Frame / time.Duration(f.FrameBytes()), nil
+}
+
+// packetLength reads what an opus packet says of itself (RFC 6716, 3.1).
+func packetLength(packet []byte) (time.Duration, error) {
+	const longest = 120 * time.Millisecond
+	if len(packet) == 0 {
+		return 0, errNoPacket
+	}
+	var one time.Duration
+	switch config := packet[0] >> 3; {
+	case config < 12: // SILK
+		one = []time.Duration{10, 20, 40, 60}[config%4] * time.Millisecond
+	case config < 16: // hybrid
+		one = []time.Duration{10, 20}[config%2] * time.Millisecond
+	default: // CELT
+		one = 2500 * time.Microsecond << (config % 4)
+	}
+	count := 1
+	switch code := packet[0] & 3; {
+	case code == 3 && len(packet) < 2:
+		return 0, errNoPacket
+	case code == 3:
+		count = int(packet[1] & 0x3f)
+	case code != 0:
+		count = 2
+	}
+	if total := one * time.Duration(count); count > 0 && total <= longest {
+		return total, nil
+	}
+	return 0, errNoPacket
+}

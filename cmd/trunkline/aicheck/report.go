@@ -1,0 +1,74 @@
+package aicheck
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Result is what a point comes to.
+type Result string
+
+// The results.
+const (
+	Pass Result = "pass"
+	Warn Result = "warn" // the service bears it
+	Fail Result = "fail" // a call suffers from it
+)
+
+// Point is one thing that was looked at.
+type Point struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	Detail string `json:"detail"`
+}
+
+// Report is what came of a check.
+type Report struct {
+	URL    string  `json:"url"`
+	Format string  `json:"format"`
+	OK     bool    `json:"ok"` // nothing failed
+	Points []Point `json:"points"`
+}
+
+func (r *Report) add(name string, result Result, format string, args ...any) {
+	r.Points = append(r.Points, Point{name, result, printable(fmt.Sprintf(format, args...))})
+}
+
+// Failed counts the points that failed.
+func (r *Report) Failed() (n int) {
+	for _, p := range r.Points {
+		if p.Result == Fail {
+			n++
+		}
+	}
+	return n
+}
+
+// Print writes the report for people, a line each.
+func (r *Report) Print(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, %s\n", printable(r.URL), r.Format)
+	for _, p := range r.Points {
+		fmt.Fprintf(&text, "%s  %-14s %s\n", p.Result, p.Name, p.Detail)
+	}
+	_, err := io.WriteString(w, text.String())
+	if err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}
+
+// printable keeps a peer's text from steering a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func number(n int) string { return strconv.Itoa(n) }

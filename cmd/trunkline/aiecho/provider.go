@@ -1,0 +1,112 @@
+package aiecho
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol"
+)
+
+const (
+	maxMessage   = 1 << 20
+	writeTimeout = 10 * time.Second
+)
+
+// Provider answers the sessions that are opened with it.
+type Provider struct {
+	lines    *log.Logger
+	sessions atomic.Int64
+
+	ending context.Context
+	end    context.CancelFunc
+	open   sync.WaitGroup
+}
+
+// New makes a provider that tells what it gets in lines on out.
+func New(out io.Writer) *Provider {
+	p := &Provider{lines: log.New(out, "", log.Ltime)}
+	p.ending, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Close ends every session (1001) and waits for them.
+func (p *Provider) Close() {
+	p.end()
+	p.open.Wait()
+}
+
+// ServeHTTP takes one session, on any path.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.open.Add(1)
+	defer p.open.Done()
+	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // it knows no secrets
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		p.lines.Printf("refused: a request that opens no WebSocket")
+		return
+	}
+	defer func() { _ = conn.Close() }() // said goodbye before, or gone
+	stop := context.AfterFunc(p.ending, func() {
+		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider ends")
+		_ = conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
+		_ = conn.SetReadDeadline(time.Now()) // ends the session's reading
+	})
+	defer stop()
+	conn.SetReadLimit(maxMessage)
+	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true}, seen: map[aiprotocol.Event]int{}}
+	s.tell = func(format string, args ...any) {
+		p.lines.Printf("session %d: %s", s.number, printable(fmt.Sprintf(format, args...)))
+	}
+	s.number = p.sessions.Add(1)
+	s.tell("open, %s%s", printable(r.URL.Path), headersOf(r.Header))
+	s.tell("closed, %s: %s", ending(s.run()), s.counts())
+}
+
+// usual are headers that every client sends.
+var usual = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
+
+// headersOf names what came from the configuration, never the values: they are
+// secrets.
+func headersOf(h http.Header) string {
+	var names []string
+	for name := range h {
+		if !slices.Contains(usual, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ", no headers of a configuration"
+	}
+	slices.Sort(names)
+	return ", with the headers " + strings.Join(names, ", ")
+}
+
+func ending(err error) string {
+	var closed *websocket.CloseError
+	if errors.As(err, &closed) {
+		return fmt.Sprintf("%d %s", closed.Code, closed.Text)
+	}
+	return "broken off (" + err.Error() + ")"
+}
+
+// printable keeps a peer's text from steering a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

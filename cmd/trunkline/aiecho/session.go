@@ -1,0 +1,125 @@
+package aiecho
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// every is how often a session tells of its audio.
+const every = 5 * time.Second
+
+// session is one call.
+type session struct {
+	number  int64
+	conn    *websocket.Conn
+	decoder aiprotocol.Decoder
+	tell    func(format string, args ...any)
+
+	seen   map[aiprotocol.Event]int
+	odd    int // messages that are not of the protocol
+	bytes  int // of audio
+	told   time.Time
+	answer []byte
+}
+
+// run answers until the connection ends, and says how it did.
+func (s *session) run() error {
+	s.told = time.Now()
+	for {
+		kind, raw, err := s.conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		if kind != websocket.TextMessage {
+			s.wonder("a binary frame of %d bytes", len(raw))
+			continue
+		}
+		message, err := s.decoder.ToProvider(raw)
+		if err != nil {
+			s.wonder("%v", err)
+			continue
+		}
+		s.seen[message.Event]++
+		if err := s.take(message); err != nil {
+			return err
+		}
+	}
+}
+
+// most bounds how many oddities are told of one session.
+const most = 20
+
+func (s *session) wonder(format string, args ...any) {
+	if s.odd++; s.odd <= most {
+		s.tell("NOT OF THE PROTOCOL: "+format, args...)
+	}
+}
+
+func (s *session) take(m *aiprotocol.Message) error {
+	if first := s.seen[aiprotocol.EventStart]; m.Event != aiprotocol.EventStart && first == 0 {
+		s.wonder("%s before start", m.Event)
+	}
+	if s.seen[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
+		s.wonder("%s after hangup", m.Event)
+	}
+	switch m.Event {
+	case aiprotocol.EventStart:
+		if s.seen[m.Event] > 1 {
+			s.wonder("a second start")
+		}
+		c := m.Start
+		s.tell("start, call %q, other leg %q, from %q to %q, account %q, %s at %d Hz", c.CallID, c.OtherLegCallID,
+			c.CallerIDNumber, c.CalleeIDNumber, c.AccountID, c.Media.Encoding, c.Media.SampleRate)
+	case aiprotocol.EventMedia:
+		return s.echo(m.Audio)
+	case aiprotocol.EventDTMF:
+		s.tell("dtmf %s%s", m.DTMF.Digit, lasting(m.DTMF.Duration))
+	case aiprotocol.EventHangup:
+		s.tell("hangup %s", m.Hangup.Reason)
+	case aiprotocol.EventMark:
+		s.tell("mark %q, played %v", m.Mark.Name, m.Mark.Played)
+	case aiprotocol.EventCleared:
+		s.tell("cleared, played %v, dropped %v", m.Cleared.Played, m.Cleared.Dropped)
+	}
+	return nil
+}
+
+func (s *session) echo(audio []byte) error {
+	s.bytes += len(audio)
+	if time.Since(s.told) >= every {
+		s.told = time.Now()
+		s.tell("media, %d messages, %d bytes so far", s.seen[aiprotocol.EventMedia], s.bytes)
+	}
+	s.answer = aiprotocol.AppendMedia(s.answer[:0], audio)
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return s.conn.WriteMessage(websocket.TextMessage, s.answer)
+}
+
+func lasting(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d ms", d.Milliseconds())
+}
+
+// counts is what the session got, in the protocol's order.
+func (s *session) counts() string {
+	var words []string
+	for _, event := range []aiprotocol.Event{aiprotocol.EventStart, aiprotocol.EventMedia, aiprotocol.EventDTMF,
+		aiprotocol.EventHangup, aiprotocol.EventMark, aiprotocol.EventCleared} {
+		if n := s.seen[event]; n > 0 || event == aiprotocol.EventStart || event == aiprotocol.EventMedia {
+			words = append(words, fmt.Sprintf("%d %s", n, event))
+		}
+	}
+	if s.odd > 0 {
+		words = append(words, fmt.Sprintf("%d not of the protocol", s.odd))
+	}
+	return strings.Join(words, ", ")
+}

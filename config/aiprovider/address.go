@@ -1,0 +1,108 @@
+package aiprovider
+
+import "net/netip"
+
+// Class is what sort of address it is. Classes are bounded: they may be metric
+// labels.
+type Class string
+
+// The classes. All but ClassPublic are refused.
+const (
+	ClassPublic      Class = "public"
+	ClassPlain       Class = "plain"       // public, but to be reached without TLS
+	ClassUnknown     Class = "unknown"     // no address we can read
+	ClassUnspecified Class = "unspecified" // also this machine, on many systems
+	ClassLoopback    Class = "loopback"
+	ClassLinkLocal   Class = "link_local"
+	ClassPrivate     Class = "private" // also IPv6 unique local and site local
+	ClassShared      Class = "shared"  // a provider's own network behind its NAT
+	ClassMulticast   Class = "multicast"
+	ClassMetadata    Class = "metadata" // a cloud's services for its machines
+	ClassReserved    Class = "reserved" // documentation, tests, protocols, the future
+)
+
+// special are the networks that are no public ones, the narrower before the
+// wider (IANA's special-purpose registries, and the clouds' pages).
+var special = []struct {
+	network netip.Prefix
+	class   Class
+}{
+	{prefix("169.254.169.254/32"), ClassMetadata}, // most clouds
+	{prefix("169.254.170.2/32"), ClassMetadata},   // AWS containers
+	{prefix("168.63.129.16/32"), ClassMetadata},   // Azure, a public address
+	{prefix("100.100.100.200/32"), ClassMetadata}, // Alibaba
+	{prefix("192.0.0.192/32"), ClassMetadata},     // Oracle
+	{prefix("fd00:ec2::254/128"), ClassMetadata},  // AWS
+	{prefix("fd20:ce::254/128"), ClassMetadata},   // Google
+
+	{prefix("0.0.0.0/8"), ClassUnspecified},
+	{prefix("10.0.0.0/8"), ClassPrivate},
+	{prefix("100.64.0.0/10"), ClassShared},
+	{prefix("127.0.0.0/8"), ClassLoopback},
+	{prefix("169.254.0.0/16"), ClassLinkLocal},
+	{prefix("172.16.0.0/12"), ClassPrivate},
+	{prefix("192.0.0.0/24"), ClassReserved},
+	{prefix("192.0.2.0/24"), ClassReserved},
+	{prefix("192.31.196.0/24"), ClassReserved},
+	{prefix("192.52.193.0/24"), ClassReserved},
+	{prefix("192.88.99.0/24"), ClassReserved},
+	{prefix("192.168.0.0/16"), ClassPrivate},
+	{prefix("192.175.48.0/24"), ClassReserved},
+	{prefix("198.18.0.0/15"), ClassReserved},
+	{prefix("198.51.100.0/24"), ClassReserved},
+	{prefix("203.0.113.0/24"), ClassReserved},
+	{prefix("224.0.0.0/4"), ClassMulticast},
+	{prefix("240.0.0.0/4"), ClassReserved},
+
+	{prefix("::/128"), ClassUnspecified},
+	{prefix("::1/128"), ClassLoopback},
+	{prefix("64:ff9b::/96"), ClassPublic}, // NAT64: what is within decides
+	{prefix("fc00::/7"), ClassPrivate},
+	{prefix("fe80::/10"), ClassLinkLocal},
+	{prefix("fec0::/10"), ClassPrivate},
+	{prefix("ff00::/8"), ClassMulticast},
+	{prefix("2001::/23"), ClassReserved}, // protocols, Teredo among them
+	{prefix("2001:db8::/32"), ClassReserved},
+	{prefix("2002::/16"), ClassPublic}, // 6to4: what is within decides
+	{prefix("2620:4f:8000::/48"), ClassReserved},
+	{prefix("3fff::/20"), ClassReserved},
+	{prefix("2000::/3"), ClassPublic},
+	{prefix("::/0"), ClassReserved}, // nothing else of IPv6 is in use
+}
+
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+// classOf looks at the address as it stands.
+func classOf(address netip.Addr) Class {
+	if !address.IsValid() {
+		return ClassUnknown
+	}
+	for _, s := range special {
+		if s.network.Contains(address) {
+			return s.class
+		}
+	}
+	return ClassPublic
+}
+
+// embeddings are the IPv6 networks whose addresses lead to an IPv4 address that
+// they hold, and where in their bytes it stands.
+var embeddings = []struct {
+	network netip.Prefix
+	at      int
+}{
+	{prefix("64:ff9b::/96"), 12}, // NAT64, RFC 6052
+	{prefix("2002::/16"), 2},     // 6to4, RFC 3056
+}
+
+// embedded is the IPv4 address within, invalid where there is none. Older forms
+// are not in use, and reserved; an IPv4-mapped address is its IPv4 address.
+func embedded(address netip.Addr) netip.Addr {
+	for _, e := range embeddings {
+		if e.network.Contains(address) {
+			bytes := address.As16()
+			return netip.AddrFrom4([4]byte(bytes[e.at : e.at+4]))
+		}
+	}
+	return netip.Addr{}
+}

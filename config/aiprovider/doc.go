@@ -1,0 +1,20 @@
+// Package aiprovider is the accounts' AI providers (specification, "AI provider
+// configuration"): where a call's audio can be sent, in which format, and with
+// which headers. It also has the guard through which their addresses are
+// dialled.
+//
+// If this is your first change, read body.go (what a request may say),
+// service.go (what is done with it) and guard.go (where a connection may go).
+//
+// A header's value is a secret. It is sealed under a master key for its
+// provider, shown to nobody (answers have Mask in its place), and opened for
+// those who connect.
+//
+// It refuses to decide who may ask (the api room does), to open a session (the
+// aisession room does), to believe a name: what a name resolves to is looked at
+// for every connection.
+//
+// No goroutines, no locks, no state in memory: every question goes to the
+// database, so that what another process changed counts at once. An account
+// keeps at most maxProviders.
+package aiprovider

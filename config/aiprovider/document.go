@@ -1,0 +1,47 @@
+package aiprovider
+
+// Mask stands in answers for every header's value. A request that sends it
+// back keeps the value that is stored.
+const Mask = "********"
+
+// Document is a provider as requests and answers have it. Fields that were not
+// sent are not answered.
+type Document struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Media      Media     `json:"media"`
+	WebSocket  WebSocket `json:"websocket"`
+	Extensions *bool     `json:"extensions,omitempty"`
+	Fallback   Fallback  `json:"fallback,omitempty"`
+}
+
+// Media is a document's audio.
+type Media struct {
+	AudioFormat string `json:"audioFormat"`
+	SampleRate  int    `json:"sampleRate"` // Hz
+}
+
+// WebSocket is a document's connection.
+type WebSocket struct {
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitzero"` // nil: not sent
+}
+
+// masked is d as it is answered.
+func (d Document) masked() Document {
+	if d.WebSocket.Headers == nil {
+		return d
+	}
+	headers := make(map[string]string, len(d.WebSocket.Headers))
+	for name := range d.WebSocket.Headers {
+		headers[name] = Mask
+	}
+	d.WebSocket.Headers = headers
+	return d
+}
+
+// String keeps the secrets out of logs and messages.
+func (d Document) String() string { return "AI provider " + d.ID + " (not shown)" }
+
+// GoString does the same for %#v.
+func (d Document) GoString() string { return d.String() }

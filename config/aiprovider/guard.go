@@ -1,0 +1,80 @@
+package aiprovider
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Guard dials providers' addresses, which accounts choose, and refuses those
+// that lead into our own networks. It looks at the address that a connection is
+// about to be made to, after the name was resolved and for every attempt, so
+// that a name cannot lead elsewhere between the look and the connection.
+//
+// It guards connections, not requests: whoever dials through it must use no
+// proxy, and follow no redirect but through it again. gorilla's websocket.Dialer
+// with NetDialContext set and Proxy nil does both: any answer but 101 is an
+// error to it.
+type Guard struct {
+	Allow []netip.Prefix // reached whatever they are
+	Only  bool           // nothing but Allow is reached: for plain ws
+}
+
+// dialTimeout bounds one connection with all the addresses of its name, where
+// the context does not.
+const dialTimeout = 10 * time.Second
+
+// DialContext connects to a host and port, over TCP only. An address that is not
+// reached is an *AddressError in the error's chain.
+func (g Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout, Control: g.control}
+	return dialer.DialContext(ctx, network, address)
+}
+
+func (g Guard) control(network, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil || !strings.HasPrefix(network, "tcp") {
+		return &AddressError{ClassUnknown}
+	}
+	return g.Check(target.Addr())
+}
+
+// Check is nil for an address that may be reached, else an *AddressError.
+func (g Guard) Check(address netip.Addr) error {
+	address = address.WithZone("").Unmap()
+	inner := embedded(address)
+	allowed := func(network netip.Prefix) bool {
+		return network.Contains(address) || inner.IsValid() && network.Contains(inner)
+	}
+	if slices.ContainsFunc(g.Allow, allowed) {
+		return nil
+	}
+	class := classOf(address)
+	if class == ClassPublic && inner.IsValid() {
+		class = classOf(inner)
+	}
+	if class == ClassPublic && g.Only {
+		class = ClassPlain
+	}
+	if class != ClassPublic {
+		return &AddressError{class}
+	}
+	return nil
+}
+
+// AddressError is a connection that the guard did not make. It does not tell the
+// address: the account chose a name, and what our resolver makes of it is our
+// business.
+type AddressError struct{ Class Class }
+
+func (e *AddressError) Error() string {
+	if e.Class == ClassPlain {
+		return "without TLS only the networks in ai_provider.allow_networks are reached"
+	}
+	return fmt.Sprintf("the host leads to an address that is not public (%s), and ai_provider.allow_networks does not have it", e.Class)
+}

@@ -1,0 +1,122 @@
+package aiprovider
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"trunkline/internal/fault"
+)
+
+// Bounds of headers. Servers commonly refuse a request whose headers are over
+// 16 KiB in all.
+const (
+	maxHeaders     = 32
+	maxHeaderName  = 128
+	maxHeaderValue = 8 << 10
+	maxHeaderBytes = 12 << 10 // names and values together
+)
+
+// owned are the headers that the handshake sets itself, or that say how its
+// bytes are to be read (RFC 9110, RFC 9112; RFC 6455, 4.1), lower case. Origin is
+// not among them: it says who asks, and we are no browser.
+var owned = []string{
+	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authenticate",
+	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+}
+
+// headers reads the object of header names and values.
+func (p *parser) headers() map[string]string {
+	if len(p.members) > maxHeaders {
+		p.faultOfAll(codeTooMany, "must be at most %d headers", maxHeaders)
+		p.members = nil
+		return nil
+	}
+	values := make(map[string]string, len(p.members))
+	seen := make(map[string]bool, len(p.members))
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(p.members)) {
+		value := take[string](p, name, "a string")
+		p.checkHeaderName(name, seen)
+		if value == nil {
+			continue
+		}
+		if code, text := checkHeaderValue(*value); code != "" {
+			p.fault(shorten(name), code, "%s", text)
+		}
+		values[name] = *value
+		size += len(name) + len(*value)
+	}
+	if size > maxHeaderBytes {
+		p.faultOfAll(codeTooLong, "must have at most %d bytes in all", maxHeaderBytes)
+	}
+	return values
+}
+
+func (p *parser) checkHeaderName(name string, seen map[string]bool) {
+	lower := strings.ToLower(name)
+	switch {
+	case len(name) > maxHeaderName:
+		p.fault(shorten(name), codeTooLong, "must have at most %d bytes", maxHeaderName)
+	case name == "" || strings.ContainsFunc(name, notOfToken):
+		p.fault(shorten(name), codeInvalid, "is not the name of a header")
+	case slices.Contains(owned, lower), strings.HasPrefix(lower, "sec-websocket-"):
+		p.fault(name, codeReserved, "belongs to the handshake")
+	case seen[lower]:
+		p.fault(name, codeRepeated, "is there in another spelling too")
+	}
+	seen[lower] = true
+}
+
+// notOfToken is any character that a token does not have (RFC 9110, 5.6.2).
+func notOfToken(r rune) bool {
+	switch {
+	case '0' <= r && r <= '9', 'A' <= r && r <= 'Z', 'a' <= r && r <= 'z':
+		return false
+	}
+	return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+// checkHeaderValue says what is wrong with a value, "" for nothing. It never
+// repeats it.
+func checkHeaderValue(value string) (code, text string) {
+	switch {
+	case len(value) > maxHeaderValue:
+		return codeTooLong, "must have at most " + strconv.Itoa(maxHeaderValue) + " bytes"
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return codeInvalid, "must not have control characters"
+	case strings.TrimSpace(value) != value:
+		return codeInvalid, "must not begin or end with a space"
+	}
+	return "", ""
+}
+
+// keepMasked puts the stored value where a request has the mask. Names are the
+// same in any spelling.
+func (d *Document) keepMasked(stored map[string]string) []fault.Field {
+	var faults []fault.Field
+	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
+		if d.WebSocket.Headers[name] != Mask {
+			continue
+		}
+		value, ok := lookup(stored, name)
+		if !ok {
+			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
+				Message: "has no value yet that " + Mask + " could stand for"})
+			continue
+		}
+		d.WebSocket.Headers[name] = value
+	}
+	return faults
+}
+
+func lookup(headers map[string]string, name string) (value string, ok bool) {
+	for stored, value := range headers {
+		if strings.EqualFold(stored, name) {
+			return value, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,38 @@
+package aiprovider
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// Open is a provider as those who connect to it need it, headers opened,
+// whatever account it belongs to. It costs one look at the database.
+func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
+	r, err := find(ctx, s.db, id)
+	if err != nil {
+		return Provider{}, err
+	}
+	format, ok := aiprotocol.FormatOf(r.audioFormat)
+	if !ok {
+		return Provider{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
+	}
+	headers, err := s.unseal(r)
+	if err != nil {
+		return Provider{}, err
+	}
+	p := Provider{
+		ID: r.id, AccountID: r.accountID, Name: r.name, Format: format, URL: r.url, Headers: headers,
+		Extensions: r.extensions.Bool, Fallback: Fallback(r.fallback),
+	}
+	if p.Fallback == "" {
+		p.Fallback = FallbackHangup
+	}
+	return p, nil
+}
+
+// Guard is through which the provider is dialled.
+func (s *Service) Guard(p Provider) Guard {
+	return Guard{Allow: s.config.AllowNetworks, Only: plainURL(p.URL)}
+}

@@ -1,0 +1,116 @@
+package aiprovider
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"trunkline/internal/fault"
+)
+
+// Error codes of fields.
+const (
+	codeRequired    = "required"
+	codeWrongType   = "wrong_type"
+	codeTooLong     = "too_long"
+	codeTooMany     = "too_many"
+	codeInvalid     = "invalid"
+	codeMismatch    = "mismatch"
+	codeUnsupported = "unsupported"
+	codeReserved    = "reserved"
+	codeRepeated    = "repeated"
+	codeMasked      = "masked"
+	codeReadOnly    = "read_only"
+	codeUnknown     = "unknown"
+)
+
+// parser takes the members it knows out of an object and gathers what is wrong.
+type parser struct {
+	members map[string]json.RawMessage
+	path    string // of the object within the body: "" or ending in "."
+	faults  *[]fault.Field
+}
+
+func newParser(body map[string]json.RawMessage) *parser {
+	return &parser{members: maps.Clone(body), faults: new([]fault.Field)}
+}
+
+func (p *parser) fault(name, code, format string, args ...any) {
+	*p.faults = append(*p.faults, fault.Field{Field: p.path + name, Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// faultOfAll blames the object itself.
+func (p *parser) faultOfAll(code, format string, args ...any) {
+	*p.faults = append(*p.faults, fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// take decodes one member; nil when it was not sent or is of another type, which
+// is a fault. JSON's null is no value of any type.
+func take[T any](p *parser, name, want string) *T {
+	raw, sent := p.members[name]
+	delete(p.members, name)
+	if !sent {
+		return nil
+	}
+	var value T
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) || json.Unmarshal(raw, &value) != nil {
+		p.fault(name, codeWrongType, "must be %s", want)
+		return nil
+	}
+	return &value
+}
+
+// need is take for a member that must be there.
+func need[T any](p *parser, name, want string) *T {
+	if _, sent := p.members[name]; !sent {
+		p.fault(name, codeRequired, "is required")
+	}
+	return take[T](p, name, want)
+}
+
+// object reads a member that is an object. It is never nil: one that is not
+// there, or is none, has no members.
+func (p *parser) object(name string) (inner *parser, sent bool) {
+	members := take[map[string]json.RawMessage](p, name, "an object")
+	inner = &parser{path: p.path + name + ".", faults: p.faults}
+	if members != nil {
+		inner.members = *members
+	}
+	return inner, members != nil
+}
+
+// needed is object for one that must be there; what it holds is not asked for
+// where it is not.
+func (p *parser) needed(name string, read func(inner *parser)) {
+	if _, sent := p.members[name]; !sent {
+		p.fault(name, codeRequired, "is required")
+	}
+	if inner, ok := p.object(name); ok {
+		read(inner)
+		inner.refuseUnknown()
+	}
+}
+
+// shown bounds how many unknown members an answer repeats, and shownName how
+// much of a name.
+const (
+	shown     = 16
+	shownName = 64
+)
+
+func (p *parser) refuseUnknown() {
+	unknown := slices.Sorted(maps.Keys(p.members))
+	for _, name := range unknown[:min(len(unknown), shown)] {
+		p.fault(shorten(name), codeUnknown, "is not a field of this request")
+	}
+}
+
+func shorten(name string) string {
+	if chars := []rune(name); len(chars) > shownName {
+		return string(chars[:shownName]) + "…"
+	}
+	return name
+}

@@ -1,0 +1,105 @@
+package aiprovider
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
+)
+
+const table = "ai_providers" // part of every sealed secret's place
+
+// seal makes a document what is stored. Without values there is nothing to seal,
+// and no master key is needed.
+func (s *Service) seal(accountID string, d Document) (row, error) {
+	r := row{
+		id: d.ID, accountID: accountID, name: d.Name, audioFormat: d.Media.AudioFormat, url: d.WebSocket.URL,
+		fallback: string(d.Fallback),
+	}
+	if d.Extensions != nil {
+		r.extensions = sql.NullBool{Bool: *d.Extensions, Valid: true}
+	}
+	if d.WebSocket.Headers == nil {
+		return r, nil
+	}
+	names, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(d.WebSocket.Headers))) // [], never null
+	if err != nil {
+		return row{}, fmt.Errorf("encoding the headers' names: %w", err)
+	}
+	r.headerNames = sql.NullString{String: string(names), Valid: true}
+	if len(d.WebSocket.Headers) == 0 {
+		return r, nil
+	}
+	secret, err := json.Marshal(d.WebSocket.Headers)
+	if err != nil {
+		return row{}, fmt.Errorf("encoding the headers: %w", err)
+	}
+	defer clear(secret)
+	r.sealed, err = s.keys.Seal(secret, table, accountID, d.ID)
+	return r, err
+}
+
+// unseal opens a provider's headers; nil when it has none.
+func (s *Service) unseal(r row) (map[string]string, error) {
+	if r.sealed == "" {
+		return nil, nil
+	}
+	secret, err := s.keys.Unseal(r.sealed, table, r.accountID, r.id)
+	if err != nil {
+		return nil, fmt.Errorf("headers of AI provider %s: %w", r.id, err)
+	}
+	defer clear(secret)
+	var headers map[string]string
+	if json.Unmarshal(secret, &headers) != nil { // its error could show a part of them
+		return nil, damaged(fmt.Errorf("headers of AI provider %s are no object", r.id))
+	}
+	return headers, nil
+}
+
+// unmasked is what was sent with the stored values in the masks' places. Where
+// there is no mask nothing is opened, so that lost values can be set anew.
+func (s *Service) unmasked(sent Document, old row) (Document, error) {
+	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
+		return sent, nil
+	}
+	stored, err := s.unseal(old)
+	if err != nil {
+		return Document{}, err
+	}
+	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
+	if faults := sent.keepMasked(stored); len(faults) > 0 {
+		return Document{}, fault.Invalid(Invalid, faults...)
+	}
+	return sent, nil
+}
+
+// document is the row as it is answered. It needs no master key.
+func (r row) document() (Document, error) {
+	format, ok := aiprotocol.FormatOf(r.audioFormat)
+	if !ok {
+		return Document{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))
+	}
+	d := Document{
+		ID: r.id, Name: r.name, Media: Media{format.Encoding, format.SampleRate},
+		WebSocket: WebSocket{URL: r.url}, Fallback: Fallback(r.fallback),
+	}
+	if r.extensions.Valid {
+		d.Extensions = &r.extensions.Bool
+	}
+	if !r.headerNames.Valid {
+		return d, nil
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(r.headerNames.String), &names); err != nil {
+		return Document{}, damaged(fmt.Errorf("header names of AI provider %s: %w", r.id, err))
+	}
+	d.WebSocket.Headers = make(map[string]string, len(names))
+	for _, name := range names {
+		d.WebSocket.Headers[name] = Mask
+	}
+	return d, nil
+}

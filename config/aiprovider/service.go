@@ -1,0 +1,183 @@
+package aiprovider
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Service keeps the providers of all accounts. It is safe for concurrent use.
+type Service struct {
+	config  Config
+	db      *sqldb.DB
+	keys    *masterkey.Keyring
+	metrics *metrics
+}
+
+// New brings the tables up to date and makes sure that every header in them can
+// be opened: without the master key it refuses to start.
+func New(ctx context.Context, config Config, db *sqldb.DB, keys *masterkey.Keyring, reg prometheus.Registerer) (*Service, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "aiprovider", files); err != nil {
+		return nil, err
+	}
+	s := &Service{config: config, db: db, keys: keys, metrics: newMetrics(reg)}
+	inUse, err := s.MasterKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, keys.Require(inUse...)
+}
+
+// maxProviders bounds an account's list.
+const maxProviders = 1000
+
+// Create makes a provider of the account out of a request's body, and writes to
+// the audit log that who made it.
+func (s *Service) Create(ctx context.Context, who, accountID string, body map[string]json.RawMessage) (Document, error) {
+	d, err := parse(body, "", s.config.plain())
+	if err != nil {
+		return Document{}, err
+	}
+	if faults := d.keepMasked(nil); len(faults) > 0 {
+		return Document{}, fault.Invalid(Invalid, faults...)
+	}
+	d.ID = newID()
+	r, err := s.seal(accountID, d)
+	if err != nil {
+		return Document{}, err
+	}
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+		if n, err := count(ctx, tx, accountID); err != nil {
+			return err
+		} else if n >= maxProviders {
+			return fault.Conflict("The account has %d AI providers already, the most there can be", n)
+		}
+		if err := insert(ctx, tx, r); err != nil {
+			return err
+		}
+		return entry{accountID, who, actionCreate, d.ID}.write(ctx, tx)
+	})
+	if err != nil {
+		return Document{}, err
+	}
+	s.metrics.changes.WithLabelValues(actionCreate).Inc()
+	return d.masked(), nil
+}
+
+// Replace puts a request's body in a provider's place. A header whose value is
+// the mask keeps the value it has.
+func (s *Service) Replace(ctx context.Context, who, accountID, id string, body map[string]json.RawMessage) (Document, error) {
+	sent, err := parse(body, id, s.config.plain())
+	if err != nil {
+		return Document{}, err
+	}
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+		return s.replace(ctx, tx, who, accountID, sent)
+	})
+	if err != nil {
+		return Document{}, err
+	}
+	s.metrics.changes.WithLabelValues(actionReplace).Inc()
+	return sent.masked(), nil
+}
+
+// replace may run several times, so it leaves what was sent as it is.
+func (s *Service) replace(ctx context.Context, tx *sql.Tx, who, accountID string, sent Document) error {
+	old, err := find(ctx, tx, sent.ID)
+	if err != nil {
+		return err
+	}
+	if old.accountID != accountID {
+		return notFound()
+	}
+	d, err := s.unmasked(sent, old)
+	if err != nil {
+		return err
+	}
+	r, err := s.seal(accountID, d)
+	if err != nil {
+		return err
+	}
+	if err := update(ctx, tx, r); err != nil {
+		return err
+	}
+	return entry{accountID, who, actionReplace, sent.ID}.write(ctx, tx)
+}
+
+// Get is one provider of the account, masked.
+func (s *Service) Get(ctx context.Context, accountID, id string) (Document, error) {
+	r, err := find(ctx, s.db, id)
+	if err != nil {
+		return Document{}, err
+	}
+	if r.accountID != accountID {
+		return Document{}, notFound()
+	}
+	return r.document()
+}
+
+// List is every provider of the account, masked, the oldest first. It is never
+// nil.
+func (s *Service) List(ctx context.Context, accountID string) ([]Document, error) {
+	rows, err := findAll(ctx, s.db, accountID)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Document, 0, len(rows))
+	for _, r := range rows {
+		d, err := r.document()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// Delete forgets a provider of the account.
+func (s *Service) Delete(ctx context.Context, who, accountID, id string) error {
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		if err := remove(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		return entry{accountID, who, actionDelete, id}.write(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	s.metrics.changes.WithLabelValues(actionDelete).Inc()
+	return nil
+}
+
+func notFound() error { return fault.NotFound("AI provider not found") }
+
+func damaged(cause error) error {
+	return fault.Internal(cause, "the AI provider's configuration is damaged")
+}
+
+// newID is a random id that a SIP address can carry as it is.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,359 @@
+package aiprovider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// onBoth runs a test over SQLite and over PostgreSQL.
+func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
+	for name, cfg := range map[string]func(*testing.T) sqldb.Config{
+		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} },
+		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := sqldb.Open(context.Background(), cfg(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			test(t, db)
+		})
+	}
+}
+
+func noKeys(t testing.TB) *masterkey.Keyring {
+	t.Helper()
+	k, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func fileKeys(t testing.TB) *masterkey.Keyring {
+	t.Helper()
+	k := noKeys(t)
+	if _, err := k.Create(); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
+	t.Helper()
+	s, err := New(context.Background(), Config{}, db, keys, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const who = "user:u1"
+
+func create(t testing.TB, s *Service, account, body string) Document {
+	t.Helper()
+	d, err := s.Create(context.Background(), who, account, members(t, body))
+	if err != nil {
+		t.Fatalf("%v %v", err, codes(err))
+	}
+	return d
+}
+
+func TestAProvidersLife(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		s := service(t, db, fileKeys(t))
+		made := create(t, s, "acme", whole)
+		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
+			t.Errorf("made %#v", made.WebSocket.Headers)
+		}
+		got, err := s.Get(ctx, "acme", made.ID)
+		if err != nil || !reflect.DeepEqual(got, made) {
+			t.Errorf("GET answers another than POST: %+v, %v", got, err)
+		}
+		want := Provider{
+			ID: made.ID, AccountID: "acme", Name: "Echo", Format: aiprotocol.Format{Encoding: "pcm16", SampleRate: 24000},
+			URL: "wss://ai.example.com/voice", Headers: map[string]string{"Authorization": "Bearer abc", "X-Tenant": "7"},
+			Extensions: true, Fallback: FallbackReturn,
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || !reflect.DeepEqual(p, want) {
+			t.Errorf("opened: %v, %v", p, err)
+		}
+
+		next := `{"id":"` + made.ID + `","name":"Other","media":{"audioFormat":"opus","sampleRate":48000},` +
+			`"websocket":{"url":"wss://other.example.com","headers":{"authorization":"********","X-New":"n"}}}`
+		put, err := s.Replace(ctx, who, "acme", made.ID, members(t, next))
+		if err != nil || put.Extensions != nil || put.Fallback != "" || put.Name != "Other" {
+			t.Errorf("replaced: %+v, %v", put, err)
+		}
+		want = Provider{
+			ID: made.ID, AccountID: "acme", Name: "Other", Format: aiprotocol.Format{Encoding: "opus", SampleRate: 48000},
+			URL: "wss://other.example.com", Headers: map[string]string{"authorization": "Bearer abc", "X-New": "n"}, Fallback: FallbackHangup,
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || !reflect.DeepEqual(p, want) {
+			t.Errorf("opened: %v %q, %v", p, p.Headers, err)
+		}
+
+		second := create(t, s, "acme", whole)
+		all, err := s.List(ctx, "acme")
+		if err != nil || len(all) != 2 || all[0].ID != made.ID || all[1].ID != second.ID {
+			t.Errorf("listed %+v, %v", all, err)
+		}
+		if err := s.Delete(ctx, who, "acme", made.ID); err != nil {
+			t.Error(err)
+		}
+		for name, err := range map[string]error{
+			"GET": second2(s.Get(ctx, "acme", made.ID)), "open": second2(s.Open(ctx, made.ID)),
+			"PUT": second2(s.Replace(ctx, who, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, who, "acme", made.ID),
+		} {
+			if fault.KindOf(err) != fault.KindNotFound {
+				t.Errorf("%s of what is gone: %v", name, err)
+			}
+		}
+		wantAudit(t, db, "create replace create delete")
+		if n := testutil.ToFloat64(s.metrics.changes.WithLabelValues(actionCreate)); n != 2 {
+			t.Errorf("%v changes are counted", n)
+		}
+	})
+}
+
+func second2[T any](_ T, err error) error { return err }
+
+func wantAudit(t *testing.T, db *sqldb.DB, want string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `SELECT action FROM ai_provider_audit WHERE account_id = 'acme' AND who = 'user:u1' ORDER BY at, action`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	counts := map[string]int{}
+	for rows.Next() {
+		var action string
+		if err := rows.Scan(&action); err != nil {
+			t.Fatal(err)
+		}
+		counts[action]++
+	}
+	for _, action := range strings.Fields(want) {
+		counts[action]--
+	}
+	for action, n := range counts {
+		if n != 0 {
+			t.Errorf("audit of %s: %d too many", action, n)
+		}
+	}
+}
+
+func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		s := service(t, db, fileKeys(t))
+		made := create(t, s, "acme", whole)
+		for name, err := range map[string]error{
+			"GET": second2(s.Get(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, who, "other", made.ID),
+			"PUT": second2(s.Replace(ctx, who, "other", made.ID, members(t, whole))),
+		} {
+			if fault.KindOf(err) != fault.KindNotFound {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if all, err := s.List(ctx, "other"); err != nil || all == nil || len(all) != 0 {
+			t.Errorf("listed %v, %v", all, err)
+		}
+		if _, err := s.Get(ctx, "acme", made.ID); err != nil {
+			t.Errorf("it is gone: %v", err)
+		}
+	})
+}
+
+func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		s := service(t, db, fileKeys(t))
+		made := create(t, s, "acme", whole)
+		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
+		if _, err := s.Replace(ctx, who, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+			t.Errorf("PUT: %v %v", err, codes(err))
+		}
+		if _, err := s.Create(ctx, who, "acme", members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+			t.Errorf("POST: %v %v", err, codes(err))
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["X-Tenant"] != "7" {
+			t.Errorf("a refused PUT has changed something: %v", err)
+		}
+		// What GET answers is a PUT that changes nothing.
+		answered, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := s.Replace(ctx, who, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
+			t.Errorf("GET, PUT: %+v, %v", again, err)
+		}
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != "7" {
+			t.Errorf("the values are lost: %v", err)
+		}
+	})
+}
+
+func TestWithoutAMasterKey(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
+		s := service(t, db, noKeys(t))
+		made := create(t, s, "acme", bare)
+		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers != nil {
+			t.Errorf("without headers no key is needed: %v", err)
+		}
+		if _, err := s.Create(ctx, who, "acme", members(t, whole)); fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("headers: %v", err)
+		}
+		if all, err := s.List(ctx, "acme"); err != nil || len(all) != 1 {
+			t.Errorf("a refused POST is stored: %v", err)
+		}
+
+		keys := fileKeys(t)
+		create(t, service(t, db, keys), "acme", whole)
+		if _, err := New(ctx, Config{}, db, noKeys(t), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+			t.Errorf("started without the key of what is sealed: %v", err)
+		}
+	})
+}
+
+func TestHeadersAreSealedForTheirProvider(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		s := service(t, db, fileKeys(t))
+		mine, theirs := create(t, s, "acme", whole), create(t, s, "other", whole)
+		var sealed string
+		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers WHERE id = $1`, theirs.ID).Scan(&sealed); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(sealed, "Bearer") {
+			t.Error("it is not sealed")
+		}
+		if _, err := db.ExecContext(ctx, `UPDATE ai_providers SET sealed = $1 WHERE id = $2`, sealed, mine.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Open(ctx, mine.ID); fault.KindOf(err) != fault.KindInternal {
+			t.Errorf("headers moved to another provider open: %v", err)
+		}
+	})
+}
+
+func TestRotationSealsEverythingAnew(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := t.Context()
+		keys := fileKeys(t)
+		s := service(t, db, keys)
+		var ids []string
+		for i := range resealBatch + 5 {
+			d := create(t, s, "acme", strings.Replace(whole, "Bearer abc", fmt.Sprint("Bearer ", i), 1))
+			ids = append(ids, d.ID)
+		}
+		create(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
+		done, err := masterkey.Rotate(ctx, keys, []masterkey.Room{s}, func(int, int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inUse, err := s.MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.ID {
+			t.Errorf("in use: %v, %v", inUse, err)
+		}
+		for i, id := range ids {
+			if p, err := s.Open(ctx, id); err != nil || p.Headers["Authorization"] != fmt.Sprint("Bearer ", i) {
+				t.Fatalf("provider %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestConcurrentChangesAreWholeOnes(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		keys := fileKeys(t)
+		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
+		made := create(t, nodes[0], "acme", whole)
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				for i := range 5 {
+					body := strings.Replace(whole, `"Echo"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
+					body = strings.Replace(body, `"Bearer abc"`, `"********"`, 1)
+					body = strings.Replace(body, `"7"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
+					if _, err := nodes[w%2].Replace(context.Background(), who, "acme", made.ID, members(t, body)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		p, err := nodes[1].Open(t.Context(), made.ID)
+		if err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != p.Name {
+			t.Errorf("%s with %q, %v", p.Name, p.Headers["X-Tenant"], err)
+		}
+	})
+}
+
+func TestAnAccountHasOnlySoMany(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := service(t, db, noKeys(t))
+	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+		INSERT INTO ai_providers (id, account_id, name, audio_format, url, sealed, master_key_id, fallback, created_at, updated_at)
+		SELECT 'p' || i, 'acme', 'n', 'opus', 'wss://h', '', '', '', $2, $2 FROM n`, maxProviders, time.Now().UnixMilli())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
+	if _, err := s.Create(t.Context(), who, "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("one more: %v", err)
+	}
+	create(t, s, "other", bare)
+}
+
+func TestNothingShowsASecret(t *testing.T) {
+	p := Provider{ID: "1", Headers: map[string]string{"Authorization": "sesame"}}
+	d := Document{ID: "1", WebSocket: WebSocket{Headers: p.Headers}}
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s", p, p, p, p), fmt.Sprintf("%v %+v %#v %s", d, &d, d, d)} {
+		if strings.Contains(text, "sesame") {
+			t.Error(text)
+		}
+	}
+}
+
+func TestWhenWSIsAccepted(t *testing.T) {
+	for network, want := range map[string]bool{
+		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true, "::/0": true,
+		"10.0.0.0/8": false, "fd00::/8": false, "128.0.0.0/8": false,
+	} {
+		if got := (Config{AllowNetworks: []netip.Prefix{prefix(network)}}).plain(); got != want {
+			t.Errorf("%s: %v", network, got)
+		}
+	}
+	if (Config{}).plain() || (Config{AllowNetworks: []netip.Prefix{{}}}).Validate() == nil {
+		t.Error("ws is never accepted by default, and no network is refused")
+	}
+}

@@ -1,0 +1,95 @@
+package aiprotocol
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"trunkline/event"
+)
+
+// What the service says to a provider. Each appends one message's JSON to dst.
+
+// AppendStart appends the first message of a session.
+func AppendStart(dst []byte, s Start) []byte {
+	dst = append(dst, `{"event":"start","start":{`...)
+	dst = s.Call.append(dst)
+	dst = append(dst, `,"callerIdNumber":`...)
+	dst = event.AppendString(dst, s.CallerIDNumber)
+	dst = append(dst, `,"calleeIdNumber":`...)
+	dst = event.AppendString(dst, s.CalleeIDNumber)
+	dst = append(dst, `,"accountId":`...)
+	dst = event.AppendString(dst, s.AccountID)
+	dst = append(dst, `,"mediaFormat":{"encoding":`...)
+	dst = event.AppendString(dst, s.Media.Encoding)
+	dst = append(dst, `,"sampleRate":`...)
+	dst = strconv.AppendInt(dst, int64(s.Media.SampleRate), 10)
+	return append(dst, `}}}`...)
+}
+
+// AppendMedia appends a message of audio, which is the same in both directions.
+// It allocates nothing where dst has room for it.
+func AppendMedia(dst, audio []byte) []byte {
+	dst = append(dst, `{"event":"media","media":{"payload":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, audio)
+	return append(dst, `"}}`...)
+}
+
+// AppendDTMF appends a key press of the caller.
+func AppendDTMF(dst []byte, d DTMF) []byte {
+	dst = append(dst, `{"event":"dtmf","dtmf":{`...)
+	dst = d.Call.append(dst)
+	dst = append(dst, ',')
+	dst = d.append(dst)
+	return append(dst, `}}`...)
+}
+
+// AppendHangup appends the last message of a session.
+func AppendHangup(dst []byte, h Hangup) []byte {
+	dst = append(dst, `{"event":"hangup","hangup":{`...)
+	dst = h.Call.append(dst)
+	if h.Reason != "" {
+		dst = append(dst, `,"reason":`...)
+		dst = event.AppendString(dst, h.Reason)
+	}
+	return append(dst, `}}`...)
+}
+
+// AppendMark appends the answer to a mark (extra).
+func AppendMark(dst []byte, m Mark) []byte {
+	dst = append(dst, `{"event":"mark","mark":{"name":`...)
+	dst = event.AppendString(dst, m.Name)
+	dst = append(dst, `,"playedMs":`...)
+	dst = appendMilliseconds(dst, m.Played)
+	return append(dst, `}}`...)
+}
+
+// AppendCleared appends the answer to a clear (extra).
+func AppendCleared(dst []byte, c Cleared) []byte {
+	dst = append(dst, `{"event":"cleared","cleared":{"playedMs":`...)
+	dst = appendMilliseconds(dst, c.Played)
+	dst = append(dst, `,"droppedMs":`...)
+	dst = appendMilliseconds(dst, c.Dropped)
+	return append(dst, `}}`...)
+}
+
+func (c Call) append(dst []byte) []byte {
+	dst = append(dst, `"callId":`...)
+	dst = event.AppendString(dst, c.CallID)
+	dst = append(dst, `,"otherLegCallId":`...)
+	return event.AppendString(dst, c.OtherLegCallID)
+}
+
+func (d DTMF) append(dst []byte) []byte {
+	dst = append(dst, `"digit":`...)
+	dst = event.AppendString(dst, d.Digit)
+	if d.Duration > 0 {
+		dst = append(dst, `,"duration":`...)
+		dst = appendMilliseconds(dst, d.Duration)
+	}
+	return dst
+}
+
+func appendMilliseconds(dst []byte, d time.Duration) []byte {
+	return strconv.AppendInt(dst, d.Milliseconds(), 10)
+}

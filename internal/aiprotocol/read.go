@@ -1,0 +1,182 @@
+package aiprotocol
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"trunkline/internal/jsonscan"
+)
+
+// fields are the members of all the messages' objects, and values their values
+// in one of them.
+var fields = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
+	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination")
+
+type values [16]jsonscan.Value
+
+// longestText bounds what a field may hold: far more than a number, a name or a
+// reason needs.
+const longestText = 1024
+
+// longest bounds a duration on the wire.
+const longest = 24 * time.Hour
+
+// text reads a string; one that need not be there is "" where it is not.
+func (v *values) text(event Event, name string, required bool) (string, error) {
+	value := v[fields[name]]
+	if value == nil && !required {
+		return "", nil
+	}
+	text, ok := value.Text()
+	if !ok {
+		return "", problem(ProblemField, "%s.%s is missing, or no string", event, name)
+	}
+	if len(text) > longestText {
+		return "", problem(ProblemField, "%s.%s has more than %d bytes", event, name, longestText)
+	}
+	return string(text), nil
+}
+
+// texts reads required strings.
+func (v *values) texts(event Event, into map[string]*string) error {
+	for name, target := range into {
+		text, err := v.text(event, name, true)
+		if err != nil {
+			return err
+		}
+		*target = text
+	}
+	return nil
+}
+
+// milliseconds reads a number of them, 0 where an optional one is not there.
+func (v *values) milliseconds(event Event, name string, required bool) (time.Duration, error) {
+	value := v[fields[name]]
+	if value == nil && !required {
+		return 0, nil
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	if value.Kind() != jsonscan.Number || err != nil || n < 0 || n > float64(longest.Milliseconds()) {
+		return 0, problem(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
+	}
+	return time.Duration(n * float64(time.Millisecond)), nil
+}
+
+func (d *Decoder) readNothing() error { return nil }
+
+func (d *Decoder) readMedia() error {
+	payload, ok := d.body[fields["payload"]].Text()
+	if !ok {
+		return problem(ProblemField, "media.payload is missing, or no string")
+	}
+	encoding := base64.StdEncoding
+	switch {
+	case d.Strict:
+		encoding = encoding.Strict()
+	case len(payload)%4 != 0: // as some write it
+		encoding = base64.RawStdEncoding
+	}
+	if need := encoding.DecodedLen(len(payload)); cap(d.audio) < need {
+		d.audio = make([]byte, need)
+	}
+	n, err := encoding.Decode(d.audio[:cap(d.audio)], payload)
+	if err != nil {
+		return problem(ProblemBase64, "media.payload is not base64")
+	}
+	d.message.Audio = d.audio[:n]
+	return nil
+}
+
+func (d *Decoder) readStart() error {
+	s := &d.message.Start
+	err := d.body.texts(EventStart, map[string]*string{
+		"callId": &s.CallID, "otherLegCallId": &s.OtherLegCallID, "accountId": &s.AccountID,
+		"callerIdNumber": &s.CallerIDNumber, "calleeIdNumber": &s.CalleeIDNumber,
+	})
+	if err != nil {
+		return err
+	}
+	format := d.body[fields["mediaFormat"]]
+	var inner values
+	if format.Kind() != jsonscan.Object || fields.Scan(format, inner[:]) != nil {
+		return problem(ProblemField, "start.mediaFormat is missing, or no object")
+	}
+	if d.Strict {
+		if err := onlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
+			return err
+		}
+	}
+	encoding, _ := inner[fields["encoding"]].Text()
+	rate, err := strconv.ParseFloat(string(inner[fields["sampleRate"]]), 64)
+	var known bool
+	if s.Media, known = FormatOf(string(encoding)); !known || err != nil || rate != float64(s.Media.SampleRate) {
+		return problem(ProblemField, "start.mediaFormat is none of the formats there are")
+	}
+	return nil
+}
+
+func (d *Decoder) readCall(event Event, call *Call) error {
+	return d.body.texts(event, map[string]*string{"callId": &call.CallID, "otherLegCallId": &call.OtherLegCallID})
+}
+
+func (d *Decoder) readDTMF() error {
+	if err := d.readCall(EventDTMF, &d.message.DTMF.Call); err != nil {
+		return err
+	}
+	return d.readDigit()
+}
+
+func (d *Decoder) readDigit() (err error) {
+	press := &d.message.DTMF
+	if press.Digit, err = d.body.text(EventDTMF, "digit", true); err != nil {
+		return err
+	}
+	if !IsDigit(press.Digit) {
+		return problem(ProblemField, "dtmf.digit is none of %s", Digits)
+	}
+	press.Duration, err = d.body.milliseconds(EventDTMF, "duration", false)
+	return err
+}
+
+func (d *Decoder) readHangup() error {
+	if err := d.readCall(EventHangup, &d.message.Hangup.Call); err != nil {
+		return err
+	}
+	return d.readHangupRequest()
+}
+
+func (d *Decoder) readHangupRequest() (err error) {
+	d.message.Hangup.Reason, err = d.body.text(EventHangup, "reason", false)
+	return err
+}
+
+func (d *Decoder) readMark() (err error) {
+	if err := d.readMarkRequest(); err != nil {
+		return err
+	}
+	d.message.Mark.Played, err = d.body.milliseconds(EventMark, "playedMs", true)
+	return err
+}
+
+func (d *Decoder) readMarkRequest() (err error) {
+	d.message.Mark.Name, err = d.body.text(EventMark, "name", true)
+	return err
+}
+
+func (d *Decoder) readCleared() (err error) {
+	c := &d.message.Cleared
+	if c.Played, err = d.body.milliseconds(EventCleared, "playedMs", true); err != nil {
+		return err
+	}
+	c.Dropped, err = d.body.milliseconds(EventCleared, "droppedMs", true)
+	return err
+}
+
+func (d *Decoder) readTransfer() (err error) {
+	d.message.Destination, err = d.body.text(EventTransfer, "destination", true)
+	if err == nil && d.message.Destination == "" {
+		return problem(ProblemField, "transfer.destination is empty")
+	}
+	return err
+}

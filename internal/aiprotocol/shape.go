@@ -1,0 +1,76 @@
+package aiprotocol
+
+import (
+	"bytes"
+	"slices"
+
+	"trunkline/internal/jsonscan"
+)
+
+// shape is what a message of one event looks like in one direction.
+type shape struct {
+	event  Event
+	extra  bool
+	fields []string // of its object
+	read   func(*Decoder) error
+}
+
+// requests are what a provider may send.
+var requests = []shape{
+	{EventMedia, false, []string{"payload"}, (*Decoder).readMedia},
+	{EventClear, true, nil, (*Decoder).readNothing},
+	{EventMark, true, []string{"name"}, (*Decoder).readMarkRequest},
+	{EventHangup, true, []string{"reason"}, (*Decoder).readHangupRequest},
+	{EventTransfer, true, []string{"destination"}, (*Decoder).readTransfer},
+	{EventDTMF, true, []string{"digit", "duration"}, (*Decoder).readDigit},
+}
+
+// statements are what the service sends.
+var statements = []shape{
+	{EventMedia, false, []string{"payload"}, (*Decoder).readMedia},
+	{EventStart, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
+	{EventDTMF, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
+	{EventHangup, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
+	{EventMark, true, []string{"name", "playedMs"}, (*Decoder).readMark},
+	{EventCleared, true, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
+}
+
+func find(known []shape, name []byte) *shape {
+	for i := range known {
+		if string(name) == string(known[i].event) {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+// only refuses members that the shape does not have, and repeated ones.
+func (s *shape) only(raw, body jsonscan.Value) error {
+	whole := jsonscan.Value(bytes.TrimLeft(raw, " \t\r\n"))
+	if err := onlyMembers(whole, "the message", []string{"event", string(s.event)}); err != nil {
+		return err
+	}
+	return onlyMembers(body, string(s.event), s.fields)
+}
+
+func onlyMembers(object jsonscan.Value, where string, allowed []string) (err error) {
+	var seen []string
+	object.Each(func(key []byte, _ jsonscan.Value) {
+		switch name := string(key); {
+		case err != nil:
+		case !slices.Contains(allowed, name):
+			err = problem(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
+		case slices.Contains(seen, name):
+			err = problem(ProblemExtra, "%s has its member %q twice", where, name)
+		default:
+			seen = append(seen, name)
+		}
+	})
+	return err
+}
+
+// shorten keeps what a peer named fit for a line.
+func shorten(name []byte) []byte {
+	const most = 40
+	return name[:min(len(name), most)]
+}

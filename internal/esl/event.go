@@ -1,0 +1,108 @@
+package esl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Event is one event of the switch.
+type Event struct {
+	headers headers
+	body    string
+	encoded bool // values are %XX encoded: text/event-plain
+	size    int  // bytes on the wire
+}
+
+// Get is the decoded value of a header, "" when the event has none. Of a
+// repeated header, and of a list, it is the first value.
+func (e *Event) Get(name string) string {
+	value := e.headers.get(name)
+	if !e.encoded {
+		return value
+	}
+	value = unescape(value)
+	if list, ok := strings.CutPrefix(value, "ARRAY::"); ok {
+		value, _, _ = strings.Cut(list, "|:")
+	}
+	return value
+}
+
+// Name is the Event-Name, such as CHANNEL_ANSWER.
+func (e *Event) Name() string { return e.Get("Event-Name") }
+
+// Body is what follows the headers: the result of a BACKGROUND_JOB.
+func (e *Event) Body() string { return e.body }
+
+// Sequence is the switch's number of the event; ok is false without one.
+func (e *Event) Sequence() (n uint64, ok bool) {
+	n, err := strconv.ParseUint(e.Get("Event-Sequence"), 10, 64)
+	return n, err == nil
+}
+
+func parseEvent(f frame) (*Event, error) {
+	if f.kind() == typeJSON {
+		return parseJSON(f.body)
+	}
+	return parsePlain(f.body)
+}
+
+// parsePlain reads text/event-plain: a message within the message, with its own
+// Content-Length where the event has a body.
+func parsePlain(body []byte) (*Event, error) {
+	h, rest, err := parseHeaders(string(body))
+	if err != nil {
+		return nil, err
+	}
+	length, err := contentLength(h, len(rest))
+	if err != nil {
+		return nil, fmt.Errorf("%w: an event's body is longer than its message", ErrMalformed)
+	}
+	return named(&Event{headers: h, body: rest[:length], encoded: true, size: len(body)})
+}
+
+// parseJSON reads text/event-json: one flat object; a header that was pushed
+// more than once is an array.
+func parseJSON(body []byte) (*Event, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, fmt.Errorf("%w: an event that is not a JSON object", ErrMalformed)
+	}
+	e := &Event{headers: make(headers, 0, len(object)), size: len(body)}
+	for name, raw := range object {
+		value, err := jsonValue(raw)
+		if err != nil {
+			return nil, err
+		}
+		if name == "_body" {
+			e.body = value
+			continue
+		}
+		e.headers = append(e.headers, header{name, value})
+	}
+	return named(e)
+}
+
+func jsonValue(raw json.RawMessage) (string, error) {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return one, nil
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) == nil && len(many) > 0 {
+		return many[0], nil
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
+		return string(raw), nil // a number or a boolean
+	}
+	return "", fmt.Errorf("%w: an event with a header that is neither text nor a list of texts", ErrMalformed)
+}
+
+func named(e *Event) (*Event, error) {
+	if e.Name() == "" {
+		return nil, fmt.Errorf("%w: an event without Event-Name", ErrMalformed)
+	}
+	return e, nil
+}

@@ -1,0 +1,114 @@
+package esl
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The Content-Types of mod_event_socket.
+const (
+	typeAuth       = "auth/request"
+	typeReply      = "command/reply"
+	typeAPI        = "api/response"
+	typePlain      = "text/event-plain"
+	typeJSON       = "text/event-json"
+	typeDisconnect = "text/disconnect-notice"
+	typeRejection  = "text/rude-rejection"
+	typeLog        = "log/data"
+)
+
+// frame is one message: headers, an empty line, and Content-Length bytes.
+type frame struct {
+	headers headers
+	body    []byte
+}
+
+func (f frame) kind() string { return f.headers.get("Content-Type") }
+
+// refusal is the "-ERR" or "-USAGE" in a reply, nil when it says neither.
+func refusal(text string) error {
+	if !strings.HasPrefix(text, "-ERR") && !strings.HasPrefix(text, "-USAGE") {
+		return nil
+	}
+	text = strings.TrimSpace(text)
+	return &Refusal{Reply: text[:min(len(text), 200)]}
+}
+
+// readFrame reads the next message. The error is io.EOF only where a message
+// could have begun.
+func readFrame(in *bufio.Reader, limit int) (frame, error) {
+	block, err := readHeaderBlock(in, limit)
+	if err != nil {
+		return frame{}, err
+	}
+	h, _, err := parseHeaders(string(block))
+	if err != nil {
+		return frame{}, err
+	}
+	f := frame{headers: h}
+	if f.kind() == "" {
+		return frame{}, fmt.Errorf("%w: no Content-Type", ErrMalformed)
+	}
+	length, err := contentLength(h, limit-len(block))
+	if err != nil || length == 0 {
+		return f, err
+	}
+	f.body = make([]byte, length)
+	if _, err := io.ReadFull(in, f.body); err != nil {
+		return frame{}, midway(err)
+	}
+	return f, nil
+}
+
+// readHeaderBlock reads up to the empty line. Empty lines before the first
+// header are skipped, as every client of the event socket does.
+func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
+	var block []byte
+	for skipped := 0; ; {
+		line, err := in.ReadSlice('\n')
+		if len(block)+len(line)+skipped > limit || errors.Is(err, bufio.ErrBufferFull) {
+			return nil, ErrTooLarge
+		}
+		if err != nil {
+			if len(block)+len(line) > 0 {
+				err = midway(err)
+			}
+			return nil, err
+		}
+		if !onlySpace(line) {
+			block = append(block, line...)
+			continue
+		}
+		if len(block) > 0 {
+			return block, nil
+		}
+		skipped += len(line)
+	}
+}
+
+func contentLength(h headers, limit int) (int, error) {
+	text := h.get("Content-Length")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > uint64(max(limit, 0)):
+		return 0, ErrTooLarge
+	case err != nil:
+		return 0, fmt.Errorf("%w: Content-Length is not a number", ErrMalformed)
+	}
+	return int(n), nil
+}
+
+// midway is the end of input inside a message.
+func midway(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package esl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const limit = 1 << 20
+
+// capture is what a FreeSWITCH 1.11 wrote during one call, as text/event-plain.
+func capture(t testing.TB) []byte {
+	data, err := os.ReadFile("testdata/simple.esl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func readEvents(t testing.TB, in io.Reader) []*Event {
+	t.Helper()
+	var events []*Event
+	for r := bufio.NewReaderSize(in, 64<<10); ; {
+		f, err := readFrame(r, limit)
+		if errors.Is(err, io.EOF) {
+			return events
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := parseEvent(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+}
+
+// The same call was captured in both formats: decoded, they must be the same.
+func TestPlainAndJSONAreTheSameEvents(t *testing.T) {
+	plain := readEvents(t, bytes.NewReader(capture(t)))
+	file, err := os.ReadFile("testdata/simple.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(file), []byte("\n"))
+	if len(lines) != len(plain) {
+		t.Fatalf("%d events in plain, %d in JSON", len(plain), len(lines))
+	}
+	for i, line := range lines {
+		fromJSON, err := parseEvent(frame{headers: headers{{"Content-Type", typeJSON}}, body: line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := decoded(plain[i]), decoded(fromJSON); !maps.Equal(got, want) {
+			for name := range want {
+				if got[name] != want[name] {
+					t.Errorf("event %d: %s is %q in plain, %q in JSON", i, name, got[name], want[name])
+				}
+			}
+		}
+	}
+}
+
+func decoded(e *Event) map[string]string {
+	values := map[string]string{"_body": e.Body()}
+	for _, h := range e.headers {
+		values[h.name] = e.Get(h.name)
+	}
+	return values
+}
+
+func TestBytesMaySplitAnywhere(t *testing.T) {
+	data := capture(t)
+	whole := readEvents(t, bytes.NewReader(data))
+	if len(whole) == 0 {
+		t.Fatal("nothing was captured")
+	}
+	single := readEvents(t, iotest.OneByteReader(bytes.NewReader(data)))
+	if len(single) != len(whole) {
+		t.Fatalf("%d events byte by byte, %d at once", len(single), len(whole))
+	}
+	cut := bytes.Index(data, []byte("BACKGROUND_JOB"))
+	for at := cut - 300; at < cut+900; at++ {
+		split := readEvents(t, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
+		if len(split) != len(whole) {
+			t.Fatalf("split at %d: %d events, want %d", at, len(split), len(whole))
+		}
+	}
+}
+
+func TestEventValues(t *testing.T) {
+	const body = "Event-Name: CUSTOM\nvariable_nolocal:x: a%20b%0A\nvariable_bad: 100%\nvariable_plus: a+b\n" +
+		"variable_empty: \nTwice: 1\nTwice: 2\nContent-Length: 5\n\n+OK\n\n"
+	e, err := parsePlain([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"variable_nolocal:x": "a b\n", "variable_bad": "100%", "variable_plus": "a+b", "variable_empty": "",
+		"twice": "1", "absent": "", "Event-name": "CUSTOM",
+	} {
+		if got := e.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if e.Body() != "+OK\n\n" {
+		t.Errorf("body %q", e.Body())
+	}
+	list, err := parseJSON([]byte(`{"Event-Name":"X","many":["1","2"],"n":7,"_body":"b"}`))
+	if err != nil || list.Get("many") != "1" || list.Get("n") != "7" || list.Body() != "b" {
+		t.Errorf("JSON: %+v, %v", list, err)
+	}
+	for _, bad := range []string{`{"Event-Name":{}}`, `{"Event-Name":"X","a":{}}`, `{"Event-Name":"X","a":[1]}`, `[]`, `{}`} {
+		if _, err := parseJSON([]byte(bad)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func FuzzReadFrame(f *testing.F) {
+	f.Add([]byte("Content-Type: auth/request\n\n"))
+	f.Add([]byte("\n\nContent-Type: command/reply\r\nReply-Text: +OK Job-UUID: 1\r\n\r\n"))
+	f.Add([]byte("Content-Type: text/event-plain\nContent-Length: 38\n\nEvent-Name: X\nContent-Length: 3\n\n+OK tail"))
+	f.Add([]byte("Content-Type: text/event-json\nContent-Length: 30\n\n" + `{"Event-Name":"X","a":["b"]}  `))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 4 << 10
+		read := func(in io.Reader) (kinds []string, err error) {
+			for r := bufio.NewReaderSize(in, 64<<10); ; {
+				fr, err := readFrame(r, limit)
+				if err != nil {
+					return kinds, err
+				}
+				if len(fr.body) > limit {
+					t.Fatalf("a body of %d bytes", len(fr.body))
+				}
+				kinds = append(kinds, fr.kind())
+				if kind := fr.kind(); kind == typePlain || kind == typeJSON {
+					if e, err := parseEvent(fr); err == nil && e.Name() == "" {
+						t.Fatal("an event without a name")
+					}
+				}
+			}
+		}
+		whole, err := read(bytes.NewReader(data))
+		single, err1 := read(iotest.OneByteReader(bytes.NewReader(data)))
+		if strings.Join(whole, ";") != strings.Join(single, ";") || err.Error() != err1.Error() {
+			t.Fatalf("at once: %q, %v; byte by byte: %q, %v", whole, err, single, err1)
+		}
+	})
+}
+
+func FuzzParseJSON(f *testing.F) {
+	f.Add([]byte(`{"Event-Name":"X","a":["b"],"c":1,"_body":"d"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := parseJSON(data)
+		if err == nil && (e.Name() == "" || !json.Valid(data)) {
+			t.Fatalf("%q was taken for an event", data)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package freeswitch
+
+import (
+	"time"
+
+	"trunkline/origination"
+)
+
+// maxLegs is how many legs of a call are remembered: more can ring, but no
+// decision needs them.
+const maxLegs = 32
+
+// call is one unfinished call, as far as events and looks have told. Driver.mu
+// guards it.
+type call struct {
+	id      string
+	job     string // Job-UUID of its originate, and in its channels' tags
+	epoch   int    // of the connection over which it was placed, 0 for an earlier process's
+	unheard bool   // nothing of it has been seen yet
+
+	state     origination.State
+	legs      map[string]*leg // by channel id
+	cause     string          // why the job failed, "" while it has not
+	bridged   bool            // the owner's leg is joined with the loopback, perhaps to hear it ring
+	reached   bool            // the destination has answered
+	cancelled bool            // to be hung up wherever it shows
+	unwanted  bool            // nobody was told of it: nothing is reported
+	missing   time.Time       // since when looks find no channel of it; zero while they do
+}
+
+// leg is one channel.
+type leg struct {
+	owner    bool
+	answered bool
+	ended    bool
+	cause    string // why it ended; of owners' legs only
+}
+
+func newCall(id string, state origination.State, epoch int) *call {
+	return &call{
+		id: id, job: jobOf(id), epoch: epoch, unheard: true, state: state, legs: make(map[string]*leg),
+	}
+}
+
+// leg is the call's leg with the channel id; nil when there are too many.
+func (c *call) leg(channel string, owner bool) *leg {
+	l := c.legs[channel]
+	if l == nil && len(c.legs) < maxLegs {
+		l = &leg{owner: owner}
+		c.legs[channel] = l
+	}
+	return l
+}
+
+// heard notes that the call is alive.
+func (c *call) heard() {
+	c.unheard = false
+	c.missing = time.Time{}
+}
+
+// alive are the channels that have not been seen to end.
+func (c *call) alive() []string {
+	channels := make([]string, 0, len(c.legs))
+	for channel, l := range c.legs {
+		if !l.ended {
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// ended says whether the call is over, and why: the owner's leg that was
+// answered has gone, or the job has failed. A phone that was answered a moment
+// after another one, and sent away, is not the end.
+func (c *call) ended() (string, bool) {
+	over := c.cause != ""
+	for _, l := range c.legs {
+		over = over || l.owner && l.answered && l.ended && l.cause != causeLost
+	}
+	if !over {
+		return "", false
+	}
+	return c.lastCause(), true
+}
+
+// lastCause is the best that is known of why the call ended.
+func (c *call) lastCause() string {
+	if c.cancelled {
+		return causeCancelled
+	}
+	cause := c.cause
+	for _, l := range c.legs {
+		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
+			cause = l.cause
+		}
+	}
+	if cause == "" {
+		return causeUnknown
+	}
+	return cause
+}
+
+// rank orders the states.
+var rank = map[origination.State]int{
+	origination.Accepted: 0, origination.RingingUser: 1, origination.UserAnswered: 2,
+	origination.Dialling: 3, origination.Bridged: 4, origination.Ended: 5,
+}
+
+// rise moves the call to the state and returns the steps to report: none when
+// it is there already, and those that must have come between but were not seen.
+// Whether the owner's phone rang before it answered cannot be told.
+func (c *call) rise(to origination.State) []origination.State {
+	var steps []origination.State
+	for _, state := range []origination.State{origination.UserAnswered, origination.Dialling} {
+		if rank[to] > rank[state] && to != origination.Ended && rank[c.state] < rank[state] {
+			steps = append(steps, state)
+		}
+	}
+	if rank[to] > rank[c.state] {
+		c.state = to
+		steps = append(steps, to)
+	}
+	return steps
+}

@@ -1,0 +1,129 @@
+package freeswitch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+// The tag of a channel, in presence_data: whose leg it is, and of which job.
+const (
+	tagPrefix      = "trunkline:"
+	tagOwner       = "owner"
+	tagDestination = "destination"
+)
+
+// jobOf is the Job-UUID of a call. It is made from the call's id, so that a
+// process finds what an earlier one placed.
+func jobOf(callID string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("trunkline:freeswitch:"+callID)).String()
+}
+
+func tag(side, job string) string { return tagPrefix + side + ":" + job }
+
+// readTag is the reverse of tag; ok is false for what is not one.
+func readTag(text string) (side, job string, ok bool) {
+	rest, ok := strings.CutPrefix(text, tagPrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, ":")
+}
+
+// onDestination are the variables that go through the loopback to the
+// destination's leg.
+const onDestination = "origination_call_id,interaction_id,account_id,presence_data,sip_h_X-svc_call_type"
+
+// originate is the command that places the order, or why it cannot be carried.
+func (c Config) originate(order origination.Order) (string, error) {
+	where := order.Domain
+	if c.Domain != "" {
+		where = c.Domain
+	}
+	for _, v := range []struct {
+		field, value, also string
+		most               int
+	}{
+		{"destination", order.Destination, number, 64}, {"presence_id", order.Extension, number, 64},
+		{"domain", where, domain, 253}, {"id", order.ID, "", 128},
+		{"interaction_id", order.InteractionID, "", 128}, {"account_id", order.AccountID, "", 64},
+	} {
+		if err := check(v.field, v.value, v.also, v.most); err != nil {
+			return "", err
+		}
+	}
+	b := blanks{"extension": order.Extension, "domain": where, "destination": order.Destination, "context": c.Context}
+	var err error
+	fill := func(template string) string {
+		text, e := b.fill(template)
+		if e != nil && err == nil {
+			err = e
+		}
+		return text
+	}
+	// No origination_uuid: the owner's second phone would fail as a duplicate.
+	job := jobOf(order.ID)
+	owner := variables{
+		{"presence_data", tag(tagOwner, job)},
+		{"interaction_id", order.InteractionID},
+		{"account_id", order.AccountID},
+		{"origination_caller_id_number", fill(c.OwnerCallerID)},
+		{"origination_caller_id_name", quote(fill(c.OwnerCallerName))},
+		{"originate_timeout", seconds(c.OwnerTimeout)},
+		{"ignore_early_media", "true"}, // or a phone's early media would count as its answer
+		{"loopback_bowout", "false"},   // an owner whose calls are forwarded has a loopback too
+	}
+	if c.Ringback != "-" {
+		owner = append(owner, variable{"ringback", c.Ringback})
+	}
+	destination := variables{
+		{"presence_data", tag(tagDestination, job)},
+		{"interaction_id", order.InteractionID},
+		{"account_id", order.AccountID},
+		{"sip_h_X-svc_call_type", "clicktocall"},
+		{"origination_caller_id_number", fill(c.CallerID)},
+		{"origination_caller_id_name", quote(fill(c.CallerName))},
+		{"originate_timeout", seconds(c.DestinationTimeout)},
+		{"ignore_early_media", "false"}, // the owner hears the network's announcements
+		{"loopback_bowout", "false"},
+		{"ignore_display_updates", "true"}, // or the loopback's record names the callee as its caller
+		{"loopback_export", onDestination},
+		{"export_vars", onDestination},
+		{"origination_call_id", order.ID}, // last, where readers of last_arg look for its end
+	}
+	command := fmt.Sprintf("originate %s%s &bridge(%s%s)", owner, fill(c.Owner), destination, fill(c.Destination))
+	if err == nil && strings.Contains(command, several) { // a template and a value together
+		err = fault.Invalid("the call cannot be dialled")
+	}
+	return command, err
+}
+
+type variable struct{ name, value string }
+
+// variables are written with ";" between them: "," is needed within values, and
+// quotes around those would not survive the command's own splitting.
+type variables []variable
+
+func (v variables) String() string {
+	var out strings.Builder
+	out.WriteString("{^^")
+	for _, variable := range v {
+		out.WriteString(";" + variable.name + "=" + variable.value)
+	}
+	return out.String() + "}"
+}
+
+// quote keeps blanks from splitting the command.
+func quote(text string) string {
+	if strings.Contains(text, " ") {
+		return "'" + text + "'"
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(int(d.Round(time.Second) / time.Second)) }

@@ -1,0 +1,68 @@
+// Package freeswitch places click-to-call calls on a FreeSWITCH, over its event
+// socket: the owner's phone rings first, and once it is answered the switch
+// dials the destination through a loopback and joins the two.
+//
+// It refuses to guess: every state it reports was seen in the switch's events or
+// in its table of channels, and nothing that could end a value in the originate
+// command (a quote, a comma, a brace, a line break, a blank where none belongs)
+// is ever sent. It keeps nothing that must survive a restart: the job's id is made
+// from the call's, and every channel carries it in a tag, so that a later process
+// finds the calls of an earlier one.
+//
+// # The legs of a call
+//
+// The owner's leg has interaction_id and account_id. The loopback's legs and the
+// destination's have these too, and origination_call_id and
+// sip_h_X-svc_call_type: mod_json_cdr's own records then make the right rows.
+// loopback_bowout is off, so the loopback's legs stay until the end. The tag is
+// presence_data, "trunkline:owner:JOB" or "trunkline:destination:JOB": it is in
+// every event of a channel and in "show channels".
+//
+// A user with several phones is rung on all, each on a leg with the owner's tag.
+// So no leg gets a channel id of our making (origination_uuid): the switch would
+// refuse the second as a duplicate, and only one phone would ring.
+//
+// # How a call ends
+//
+// Once the owner has answered, with the hangup of the owner's leg; its cause, or
+// where that is NORMAL_CLEARING, why the destination was not reached (its
+// originate_disposition). Before that with the job's -ERR: a phone that does not
+// answer is not the end while another one rings. A call whose channels are found
+// to be gone ends with what is known of the cause, else
+// NORMAL_TEMPORARY_FAILURE.
+//
+// # What the switch sends
+//
+// Its filters let through the events of channels with our tag and the results of
+// originates, and nothing of the rest of its traffic; with AllEvents it sends
+// everything.
+//
+// # What may be missed, and how it is found
+//
+// After each connect, when a run of events is found to be missing, and every
+// AuditEvery, the driver asks for all channels with its tag (one command, which
+// also tells whether the connection still lives). That
+// tells states that were missed, and calls that are gone; a call is only called
+// gone when two looks, GoneAfter apart, found neither a channel nor an event of
+// it. Event-Sequence alone cannot tell: FreeSWITCH numbers events when they are
+// made, and makes some (REQUEST_PARAMS, CHANNEL_DATA) that it never sends, so
+// every call leaves holes, whatever is subscribed to. With AllEvents, a run of
+// holes longer than such a one asks for a look at once.
+//
+// # Goroutines and who stops them
+//
+// Follow works in the caller's goroutine: it connects, reads events, looks and
+// reports, so that progress is in order. The connection's reader (internal/esl)
+// ends with the connection, which Follow closes before it returns. Nothing else
+// runs.
+//
+// # When it is full
+//
+// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A report
+// that takes long makes events wait; beyond internal/esl's bounds the connection
+// is given up and made again, and the look after that tells what was missed.
+//
+// # Lock order
+//
+// Driver.mu alone; no command is sent and nothing reported while it is held.
+package freeswitch

@@ -1,0 +1,158 @@
+package freeswitch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"trunkline/internal/esl"
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+// Driver places calls on one FreeSWITCH; it is an origination.Driver.
+type Driver struct {
+	cfg     Config
+	client  *esl.Client
+	log     *slog.Logger
+	metrics *metrics
+
+	mu    sync.Mutex
+	conn  *esl.Conn        // nil while there is none
+	epoch int              // of conn; rises with each
+	calls map[string]*call // unfinished, by call id
+	jobs  map[string]*call // the same, by job
+}
+
+var _ origination.Driver = (*Driver)(nil)
+
+// retry is when to ask again while there is no connection.
+const retry = 2 * time.Second
+
+// New checks the configuration. The driver places calls while Follow runs.
+func New(cfg Config, deps Deps) (*Driver, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics})
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{
+		cfg: cfg, client: client, log: deps.Log, metrics: newMetrics(deps.Metrics),
+		calls: make(map[string]*call), jobs: make(map[string]*call),
+	}, nil
+}
+
+// Originate implements origination.Driver. The call's id is the order's.
+func (d *Driver) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
+	err := d.originate(ctx, order)
+	d.metrics.originated(err)
+	if err != nil {
+		return origination.Placed{}, err
+	}
+	return origination.Placed{CallID: order.ID}, nil
+}
+
+func (d *Driver) originate(ctx context.Context, order origination.Order) error {
+	command, err := d.cfg.originate(order)
+	if err != nil {
+		return err
+	}
+	c, conn, err := d.begin(order.ID)
+	if err != nil {
+		return err
+	}
+	err = conn.Background(ctx, command, c.job)
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var refusal *esl.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		d.forget(c)
+		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused the call", Cause: err}
+	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrCommand):
+		d.forget(c) // it was not sent
+	default:
+		// The switch may have got it. Whoever asked is told that nothing was
+		// placed, so nothing may ring: what shows of it is hung up.
+		c.cancelled, c.unwanted = true, true
+	}
+	return fault.Unavailable(err, retry, "the phone platform did not answer")
+}
+
+// begin makes room for a call, before the switch can say anything about it.
+func (d *Driver) begin(id string) (*call, *esl.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.conn == nil:
+		return nil, nil, fault.Unavailable(nil, retry, "the phone platform cannot be reached")
+	case d.calls[id] != nil:
+		return nil, nil, fault.Conflict("there is a call with this id")
+	case len(d.calls) >= d.cfg.MaxCalls:
+		return nil, nil, fault.Unavailable(nil, retry, "too many calls are being placed")
+	}
+	c := newCall(id, origination.Accepted, d.epoch)
+	d.remember(c)
+	return c, d.conn, nil
+}
+
+// Cancel implements origination.Driver. A call of which nothing is there yet,
+// and one placed before a connection that is away, is hung up when it shows.
+func (d *Driver) Cancel(ctx context.Context, callID string) error {
+	d.mu.Lock()
+	c, conn := d.calls[callID], d.conn
+	if c == nil || c.unwanted {
+		d.mu.Unlock()
+		return fault.NotFound("no such call")
+	}
+	c.cancelled = true
+	channels := c.alive()
+	d.mu.Unlock()
+	d.metrics.cancels.Inc()
+	if conn == nil {
+		return nil
+	}
+	for _, channel := range channels {
+		if err := d.hangUp(ctx, conn, channel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hangUp ends one channel. That the switch has no such channel is what is
+// wanted; a broken connection is Follow's to mend, and the look after it ends
+// the call.
+func (d *Driver) hangUp(ctx context.Context, conn *esl.Conn, channel string) error {
+	_, err := conn.API(ctx, killCommand(channel))
+	var refusal *esl.Refusal
+	if errors.As(err, &refusal) && !strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // versions differ in case
+		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func killCommand(channel string) string { return "uuid_kill " + channel + " " + causeCancelled }
+
+func (d *Driver) remember(c *call) {
+	d.calls[c.id], d.jobs[c.job] = c, c
+	d.metrics.calls.Set(float64(len(d.calls)))
+}
+
+func (d *Driver) forget(c *call) {
+	delete(d.calls, c.id)
+	delete(d.jobs, c.job)
+	d.metrics.calls.Set(float64(len(d.calls)))
+}

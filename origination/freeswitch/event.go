@@ -1,0 +1,113 @@
+package freeswitch
+
+import (
+	"strings"
+
+	"trunkline/internal/esl"
+	"trunkline/origination"
+)
+
+// wanted are the events that tell a call's progress. A leg's end is told twice
+// (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
+var wanted = []string{
+	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE",
+	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
+}
+
+// event takes in one event and returns what is to be reported and hung up.
+// Events may come in any order.
+func (d *Driver) event(e *esl.Event) outcome {
+	name := e.Name()
+	if name == "BACKGROUND_JOB" {
+		return d.jobDone(e)
+	}
+	if !strings.HasPrefix(name, "CHANNEL_") {
+		return outcome{}
+	}
+	side, job, ok := readTag(e.Get("Channel-Presence-Data"))
+	if !ok {
+		return outcome{}
+	}
+	channel := e.Get("Unique-ID")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.jobs[job]
+	if c == nil {
+		return outcome{}
+	}
+	c.heard()
+	l := c.leg(channel, side == tagOwner)
+	var steps []origination.State
+	if l != nil {
+		steps = c.took(name, l, e)
+	}
+	var kill []string
+	if c.cancelled && (l == nil || !l.ended) {
+		kill = []string{channel}
+	}
+	return d.conclude(c, steps, kill)
+}
+
+// took applies one event of a leg.
+func (c *call) took(name string, l *leg, e *esl.Event) []origination.State {
+	switch name {
+	case "CHANNEL_HANGUP", "CHANNEL_DESTROY":
+		l.ended = true
+		if l.owner {
+			l.cause = ownerCause(e.Get("Hangup-Cause"), e.Get("variable_originate_disposition"))
+			if t := e.Get("Caller-Channel-Answered-Time"); t != "" && t != "0" {
+				l.answered = true // and its CHANNEL_ANSWER is late, or lost
+			}
+		}
+		return nil
+	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
+		if l.owner {
+			return c.rise(origination.RingingUser)
+		}
+	case "CHANNEL_ANSWER":
+		if l.owner {
+			l.answered = true
+			return c.rise(origination.UserAnswered)
+		}
+		c.reached = true
+	case "CHANNEL_BRIDGE":
+		c.bridged = c.bridged || l.owner
+	}
+	return c.joined(!l.owner)
+}
+
+// joined are the steps of the destination's side. The owner is bridged to hear
+// it ring, so only both together are a conversation.
+func (c *call) joined(dialling bool) []origination.State {
+	switch {
+	case c.bridged && c.reached:
+		return c.rise(origination.Bridged)
+	case dialling || c.bridged:
+		return c.rise(origination.Dialling)
+	}
+	return nil
+}
+
+// jobDone takes in the result of an originate: the owner's channel that
+// answered, or why none did.
+func (d *Driver) jobDone(e *esl.Event) outcome {
+	result := strings.TrimSpace(e.Body())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.jobs[e.Get("Job-UUID")]
+	if c == nil {
+		return outcome{}
+	}
+	c.heard()
+	if strings.HasPrefix(result, "-USAGE") {
+		d.log.Error("the switch does not understand the originate command", "reply", result[:min(len(result), 100)])
+	}
+	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
+		if l := c.leg(channel, true); l != nil {
+			l.answered = true
+		}
+		return d.conclude(c, c.rise(origination.UserAnswered), nil)
+	}
+	c.cause = cleanCause(strings.TrimPrefix(result, "-ERR "))
+	return d.conclude(c, nil, nil)
+}

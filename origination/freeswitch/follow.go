@@ -1,0 +1,158 @@
+package freeswitch
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"trunkline/internal/esl"
+	"trunkline/origination"
+)
+
+// Follow implements origination.Driver. It returns nil once ctx has ended.
+func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+	d.adopt(open)
+	pause := d.cfg.ReconnectMin
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := d.session(ctx, report)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > d.cfg.ReconnectMax {
+			pause = d.cfg.ReconnectMin
+		}
+		wait := pause/2 + rand.N(pause/2+1)
+		d.log.Warn("the event socket is away", "address", d.cfg.Address, "error", err, "again_in", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, d.cfg.ReconnectMax)
+	}
+	return nil
+}
+
+// adopt takes over the calls of an earlier process.
+func (d *Driver) adopt(open []origination.Open) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range open {
+		if o.CallID == "" || o.State == origination.Ended || d.calls[o.CallID] != nil {
+			continue
+		}
+		d.remember(newCall(o.CallID, o.State, 0))
+	}
+}
+
+// session is one connection, from its making to its end.
+func (d *Driver) session(ctx context.Context, report func(origination.Progress)) error {
+	conn, err := d.client.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := d.subscribe(ctx, conn); err != nil {
+		return err
+	}
+	d.attach(conn)
+	defer d.attach(nil)
+	d.log.Info("the event socket is connected", "address", d.cfg.Address)
+	return (&follower{Driver: d, conn: conn, report: report}).run(ctx)
+}
+
+// subscribe asks for the events of our calls alone, or for all there are.
+func (d *Driver) subscribe(ctx context.Context, conn *esl.Conn) error {
+	if d.cfg.AllEvents {
+		return conn.Subscribe(ctx, "plain", "ALL")
+	}
+	if err := conn.Filter(ctx, "Channel-Presence-Data", "/^"+tagPrefix+"/"); err != nil {
+		return err
+	}
+	if err := conn.Filter(ctx, "Job-Command", "originate"); err != nil {
+		return err
+	}
+	return conn.Subscribe(ctx, "plain", wanted...)
+}
+
+func (d *Driver) attach(conn *esl.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn = conn
+	d.epoch++
+	d.metrics.attached(conn != nil)
+}
+
+// follower reads one connection's events.
+type follower struct {
+	*Driver
+	conn   *esl.Conn
+	report func(origination.Progress)
+	gaps   esl.Sequence
+}
+
+func (f *follower) run(ctx context.Context) error {
+	for why := lookConnected; ; {
+		soon, err := f.look(ctx, why)
+		if err != nil {
+			return err
+		}
+		every := f.cfg.AuditEvery
+		if soon {
+			every = min(every, f.cfg.GoneAfter)
+		}
+		next := time.NewTimer(every)
+		why, err = f.events(ctx, next.C)
+		next.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// events takes in events until the next look, and says why there is to be one.
+func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, error) {
+	for {
+		select {
+		case <-f.conn.Arrived():
+			if f.take() {
+				return lookGap, nil
+			}
+		case <-f.conn.Done():
+			f.take() // what came before the end
+			return "", f.conn.Err()
+		case <-next:
+			return lookPeriodic, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// take takes in what has arrived, and says whether events are missing.
+func (f *follower) take() (gap bool) {
+	for _, e := range f.conn.Take() {
+		if n, ok := e.Sequence(); ok && f.cfg.AllEvents {
+			if lost := f.gaps.Note(n); lost > 0 {
+				f.metrics.missed.Add(float64(lost))
+				gap = true
+			}
+		}
+		f.carryOut(f.event(e))
+	}
+	return gap
+}
+
+// carryOut hangs up and reports. What cannot be sent is left to the look after
+// the next connect.
+func (f *follower) carryOut(o outcome) {
+	for _, channel := range o.kill {
+		if err := f.conn.Tell(killCommand(channel)); err != nil {
+			f.log.Debug("hanging up a cancelled call", "error", err)
+		}
+	}
+	for _, p := range o.reports {
+		f.metrics.reported(p)
+		f.report(p)
+	}
+}

@@ -1,0 +1,188 @@
+package freeswitch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"trunkline/internal/esl"
+	"trunkline/origination"
+)
+
+// Why a look is taken: labels.
+const (
+	lookConnected = "connected"
+	lookPeriodic  = "periodic"
+	lookGap       = "gap"
+)
+
+// row is one of "show channels as json".
+type row struct {
+	UUID  string `json:"uuid"`
+	Tag   string `json:"presence_data"`
+	State string `json:"callstate"`
+}
+
+// look compares the unfinished calls with the switch's channels. soon says that
+// some were not found, so that the next look should not be far.
+func (f *follower) look(ctx context.Context, why string) (soon bool, err error) {
+	f.metrics.looks.WithLabelValues(why).Inc()
+	rows, err := f.table(ctx)
+	if err != nil {
+		return false, err
+	}
+	f.take() // what was told meanwhile: a hangup is more than an absence
+	seen := make(map[string]bool, len(rows))
+	for _, side := range []string{tagDestination, tagOwner} { // see stands
+		for _, r := range rows {
+			if of, job, ok := readTag(r.Tag); ok && of == side {
+				seen[job] = true
+				f.carryOut(f.see(r, job, side == tagOwner))
+			}
+		}
+	}
+	for _, absent := range f.absent(seen) {
+		there, err := f.exists(ctx, absent.channels)
+		if err != nil {
+			return false, err
+		}
+		out, waits := f.judge(absent.call, there)
+		soon = soon || waits
+		f.carryOut(out)
+	}
+	return soon, nil
+}
+
+// table is every channel with our tag, also of other nodes' calls. A switch
+// without its table (a user who may not ask, no core database) is asked for
+// each channel that is known instead; it cannot tell of an earlier process's.
+func (f *follower) table(ctx context.Context) ([]row, error) {
+	text, err := f.conn.API(ctx, "show channels like "+tagPrefix+" as json")
+	var refusal *esl.Refusal
+	if errors.As(err, &refusal) {
+		f.metrics.tableless.Inc()
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var table struct {
+		Rows []row `json:"rows"`
+	}
+	if json.Unmarshal([]byte(text), &table) != nil {
+		f.metrics.tableless.Inc()
+		return nil, nil
+	}
+	return table.Rows, nil
+}
+
+// see applies what a row tells, as if its event came now.
+func (d *Driver) see(r row, job string, owner bool) outcome {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.jobs[job]
+	if c == nil || r.State == "HANGUP" {
+		return outcome{}
+	}
+	l := c.leg(r.UUID, owner)
+	if l == nil || l.ended {
+		return outcome{} // the table is a moment behind
+	}
+	c.heard()
+	var kill []string
+	if c.cancelled {
+		kill = []string{r.UUID}
+	}
+	return d.conclude(c, c.stands(l, r.State), kill)
+}
+
+// stands applies the Channel-Call-State of a leg.
+func (c *call) stands(l *leg, state string) []origination.State {
+	up := state == "ACTIVE" || state == "HELD" || state == "UNHELD" || state == "RING_WAIT"
+	switch {
+	case !l.owner:
+		c.reached = c.reached || up
+		return c.joined(true)
+	case up:
+		l.answered = true
+		steps := c.rise(origination.UserAnswered)
+		// The owner's leg is in RING_WAIT while it waits for the destination,
+		// which has been looked at before: ACTIVE now means joined.
+		if c.reached && state != "RING_WAIT" {
+			c.bridged = true
+			steps = append(steps, c.rise(origination.Bridged)...)
+		}
+		return steps
+	case state == "RINGING" || state == "EARLY":
+		return c.rise(origination.RingingUser)
+	}
+	return nil
+}
+
+// absence is a call that the table does not have, and the channels that it may
+// have all the same.
+type absence struct {
+	call     string
+	channels []string
+}
+
+func (d *Driver) absent(seen map[string]bool) []absence {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var absent []absence
+	for id, c := range d.calls {
+		if !seen[c.job] {
+			absent = append(absent, absence{id, c.alive()})
+		}
+	}
+	return absent
+}
+
+// exists asks for each channel by its id: the table is a moment behind.
+func (f *follower) exists(ctx context.Context, channels []string) (bool, error) {
+	for _, channel := range channels {
+		text, err := f.conn.API(ctx, "uuid_exists "+channel)
+		if strings.TrimSpace(text) == "true" {
+			return true, nil
+		}
+		var refusal *esl.Refusal
+		if err != nil && !errors.As(err, &refusal) {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// judge ends a call that has been without channels for long enough. waits says
+// that it may come to that.
+func (d *Driver) judge(id string, there bool) (out outcome, waits bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.calls[id]
+	switch {
+	case c == nil:
+		return outcome{}, false
+	case there:
+		c.heard()
+		if c.cancelled {
+			out.kill = c.alive()
+		}
+		return out, false
+	case c.missing.IsZero():
+		c.missing = time.Now()
+		return outcome{}, true
+	}
+	patience := d.cfg.GoneAfter
+	if c.unheard && c.epoch == d.epoch {
+		// Its job may still be on its way to the first channel, and nothing
+		// has been missed since: the job will say.
+		patience += d.cfg.OwnerTimeout
+	}
+	if time.Since(c.missing) < patience {
+		return outcome{}, true
+	}
+	d.metrics.gone.Inc()
+	return d.finish(c, c.lastCause()), false
+}

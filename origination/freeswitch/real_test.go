@@ -1,0 +1,207 @@
+package freeswitch
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/origination"
+)
+
+// realConfig is for a FreeSWITCH with testdata/real/freeswitch.xml and seven
+// phones: 1001, 1002 and one of 1005's two answer by themselves, 1003, the other
+// of 1005 and both of 1006 ring. testdata/real/README.md says how to run it.
+func realConfig(t *testing.T) Config {
+	address := os.Getenv("FREESWITCH_ESL")
+	if address == "" {
+		t.Skip("FREESWITCH_ESL is not set")
+	}
+	return Config{
+		Address: address, Password: os.Getenv("FREESWITCH_PASSWORD"), Domain: os.Getenv("FREESWITCH_DOMAIN"),
+		OwnerTimeout: 4 * time.Second, DestinationTimeout: 4 * time.Second,
+		AuditEvery: time.Second, GoneAfter: time.Second, CallerName: "Ann Lee",
+	}
+}
+
+func realOrder(from, to string) origination.Order {
+	o := order("c2c-" + uuid.NewString())
+	o.Extension, o.Destination = from, to
+	return o
+}
+
+const (
+	accepted = origination.Accepted
+	ringing  = string(origination.RingingUser)
+	answered = string(origination.UserAnswered)
+	dialling = string(origination.Dialling)
+	joined   = string(origination.Bridged)
+	over     = string(origination.Ended)
+)
+
+func TestRealCalls(t *testing.T) {
+	cfg := realConfig(t)
+	for _, test := range []struct {
+		name, from, to string
+		cancel         origination.State
+		want           []string
+	}{
+		{"two phones, cancelled in conversation", "1001", "1002", origination.Bridged, []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
+		{"destination hangs up", "1001", "9198", "", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
+		{"early media is not an answer", "1001", "9197", origination.Bridged, []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
+		{"cancelled at once", "1003", "1002", accepted, []string{over, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the owner's phone rings", "1003", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
+		{"cancelled between answer and dialling", "1001", "1003", origination.UserAnswered, []string{ringing, answered, over, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the destination rings", "1001", "1003", origination.Dialling, []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
+		{"two phones of the owner ring, one answers", "1005", "9198", "", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
+		{"two phones of the owner ring, cancelled", "1006", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
+		{"two phones of the owner ring, none answers", "1006", "1002", "", []string{ringing, over, "NO_ANSWER"}},
+		{"owner does not answer", "1003", "1002", "", []string{ringing, over, "NO_ANSWER"}},
+		{"owner has no phone", "1004", "1002", "", []string{over, "SUBSCRIBER_ABSENT"}},
+		{"destination busy", "1001", "9901", "", []string{ringing, answered, dialling, over, "USER_BUSY"}},
+		{"destination rejects", "1001", "9902", "", []string{ringing, answered, dialling, over, "CALL_REJECTED"}},
+		{"destination does not answer", "1001", "1003", "", []string{ringing, answered, dialling, over, "NO_ANSWER"}},
+		{"destination has no phone", "1001", "1004", "", []string{ringing, answered, dialling, over, "SUBSCRIBER_ABSENT"}},
+		{"destination is nowhere in the dialplan", "1001", "777", "", []string{ringing, answered, dialling, over, "NO_ROUTE_DESTINATION"}},
+	} {
+		for _, all := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, all events %v", test.name, all), func(t *testing.T) {
+				t.Parallel()
+				cfg := cfg
+				cfg.AllEvents = all
+				d := newDriver(t, cfg)
+				j, _ := follow(t, d, nil)
+				o := realOrder(test.from, test.to)
+				placed, err := d.Originate(t.Context(), o)
+				if err != nil || placed.CallID != o.ID {
+					t.Fatalf("%+v, %v", placed, err)
+				}
+				if test.cancel != "" {
+					if test.cancel != accepted {
+						j.await(t, o.ID, test.cancel)
+					}
+					if err := d.Cancel(t.Context(), o.ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				j.await(t, o.ID, origination.Ended)
+				got := j.states(o.ID)
+				if test.cancel != "" { // what was on its way may come before the end
+					got = slices.DeleteFunc(got, func(s string) bool { return !slices.Contains(test.want, s) })
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("got %v, want %v", got, test.want)
+				}
+				noCalls(t, d)
+				noChannels(t, d, o)
+			})
+		}
+	}
+}
+
+// noChannels waits until the switch has no channel of the order.
+func noChannels(t *testing.T, d *Driver, o origination.Order) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		rows, err := (&follower{Driver: d, conn: d.conn}).table(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := slices.ContainsFunc(rows, func(r row) bool { _, job, _ := readTag(r.Tag); return job == jobOf(o.ID) })
+		if !left {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("channels are left: %v", rows)
+		}
+	}
+}
+
+// A process that ends leaves its calls to the next one, in whatever state.
+func TestRealCallsOfAnEarlierProcess(t *testing.T) {
+	cfg := realConfig(t)
+	for _, test := range []struct {
+		name, from, to string
+		left           origination.State
+		want           []string
+	}{
+		{"ringing the owner", "1003", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
+		{"dialling", "1001", "9903", origination.Dialling, []string{answered, dialling, over, "ORIGINATOR_CANCEL"}},
+		{"in conversation", "1001", "1002", origination.Bridged, []string{answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			first := newDriver(t, cfg)
+			j, stop := follow(t, first, nil)
+			o := realOrder(test.from, test.to)
+			if _, err := first.Originate(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			j.await(t, o.ID, test.left)
+			stop()
+			if test.left == origination.Dialling {
+				time.Sleep(200 * time.Millisecond) // let the table follow
+			}
+			second := newDriver(t, cfg)
+			j, _ = follow(t, second, []origination.Open{
+				{Order: o, CallID: o.ID, State: origination.Accepted, Since: time.Now()},
+				{Order: o, CallID: "never-there", State: origination.Accepted, Since: time.Now()},
+			})
+			j.await(t, o.ID, test.left)
+			if err := second.Cancel(t.Context(), o.ID); err != nil {
+				t.Fatal(err)
+			}
+			j.await(t, o.ID, origination.Ended)
+			j.await(t, "never-there", origination.Ended)
+			if got := j.states(o.ID); !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			if got := j.states("never-there"); !slices.Equal(got, []string{over, "NORMAL_TEMPORARY_FAILURE"}) {
+				t.Errorf("a call that is not there: %v", got)
+			}
+			noCalls(t, second)
+			noChannels(t, second, o)
+		})
+	}
+}
+
+// Many at once: the owners' legs are loopbacks too, so no phone is needed.
+func TestRealManyCalls(t *testing.T) {
+	cfg := realConfig(t)
+	cfg.Owner = "loopback/9196/default/XML"
+	d := newDriver(t, cfg)
+	j, _ := follow(t, d, nil)
+	const calls = 60
+	orders := make([]origination.Order, calls)
+	var all sync.WaitGroup
+	for i := range orders {
+		orders[i] = realOrder("1001", []string{"9196", "9198", "9901"}[i%3])
+		all.Go(func() {
+			if _, err := d.Originate(t.Context(), orders[i]); err != nil {
+				t.Error(err)
+				return
+			}
+			if i%3 == 0 {
+				j.await(t, orders[i].ID, origination.Bridged)
+				if err := d.Cancel(t.Context(), orders[i].ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, o := range orders {
+		j.await(t, o.ID, origination.Ended)
+		got := j.states(o.ID)
+		want := []string{"ORIGINATOR_CANCEL", "NORMAL_CLEARING", "USER_BUSY"}[i%3]
+		if !wellFormed(got) || got[len(got)-1] != want {
+			t.Errorf("%s: got %v, want the end %s", o.Destination, got, want)
+		}
+		noChannels(t, d, o)
+	}
+	noCalls(t, d)
+}

@@ -1,0 +1,204 @@
+package freeswitch
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// told is one event, decoded; "_body" is its body.
+type told map[string]string
+
+// plain writes it as text/event-plain.
+func (e told) plain() string {
+	var inner strings.Builder
+	for name, value := range e {
+		if name != "_body" && name != "Content-Length" {
+			fmt.Fprintf(&inner, "%s: %s\n", name, strings.ReplaceAll(url.QueryEscape(value), "+", "%20"))
+		}
+	}
+	if body := e["_body"]; body != "" {
+		fmt.Fprintf(&inner, "Content-Length: %d\n\n%s", len(body), body)
+	} else {
+		inner.WriteString("\n")
+	}
+	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", inner.Len(), inner.String())
+}
+
+// session is a captured call, and the ids that it had then.
+type session struct {
+	events           []told
+	job, owner, call string
+}
+
+var (
+	oldOwner = regexp.MustCompile(`origination_uuid=([^,;}]+)`)
+	oldCall  = regexp.MustCompile(`origination_call_id=([^,;}]+)`)
+	anyUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+)
+
+func load(t testing.TB, name string) session {
+	t.Helper()
+	f, err := os.Open("testdata/" + name + ".jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var s session
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var object map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &object); err != nil {
+			t.Fatal(err)
+		}
+		e := make(told)
+		for name, value := range object {
+			if list, ok := value.([]any); ok {
+				value = list[0]
+			}
+			e[name] = fmt.Sprint(value)
+		}
+		if e["Event-Name"] == "BACKGROUND_JOB" {
+			s.job = e["Job-UUID"]
+			if m := oldOwner.FindStringSubmatch(e["Job-Command-Arg"]); m != nil {
+				s.owner = m[1] // captured before the driver's legs were tagged
+			}
+			s.call = oldCall.FindStringSubmatch(e["Job-Command-Arg"])[1]
+		}
+		s.events = append(s.events, e)
+	}
+	if s.job == "" {
+		t.Fatalf("%s has no BACKGROUND_JOB", name)
+	}
+	return s
+}
+
+// retold is the session as it would have gone with the new variables.
+func (s session) retold(t *testing.T, job string, owner, destination map[string]string) []told {
+	space := uuid.MustParse(job)
+	rename := func(text string) string {
+		text = strings.ReplaceAll(text, s.call, destination["origination_call_id"])
+		return anyUUID.ReplaceAllStringFunc(text, func(old string) string {
+			switch {
+			case old == s.job || old == job:
+				return job
+			case strings.Contains(destination["origination_call_id"], old):
+				return old
+			}
+			return uuid.NewSHA1(space, []byte(old)).String()
+		})
+	}
+	var events []told
+	for _, old := range s.events {
+		e := make(told)
+		for name, value := range old {
+			e[name] = rename(value)
+		}
+		if name := e["Event-Name"]; strings.HasPrefix(name, "CHANNEL_") && name != "CHANNEL_OUTGOING" {
+			ordered := destination["presence_data"]
+			side, _, captured := readTag(e["Channel-Presence-Data"])
+			if side == tagOwner || !captured && old["Unique-ID"] == s.owner {
+				ordered = owner["presence_data"]
+			}
+			if captured && e["Channel-Presence-Data"] != ordered {
+				t.Errorf("the capture's tag is %q, the order's %q", e["Channel-Presence-Data"], ordered)
+			}
+			e["Channel-Presence-Data"] = ordered
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// parseVariables reads what stands within braces, and refuses what the switch
+// would read in another way than it is meant.
+func parseVariables(t *testing.T, text string) map[string]string {
+	values := make(map[string]string)
+	for part := range strings.SplitSeq(text, ";") {
+		name, value, ok := strings.Cut(part, "=")
+		if !ok || name == "" || value == "" {
+			t.Errorf("%q is not a variable", part)
+		}
+		if quoted := strings.HasPrefix(value, "'") && strings.HasSuffix(value, "'"); quoted {
+			value = value[1 : len(value)-1]
+		} else if strings.Contains(value, " ") {
+			t.Errorf("%q splits the command", part)
+		}
+		if strings.ContainsAny(value, "'\"\\`${}\r\n") {
+			t.Errorf("%q can end or be expanded", part)
+		}
+		if _, twice := values[name]; twice {
+			t.Errorf("%s is set twice", name)
+		}
+		values[name] = value
+	}
+	return values
+}
+
+// timings are the ways in which a session may arrive.
+func timings() []timing {
+	all := []timing{
+		{name: "fast"},
+		{name: "slow", pause: 200_000},
+		{name: "split anywhere", split: true},
+		{name: "destination first", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
+		}},
+		{name: "job first", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return e["Event-Name"] == "BACKGROUND_JOB" })
+		}},
+		{name: "job last", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return e["Event-Name"] != "BACKGROUND_JOB" })
+		}},
+	}
+	for seed := range uint64(8) {
+		all = append(all, timing{name: fmt.Sprint("reordered ", seed), order: shuffled(seed, 6)})
+	}
+	return all
+}
+
+// sorted puts the events that are first before the others, each in its order.
+func sorted(events []told, first func(told) bool) []told {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b told) int {
+		switch {
+		case first(a) == first(b):
+			return 0
+		case first(a):
+			return -1
+		}
+		return 1
+	})
+	return events
+}
+
+// shuffled moves events by up to so many places.
+func shuffled(seed uint64, places int) func([]told) []told {
+	return func(events []told) []told {
+		random := rand.New(rand.NewPCG(seed, 7))
+		type placed struct {
+			at int
+			e  told
+		}
+		list := make([]placed, len(events))
+		for i, e := range events {
+			list[i] = placed{i + random.IntN(places+1), e}
+		}
+		slices.SortStableFunc(list, func(a, b placed) int { return a.at - b.at })
+		out := make([]told, len(list))
+		for i, p := range list {
+			out[i] = p.e
+		}
+		return out
+	}
+}
