@@ -10,8 +10,8 @@
 // write a key or salt anywhere but sealed under a master key, and to answer a
 // read that it could not write to its audit log.
 //
-// One goroutine writes the audit log of reads while there are any waiting for
-// it, and ends when there are none. Changes of one account queue on a lock of the process;
+// One goroutine reads for all who wait, and writes their lines of the audit log,
+// and ends when there are none. Changes of one account queue on a lock of the process;
 // between processes the stored revision decides, and who finds another one than
 // it read begins again.
 package encryption

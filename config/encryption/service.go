@@ -24,7 +24,7 @@ type Service struct {
 	db      *sqldb.DB
 	keys    *masterkey.Keyring
 	metrics *metrics
-	reads   readLog
+	readers readers
 
 	// Changes of one account wait for each other here, and need not begin
 	// again because of one another.
@@ -43,7 +43,10 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 		return nil, err
 	}
 	s := &Service{db: db, keys: keys, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
-	s.reads.write = func(ctx context.Context, reads []entry) error {
+	s.readers.read = func(ctx context.Context, accountIDs []string) (map[string]loaded, error) {
+		return s.loadAll(ctx, s.db, accountIDs)
+	}
+	s.readers.log = func(ctx context.Context, reads []entry) error {
 		return s.alone(ctx, func(e execer) error { return writeEntries(ctx, e, reads) })
 	}
 	for i := range s.turns {
@@ -73,12 +76,8 @@ func answer(s *state) *Answer {
 // Get returns an account's configuration, secrets included, and writes to the
 // audit log that who read it.
 func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, error) {
-	st, err := s.load(ctx, s.db, accountID)
+	st, err := s.readers.get(ctx, who, accountID)
 	if err != nil {
-		return nil, err
-	}
-	read := entry{accountID, who, actionRead, st.version(), st.revision}
-	if err := s.reads.add(ctx, read); err != nil {
 		return nil, err
 	}
 	s.metrics.reads.Inc()

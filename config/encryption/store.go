@@ -21,41 +21,92 @@ type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// load reads an account's configuration with every version of its keys, in one
-// statement, so that what it reads belongs together.
-func (s *Service) load(ctx context.Context, q queryer, accountID string) (_ *state, err error) {
-	rows, err := q.QueryContext(ctx, `SELECT c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
-		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id
-		WHERE c.account_id = $1 ORDER BY k.version`, accountID)
+// load reads an account's configuration with every version of its keys.
+func (s *Service) load(ctx context.Context, q queryer, accountID string) (*state, error) {
+	all, err := s.loadAll(ctx, q, []string{accountID})
 	if err != nil {
-		return nil, sqldb.Wrap(err, "reading the encryption configuration")
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), "reading the encryption configuration")) }()
-	st := &state{accountID: accountID}
-	var want int64
+	return all[accountID].state, all[accountID].err
+}
+
+// loadAll reads the configurations of up to readersAtOnce accounts, in one
+// statement, so that what it reads belongs together. A damaged one is no error
+// but its own account's.
+func (s *Service) loadAll(ctx context.Context, q queryer, accountIDs []string) (_ map[string]loaded, err error) {
+	const doing = "reading the encryption configuration"
+	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
+		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id
+		WHERE c.account_id IN (`+placeholders(len(accountIDs))+`) ORDER BY c.account_id, k.version`, anyOf(accountIDs)...)
+	if err != nil {
+		return nil, sqldb.Wrap(err, doing)
+	}
+	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
+	all := make(map[string]loaded, len(accountIDs))
+	for _, id := range accountIDs {
+		all[id] = loaded{state: &state{accountID: id}}
+	}
+	want := make(map[string]int64, len(accountIDs))
 	for rows.Next() {
+		var id string
+		var row state
+		var wanted int64
 		var version sql.NullInt64
 		var sealed sql.NullString
-		if err := rows.Scan(&st.enabled, &st.algorithm, &want, &st.revision, &version, &sealed); err != nil {
-			return nil, sqldb.Wrap(err, "reading the encryption configuration")
+		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wanted, &row.revision, &version, &sealed); err != nil {
+			return nil, sqldb.Wrap(err, doing)
 		}
-		st.exists = true
-		if !version.Valid {
+		st := all[id].state
+		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
+		want[id] = wanted
+		if !version.Valid || all[id].err != nil {
 			continue
 		}
-		p, err := s.unseal(accountID, version.Int64, sealed.String)
+		p, err := s.unseal(id, version.Int64, sealed.String)
 		if err != nil {
-			return nil, err
+			all[id] = loaded{st, err}
+			continue
 		}
 		st.pairs = append(st.pairs, p)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, sqldb.Wrap(err, "reading the encryption configuration")
+		return nil, sqldb.Wrap(err, doing)
 	}
-	if st.version() != want {
-		return nil, fault.Internal(fmt.Errorf("%d key versions, want %d", st.version(), want), "the encryption configuration is damaged")
+	for id, one := range all {
+		if one.err == nil && one.version() != want[id] {
+			err := fmt.Errorf("%d key versions, want %d", one.version(), want[id])
+			all[id] = loaded{one.state, fault.Internal(err, "the encryption configuration is damaged")}
+		}
 	}
-	return st, nil
+	return all, nil
+}
+
+// places rounds n up to a number of accounts that there is a statement for:
+// each is prepared once.
+func places(n int) int {
+	for _, size := range []int{1, 8} {
+		if n <= size {
+			return size
+		}
+	}
+	return readersAtOnce
+}
+
+func placeholders(n int) string {
+	list := []byte("$1")
+	for i := 2; i <= places(n); i++ {
+		list = fmt.Appendf(list, ", $%d", i)
+	}
+	return string(list)
+}
+
+// anyOf fills a statement's places, those left over with what is there.
+func anyOf(ids []string) []any {
+	args := make([]any, places(len(ids)))
+	for i := range args {
+		args[i] = ids[min(i, len(ids)-1)]
+	}
+	return args
 }
 
 // save writes what changed from old to next, and to the audit log that who did
