@@ -21,6 +21,12 @@ type Deps struct {
 	Encryption    Encryption
 	Recordings    Recordings
 	Reports       Reports
+	Calls         Calls
+	AIProviders   AIProviders
+	AIOpener      AIProviderOpener // with AITester, AIAnnouncer or AIMedia
+	AITester      SessionTester
+	AIAnnouncer   SessionAnnouncer
+	AIMedia       MediaSocket
 }
 
 // API answers every request of the public listener.
@@ -43,6 +49,9 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {
 		return nil, errors.New("api: Channel and ChannelLogins go together")
+	}
+	if deps.AIOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
+		return nil, errors.New("api: AIOpener is missing")
 	}
 	a := &API{config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New()}
 	routes := a.routes()

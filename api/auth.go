@@ -105,6 +105,24 @@ func mustAdminister(caller *identity.Principal) error {
 	return nil
 }
 
+// administrator is who calls, for an audit log, and the account that the call is
+// about: a user with a token, no API key. The order of the refusals is the
+// contract's.
+func (a auth) administrator(c echo.Context) (who string, account identity.Account, err error) {
+	if _, err := accountID(c); err != nil {
+		return "", identity.Account{}, err
+	}
+	caller, err := a.bearer(c, identity.AudienceAPI)
+	if err != nil {
+		return "", identity.Account{}, err
+	}
+	account, err = a.account(c, caller)
+	if err != nil {
+		return "", identity.Account{}, err
+	}
+	return "user:" + caller.UserID, account, mustAdminister(caller)
+}
+
 // accountID is what X-Account-ID says.
 func accountID(c echo.Context) (string, error) {
 	id := c.Request().Header.Get("X-Account-ID")

@@ -231,7 +231,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		addresses = append(addresses, channel.value["address"].(string))
 	}
 	slices.Sort(addresses)
-	want := []string{channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead}
+	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead}
 	slices.Sort(want)
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)

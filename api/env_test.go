@@ -37,6 +37,8 @@ type env struct {
 	channel  *fakeChannel
 	db       *sqldb.DB
 	cdr      *cdrTopic
+	phones   *phones
+	ai       *fakeSessions
 	store    string // directory of the recordings
 	log      *lockedBuffer
 	registry *prometheus.Registry
@@ -76,6 +78,8 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
 	e.addRecordings(&deps, log)
 	e.addReports(&deps, log)
+	e.addAI(&deps)
+	e.addCalls(&deps, log)
 	for _, f := range change {
 		f(&config, &deps)
 	}

@@ -77,6 +77,43 @@ func (a *API) routes() []route {
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, ownLimits: true},
 		)
 	}
+	return append(routes, a.aiRoutes()...)
+}
+
+// aiRoutes are those of AI providers and their sessions.
+func (a *API) aiRoutes() (routes []route) {
+	if a.deps.AIProviders != nil {
+		p := aiProviderRoutes{a.deps.AIProviders, a.auth}
+		const one = aiProvidersPath + "/:id"
+		routes = append(routes,
+			route{method: http.MethodGet, path: aiProvidersPath, handle: p.list},
+			route{method: http.MethodPost, path: aiProvidersPath, handle: p.create},
+			route{method: http.MethodGet, path: one, handle: p.get},
+			route{method: http.MethodPut, path: one, handle: p.replace},
+			route{method: http.MethodDelete, path: one, handle: p.delete},
+		)
+	}
+	if a.deps.AITester != nil {
+		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester, a.auth}
+		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: t.test})
+	}
+	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
+	if a.deps.AIAnnouncer != nil {
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: s.announce})
+	}
+	if a.deps.AIMedia != nil {
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, lasts: true})
+	}
+	if a.deps.Calls != nil {
+		c := callRoutes{a.deps.Calls, a.auth}
+		const place, one = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
+		routes = append(routes,
+			route{method: http.MethodPost, path: place, handle: c.originate}, // without a destination: 400
+			route{method: http.MethodPost, path: place + ":destination", handle: c.originate},
+			route{method: http.MethodGet, path: one, handle: c.progress},
+			route{method: http.MethodDelete, path: one, handle: c.cancel},
+		)
+	}
 	return routes
 }
 

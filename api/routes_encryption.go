@@ -7,7 +7,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/config/encryption"
-	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
@@ -24,7 +23,7 @@ type encryptionRoutes struct {
 }
 
 func (r encryptionRoutes) get(c echo.Context) error {
-	who, account, err := r.administrator(c)
+	who, account, err := r.auth.administrator(c)
 	if err != nil {
 		return err
 	}
@@ -64,7 +63,7 @@ func (r encryptionRoutes) put(c echo.Context) error {
 }
 
 func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
-	who, account, err := r.administrator(c)
+	who, account, err := r.auth.administrator(c)
 	if err != nil {
 		return nil, err
 	}
@@ -81,23 +80,6 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
 		return nil, err
 	}
 	return r.encryption.Put(c.Request().Context(), who, account.ID, change, c.Request().Header.Get("If-Match"))
-}
-
-// administrator is who calls, for the audit log, and the account that the call
-// is about. The order of the refusals is the contract's.
-func (r encryptionRoutes) administrator(c echo.Context) (who string, account identity.Account, err error) {
-	if _, err := accountID(c); err != nil {
-		return "", identity.Account{}, err
-	}
-	caller, err := r.auth.bearer(c, identity.AudienceAPI)
-	if err != nil {
-		return "", identity.Account{}, err
-	}
-	account, err = r.auth.account(c, caller)
-	if err != nil {
-		return "", identity.Account{}, err
-	}
-	return "user:" + caller.UserID, account, mustAdminister(caller)
 }
 
 // updateFault gives an update's refusals the specification's message. What was

@@ -18,6 +18,7 @@ import (
 	"trunkline/api"
 	"trunkline/app/backend"
 	"trunkline/app/settings"
+	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
 	"trunkline/fanout"
 	"trunkline/identity"
@@ -26,6 +27,7 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 	"trunkline/normalizer"
+	"trunkline/web"
 )
 
 // Config is what an App is built from.
@@ -42,14 +44,17 @@ type App struct {
 	registry *prometheus.Registry
 	life     *lifecycle
 
-	db       *sqldb.DB
-	redis    *redis.Client
-	cluster  *kafka.Cluster
-	keys     *masterkey.Keyring
-	configs  *encryption.Service // nil without the role api
-	identity *identity.Service
-	fanout   *fanout.Fanout // nil without the role
-	health   *health
+	db        *sqldb.DB
+	redis     *redis.Client
+	cluster   *kafka.Cluster
+	keys      *masterkey.Keyring
+	configs   *encryption.Service // nil without the role api
+	providers *aiprovider.Service // nil without the roles api and aisession
+	identity  *identity.Service
+	limiter   *identity.RedisLimiter
+	fanout    *fanout.Fanout // nil without the role
+	phones    *phones        // nil without SIP
+	health    *health
 
 	public, private net.Listener
 }
@@ -115,6 +120,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.limiter = limiter
 	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
@@ -164,10 +170,24 @@ func (a *App) buildRooms(ctx context.Context) error {
 			return err
 		}
 	}
+	a.buildProviders(&deps)
+	if err := a.buildSIP(); err != nil {
+		return err
+	}
+	if err := a.buildSessions(&deps); err != nil {
+		return err
+	}
 	if err := a.buildReports(ctx, &deps); err != nil {
 		return err
 	}
-	handler, err := api.New(api.Config{TrustedProxies: a.settings.TrustedProxies}, deps, a.registry, a.log)
+	if err := a.buildOrigination(ctx, &deps); err != nil {
+		return err
+	}
+	board, err := web.New()
+	if err != nil {
+		return err
+	}
+	handler, err := api.New(api.Config{TrustedProxies: a.settings.TrustedProxies, Board: board}, deps, a.registry, a.log)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,5 @@ type ownEvents struct {
 
 // Publish implements recording.Publisher. An account's events keep their order.
 func (e ownEvents) Publish(ctx context.Context, accountID string, data []byte) error {
-	return e.producer.Produce(ctx, kafka.Record{
-		Topic: event.TopicRaw, Partition: kafka.AnyPartition, Key: []byte(accountID), Value: data,
-		Headers: []kafka.Header{
-			{Key: event.HeaderFormat, Value: []byte(event.FormatOwn)},
-			{Key: event.HeaderSource, Value: []byte(e.source)},
-		},
-	})
+	return e.producer.Produce(ctx, rawRecord(event.TopicRaw, event.FormatOwn, e.source, accountID, data))
 }

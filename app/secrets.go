@@ -15,6 +15,9 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if a.keys, err = backend.MasterKeys(a.settings); err != nil {
 		return fmt.Errorf("master keys: %w", err)
 	}
+	if err := a.openProviders(ctx); err != nil {
+		return err
+	}
 	if !a.has(settings.RoleAPI) {
 		return nil
 	}

@@ -12,6 +12,7 @@ type Tree struct {
 	nodes    map[string]*node
 	byName   map[string]*node
 	byDomain map[string]*node // lower-case
+	oldest   *node
 }
 
 type node struct {
@@ -42,9 +43,16 @@ func newTree(accounts []Account) (tree *Tree, stray []string) {
 		t.nodes[id] = n
 		t.byName[n.account.Name] = n
 		t.byDomain[n.account.Domain] = n
+		if t.oldest == nil || n.account.before(t.oldest.account) {
+			t.oldest = n
+		}
 	}
 	slices.Sort(stray)
 	return t, stray
+}
+
+func (a Account) before(b Account) bool {
+	return a.CreatedAt.Before(b.CreatedAt) || a.CreatedAt.Equal(b.CreatedAt) && a.ID < b.ID
 }
 
 func pathOf(all map[string]*node, id string) (path []string, ok bool) {
@@ -84,6 +92,15 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 		return Account{}, false
 	}
 	return n.account, true
+}
+
+// Oldest is the account that was made first; of several made at once, the one
+// whose id comes first.
+func (t *Tree) Oldest() (Account, bool) {
+	if t.oldest == nil {
+		return Account{}, false
+	}
+	return t.oldest.account, true
 }
 
 // Contains says whether id is root or an account below it. It is false when

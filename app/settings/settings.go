@@ -29,16 +29,20 @@ type Settings struct {
 	DirectoryFile string `yaml:"directory_file" doc:"directory.yaml with the accounts and users of the first start"`
 	DemoPassword  Secret `yaml:"demo_password" doc:"password of the demo users at first start; empty: made and printed"`
 
-	Log        Log        `yaml:"log"`
-	TLS        TLS        `yaml:"tls"`
-	Kafka      Kafka      `yaml:"kafka"`
-	Redis      Redis      `yaml:"redis"`
-	Database   Database   `yaml:"database"`
-	Recordings Recordings `yaml:"recordings"`
-	CDR        CDR        `yaml:"cdr"`
-	Auth       Auth       `yaml:"auth"`
-	Ingest     Ingest     `yaml:"ingest"`
-	Fanout     Fanout     `yaml:"fanout"`
+	Log         Log         `yaml:"log"`
+	TLS         TLS         `yaml:"tls"`
+	Kafka       Kafka       `yaml:"kafka"`
+	Redis       Redis       `yaml:"redis"`
+	Database    Database    `yaml:"database"`
+	Recordings  Recordings  `yaml:"recordings"`
+	CDR         CDR         `yaml:"cdr"`
+	Origination Origination `yaml:"origination"`
+	SIP         SIP         `yaml:"sip"`
+	Auth        Auth        `yaml:"auth"`
+	Ingest      Ingest      `yaml:"ingest"`
+	Fanout      Fanout      `yaml:"fanout"`
+	AIProvider  AIProvider  `yaml:"ai_provider"`
+	AISession   AISession   `yaml:"aisession"`
 }
 
 // Log is read by cmd, which makes the logger.
@@ -108,6 +112,27 @@ type CDR struct {
 	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
 }
 
+// Origination is read by app, for origination and its drivers.
+type Origination struct {
+	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator, or auto (sip when the owner's phone is registered, else simulator); empty: auto on the embedded broker, else sip"`
+	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination in which none is found is refused; empty: all may be dialled"`
+	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination in which one is found is refused"`
+	AccountAllow  []string      `yaml:"account_allow" doc:"the same for one account, in place of allow, each written ACCOUNT=EXPRESSION"`
+	AccountDeny   []string      `yaml:"account_deny" doc:"the same for one account, in place of deny, each written ACCOUNT=EXPRESSION"`
+	UserPerMinute int           `yaml:"user_per_minute" doc:"calls that a user may place in a minute, then 429; 0: no limit"`
+	MaxCalls      int           `yaml:"max_calls" doc:"open calls of this node, then 503"`
+	Retention     time.Duration `yaml:"retention" doc:"how long it is known how an ended call went"`
+	FreeSWITCH    FreeSWITCH    `yaml:"freeswitch"`
+	Kazoo         Kazoo         `yaml:"kazoo"`
+}
+
+// Kazoo is read by app, for origination/kazoo.
+type Kazoo struct {
+	URL      string   `yaml:"url" doc:"address of Kazoo's HTTP API, as https://kazoo.example.com:8443"`
+	APIKey   Secret   `yaml:"api_key" doc:"Kazoo's API key of an account that has the others below it"`
+	Accounts []string `yaml:"accounts" doc:"Kazoo's ids of accounts, each written ACCOUNT=KAZOO_ACCOUNT; an account that is not here has the same id"`
+}
+
 // Auth is read by identity.
 type Auth struct {
 	AccessTTL  time.Duration `yaml:"access_ttl" doc:"life of a portal access token"`
@@ -138,6 +163,26 @@ type Fanout struct {
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
 	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"how far back snapshots look; negative: there are none"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
+}
+
+// AIProvider is read by app, for config/aiprovider.
+type AIProvider struct {
+	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted beside wss"`
+}
+
+// AISession is read by app, for aisession and its ways in.
+type AISession struct {
+	MaxSessions            int           `yaml:"max_sessions" doc:"sessions of this node, then calls are refused; 0: no limit"`
+	MaxPerAccount          int           `yaml:"max_per_account" doc:"sessions of one account in the cluster, then its calls are refused; 0: no limit"`
+	ConnectTimeout         time.Duration `yaml:"connect_timeout" doc:"how long one try to connect to a provider may take, handshake included"`
+	GiveUp                 time.Duration `yaml:"give_up" doc:"how long a provider may be away before its fallback acts"`
+	SilenceTimeout         time.Duration `yaml:"silence_timeout" doc:"how long a provider may send no audio before its fallback acts; 0: as long as it likes"`
+	PlayoutLimit           time.Duration `yaml:"playout_limit" doc:"audio of a provider that waits to be played; what comes beyond is dropped"`
+	PlayoutLead            time.Duration `yaml:"playout_lead" doc:"audio of a provider that is gathered before it is played, against holes; negative: none"`
+	DrainLimit             time.Duration `yaml:"drain_limit" doc:"how long sessions may go on when the process is told to end; at most three quarters of drain_timeout"`
+	AnnouncedFor           time.Duration `yaml:"announced_for" doc:"how long a call that was announced for AudioSocket is waited for"`
+	AudioSocketListen      string        `yaml:"audiosocket_listen" doc:"address for Asterisk's AudioSocket, host:port, on a network that only the PBX is on; empty: none"`
+	AudioSocketConnections int           `yaml:"audiosocket_connections" doc:"AudioSocket connections of this node, then new ones are closed"`
 }
 
 // Roles that a process can have, from the contract.
@@ -171,7 +216,13 @@ func Default() *Settings {
 			CreateTopics:     true,
 			EmbeddedMaxBytes: 512 << 20,
 		},
-		Redis: Redis{KeyPrefix: "trunkline:"},
+		Redis:       Redis{KeyPrefix: "trunkline:"},
+		Origination: Origination{UserPerMinute: 30, MaxCalls: 10_000, Retention: 30 * 24 * time.Hour, FreeSWITCH: defaultFreeSWITCH()},
+		SIP:         defaultSIP(),
+		AISession: AISession{
+			ConnectTimeout: 5 * time.Second, GiveUp: 10 * time.Second, PlayoutLimit: 5 * time.Minute, PlayoutLead: 40 * time.Millisecond,
+			DrainLimit: 10 * time.Second, AnnouncedFor: 2 * time.Minute, AudioSocketConnections: 1000,
+		},
 		Auth: Auth{
 			AccessTTL:  time.Hour,
 			RefreshTTL: 30 * 24 * time.Hour,

@@ -33,7 +33,7 @@ func TestNamesThatMustNotDrift(t *testing.T) {
 	for _, key := range []string{
 		"listen", "metrics_listen", "data_dir", "tls.mode", "tls.cert_file", "tls.key_file", "kafka.brokers",
 		"kafka.topic_prefix", "kafka.partitions", "redis.address", "database.url", "master_key", "roles",
-		"drain_timeout", "auth.access_ttl", "auth.events_ttl", "fanout.gather_window",
+		"drain_timeout", "auth.access_ttl", "auth.events_ttl", "fanout.gather_window", "origination.driver", "ai_provider.allow_networks",
 	} {
 		if !strings.Contains(all, " "+key+" ") {
 			t.Errorf("there is no %s", key)
@@ -51,6 +51,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 	s.Kafka.Brokers = []string{"a:1", "[::1]:2"}
 	s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	s.Fanout.AllowedOrigins = []string{"https://x"}
+	s.AIProvider.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	var out bytes.Buffer
 	if err := s.Print(&out); err != nil {
 		t.Fatal(err)
@@ -122,6 +123,14 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},
 		{"database", func(s *Settings) { s.Database.URL = "mysql://u:hush@h/d" }, "database.url: want postgres://"},
 		{"recordings", func(s *Settings) { s.Recordings.URL = "s3://k:hush@h" }, "recordings.url: want s3://KEY:SECRET@host:port/bucket"},
+		{"driver", func(s *Settings) { s.Origination.Driver = "pbx" }, `origination.driver: want "", auto, sip, freeswitch, kazoo, simulator, got "pbx"`},
+		{"pattern", func(s *Settings) { s.Origination.Deny = []string{"+43"} }, `origination.deny: "+43" is not a regular expression`},
+		{"account's pattern", func(s *Settings) { s.Origination.AccountAllow = []string{"^1"} }, `origination.account_allow: "^1" is not written ACCOUNT=PATTERN`},
+		{"user's calls", func(s *Settings) { s.Origination.UserPerMinute = -1 }, "origination.user_per_minute: must not be negative, is -1"},
+		{"open calls", func(s *Settings) { s.Origination.MaxCalls = 0 }, "origination.max_calls: must be at least 1, is 0"},
+		{"retention", func(s *Settings) { s.Origination.Retention = 1 }, "origination.retention: must be at least 1m, is 1ns"},
+		{"kazoo without a key", func(s *Settings) { s.Origination.Driver, s.Origination.Kazoo.URL = "kazoo", "https://k:8443" }, "origination.kazoo.api_key: origination.driver kazoo needs it"},
+		{"kazoo's accounts", func(s *Settings) { s.Origination.Kazoo.Accounts = []string{"a="} }, `origination.kazoo.accounts: "a=" is not written ACCOUNT=KAZOO_ACCOUNT`},
 		{"access", func(s *Settings) { s.Auth.AccessTTL = -1 }, "auth.access_ttl: must be 1s to 720h, is -1ns"},
 		{"events", func(s *Settings) { s.Auth.EventsTTL = 0 }, "auth.events_ttl: must be 1s to 720h, is 0s"},
 		{"refresh", func(s *Settings) { s.Auth.RefreshTTL = time.Minute }, "auth.refresh_ttl: must not be shorter than auth.access_ttl (1h), is 1m"},
@@ -136,6 +145,16 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"origin", func(s *Settings) { s.Fanout.AllowedOrigins = []string{"example.com"} }, `fanout.allowed_origins: want origins such as https://board.example.com, got "example.com"`},
 		{"connections", func(s *Settings) { s.Fanout.MaxConnectionsPerUser = -2 }, "fanout.max_connections_per_user: must not be negative, is -2"},
 		{"on limit", func(s *Settings) { s.Fanout.OnLimit = "drop" }, `fanout.on_limit: want refuse, replace, got "drop"`},
+		{"mapped network", func(s *Settings) {
+			s.AIProvider.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
+		}, "ai_provider.allow_networks: write ::ffff:10.0.0.0/104 as an IPv4 network"},
+		{"sessions", func(s *Settings) { s.AISession.MaxPerAccount = -1 }, "aisession.max_per_account: must not be negative, is -1"},
+		{"provider away", func(s *Settings) { s.AISession.GiveUp = 0 }, "aisession.give_up: must be longer than 0, is 0s"},
+		{"provider silent", func(s *Settings) { s.AISession.SilenceTimeout = -1 }, "aisession.silence_timeout: must not be negative"},
+		{"playout", func(s *Settings) { s.AISession.PlayoutLimit = 2 * time.Hour }, "aisession.playout_limit: must be 1s to 1h, is 2h"},
+		{"playout lead", func(s *Settings) { s.AISession.PlayoutLead = 2 * time.Second }, "aisession.playout_lead: must be at most 1s, is 2s"},
+		{"audiosocket", func(s *Settings) { s.AISession.AudioSocketListen = "9092" }, `aisession.audiosocket_listen: want host:port or :port, got "9092"`},
+		{"audiosocket's connections", func(s *Settings) { s.AISession.AudioSocketConnections = 0 }, "aisession.audiosocket_connections: must be at least 1, is 0"},
 		{"spread", func(s *Settings) { s.Fanout.DrainSpread = -1 }, "fanout.drain_spread: must not be negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

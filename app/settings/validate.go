@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/origination"
 	"trunkline/recording"
 )
 
@@ -44,9 +45,13 @@ func (s *Settings) Validate() Problems {
 	c.database(&s.Database)
 	c.recordings(&s.Recordings)
 	c.must(s.CDR.RetentionMonths >= 0, "cdr.retention_months", "must not be negative, is %d", s.CDR.RetentionMonths)
+	c.origination(&s.Origination)
+	c.sip(&s.SIP)
 	c.auth(&s.Auth)
 	c.ingest(&s.Ingest)
 	c.fanout(&s.Fanout)
+	c.aiProvider(&s.AIProvider)
+	c.aiSession(&s.AISession)
 	return c.problems
 }
 
@@ -113,6 +118,42 @@ func (c *checks) recordings(r *Recordings) {
 	c.must(err == nil, "recordings.url", "%v", err)
 }
 
+func (c *checks) origination(o *Origination) {
+	c.oneOf("origination.driver", o.Driver, "", "auto", "sip", "freeswitch", "kazoo", "simulator")
+	for key, texts := range map[string]origination.RuleTexts{
+		"origination.allow": {Allow: o.Allow}, "origination.deny": {Deny: o.Deny},
+		"origination.account_allow": {AccountAllow: o.AccountAllow}, "origination.account_deny": {AccountDeny: o.AccountDeny},
+	} {
+		_, err := origination.ParseRules(texts)
+		c.must(err == nil, key, "%v", err)
+	}
+	c.notNegative("origination.user_per_minute", o.UserPerMinute)
+	c.must(o.MaxCalls >= 1, "origination.max_calls", "must be at least 1, is %d", o.MaxCalls)
+	c.must(o.Retention >= time.Minute, "origination.retention", "must be at least 1m, is %s", shortDuration(o.Retention))
+	if o.Driver == "freeswitch" {
+		c.freeswitch(&o.FreeSWITCH)
+	}
+	if o.Driver == "kazoo" {
+		c.must(o.Kazoo.URL != "", "origination.kazoo.url", "origination.driver kazoo needs it")
+		c.must(o.Kazoo.APIKey != "", "origination.kazoo.api_key", "origination.driver kazoo needs it")
+	}
+	_, err := o.Kazoo.AccountMap()
+	c.must(err == nil, "origination.kazoo.accounts", "%v", err)
+}
+
+// AccountMap is Accounts by our id.
+func (k *Kazoo) AccountMap() (map[string]string, error) {
+	ids := make(map[string]string, len(k.Accounts))
+	for _, text := range k.Accounts {
+		ours, theirs, ok := strings.Cut(text, "=")
+		if !ok || ours == "" || theirs == "" {
+			return nil, fmt.Errorf("%q is not written ACCOUNT=KAZOO_ACCOUNT", text)
+		}
+		ids[ours] = theirs
+	}
+	return ids, nil
+}
+
 func (c *checks) auth(a *Auth) {
 	c.tokenTTL("auth.access_ttl", a.AccessTTL)
 	c.tokenTTL("auth.events_ttl", a.EventsTTL)
@@ -152,6 +193,29 @@ func (c *checks) fanout(f *Fanout) {
 	c.notNegative("fanout.max_connections_per_address", f.MaxConnectionsPerAddress)
 	c.oneOf("fanout.on_limit", f.OnLimit, "refuse", "replace")
 	c.must(f.DrainSpread >= 0, "fanout.drain_spread", "must not be negative, is %s", shortDuration(f.DrainSpread))
+}
+
+func (c *checks) aiSession(a *AISession) {
+	c.notNegative("aisession.max_sessions", a.MaxSessions)
+	c.notNegative("aisession.max_per_account", a.MaxPerAccount)
+	c.positive("aisession.connect_timeout", a.ConnectTimeout)
+	c.positive("aisession.give_up", a.GiveUp)
+	c.must(a.SilenceTimeout >= 0, "aisession.silence_timeout", "must not be negative, is %s", shortDuration(a.SilenceTimeout))
+	c.must(a.PlayoutLimit >= time.Second && a.PlayoutLimit <= time.Hour, "aisession.playout_limit",
+		"must be 1s to 1h, is %s", shortDuration(a.PlayoutLimit))
+	c.must(a.PlayoutLead <= time.Second, "aisession.playout_lead", "must be at most 1s, is %s", shortDuration(a.PlayoutLead))
+	c.positive("aisession.drain_limit", a.DrainLimit)
+	c.positive("aisession.announced_for", a.AnnouncedFor)
+	if a.AudioSocketListen != "" {
+		c.hostPort("aisession.audiosocket_listen", a.AudioSocketListen)
+	}
+	c.must(a.AudioSocketConnections >= 1, "aisession.audiosocket_connections", "must be at least 1, is %d", a.AudioSocketConnections)
+}
+
+func (c *checks) aiProvider(a *AIProvider) {
+	for _, network := range a.AllowNetworks {
+		c.must(!network.Addr().Is4In6(), "ai_provider.allow_networks", "write %s as an IPv4 network", network)
+	}
 }
 
 func (c *checks) clientTLS(key string, t *ClientTLS) {

@@ -1,0 +1,47 @@
+package aisession
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
+)
+
+// Announce keeps a call that will come by AudioSocket for Config.AnnouncedFor.
+// A fault.KindConflict is a UUID that is announced already.
+func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error {
+	id, err := uuid.Parse(a.UUID)
+	if err != nil {
+		return fault.InvalidField("uuid", "invalid", "must be a UUID")
+	}
+	a.UUID = id.String()
+	taken, err := s.deps.Announcements.Put(ctx, a, s.cfg.AnnouncedFor)
+	if err != nil {
+		return fault.Unavailable(err, time.Second, "the call cannot be announced now")
+	}
+	if !taken {
+		return fault.Conflict("this UUID is announced already")
+	}
+	return nil
+}
+
+// Announced gives an announced call once, and its provider. A fault.KindNotFound
+// is a UUID that nobody announced.
+func (s *Service) Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
+	a, found, err := s.deps.Announcements.Take(ctx, id.String())
+	if err != nil {
+		return a, aiprovider.Provider{}, fault.Unavailable(err, time.Second, "announced calls cannot be looked up now")
+	}
+	if !found {
+		s.metrics.unannounced.Inc()
+		return a, aiprovider.Provider{}, fault.NotFound("no such call was announced")
+	}
+	p, err := s.deps.Providers.Open(ctx, a.ProviderID)
+	if err == nil && p.AccountID != a.AccountID {
+		err = fault.NotFound("AI provider not found")
+	}
+	return a, p, err
+}

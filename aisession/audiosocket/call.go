@@ -1,0 +1,76 @@
+package audiosocket
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"trunkline/aisession"
+	"trunkline/aisession/streamed"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
+)
+
+// call is one connection's call.
+type call struct {
+	conn    net.Conn
+	session *aisession.Session
+	kind    byte // of audio, both ways
+	intake  *streamed.Intake
+	outlet  *streamed.Outlet
+}
+
+func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
+	c := &call{conn: conn, session: session, kind: kind, intake: streamed.NewIntake(session, rates[kind])}
+	c.outlet = streamed.NewOutlet(func(frame []byte) error {
+		if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+			return err
+		}
+		_, err := conn.Write(frame)
+		return err
+	}, c.gone)
+	return c
+}
+
+func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
+
+// read takes messages until the call or the connection ends. Audio of another
+// rate than the first, and kinds that are not known, are left out.
+func (c *call) read(r *reader) {
+	defer c.gone()
+	for {
+		if c.conn.SetReadDeadline(time.Now().Add(idleLimit)) != nil {
+			return
+		}
+		m, err := r.next()
+		if err != nil {
+			return
+		}
+		switch m.kind {
+		case c.kind:
+			c.intake.Write(m.payload)
+		case kindDTMF:
+			if len(m.payload) == 1 {
+				c.session.Pressed(m.payload[0], 0)
+			}
+		case kindHangup, kindError:
+			return
+		}
+	}
+}
+
+// Play implements aisession.Call.
+func (c *call) Play(frame []byte) { c.outlet.Put(appendMessage(c.outlet.Begin(), c.kind, frame)) }
+
+// Press implements aisession.Call.
+func (c *call) Press(context.Context, byte, time.Duration) error {
+	return fault.New(fault.KindUnsupported, "AudioSocket cannot press keys")
+}
+
+// Transfer implements aisession.Call.
+func (c *call) Transfer(context.Context, string) error {
+	return fault.New(fault.KindUnsupported, "AudioSocket cannot transfer a call")
+}
+
+// Release implements aisession.Call: serve hangs up when the session has ended.
+func (c *call) Release(aisession.Ending) {}

@@ -1,0 +1,214 @@
+package audiosocket
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// Sessions is what the listener asks of the room.
+type Sessions interface {
+	Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
+	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
+}
+
+// Config is how the listener listens.
+type Config struct {
+	Listen         string // host:port
+	MaxConnections int    // 0: 1000
+}
+
+// Server takes connections of Asterisk.
+type Server struct {
+	sessions Sessions
+	listener net.Listener
+	log      *slog.Logger
+	places   chan struct{} // one for each connection
+	calls    sync.WaitGroup
+}
+
+const (
+	usualConnections = 1000
+	helloLimit       = 5 * time.Second        // for the UUID
+	rateLimit        = 300 * time.Millisecond // for the first audio to say its rate
+	idleLimit        = 60 * time.Second       // Asterisk sends all the time
+	writeLimit       = 5 * time.Second
+	acceptPause      = 100 * time.Millisecond // after an accept that failed
+)
+
+// New binds the listener.
+func New(config Config, sessions Sessions, log *slog.Logger) (*Server, error) {
+	if config.MaxConnections < 0 {
+		return nil, errors.New("audiosocket: the limit of connections is negative")
+	}
+	if config.MaxConnections == 0 {
+		config.MaxConnections = usualConnections
+	}
+	listener, err := net.Listen("tcp", config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("audiosocket: %w", err)
+	}
+	return &Server{sessions: sessions, listener: listener, log: log, places: make(chan struct{}, config.MaxConnections)}, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close gives the listener back, if Run has not.
+func (s *Server) Close() error {
+	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("audiosocket: %w", err)
+	}
+	return nil
+}
+
+// Run takes connections until ctx ends, and waits until the sessions on them
+// have ended.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.calls.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
+	defer stop()
+	for {
+		conn, err := s.listener.Accept()
+		switch {
+		case err == nil:
+			s.admit(ctx, conn)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("audiosocket: %w", err)
+		default:
+			s.log.WarnContext(ctx, "accepting an AudioSocket connection failed", "error", err)
+			time.Sleep(acceptPause)
+		}
+	}
+}
+
+func (s *Server) admit(ctx context.Context, conn net.Conn) {
+	select {
+	case s.places <- struct{}{}:
+	default:
+		s.log.WarnContext(ctx, "too many AudioSocket connections: one more was closed")
+		_ = conn.Close()
+		return
+	}
+	s.calls.Go(func() {
+		defer func() { <-s.places }()
+		defer func() { _ = conn.Close() }()
+		if err := s.serve(ctx, conn); err != nil {
+			s.log.InfoContext(ctx, "AudioSocket connection refused", "error", err)
+			_ = conn.SetWriteDeadline(time.Now().Add(writeLimit))
+			_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // it is closed anyhow
+		}
+	})
+}
+
+// serve carries one call.
+func (s *Server) serve(ctx context.Context, conn net.Conn) error {
+	opening, opened := context.WithCancel(ctx)
+	defer opened()
+	unblock := context.AfterFunc(opening, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	r := &reader{from: bufio.NewReader(conn)}
+	id, err := hello(conn, r)
+	if err != nil {
+		return err
+	}
+	announced, provider, err := s.sessions.Announced(ctx, id)
+	if err != nil {
+		return err
+	}
+	kind, first, err := firstAudio(conn, r)
+	if err != nil {
+		return err
+	}
+	session, err := s.sessions.Open(ctx, request(announced, provider, id, rates[kind]))
+	if err != nil {
+		return err
+	}
+	if !unblock() { // the process ends
+		session.Close(aiprotocol.NormalClearing)
+		return ctx.Err()
+	}
+	c := newCall(conn, session, kind)
+	c.intake.Write(first)
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		c.read(r)
+	}()
+	session.Run(context.WithoutCancel(ctx), c)
+	c.outlet.Close()
+	_ = conn.SetDeadline(time.Now().Add(writeLimit))
+	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // Asterisk may be gone
+	_ = conn.Close()
+	<-reading
+	return nil
+}
+
+// hello reads the message that names the call.
+func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+		return uuid.UUID{}, err
+	}
+	m, err := r.next()
+	if err != nil {
+		return uuid.UUID{}, fmt.Errorf("reading the call's UUID: %w", err)
+	}
+	if m.kind != kindUUID || len(m.payload) != len(uuid.UUID{}) {
+		return uuid.UUID{}, errors.New("the first message is no UUID")
+	}
+	return uuid.UUID(m.payload), nil
+}
+
+// firstAudio waits a little for audio, to learn its kind.
+func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
+	if err := conn.SetReadDeadline(time.Now().Add(rateLimit)); err != nil {
+		return 0, nil, err
+	}
+	if peeked, ok := r.from.(*bufio.Reader); ok {
+		// Only a whole header is taken: a message that comes while we give up
+		// waiting is not cut.
+		header, err := peeked.Peek(headerSize)
+		var slow net.Error
+		if errors.As(err, &slow) && slow.Timeout() {
+			return kindSlin8, nil, nil
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("reading the first audio: %w", err)
+		}
+		if _, known := rates[header[0]]; !known {
+			return kindSlin8, nil, nil
+		}
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+		return 0, nil, err
+	}
+	m, err := r.next()
+	if err != nil {
+		return 0, nil, fmt.Errorf("reading the first audio: %w", err)
+	}
+	return m.kind, m.payload, nil
+}
+
+func request(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, rate int) aisession.Request {
+	call := aiprotocol.Call{CallID: a.CallID, OtherLegCallID: a.OtherLegCallID}
+	if call.CallID == "" {
+		call.CallID = id.String()
+	}
+	return aisession.Request{
+		Provider: p, Way: aisession.WayAudioSocket, Call: call, Caller: a.CallerIDNumber, Callee: a.CalleeIDNumber,
+		Format: audio.Format{Encoding: audio.PCM16, Rate: rate},
+	}
+}

@@ -1,0 +1,93 @@
+package aisession
+
+import (
+	"context"
+	"time"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// Call is one call, as the way in that brought it offers it to its session.
+type Call interface {
+	// Play takes the next 20 ms for the caller, in the call's format. It never
+	// waits, and does not keep frame. It is called every 20 ms.
+	Play(frame []byte)
+	// Press plays a key's tone to the caller. It may wait as long as that takes.
+	Press(ctx context.Context, digit byte, duration time.Duration) error
+	// Transfer hands the call on. With nil the call is no more the session's.
+	Transfer(ctx context.Context, destination string) error
+	// Release ends our part in the call. It comes once, unless the call was
+	// transferred, also when it was the call that ended.
+	Release(Ending)
+}
+
+// Ending is why a session ended, and what becomes of the call.
+type Ending struct {
+	Reason   Reason
+	Cause    string // in the specification's words, as NORMAL_CLEARING
+	HandBack bool   // the call goes back to where it came from; else it is hung up
+}
+
+// Reason says what ended a session. Reasons are bounded: metrics and events
+// have them.
+type Reason string
+
+// The reasons.
+const (
+	CallerHungUp     Reason = "caller_hangup"
+	ProviderHungUp   Reason = "provider_hangup"    // asked for it (extra)
+	Transferred      Reason = "transferred"        // the provider asked for it (extra)
+	ProviderLost     Reason = "provider_lost"      // away for longer than Config.GiveUp
+	ProviderRefused  Reason = "provider_refused"   // an answer that trying again does not change
+	ProviderTooLarge Reason = "provider_too_large" // a message over the limit
+	ProviderSilent   Reason = "provider_silent"    // no audio for Config.SilenceTimeout
+	Drained          Reason = "drained"            // this process ends
+)
+
+// Reasons lists them all.
+func Reasons() []Reason {
+	return []Reason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Drained}
+}
+
+// Request is what Open needs to know of a call.
+type Request struct {
+	Provider aiprovider.Provider
+	Way      string // the way in: one of Ways
+	Call     aiprotocol.Call
+	Caller   string // number, E.164 where the party has one, else as dialled
+	Callee   string
+	Format   audio.Format // of the call, both ways
+	// Clocked says that the timestamps given to Heard tell the time (RTP). Else
+	// they count the samples sent so far.
+	Clocked bool
+}
+
+// The ways in; metrics have them.
+const (
+	WaySIP         = "sip"
+	WayAudioSocket = "audiosocket"
+	WayPCMSocket   = "pcmsocket"
+	WayTest        = "test"
+)
+
+// Ways lists them all.
+func Ways() []string { return []string{WaySIP, WayAudioSocket, WayPCMSocket, WayTest} }
+
+// Cause puts a call's end in the specification's words. It takes the names that
+// FreeSWITCH, Kazoo and Asterisk use for Q.850 causes; what it does not know
+// was a normal end.
+func Cause(name string) string {
+	switch name {
+	case aiprotocol.UserBusy, aiprotocol.NoAnswer, aiprotocol.CallRejected, aiprotocol.OriginatorCancel:
+		return name
+	case "NO_USER_RESPONSE", "ALLOTTED_TIMEOUT", "PROGRESS_TIMEOUT", "SUBSCRIBER_ABSENT", "USER_NOT_REGISTERED":
+		return aiprotocol.NoAnswer
+	case "USER_CHALLENGE", "CALL_REJECTED_BY_USER", "OUTGOING_CALL_BARRED", "INCOMING_CALL_BARRED":
+		return aiprotocol.CallRejected
+	case "LOSE_RACE", "PICKED_OFF", "ORIGINATOR_CANCELLED":
+		return aiprotocol.OriginatorCancel
+	}
+	return aiprotocol.NormalClearing
+}

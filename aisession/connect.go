@@ -1,0 +1,133 @@
+package aisession
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/aiprotocol"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 2 * time.Second
+	steady     = 10 * time.Second // a connection that held so long was a good one
+)
+
+// outage is one stretch of time without a good connection.
+type outage struct {
+	giveUp time.Duration
+	since  time.Time // zero: all is well
+	pause  time.Duration
+}
+
+// began takes a lost connection: one that held a while begins a new outage, one
+// that did not is no part of the old one.
+func (o *outage) began(l *link) {
+	now := time.Now()
+	if o.since.IsZero() || l != nil && now.Sub(l.born) > steady {
+		o.since, o.pause = now, 0
+	} else if l != nil {
+		o.since = o.since.Add(now.Sub(l.born))
+	}
+}
+
+// wait pauses before the next try, never twice as short; false when it is time
+// to give up.
+func (o *outage) wait(ctx context.Context) bool {
+	if o.pause == 0 {
+		o.pause = firstPause
+		return o.left() > 0 // the first try comes at once
+	}
+	pause := time.Duration(float64(o.pause) * (0.75 + rand.Float64()/2))
+	o.pause = min(2*o.pause, mostPause)
+	if pause >= o.left() {
+		pause = o.left()
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return o.left() > 0
+	}
+}
+
+func (o *outage) left() time.Duration { return o.giveUp - time.Since(o.since) }
+
+// establish connects, trying until it works, the outage has lasted too long,
+// trying is of no use, or ctx or the session ends.
+func (s *Session) establish(ctx context.Context, o *outage) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-s.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := errors.New("the provider was away for too long")
+	for o.wait(ctx) {
+		try, done := context.WithTimeout(ctx, o.left())
+		var l *link
+		l, err = s.connect(try)
+		done()
+		if err == nil {
+			s.said(aiprotocol.EventStart)
+			s.use(l)
+			return nil
+		}
+		s.service.metrics.connectFailures.Inc()
+		if final(err) || s.probe != nil {
+			return err
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// use begins to work with a connection.
+func (s *Session) use(l *link) {
+	s.first.Store(false)
+	s.soundAt.Store(time.Now().UnixNano())
+	s.playout.restart()
+	s.link.Store(l)
+	s.service.working.Go(l.write)
+	reader := newReader(s, l)
+	l.ws.SetPingHandler(reader.ping)
+	s.service.working.Go(func() { l.listen(reader.text, reader.binary) })
+}
+
+// restore replaces a lost connection, or gives up. The call hears silence
+// meanwhile.
+func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
+	s.link.CompareAndSwap(lost, nil)
+	s.playout.restart()
+	cause := lost.cause()
+	s.log.InfoContext(ctx, "AI provider lost", "why", words(cause))
+	switch {
+	case errors.Is(cause, websocket.ErrReadLimit):
+		s.giveUp(ProviderTooLarge)
+		return
+	case s.probe != nil:
+		s.giveUp(ProviderLost)
+		return
+	}
+	o.began(lost)
+	err := s.establish(ctx, o)
+	switch {
+	case err == nil:
+		s.service.metrics.reconnects.Inc()
+	case ctx.Err() != nil:
+	case final(err):
+		s.log.WarnContext(ctx, "AI provider refuses", "why", words(err))
+		s.giveUp(ProviderRefused)
+	default:
+		s.log.WarnContext(ctx, "AI provider given up", "why", words(err))
+		s.giveUp(ProviderLost)
+	}
+}

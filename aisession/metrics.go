@@ -1,0 +1,102 @@
+package aisession
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// What a provider's message can be beside the problems of aiprotocol.
+const (
+	problemBinary = "binary" // a binary frame
+	problemEmpty  = "empty"  // media without audio
+	problemMarks  = "marks"  // more marks than are kept
+	problemAsks   = "asks"   // more transfers and keys than wait
+)
+
+type metrics struct {
+	active          *prometheus.GaugeVec
+	started         *prometheus.CounterVec
+	refused         *prometheus.CounterVec
+	ended           *prometheus.CounterVec
+	firstAudio      prometheus.Histogram
+	turnGap         prometheus.Histogram
+	underruns       prometheus.Counter
+	overruns        prometheus.Counter
+	reconnects      prometheus.Counter
+	connectFailures prometheus.Counter
+	malformed       *prometheus.CounterVec
+	dropped         dropped
+	unannounced     prometheus.Counter
+}
+
+// dropped counts what did not get through, by what it was.
+type dropped struct{ toProvider, control, undecodable, late, overrun, events prometheus.Counter }
+
+// Why Open refused a session.
+const (
+	refusedNode     = "node_limit"
+	refusedAccount  = "account_limit"
+	refusedDraining = "draining"
+	refusedProvider = "provider"
+)
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trunkline_aisession_active", Help: "Sessions of this node now, by the way their calls came in."}, []string{"way"}),
+		started: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_aisession_started_total", Help: "Sessions that reached their provider, by the way their calls came in."}, []string{"way"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_aisession_refused_total", Help: "Sessions that did not come about, by why."}, []string{"why"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_aisession_ended_total", Help: "Sessions that ended, by what ended them."}, []string{"reason"}),
+		firstAudio: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "trunkline_aisession_first_audio_seconds", Help: "From a connection's start message to the provider's first audio.",
+			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
+		turnGap: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "trunkline_aisession_turn_gap_seconds", Help: "From when the caller was last loud to the provider's answer being played.",
+			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
+		underruns: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_aisession_underruns_total", Help: "Holes of less than 200 ms in what a provider said: its audio came too late."}),
+		overruns: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_aisession_overrun_seconds_total", Help: "Audio of providers dropped because too much waited to be played."}),
+		reconnects: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_aisession_reconnects_total", Help: "Connections made in the place of a lost one."}),
+		connectFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_aisession_connect_failures_total", Help: "Tries to connect to a provider that failed."}),
+		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_aisession_ignored_messages_total", Help: "Messages of providers ignored, by what was wrong."}, []string{"problem"}),
+		unannounced: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections whose call nobody announced."}),
+	}
+	droppedFrames := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by what and why."}, []string{"what"})
+	m.dropped = dropped{
+		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // it does not read
+		control:     droppedFrames.WithLabelValues("message_to_provider"),
+		undecodable: droppedFrames.WithLabelValues("undecodable"),
+		late:        droppedFrames.WithLabelValues("late_packet"),
+		overrun:     droppedFrames.WithLabelValues("overrun_packet"),
+		events:      droppedFrames.WithLabelValues("event"),
+	}
+	for _, way := range Ways() {
+		m.active.WithLabelValues(way)
+		m.started.WithLabelValues(way)
+	}
+	for _, why := range []string{refusedNode, refusedAccount, refusedDraining, refusedProvider} {
+		m.refused.WithLabelValues(why)
+	}
+	for _, reason := range Reasons() {
+		m.ended.WithLabelValues(string(reason))
+	}
+	for _, problem := range aiprotocol.Problems() {
+		m.malformed.WithLabelValues(string(problem))
+	}
+	for _, problem := range []string{problemBinary, problemEmpty, problemMarks, problemAsks} {
+		m.malformed.WithLabelValues(problem)
+	}
+	reg.MustRegister(m.active, m.started, m.refused, m.ended, m.firstAudio, m.turnGap, m.underruns, m.overruns,
+		m.reconnects, m.connectFailures, m.malformed, droppedFrames, m.unannounced)
+	return m
+}

@@ -1,0 +1,269 @@
+package aisession
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// These tests run on a clock of their own, without sockets.
+
+type nothing struct{}
+
+func (nothing) Open(context.Context, string) (aiprovider.Provider, error) {
+	return aiprovider.Provider{}, nil
+}
+func (nothing) Guard(aiprovider.Provider) aiprovider.Guard    { return aiprovider.Guard{} }
+func (nothing) Publish(context.Context, string, []byte) error { return nil }
+
+func quietService(t testing.TB, cfg Config) *Service {
+	t.Helper()
+	s, err := New(cfg, Deps{
+		Providers: nothing{}, Publisher: nothing{}, Announcements: RedisAnnouncements{}, Seats: RedisSeats{},
+		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func quietSession(t testing.TB, s *Service, encoding string) *Session {
+	t.Helper()
+	format, _ := aiprotocol.FormatOf(encoding)
+	session, err := s.newSession(Request{
+		Provider: aiprovider.Provider{Format: format}, Way: WaySIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, Clocked: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// player notes when it is played to.
+type player struct {
+	probe
+	at   []time.Time
+	loud []bool
+}
+
+func (p *player) Play(frame []byte) {
+	p.at = append(p.at, time.Now())
+	p.loud = append(p.loud, frame[0] != 0xff)
+}
+
+func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quietService(t, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.pacer.run(ctx)
+		var sessions []*Session
+		var players []*player
+		for i := range 40 {
+			time.Sleep(time.Duration(i%7) * 3 * time.Millisecond)
+			session, p := quietSession(t, s, "g711_ulaw"), &player{}
+			session.attach(p)
+			sessions, players = append(sessions, session), append(players, p)
+		}
+		sessions[3].Heard(0, make([]byte, 160)) // aligns its ticks once
+		time.Sleep(10 * time.Second)
+		for i, session := range sessions {
+			session.detach()
+			synctest.Wait()
+			at := players[i].at
+			if n := len(at); n < 500 || n > 560 {
+				t.Errorf("session %d: %d frames in 10 s and a little", i, n)
+			}
+			for k := 2; k < len(at); k++ {
+				if gap := at[k].Sub(at[k-1]); gap != 20*time.Millisecond && !(i == 3 && k < 60) {
+					t.Fatalf("session %d: %v between frames %d and %d", i, gap, k-1, k)
+				}
+			}
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quietService(t, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.pacer.run(ctx)
+		time.Sleep(7300 * time.Microsecond)
+		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		session.attach(p)
+		time.Sleep(1013700 * time.Microsecond)
+		var worst time.Duration
+		for n := range uint32(100) {
+			session.Heard(n*160, make([]byte, 160))
+			came := time.Now()
+			time.Sleep(20 * time.Millisecond)
+			synctest.Wait()
+			if n > 2 {
+				for _, at := range p.at[len(p.at)-2:] {
+					if wait := at.Sub(came); wait >= 0 {
+						worst = max(worst, wait)
+						break
+					}
+				}
+			}
+		}
+		if worst < slack || worst > slack+slotTime {
+			t.Errorf("a packet waits up to %v", worst)
+		}
+		if stats := session.heard.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
+			t.Errorf("packets were lost: %+v", stats)
+		}
+		session.detach()
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quietService(t, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.pacer.run(ctx)
+		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		session.attach(p)
+		time.Sleep(time.Second)
+		if dropped := session.playout.put(make([]byte, 8000*30), time.Now()); dropped != 0 {
+			t.Errorf("%v were dropped", dropped)
+		}
+		time.Sleep(time.Minute)
+		session.detach()
+		synctest.Wait()
+		loud := 0
+		for _, l := range p.loud {
+			if l {
+				loud++
+			}
+		}
+		if loud != 1500 {
+			t.Errorf("%d loud frames, want 1500", loud)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := outage{giveUp: 10 * time.Second}
+		o.began(nil)
+		var tries []time.Duration
+		for begun := time.Now(); o.wait(t.Context()); {
+			tries = append(tries, time.Since(begun))
+		}
+		early := 0
+		for i, at := range tries {
+			if at < 2*time.Second {
+				early++
+			}
+			if i > 0 && at-tries[i-1] > 2500*time.Millisecond {
+				t.Errorf("%v without a try", at-tries[i-1])
+			}
+		}
+		if tries[0] != 0 || early < 4 || len(tries) > 12 || tries[len(tries)-1] > 10*time.Second {
+			t.Errorf("tries at %v", tries)
+		}
+	})
+}
+
+func TestNothingIsAllocatedForATick(t *testing.T) {
+	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
+		s := quietService(t, Config{})
+		session := quietSession(t, s, encoding)
+		session.call = silent{}
+		l := &link{out: newOutbox(), lost: make(chan struct{}), read: make(chan struct{})}
+		session.link.Store(l)
+		reader := newReader(session, l)
+		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
+		packet, n, now := make([]byte, 160), uint32(0), time.Now()
+		packet[0] = 1
+		run := func() {
+			session.Heard(n*160, packet)
+			n++
+			reader.text(message)
+			now = now.Add(audio.FrameDuration)
+			session.tick(now)
+			for f, waiting := l.out.next(); waiting; f, waiting = l.out.next() {
+				_, _ = io.Discard.Write(f.bytes())
+				l.out.done(f)
+			}
+		}
+		for range 10 {
+			run()
+		}
+		if got := testing.AllocsPerRun(200, run); got != 0 {
+			t.Errorf("%s: %g allocations for a frame each way", encoding, got)
+		}
+	}
+}
+
+// silent plays nothing.
+type silent struct{}
+
+func (silent) Play([]byte)                                      {}
+func (silent) Press(context.Context, byte, time.Duration) error { return nil }
+func (silent) Transfer(context.Context, string) error           { return nil }
+func (silent) Release(Ending)                                   {}
+
+func TestTicksFollowACallersClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quietService(t, Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.pacer.run(ctx)
+		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		session.attach(p)
+		n := uint32(0)
+		send := func(packets int, every time.Duration) (worst time.Duration) {
+			for range packets {
+				session.Heard(n*160, make([]byte, 160))
+				n++
+				came := time.Now()
+				time.Sleep(every)
+				synctest.Wait()
+				for _, at := range p.at[max(0, len(p.at)-3):] {
+					if !at.Before(came) {
+						worst = max(worst, at.Sub(came))
+						break
+					}
+				}
+			}
+			return worst
+		}
+		send(200, 20*time.Millisecond)
+		time.Sleep(4 * time.Millisecond) // all come 4 ms later from here on
+		send(10, 20*time.Millisecond)
+		if worst := send(200, 20*time.Millisecond); worst > slack+slotTime {
+			t.Errorf("after a move back a packet waits up to %v", worst)
+		}
+		time.Sleep(10 * time.Millisecond) // and now 10 ms sooner than a frame later
+		send(1200, 20*time.Millisecond)
+		if worst := send(200, 20*time.Millisecond); worst > slack+3*slotTime {
+			t.Errorf("after a move forward a packet waits up to %v", worst)
+		}
+		slow := send(20000, 20*time.Millisecond+2*time.Microsecond) // 100 ppm slow, for 400 s
+		if slow > audio.FrameDuration {
+			t.Errorf("with a slow clock a packet waits up to %v", slow)
+		}
+		if stats := session.heard.Stats(); stats.Late > 40 || stats.Overrun > 0 {
+			t.Errorf("packets were lost: %+v", stats)
+		}
+		session.detach()
+		cancel()
+		synctest.Wait()
+	})
+}

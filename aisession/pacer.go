@@ -1,0 +1,224 @@
+package aisession
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/internal/audio"
+)
+
+// pacer ticks every session once in a frame's time, on absolute deadlines. It
+// has one wheel for each core: a wheel turns once in 20 ms and has a slot for
+// every 2 ms, so that sessions of one slot share a timer.
+type pacer struct {
+	wheels []*wheel
+	next   atomic.Uint32 // the wheel of the next session
+}
+
+const (
+	slotTime = 2 * time.Millisecond
+	slots    = int(audio.FrameDuration / slotTime)
+	// slack is how long after a caller's packet its tick comes at least: as much
+	// jitter costs nothing.
+	slack = 1500 * time.Microsecond
+	// mostBack is how much after its tick a packet may come for the ticks to wait
+	// for it from then on. What comes later is for the jitter buffer.
+	mostBack = 8 * time.Millisecond
+	// watched packets, all of which waited for more than slack and leastForward
+	// slots, make the ticks come sooner.
+	watched      = 500
+	leastForward = 2
+	// tooLate is how far behind a wheel catches up; beyond it, the ticks missed
+	// are left out.
+	tooLate = 200 * time.Millisecond
+)
+
+// seat is a session's place in a pacer.
+type seat struct {
+	wheel *wheel // set once, before any other use
+
+	// wheel.mu holds for the rest.
+	slot    int           // -1: none
+	fresh   bool          // no packet has come
+	packets int           // since the ticks were moved, or looked at
+	least   time.Duration // that one of them had to wait for its tick
+}
+
+type wheel struct {
+	base time.Time     // of slot 0, turn 0
+	wake chan struct{} // a session was seated; holds at most one
+
+	mu       sync.Mutex
+	slots    [slots][]*Session
+	sessions int
+}
+
+func newPacer(wheels int, base time.Time) *pacer {
+	p := &pacer{}
+	for range wheels {
+		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1)})
+	}
+	return p
+}
+
+// run turns the wheels until ctx ends.
+func (p *pacer) run(ctx context.Context) {
+	var turning sync.WaitGroup
+	for _, w := range p.wheels {
+		turning.Go(func() { w.turn(ctx) })
+	}
+	turning.Wait()
+}
+
+// assign gives a new session its wheel.
+func (p *pacer) assign(s *Session) {
+	s.seat = seat{wheel: p.wheels[int(p.next.Add(1))%len(p.wheels)], slot: -1, least: audio.FrameDuration}
+}
+
+// add begins a session's ticks.
+func (p *pacer) add(s *Session, now time.Time) {
+	w := s.seat.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.place(s, w.slotFor(now))
+	s.seat.fresh = true
+}
+
+// arrived moves a session's ticks so that they come soon after the caller's
+// packets, of which one has come now: the first decides, one that just missed
+// its tick moves them back, and packets that all wait for long move them
+// forward. It says whether the ticks were moved back, in which case the
+// packet's place has been filled.
+func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
+	w := s.seat.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seat := &s.seat
+	if seat.slot < 0 {
+		return false
+	}
+	wait := (time.Duration(seat.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
+	switch {
+	case seat.fresh:
+		seat.fresh = false
+		w.place(s, w.slotFor(now))
+	case missed && audio.FrameDuration-wait < mostBack:
+		w.place(s, w.slotFor(now))
+		return true
+	default:
+		seat.least = min(seat.least, wait)
+		if seat.packets++; seat.packets < watched {
+			return false
+		}
+		if forward := int((seat.least - slack) / slotTime); forward > leastForward {
+			w.place(s, (seat.slot-forward+1+slots)%slots)
+		}
+	}
+	seat.packets, seat.least = 0, audio.FrameDuration
+	return false
+}
+
+// remove ends a session's ticks; one may still be under way.
+func (p *pacer) remove(s *Session) {
+	w := s.seat.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(s)
+}
+
+// slotFor is the slot that serves packets that come at now, and every 20 ms.
+func (w *wheel) slotFor(now time.Time) int {
+	return int((now.Sub(w.base)+slack+slotTime-1)/slotTime) % slots
+}
+
+// place puts a session into a slot, from wherever it is.
+func (w *wheel) place(s *Session, slot int) {
+	if slot == s.seat.slot {
+		return
+	}
+	w.drop(s)
+	s.seat.slot = slot
+	w.slots[slot] = append(w.slots[slot], s)
+	w.sessions++
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *wheel) drop(s *Session) {
+	if s.seat.slot < 0 {
+		return
+	}
+	list := w.slots[s.seat.slot]
+	for i, one := range list {
+		if one == s {
+			list[i] = list[len(list)-1]
+			list[len(list)-1] = nil
+			w.slots[s.seat.slot] = list[:len(list)-1]
+			w.sessions--
+			break
+		}
+	}
+	s.seat.slot = -1
+}
+
+// turn ticks slot after slot until ctx ends.
+func (w *wheel) turn(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due []*Session
+	for step := w.now(); ; {
+		next := w.after(step)
+		deadline := w.base.Add(time.Duration(next) * slotTime)
+		wait := time.Until(deadline)
+		switch {
+		case next < 0:
+			timer.Stop()
+		case wait < -tooLate:
+			step = w.now()
+			continue
+		default:
+			timer.Reset(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake: // a session was seated, perhaps before next
+			step = max(step, w.now())
+			continue
+		case <-timer.C:
+		}
+		step = next
+		due = w.of(step, due[:0])
+		for _, s := range due {
+			s.tick(deadline)
+		}
+		clear(due)
+	}
+}
+
+// now is the step that is under way.
+func (w *wheel) now() int64 { return int64(time.Since(w.base) / slotTime) }
+
+// after is the next step that has sessions; negative when there are none.
+func (w *wheel) after(step int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sessions == 0 {
+		return -1
+	}
+	for next := step + 1; ; next++ {
+		if len(w.slots[next%int64(slots)]) > 0 {
+			return next
+		}
+	}
+}
+
+func (w *wheel) of(step int64, into []*Session) []*Session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(into, w.slots[step%int64(slots)]...)
+}

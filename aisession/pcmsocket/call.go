@@ -1,0 +1,131 @@
+package pcmsocket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/aisession"
+	"trunkline/aisession/streamed"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
+)
+
+// call is one socket's call.
+type call struct {
+	ws      *websocket.Conn
+	session *aisession.Session
+	intake  *streamed.Intake
+	outlet  *streamed.Outlet
+
+	mu   sync.Mutex
+	over bool // the last deadline is set
+}
+
+func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
+	c := &call{ws: ws, session: session, intake: streamed.NewIntake(session, rate)}
+	pinged := time.Now()
+	c.outlet = streamed.NewOutlet(func(frame []byte) error {
+		now := time.Now()
+		if now.Sub(pinged) > pingEvery { // frames go all the time
+			pinged = now
+			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeLimit)); err != nil {
+				return err
+			}
+		}
+		if err := ws.SetWriteDeadline(now.Add(writeLimit)); err != nil {
+			return err
+		}
+		return ws.WriteMessage(websocket.BinaryMessage, frame)
+	}, c.gone)
+	ws.SetPongHandler(func(string) error { return c.await() })
+	return c
+}
+
+// await gives the client time to say something, unless that is over.
+func (c *call) await() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil
+	}
+	return c.ws.SetReadDeadline(time.Now().Add(idleLimit))
+}
+
+// farewell closes. The client has a second to agree, while what it still sends
+// is read, so that our close is not lost to a reset.
+func (c *call) farewell(code int, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(writeLimit))
+	if err == nil {
+		err = c.ws.SetReadDeadline(time.Now().Add(agreeLimit))
+	}
+	if err != nil {
+		_ = c.ws.Close() // the client is gone
+	}
+}
+
+// gone ends the session because the client is.
+func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
+
+// read takes frames until the connection ends.
+func (c *call) read() {
+	defer c.gone()
+	buffer := make([]byte, 4<<10)
+	for {
+		if c.await() != nil {
+			return
+		}
+		kind, r, err := c.ws.NextReader()
+		if err != nil {
+			return
+		}
+		if kind == websocket.TextMessage {
+			c.text(r)
+			continue
+		}
+		for {
+			n, err := r.Read(buffer)
+			c.intake.Write(buffer[:n])
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *call) text(r io.Reader) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxHello+1))
+	if err != nil {
+		return // the next read says so
+	}
+	if digit, duration, ok := parsePress(raw); ok {
+		c.session.Pressed(digit, duration)
+	}
+}
+
+// Play implements aisession.Call.
+func (c *call) Play(frame []byte) { c.outlet.Put(append(c.outlet.Begin(), frame...)) }
+
+// Press implements aisession.Call.
+func (c *call) Press(context.Context, byte, time.Duration) error {
+	return fault.New(fault.KindUnsupported, "a media WebSocket cannot press keys")
+}
+
+// Transfer implements aisession.Call.
+func (c *call) Transfer(context.Context, string) error {
+	return fault.New(fault.KindUnsupported, "a media WebSocket cannot transfer a call")
+}
+
+// Release implements aisession.Call: serve closes the socket when the session
+// has ended.
+func (c *call) Release(aisession.Ending) {}

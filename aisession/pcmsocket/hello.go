@@ -1,0 +1,84 @@
+package pcmsocket
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// hello is the first frame. Unknown fields are ignored: modules add their own.
+type hello struct {
+	CallID         string `json:"callId"`
+	OtherLegCallID string `json:"otherLegCallId"`
+	CallerIDNumber string `json:"callerIdNumber"`
+	CalleeIDNumber string `json:"calleeIdNumber"`
+	SampleRate     int    `json:"sampleRate"`
+}
+
+const (
+	maxText  = 256 // bytes of a field
+	maxHello = 16 << 10
+)
+
+func parseHello(raw []byte) (hello, error) {
+	h := hello{SampleRate: 8000}
+	if len(raw) > maxHello || !utf8.Valid(raw) || json.Unmarshal(raw, &h) != nil {
+		return h, errors.New("the first frame must be a JSON object with callId")
+	}
+	for name, text := range map[string]string{
+		"callId": h.CallID, "otherLegCallId": h.OtherLegCallID,
+		"callerIdNumber": h.CallerIDNumber, "calleeIdNumber": h.CalleeIDNumber,
+	} {
+		if len(text) > maxText || strings.ContainsFunc(text, unicode.IsControl) {
+			return h, errors.New(name + " is too long or has control characters")
+		}
+	}
+	if h.CallID == "" {
+		return h, errors.New("callId is required")
+	}
+	if h.format().Validate() != nil {
+		return h, errors.New("sampleRate must be 8000, 16000, 24000 or 48000")
+	}
+	return h, nil
+}
+
+func (h hello) format() audio.Format {
+	return audio.Format{Encoding: audio.PCM16, Rate: h.SampleRate}
+}
+
+func (h hello) request(p aiprovider.Provider) aisession.Request {
+	return aisession.Request{
+		Provider: p, Way: aisession.WayPCMSocket, Format: h.format(),
+		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
+		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber,
+	}
+}
+
+// press is a key press, which comes as a text frame.
+type press struct {
+	Event string `json:"event"`
+	DTMF  struct {
+		Digit    string  `json:"digit"`
+		Duration float64 `json:"duration"` // ms
+	} `json:"dtmf"`
+}
+
+const longestPress = time.Minute
+
+// parsePress reads a text frame; false for what is no key press.
+func parsePress(raw []byte) (digit byte, duration time.Duration, ok bool) {
+	var p press
+	if len(raw) > maxHello || json.Unmarshal(raw, &p) != nil || p.Event != "dtmf" || !aiprotocol.IsDigit(p.DTMF.Digit) {
+		return 0, 0, false
+	}
+	ms := min(max(p.DTMF.Duration, 0), float64(longestPress.Milliseconds()))
+	return p.DTMF.Digit[0], time.Duration(ms) * time.Millisecond, true
+}

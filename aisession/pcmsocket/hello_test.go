@@ -1,0 +1,64 @@
+package pcmsocket
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHello(t *testing.T) {
+	for name, c := range map[string]struct {
+		raw  string
+		want hello
+		ok   bool
+	}{
+		"the least":      {`{"callId":"a"}`, hello{CallID: "a", SampleRate: 8000}, true},
+		"all and more":   {`{"callId":"a","otherLegCallId":"b","callerIdNumber":"+49","calleeIdNumber":"7","sampleRate":16000,"x":{"y":1}}`, hello{"a", "b", "+49", "7", 16000}, true},
+		"no callId":      {`{}`, hello{}, false},
+		"no object":      {`[]`, hello{}, false},
+		"no JSON":        {`callId`, hello{}, false},
+		"a wrong type":   {`{"callId":7}`, hello{}, false},
+		"an odd rate":    {`{"callId":"a","sampleRate":11025}`, hello{}, false},
+		"a rate of zero": {`{"callId":"a","sampleRate":0}`, hello{}, false},
+		"a long callId":  {`{"callId":"` + strings.Repeat("a", 257) + `"}`, hello{}, false},
+		"controls":       {`{"callId":"a\u0000b"}`, hello{}, false},
+		"no UTF-8":       {"{\"callId\":\"\xff\"}", hello{}, false},
+		"much too long":  {`{"callId":"a","x":"` + strings.Repeat("a", 17<<10) + `"}`, hello{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseHello([]byte(c.raw))
+			if (err == nil) != c.ok || c.ok && got != c.want {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestPress(t *testing.T) {
+	if digit, duration, ok := parsePress([]byte(`{"event":"dtmf","dtmf":{"digit":"#","duration":180}}`)); !ok || digit != '#' || duration != 180*time.Millisecond {
+		t.Errorf("got %c, %v, %v", digit, duration, ok)
+	}
+	for _, raw := range []string{
+		``, `{}`, `{"event":"dtmf"}`, `{"event":"dtmf","dtmf":{"digit":"12"}}`, `{"event":"dtmf","dtmf":{"digit":"x"}}`,
+		`{"event":"mute","dtmf":{"digit":"1"}}`, `{"event":"dtmf","dtmf":{"digit":1}}`,
+	} {
+		if _, _, ok := parsePress([]byte(raw)); ok {
+			t.Errorf("%s was taken", raw)
+		}
+	}
+	if _, duration, ok := parsePress([]byte(`{"event":"dtmf","dtmf":{"digit":"1","duration":1e300}}`)); !ok || duration != time.Minute {
+		t.Errorf("a press of ages lasts %v", duration)
+	}
+}
+
+func FuzzHello(f *testing.F) {
+	f.Add([]byte(`{"callId":"a","sampleRate":16000}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if h, err := parseHello(raw); err == nil && (h.CallID == "" || h.format().Validate() != nil) {
+			t.Errorf("took %+v", h)
+		}
+		if _, duration, ok := parsePress(raw); ok && (duration < 0 || duration > time.Minute) {
+			t.Errorf("a press of %v", duration)
+		}
+	})
+}

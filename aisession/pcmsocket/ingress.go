@@ -1,0 +1,127 @@
+package pcmsocket
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
+)
+
+// Sessions opens sessions.
+type Sessions interface {
+	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
+}
+
+// Ingress serves the socket.
+type Ingress struct {
+	sessions Sessions
+	log      *slog.Logger
+}
+
+// New makes an ingress.
+func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{sessions, log} }
+
+const (
+	helloLimit = 5 * time.Second  // for the first frame
+	idleLimit  = 60 * time.Second // a client silent for so long is gone
+	pingEvery  = 20 * time.Second
+	writeLimit = 5 * time.Second
+	agreeLimit = time.Second // for the client to answer our close
+	readLimit  = 256 << 10   // bytes of a frame: seconds of audio
+)
+
+// ServeMedia upgrades the request and carries the call until it ends.
+func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) {
+	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10}
+	ws, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // the upgrader has answered
+	}
+	defer func() { _ = ws.Close() }()
+	ws.SetReadLimit(readLimit)
+	// The request's own context says nothing about a connection that was taken
+	// over.
+	ctx := context.WithoutCancel(r.Context())
+	if code, reason := i.serve(ctx, ws, p); code != 0 {
+		deadline := time.Now().Add(writeLimit)
+		if err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline); err == nil {
+			drain(ws)
+		}
+	}
+}
+
+// drain reads what the client still sends, so that our close is not lost to a
+// reset.
+func drain(ws *websocket.Conn) {
+	if ws.SetReadDeadline(time.Now().Add(agreeLimit)) != nil {
+		return
+	}
+	for {
+		if _, _, err := ws.NextReader(); err != nil {
+			return
+		}
+	}
+}
+
+// serve says with which code to close; 0 when the client is gone.
+func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Provider) (code int, reason string) {
+	if err := ws.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+		return 0, ""
+	}
+	kind, raw, err := ws.ReadMessage()
+	if err != nil {
+		return 0, ""
+	}
+	if kind != websocket.TextMessage {
+		return websocket.CloseUnsupportedData, "the first frame must be JSON text"
+	}
+	h, err := parseHello(raw)
+	if err != nil {
+		return websocket.ClosePolicyViolation, err.Error()
+	}
+	session, err := i.sessions.Open(ctx, h.request(p))
+	if err != nil {
+		return refusal(err)
+	}
+	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", p.ID, "rate", h.SampleRate)
+	c := newCall(ws, session, h.SampleRate)
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		c.read()
+	}()
+	ending := session.Run(ctx, c)
+	c.outlet.Close()
+	code, reason = websocket.CloseNormalClosure, "hangup "+ending.Cause
+	if ending.HandBack {
+		reason = "return"
+	}
+	c.farewell(code, reason)
+	<-reading
+	return 0, ""
+}
+
+// refusal puts an error of Open into a close frame.
+func refusal(err error) (code int, reason string) {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return websocket.CloseInternalServerErr, "internal error"
+	}
+	switch f.Kind {
+	case fault.KindLimited, fault.KindUnavailable:
+		code = websocket.CloseTryAgainLater
+	case fault.KindUnsupported:
+		code = websocket.ClosePolicyViolation
+	default:
+		code = websocket.CloseInternalServerErr
+	}
+	const most = 120 // of a close frame's 123 bytes
+	return code, f.Message[:min(len(f.Message), most)]
+}

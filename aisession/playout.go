@@ -1,0 +1,205 @@
+package aisession
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// playout is the provider's audio that waits to be played: whatever pieces it
+// came in, it goes out in frames. Positions are samples of the format's clock
+// since the session's start.
+type playout struct {
+	format audio.Format
+	limit  uint64        // samples that may wait
+	lead   time.Duration // to wait for before the first is played
+
+	mu      sync.Mutex
+	bytes   []byte // samples, or opus packets each behind its length
+	head    int    // of what waits in bytes
+	in, out uint64 // positions: of the end of what came, of what is played next
+	played  uint64 // samples; less than out after a clear
+	marks   []mark
+	playing bool
+	since   time.Time // the first of what waits came
+	fresh   bool      // something came since the last take
+	dryAt   time.Time // it ran empty; zero before the first time
+}
+
+// mark is a place in the audio that the provider wants to hear of.
+type mark struct {
+	at   uint64
+	name string
+}
+
+const (
+	maxMarks    = 256
+	lengthBytes = 2
+	keptBytes   = 64 << 10 // of memory, when nothing waits
+)
+
+func newPlayout(format audio.Format, cfg Config) *playout {
+	return &playout{
+		format: format, lead: cfg.PlayoutLead,
+		limit: uint64(cfg.PlayoutLimit) * uint64(format.Rate) / uint64(time.Second),
+	}
+}
+
+// put takes a piece of audio and says how much of it had no room.
+func (p *playout) put(piece []byte, now time.Time) (dropped time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.empty() {
+		p.since = now
+	}
+	p.fresh = true
+	if p.format.Encoding == audio.Opus {
+		return p.putPacket(piece)
+	}
+	size := p.sampleBytes()
+	room := int(p.limit-min(p.limit, p.in-p.out)) * size
+	if len(piece) > room {
+		dropped = p.format.Duration((len(piece) - room) / size)
+		piece = piece[:room]
+	}
+	p.bytes = append(p.bytes, piece...)
+	p.in = p.out + uint64((len(p.bytes)-p.head)/size)
+	return dropped
+}
+
+func (p *playout) putPacket(packet []byte) (dropped time.Duration) {
+	samples := p.format.Samples(packet)
+	if samples == 0 {
+		return 0
+	}
+	if p.in-p.out+uint64(samples) > p.limit {
+		return p.format.Duration(samples)
+	}
+	p.bytes = binary.BigEndian.AppendUint16(p.bytes, uint16(len(packet)))
+	p.bytes = append(p.bytes, packet...)
+	p.in += uint64(samples)
+	return 0
+}
+
+func (p *playout) empty() bool      { return p.in == p.out }
+func (p *playout) sampleBytes() int { return p.format.FrameBytes() / audio.FrameSamples(p.format.Rate) }
+
+// turn is what a take tells beside the audio.
+type turn struct {
+	began bool // the first of what waited, after silence
+	again bool // and the silence was so short that it was a gap
+	ended bool // nothing waits any more
+}
+
+// gap is how short a silence of the provider's is a hole in what it says.
+const gap = 200 * time.Millisecond
+
+// take appends what is to be played next to into: want samples, or a packet;
+// less than want only when no more has come for a whole frame; nothing when
+// there is nothing to play.
+func (p *playout) take(into []byte, want int, now time.Time) (piece []byte, t turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fresh := p.fresh
+	p.fresh = false
+	if p.empty() {
+		return into, t
+	}
+	waits := p.in - p.out
+	if !p.playing {
+		if p.format.Duration(int(waits)) < p.lead && now.Sub(p.since) < p.lead {
+			return into, t
+		}
+		p.playing, t.began = true, true
+		t.again = !p.dryAt.IsZero() && now.Sub(p.dryAt) < gap
+	}
+	switch {
+	case p.format.Encoding == audio.Opus:
+		n := lengthBytes + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
+		into = append(into, p.bytes[p.head+lengthBytes:p.head+n]...)
+		p.advance(n, uint64(p.format.Samples(into)))
+	case waits < uint64(want) && fresh:
+		return into, t // the rest of the frame may be on its way
+	default:
+		samples := min(waits, uint64(want))
+		n := int(samples) * p.sampleBytes()
+		into = append(into, p.bytes[p.head:p.head+n]...)
+		p.advance(n, samples)
+	}
+	if p.empty() {
+		p.playing, p.dryAt, t.ended = false, now, true
+	}
+	return into, t
+}
+
+func (p *playout) advance(n int, samples uint64) {
+	p.head += n
+	p.out += samples
+	p.played += samples
+	p.compact()
+}
+
+// compact gives back memory, at most once for as many bytes as it moves.
+func (p *playout) compact() {
+	switch rest := len(p.bytes) - p.head; {
+	case rest == 0 && cap(p.bytes) > keptBytes:
+		p.bytes, p.head = nil, 0
+	case rest == 0, p.head > keptBytes && p.head > rest:
+		p.bytes = append(p.bytes[:0], p.bytes[p.head:]...)
+		p.head = 0
+	}
+}
+
+// waits says whether anything is still to be played.
+func (p *playout) waits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.empty()
+}
+
+// mark remembers to tell when all that came so far is played; false when there
+// are too many.
+func (p *playout) mark(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.marks) == maxMarks {
+		return false
+	}
+	p.marks = append(p.marks, mark{p.in, name})
+	return true
+}
+
+// reached gives one mark that has been played, false when there is none.
+func (p *playout) reached() (aiprotocol.Mark, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.marks) == 0 || p.marks[0].at > p.out {
+		return aiprotocol.Mark{}, false
+	}
+	name := p.marks[0].name
+	p.marks = append(p.marks[:0], p.marks[1:]...)
+	return aiprotocol.Mark{Name: name, Played: p.format.Duration(int(p.played))}, true
+}
+
+// clear forgets what waits. Marks within it count as reached: who waits for one
+// is told.
+func (p *playout) clear() aiprotocol.Cleared {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	dropped := p.in - p.out
+	p.out, p.head, p.bytes = p.in, 0, p.bytes[:0]
+	p.playing = false
+	p.compact()
+	return aiprotocol.Cleared{Played: p.format.Duration(int(p.played)), Dropped: p.format.Duration(int(dropped))}
+}
+
+// restart is clear for a new connection, whose positions begin anew.
+func (p *playout) restart() {
+	p.clear()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.in, p.out, p.played, p.marks = 0, 0, 0, nil
+}

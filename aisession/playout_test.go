@@ -1,0 +1,171 @@
+package aisession
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"trunkline/internal/audio"
+)
+
+var pcm = audio.Format{Encoding: audio.PCM16, Rate: 24000}
+
+func count(n, from int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(from + i)
+	}
+	return b
+}
+
+// playAll takes frames until nothing comes for two turns.
+func playAll(p *playout, now *time.Time, want int) (all []byte, frames int) {
+	for idle := 0; idle < 4; {
+		*now = now.Add(20 * time.Millisecond)
+		piece, _ := p.take(nil, want, *now)
+		if len(piece) == 0 {
+			idle++
+			continue
+		}
+		idle = 0
+		all = append(all, piece...)
+		frames++
+	}
+	return all, frames
+}
+
+func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
+	for _, size := range []int{1, 7, 959, 960, 961, 5000} {
+		p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute, PlayoutLead: 40 * time.Millisecond}), time.Now()
+		want := count(48000, 0)
+		for rest := want; len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			p.put(rest[:min(size, len(rest))], now)
+		}
+		got, frames := playAll(p, &now, 480)
+		if !bytes.Equal(got, want) || frames != 50 {
+			t.Errorf("pieces of %d bytes: %d bytes in %d frames", size, len(got), frames)
+		}
+	}
+}
+
+func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
+	p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute}), time.Now()
+	p.put(count(1001, 0), now) // a frame, 20 samples, and half of one
+	got, _ := playAll(p, &now, 480)
+	if len(got) != 1000 {
+		t.Errorf("%d bytes were played", len(got))
+	}
+	p.put(count(959, 1001&0xff), now) // the other half and the rest of a frame
+	if got, _ = playAll(p, &now, 480); len(got) != 960 || got[0] != byte(1000&0xff) {
+		t.Errorf("%d bytes were played, the first %d", len(got), got[0])
+	}
+}
+
+func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
+	lead := 60 * time.Millisecond
+	p, begun := newPlayout(pcm, Config{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
+	p.put(count(960, 0), begun)
+	if piece, _ := p.take(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
+		t.Error("played before the lead was there")
+	}
+	if piece, turn := p.take(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.began || turn.again || !turn.ended {
+		t.Errorf("%d bytes, %+v", len(piece), turn)
+	}
+	p.put(count(4800, 0), begun.Add(lead+20*time.Millisecond))
+	if piece, turn := p.take(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.again {
+		t.Errorf("a hole: %d bytes, %+v", len(piece), turn)
+	}
+}
+
+func TestMoreThanTheLimitIsDropped(t *testing.T) {
+	for _, format := range []audio.Format{pcm, {Encoding: audio.ULaw, Rate: 8000}} {
+		p, now := newPlayout(format, Config{PlayoutLimit: time.Second}), time.Now()
+		whole := format.FrameBytes() * 50
+		if dropped := p.put(make([]byte, whole*3), now); dropped != 2*time.Second {
+			t.Errorf("%v: %v were dropped", format, dropped)
+		}
+		if dropped := p.put(make([]byte, format.FrameBytes()), now); dropped != audio.FrameDuration {
+			t.Errorf("%v: %v of a frame were dropped", format, dropped)
+		}
+	}
+}
+
+func TestMarksAndClears(t *testing.T) {
+	p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute}), time.Now()
+	p.mark("at once")
+	if m, ok := p.reached(); !ok || m.Name != "at once" || m.Played != 0 {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	p.put(count(96000, 0), now) // 2 s
+	p.mark("later")
+	for range 50 {
+		now = now.Add(20 * time.Millisecond)
+		p.take(nil, 480, now)
+	}
+	if m, ok := p.reached(); ok {
+		t.Errorf("too early: %+v", m)
+	}
+	if c := p.clear(); c.Played != time.Second || c.Dropped != time.Second {
+		t.Errorf("%+v", c)
+	}
+	if m, ok := p.reached(); !ok || m.Name != "later" || m.Played != time.Second {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	p.put(count(48000, 0), now)
+	playAll(p, &now, 480)
+	if c := p.clear(); c.Played != 2*time.Second || c.Dropped != 0 {
+		t.Errorf("%+v", c)
+	}
+	for range maxMarks {
+		p.mark("x")
+	}
+	if p.mark("y") {
+		t.Error("marks without end are kept")
+	}
+}
+
+func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
+	p, now := newPlayout(pcm, Config{PlayoutLimit: 5 * time.Minute}), time.Now()
+	p.put(make([]byte, 48000*60), now)
+	playAll(p, &now, 480)
+	if cap(p.bytes) > keptBytes {
+		t.Errorf("%d bytes are kept", cap(p.bytes))
+	}
+	for range 1000 { // a stream that is never quite empty
+		p.put(make([]byte, 960), now)
+		now = now.Add(20 * time.Millisecond)
+		p.take(nil, 400, now)
+	}
+	if p.head > 2*keptBytes+len(p.bytes)-p.head {
+		t.Errorf("%d of %d bytes are over", p.head, len(p.bytes))
+	}
+}
+
+// FuzzPlayout: whatever comes in goes out once, in order.
+func FuzzPlayout(f *testing.F) {
+	f.Add([]byte{10, 0, 255, 1, 0, 0, 3})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		p, now := newPlayout(pcm, Config{PlayoutLimit: 100 * time.Millisecond}), time.Now()
+		var in, out []byte
+		for _, step := range steps {
+			now = now.Add(20 * time.Millisecond)
+			if step%3 == 0 {
+				piece, _ := p.take(nil, 480, now)
+				if len(piece) > 960 || len(piece)%2 != 0 {
+					t.Fatalf("a frame of %d bytes", len(piece))
+				}
+				out = append(out, piece...)
+				continue
+			}
+			piece := count(int(step)*9, len(in))
+			room := 4800 - (len(in) - len(out)) // what fits; half samples make no difference
+			if p.put(piece, now); len(piece) > room {
+				return // what was dropped is another test's
+			}
+			in = append(in, piece...)
+		}
+		if !bytes.HasPrefix(in, out) {
+			t.Fatal("what was played is not what came")
+		}
+	})
+}

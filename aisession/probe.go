@@ -1,0 +1,129 @@
+package aisession
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+	"trunkline/internal/fault"
+)
+
+const (
+	probeTone   = 440.0 // Hz
+	probeLevel  = 9000
+	probeLength = time.Second
+	probeAfter  = 500 * time.Millisecond // for what comes back
+)
+
+// Test opens a session with a tone of a second and reports what happened. An
+// error is one of ours; what the provider does wrong is in the report.
+func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
+	call := &probe{events: []string{}}
+	begun := time.Now()
+	session, err := s.open(ctx, Request{
+		Provider: p, Way: WayTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()}, Format: probeFormat,
+	}, call)
+	if err != nil {
+		switch f := fault.As(err); {
+		case ctx.Err() != nil, f.Kind == fault.KindLimited, f.Kind == fault.KindInternal, f.Cause == nil:
+			return aiprovider.TestReport{}, err
+		default:
+			return aiprovider.TestReport{Events: call.told(), Error: f.Message}, nil
+		}
+	}
+	connected := time.Since(begun)
+	call.session = session
+	first := session.link.Load()
+	going, stop := context.WithCancel(ctx)
+	defer stop()
+	var sounding sync.WaitGroup
+	sounding.Go(func() { call.sound(going) })
+	ending := session.Run(ctx, call)
+	stop()
+	sounding.Wait()
+	report := aiprovider.TestReport{
+		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.told(),
+	}
+	if cause := first.cause(); cause != nil {
+		report.OK, report.Error = false, words(cause)
+	} else if !report.OK {
+		report.Error = "the provider ended the session"
+	}
+	return report, nil
+}
+
+var probeFormat = audio.Format{Encoding: audio.PCM16, Rate: 8000}
+
+// probe is a call that sends a tone and then hangs up.
+type probe struct {
+	session *Session
+
+	mu        sync.Mutex
+	events    []string
+	said, got aiprotocol.Event // the last message of each direction
+}
+
+// note takes a message; of audio only what follows something else in its
+// direction.
+func (p *probe) note(event aiprotocol.Event, last *aiprotocol.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if event != aiprotocol.EventMedia || *last != event {
+		p.events = append(p.events, string(event))
+	}
+	*last = event
+}
+
+func (p *probe) told() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string{}, p.events...)
+}
+
+func (p *probe) sound(ctx context.Context) {
+	ticker := time.NewTicker(audio.FrameDuration)
+	defer ticker.Stop()
+	samples := audio.FrameSamples(probeFormat.Rate)
+	frame := make([]byte, 0, probeFormat.FrameBytes())
+	for sent := 0; sent < int(probeLength/audio.FrameDuration)*samples; sent += samples {
+		frame = frame[:0]
+		for i := range samples {
+			v := probeLevel * math.Sin(2*math.Pi*probeTone*float64(sent+i)/float64(probeFormat.Rate))
+			frame = binary.LittleEndian.AppendUint16(frame, uint16(int16(v)))
+		}
+		p.session.Heard(uint32(sent), frame)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+	timer := time.NewTimer(probeAfter)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+		p.session.HungUp(aiprotocol.NormalClearing)
+	}
+}
+
+// Play implements Call: nobody listens.
+func (p *probe) Play([]byte) {}
+
+// Press implements Call.
+func (p *probe) Press(context.Context, byte, time.Duration) error { return nil }
+
+// Transfer implements Call: there is nothing to hand on.
+func (p *probe) Transfer(context.Context, string) error {
+	return fault.New(fault.KindUnsupported, "a test cannot be transferred")
+}
+
+// Release implements Call.
+func (p *probe) Release(Ending) {}

@@ -1,0 +1,76 @@
+package aisession
+
+import (
+	"errors"
+	"time"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// reader takes what one connection's provider says. It belongs to the
+// connection's reading goroutine.
+type reader struct {
+	session *Session
+	link    *link
+	decoder aiprotocol.Decoder
+	flood   flood
+}
+
+func newReader(s *Session, l *link) *reader {
+	return &reader{session: s, link: l, decoder: aiprotocol.Decoder{Extensions: s.request.Provider.Extensions}}
+}
+
+// binary counts a frame that is no message.
+func (r *reader) binary() { r.junk(problemBinary, 0) }
+
+// ping answers a ping.
+func (r *reader) ping(data string) error {
+	r.flood.charge(1)
+	r.link.pong(data)
+	return nil
+}
+
+// text takes a message; the bytes are valid until it returns.
+func (r *reader) text(message []byte) {
+	m, err := r.decoder.FromProvider(message)
+	if err != nil {
+		problem := aiprotocol.ProblemNotJSON
+		var malformed *aiprotocol.Error
+		if errors.As(err, &malformed) {
+			problem = malformed.Problem
+		}
+		r.junk(string(problem), len(message))
+		return
+	}
+	r.session.got(m.Event)
+	if m.Event == aiprotocol.EventMedia {
+		r.media(m.Audio)
+		return
+	}
+	r.flood.charge(1) // a provider has no need of many
+	r.session.extra(r.link, m)
+}
+
+func (r *reader) media(piece []byte) {
+	s, now := r.session, time.Now()
+	if !s.first.Load() && s.first.CompareAndSwap(false, true) {
+		s.service.metrics.firstAudio.Observe(now.Sub(r.link.born).Seconds())
+	}
+	s.soundAt.Store(now.UnixNano())
+	if len(piece) == 0 {
+		r.junk(problemEmpty, 0)
+		return
+	}
+	if len(piece) < tinyPiece {
+		r.flood.charge(tinyCost)
+	}
+	if dropped := s.playout.put(piece, now); dropped > 0 {
+		s.service.metrics.overruns.Add(dropped.Seconds())
+		r.flood.charge(1)
+	}
+}
+
+func (r *reader) junk(problem string, size int) {
+	r.session.service.metrics.malformed.WithLabelValues(problem).Inc()
+	r.flood.charge(1 + float64(size>>10))
+}

@@ -1,0 +1,29 @@
+package aisession
+
+import (
+	"testing"
+
+	"trunkline/internal/aiprotocol"
+)
+
+// FuzzProviderMessage: whatever a provider says, the session goes on.
+func FuzzProviderMessage(f *testing.F) {
+	f.Add([]byte(`{"event":"media","media":{"payload":"AAAA"}}`))
+	f.Add([]byte(`{"event":"clear","clear":{}}`))
+	f.Add([]byte(`{"event":"mark","mark":{"name":"a"}}`))
+	f.Add([]byte(`{"event":"transfer","transfer":{"destination":"1"}}`))
+	f.Add([]byte(`{"event":"dtmf","dtmf":{"digit":"5","duration":100}}`))
+	f.Add([]byte(`{"event":"hangup","hangup":{"reason":"X"}}`))
+	service := quietService(f, Config{})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		session := quietSession(t, service, aiprotocol.ULaw)
+		session.request.Provider.Extensions = true
+		l := &link{out: newOutbox(), lost: make(chan struct{}), read: make(chan struct{})}
+		session.link.Store(l)
+		newReader(session, l).text(message)
+		session.call = silent{}
+		for range 3 {
+			session.tick(session.opened)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package aisession
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/config/aiprovider"
+)
+
+// refusal is an answer to the handshake that is no 101. A redirect is one too:
+// none is followed.
+type refusal struct{ status int }
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the provider answered the handshake with status %d", r.status)
+}
+
+// final says that trying again would change nothing.
+func final(err error) bool {
+	var (
+		refused *refusal
+		guarded *aiprovider.AddressError
+		unknown *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &refused):
+		switch refused.status {
+		case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+			return false
+		}
+		return refused.status < http.StatusInternalServerError
+	case errors.As(err, &guarded), errors.As(err, &unknown), errors.Is(err, websocket.ErrReadLimit):
+		return true
+	}
+	return false
+}
+
+// words says what went wrong to an account's administrator: no address that a
+// name led to, no header, no raw error.
+func words(err error) string {
+	var (
+		refused *refusal
+		guarded *aiprovider.AddressError
+		unknown *tls.CertificateVerificationError
+		host    x509.HostnameError
+		record  tls.RecordHeaderError
+		name    *net.DNSError
+		network net.Error
+		closed  *websocket.CloseError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &refused):
+		return refused.Error()
+	case errors.As(err, &guarded):
+		return guarded.Error()
+	case errors.As(err, &host):
+		return "the provider's certificate is for another name"
+	case errors.As(err, &unknown):
+		return "the provider's certificate cannot be verified"
+	case errors.As(err, &record):
+		return "the provider does not speak TLS on this port"
+	case errors.As(err, &name):
+		return "the provider's name does not resolve"
+	case errors.Is(err, websocket.ErrReadLimit):
+		return "the provider sent a message of more than 1 MiB"
+	case errors.As(err, &closed):
+		return fmt.Sprintf("the provider closed the connection with code %d", closed.Code)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return "the provider did not answer in time"
+	}
+	return "the connection to the provider failed"
+}

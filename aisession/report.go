@@ -1,0 +1,85 @@
+package aisession
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// The states that ai.session reports.
+const (
+	stateStarted = "started"
+	stateEnded   = "ended"
+)
+
+const (
+	maxReports   = 1024 // that wait to be published
+	publishLimit = 10 * time.Second
+)
+
+// report is the event ai.session: nothing in it is secret.
+type report struct {
+	Event      string  `json:"event"`
+	AccountID  string  `json:"account_id"`
+	Timestamp  int64   `json:"timestamp"` // Unix seconds
+	State      string  `json:"state"`
+	SessionID  string  `json:"session_id"`
+	ProviderID string  `json:"provider_id"`
+	CallID     string  `json:"call_id"`
+	Way        string  `json:"way"`
+	Reason     Reason  `json:"reason,omitempty"`
+	Duration   float64 `json:"duration,omitempty"` // seconds
+}
+
+// report queues an event. When Kafka is away for long it is dropped: a session
+// does not wait for who watches it.
+func (s *Service) report(session *Session, state string, reason Reason) {
+	r := &session.request
+	if r.Way == WayTest {
+		return
+	}
+	one := report{
+		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.id,
+		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Way, Reason: reason,
+	}
+	if state == stateEnded {
+		one.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
+	}
+	select {
+	case s.events <- one:
+	default:
+		s.metrics.dropped.events.Inc()
+	}
+}
+
+// publish sends events until ctx ends, and then what waits.
+func (s *Service) publish(ctx context.Context) {
+	for {
+		select {
+		case one := <-s.events:
+			s.publishOne(ctx, one)
+		case <-ctx.Done():
+			for {
+				select {
+				case one := <-s.events:
+					s.publishOne(ctx, one)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Service) publishOne(ctx context.Context, one report) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishLimit)
+	defer cancel()
+	data, err := json.Marshal(one)
+	if err == nil {
+		err = s.deps.Publisher.Publish(ctx, one.AccountID, data)
+	}
+	if err != nil {
+		s.metrics.dropped.events.Inc()
+		s.log.WarnContext(ctx, "an event of an AI session was not published", "session", one.SessionID, "error", err)
+	}
+}

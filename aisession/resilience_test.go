@@ -1,0 +1,281 @@
+package aisession_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gorilla/websocket"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
+)
+
+func TestALostProviderIsFoundAgain(t *testing.T) {
+	for name, lose := range map[string]func(*visit){
+		"closes half-way": func(v *visit) {
+			_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
+		},
+		"breaks": func(v *visit) { _ = v.NetConn().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 160, nil)
+			h := open(t, aisession.Config{}, p)
+			run := h.start(request(account(p, "g711_ulaw"), ulaw))
+			first := p.visit()
+			first.waitFor(t, "media", 10)
+			_ = first.sayAudio(make([]byte, 16000))
+			until(t, "the provider to be heard", func() bool { return run.phone.frames() > 12 })
+			first.writing.Lock()
+			lose(first)
+			first.writing.Unlock()
+			lost := time.Now()
+			second := p.visit()
+			if took := time.Since(lost); took > 2*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			frames := run.phone.frames()
+			second.waitFor(t, "media", 20)
+			sound := run.phone.sound()[(frames+4)*160:]
+			for _, b := range sound {
+				if b != 0xff {
+					t.Error("the call hears what the lost provider had said")
+					break
+				}
+			}
+			run.end(t, "")
+			messages := second.farewell(t, "NORMAL_CLEARING")
+			if messages[0].event != "start" {
+				t.Error("no start on the second connection")
+			}
+			if h.metric("trunkline_aisession_reconnects_total") != 1 || h.metric("trunkline_aisession_started_total", "way", "sip") != 1 {
+				t.Error("the metrics do not agree")
+			}
+		})
+	}
+}
+
+func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
+	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
+		for status, reason := range map[int]aisession.Reason{503: aisession.ProviderLost, 403: aisession.ProviderRefused} {
+			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
+				t.Parallel()
+				p := startProvider(t, 160, nil)
+				h := open(t, aisession.Config{GiveUp: 700 * time.Millisecond}, p)
+				with := account(p, "g711_ulaw")
+				with.Fallback = fallback
+				run := h.start(request(with, ulaw))
+				v := p.visit()
+				v.waitFor(t, "media", 3)
+				p.refuses(status)
+				_ = v.NetConn().Close()
+				lost := time.Now()
+				if e := run.wait(t); e.Reason != reason || e.HandBack != back {
+					t.Errorf("ended: %+v", e)
+				}
+				if took := time.Since(lost); reason == aisession.ProviderLost && (took < 600*time.Millisecond || took > 3*time.Second) {
+					t.Errorf("given up after %v", took)
+				}
+			})
+		}
+	}
+}
+
+func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
+	p := startProvider(t, 160, func(v *visit) { _ = v.NetConn().Close() })
+	h := open(t, aisession.Config{GiveUp: time.Second}, p)
+	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	if e := run.wait(t); e.Reason != aisession.ProviderLost {
+		t.Errorf("ended: %+v", e)
+	}
+	if n := len(p.visits); n < 3 || n > 12 {
+		t.Errorf("%d connections within the second", n)
+	}
+}
+
+func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
+	p := startProvider(t, 160, nil)
+	h := open(t, aisession.Config{}, p)
+	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	v := p.visit()
+	v.waitFor(t, "media", 3)
+	p.refuses(503)
+	_ = v.NetConn().Close()
+	until(t, "the loss to be noticed", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+	begun := time.Now()
+	if e := run.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp || time.Since(begun) > time.Second {
+		t.Errorf("ended: %+v after %v", e, time.Since(begun))
+	}
+}
+
+func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
+	p := startProvider(t, 160, func(v *visit) { _ = v.sayAudio(make([]byte, 4000)) })
+	h := open(t, aisession.Config{SilenceTimeout: 300 * time.Millisecond}, p)
+	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	begun := time.Now()
+	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
+		t.Errorf("ended: %+v after %v", e, time.Since(begun))
+	}
+	p.visit().farewell(t, "NORMAL_CLEARING")
+}
+
+func TestADrainLetsSessionsFinish(t *testing.T) {
+	p := startProvider(t, 160, nil)
+	h := open(t, aisession.Config{DrainLimit: 500 * time.Millisecond}, p)
+	short, long := h.start(request(account(p, "g711_ulaw"), ulaw)), h.start(request(account(p, "g711_ulaw"), ulaw))
+	one, two := p.visit(), p.visit()
+	one.waitFor(t, "media", 3)
+	h.stop()
+	until(t, "the drain", func() bool {
+		session, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
+		if err == nil {
+			session.Close("")
+			<-p.visits
+		}
+		return fault.KindOf(err) == fault.KindUnavailable
+	})
+	if e := short.end(t, ""); e.Reason != aisession.CallerHungUp {
+		t.Errorf("the first ended: %+v", e)
+	}
+	if e := long.wait(t); e.Reason != aisession.Drained || e.Cause != "NORMAL_CLEARING" {
+		t.Errorf("the second ended: %+v", e)
+	}
+	<-h.stopped
+	one.farewell(t, "NORMAL_CLEARING")
+	two.farewell(t, "NORMAL_CLEARING")
+	if got := len(h.events.all()); got < 4 || got%2 != 0 {
+		t.Errorf("%d events were published before the end", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for name, cfg := range map[string]aisession.Config{"node": {MaxSessions: 1}, "account": {MaxPerAccount: 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 160, nil)
+			h := open(t, cfg, p)
+			run := h.start(request(account(p, "g711_ulaw"), ulaw))
+			if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
+				t.Errorf("a second session: %v", err)
+			}
+			if h.metric("trunkline_aisession_refused_total", "why", name+"_limit") != 1 {
+				t.Error("not counted")
+			}
+			other := account(p, "g711_ulaw")
+			other.AccountID = "other"
+			if session, err := h.Open(t.Context(), request(other, ulaw)); (err == nil) != (name == "account") {
+				t.Errorf("another account: %v", err)
+			} else if err == nil {
+				session.Close("NO_ANSWER")
+			}
+			run.end(t, "")
+			session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
+			if err != nil {
+				t.Fatalf("after the first ended: %v", err)
+			}
+			session.Close("ORIGINATOR_CANCEL")
+		})
+	}
+}
+
+func TestACallThatDoesNotComeAbout(t *testing.T) {
+	p := startProvider(t, 160, nil)
+	h := open(t, aisession.Config{}, p)
+	session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Close("ORIGINATOR_CANCEL")
+	if messages := p.visit().farewell(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
+		t.Errorf("%d messages", len(messages))
+	}
+}
+
+func TestAnnouncements(t *testing.T) {
+	h := open(t, aisession.Config{}, nil)
+	h.known = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
+	const id = "6d1a2b3c-0000-4000-8000-00000000abcd"
+	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c", CallerIDNumber: "+49301"}
+	if err := h.Announce(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Announce(t.Context(), a); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("twice: %v", err)
+	}
+	got, p, err := h.Announced(t.Context(), mustUUID(t, id))
+	if err != nil || got != a || p.ID != "prov1" {
+		t.Errorf("got %+v, %v, %v", got, p, err)
+	}
+	if _, _, err := h.Announced(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("a second time: %v", err)
+	}
+	a.ProviderID = "theirs"
+	if err := h.Announce(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Announced(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
+		t.Errorf("another account's provider: %v", err)
+	}
+	a.UUID = "none"
+	if err := h.Announce(t.Context(), a); fault.KindOf(err) != fault.KindInvalid {
+		t.Errorf("no UUID: %v", err)
+	}
+}
+
+func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
+	p := startProvider(t, 160, nil)
+	h := open(t, aisession.Config{MaxPerAccount: 1}, p)
+	h.redis.Close()
+	h.events.mu.Lock()
+	h.events.fail = true
+	h.events.mu.Unlock()
+	run := h.start(request(account(p, "g711_ulaw"), ulaw))
+	p.visit().waitFor(t, "media", 5)
+	run.end(t, "")
+	until(t, "the events to be counted as lost", func() bool {
+		return h.metric("trunkline_aisession_dropped_total", "what", "event") == 2
+	})
+	if err := h.Announce(t.Context(), aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("announcing: %v", err)
+	}
+	if _, _, err := h.Announced(t.Context(), mustUUID(t, callUUID)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("looking up: %v", err)
+	}
+}
+
+func TestPlacesAreKeptAndLost(t *testing.T) {
+	store := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	seats := aisession.RedisSeats{RedisStore: aisession.NewRedisStore(client, "x:")}
+	take := func(session string) bool {
+		ok, err := seats.Take(t.Context(), "demo", session, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !take("a") || !take("b") || take("c") {
+		t.Error("two places are not two")
+	}
+	if err := seats.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo"}); err != nil {
+		t.Fatal(err)
+	}
+	if take("c") {
+		t.Error("renewed places are free")
+	}
+	if err := seats.Free(t.Context(), "demo", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if !take("c") {
+		t.Error("a freed place is taken")
+	}
+	store.FastForward(2 * time.Minute) // the node that had them is gone
+	if !take("d") || !take("e") {
+		t.Error("lost places are taken")
+	}
+}

@@ -1,0 +1,183 @@
+package aisession
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+	"trunkline/internal/fault"
+)
+
+// Service opens sessions. It is safe for concurrent use.
+type Service struct {
+	cfg     Config
+	deps    Deps
+	metrics *metrics
+	log     *slog.Logger
+	pacer   *pacer
+	events  chan report
+	working sync.WaitGroup // the goroutines of connections
+
+	mu       sync.Mutex
+	sessions map[string]*Session // by id; also those being opened
+	draining bool
+	empty    chan struct{} // closed when draining and no session is left
+}
+
+// New makes a service that Run brings to life.
+func New(cfg Config, deps Deps) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Seats == nil {
+		return nil, errors.New("aisession: a dependency is missing")
+	}
+	return &Service{
+		cfg: cfg.withDefaults(), deps: deps, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now()), events: make(chan report, maxReports),
+		sessions: make(map[string]*Session), empty: make(chan struct{}),
+	}, nil
+}
+
+// Run carries the sessions until ctx ends; then it opens no more, lets those
+// there are finish for Config.DrainLimit, and ends them.
+func (s *Service) Run(ctx context.Context) error {
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var parts sync.WaitGroup
+	parts.Go(func() { s.pacer.run(life) })
+	parts.Go(func() { s.publish(life) })
+	parts.Go(func() { s.keepSeats(life) })
+	<-ctx.Done()
+	s.drain()
+	stop()
+	parts.Wait()
+	return nil
+}
+
+func (s *Service) drain() {
+	s.mu.Lock()
+	s.draining = true
+	if len(s.sessions) == 0 {
+		close(s.empty)
+	}
+	s.mu.Unlock()
+	timer := time.NewTimer(s.cfg.DrainLimit)
+	defer timer.Stop()
+	select {
+	case <-s.empty:
+	case <-timer.C:
+		s.mu.Lock()
+		for _, session := range s.sessions {
+			session.end(Ending{Reason: Drained, Cause: aiprotocol.NormalClearing})
+		}
+		s.mu.Unlock()
+		<-s.empty
+	}
+	s.working.Wait()
+}
+
+// Open connects to a request's provider and says start. Until Run or Close the
+// session is the caller's. A fault.KindLimited is a limit, fault.KindUnavailable
+// a provider that is away or a process that ends, fault.KindRefused a provider
+// that refuses.
+func (s *Service) Open(ctx context.Context, r Request) (*Session, error) {
+	return s.open(ctx, r, nil)
+}
+
+func (s *Service) open(ctx context.Context, r Request, test *probe) (*Session, error) {
+	session, err := s.newSession(r)
+	if err != nil {
+		return nil, err
+	}
+	session.probe = test
+	if err := s.admit(ctx, session); err != nil {
+		return nil, err
+	}
+	o := outage{giveUp: s.cfg.GiveUp}
+	o.began(nil)
+	if err := session.establish(ctx, &o); err != nil {
+		s.leave(session)
+		s.metrics.refused.WithLabelValues(refusedProvider).Inc()
+		if final(err) {
+			return nil, &fault.Error{Kind: fault.KindRefused, Message: words(err), Cause: err}
+		}
+		return nil, fault.Unavailable(err, time.Second, words(err))
+	}
+	s.metrics.started.WithLabelValues(r.Way).Inc()
+	s.report(session, stateStarted, "")
+	return session, nil
+}
+
+func (s *Service) newSession(r Request) (*Session, error) {
+	format := audio.Format{Encoding: audio.Encoding(r.Provider.Format.Encoding), Rate: r.Provider.Format.SampleRate}
+	toProvider, err := audio.NewPath(r.Format, format)
+	if err != nil {
+		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
+	}
+	toCall, err := audio.NewPath(format, r.Format)
+	if err != nil {
+		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
+	}
+	session := &Session{
+		service: s, id: uuid.NewString(), request: r, opened: time.Now(),
+		heard: audio.NewJitter(r.Format, r.Clocked), toProvider: toProvider, toCall: toCall,
+		playout: newPlayout(format, s.cfg), ended: make(chan struct{}), asks: make(chan ask, maxAsks),
+	}
+	session.log = s.log.With("session", session.id, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
+	s.pacer.assign(session)
+	return session, nil
+}
+
+// admit counts a session in, or says which limit it is over.
+func (s *Service) admit(ctx context.Context, session *Session) error {
+	s.mu.Lock()
+	draining, full := s.draining, s.cfg.MaxSessions > 0 && len(s.sessions) >= s.cfg.MaxSessions
+	if !draining && !full {
+		s.sessions[session.id] = session
+		s.metrics.active.WithLabelValues(session.request.Way).Inc()
+	}
+	s.mu.Unlock()
+	switch {
+	case draining:
+		s.metrics.refused.WithLabelValues(refusedDraining).Inc()
+		return fault.Unavailable(nil, time.Second, "this node is going out of service")
+	case full:
+		s.metrics.refused.WithLabelValues(refusedNode).Inc()
+		return fault.Limited(time.Second, "too many AI sessions on this node")
+	}
+	if err := s.takeSeat(ctx, session); err != nil {
+		s.leave(session)
+		return err
+	}
+	return nil
+}
+
+// leave counts a session out.
+func (s *Service) leave(session *Session) {
+	s.freeSeat(session)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session.id)
+	s.metrics.active.WithLabelValues(session.request.Way).Dec()
+	if s.draining && len(s.sessions) == 0 {
+		close(s.empty)
+	}
+}
+
+// closed takes a session whose provider has been told.
+func (s *Service) closed(session *Session) {
+	stats := session.heard.Stats()
+	s.metrics.dropped.late.Add(float64(stats.Late))
+	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
+	s.metrics.ended.WithLabelValues(string(session.over.Reason)).Inc()
+	s.report(session, stateEnded, session.over.Reason)
+	s.leave(session)
+}

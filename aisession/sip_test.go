@@ -1,0 +1,338 @@
+package aisession_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/aisession"
+	"trunkline/aisession/sipcall"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/audio"
+	"trunkline/internal/fault"
+	"trunkline/internal/rtp"
+	"trunkline/internal/sip"
+)
+
+// nobody is a directory without users: the network is trusted.
+type nobody struct{}
+
+func (nobody) SIPUser(context.Context, string, string) (sip.User, error) {
+	return sip.User{}, fault.NotFound("no such user")
+}
+
+// userAgent is a SIP server with media ports, running.
+type userAgent struct {
+	*sip.Server
+	ports *rtp.Ports
+}
+
+func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handler) *userAgent {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	var server *sip.Server
+	var err error
+	for range 10 { // the port that is free for UDP may not be for TCP
+		server, err = sip.New(sip.Config{Listen: "127.0.0.1:0", TrustedNetworks: loopback}, nobody{}, sip.NewMemoryBindings(), prometheus.NewRegistry(), log)
+		if err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: firstPort, Max: firstPort + 40}, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handler != nil {
+		server.Handle(sipcall.Prefix, handler(ports))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Run(ctx); err != nil {
+			t.Errorf("sip: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return &userAgent{server, ports}
+}
+
+// sipPhone calls, talks, and keeps what it hears.
+type sipPhone struct {
+	leg    *sip.Leg
+	port   *rtp.Port
+	stream *rtp.Stream
+	format sip.Format
+
+	mu      sync.Mutex
+	packets [][]byte
+	keypad  rtp.Keypad
+	events  uint8
+	pressed []byte
+}
+
+func (p *sipPhone) Receive(packet *rtp.Packet) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch packet.PayloadType {
+	case p.format.Receive:
+		p.packets = append(p.packets, append([]byte(nil), packet.Payload...))
+	case p.events:
+		if press, ended := p.keypad.Event(packet, time.Now()); ended {
+			p.pressed = append(p.pressed, press.Digit)
+		}
+	}
+}
+
+func (p *sipPhone) heard() [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([][]byte(nil), p.packets...)
+}
+
+func (u *userAgent) call(t *testing.T, to *userAgent, user string, codecs ...sip.Codec) (*sipPhone, error) {
+	t.Helper()
+	port, err := u.ports.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Close)
+	local := sip.NewLocal(port.Addr(), codecs)
+	offer := local.Offer()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	call := sip.Call{
+		Target: sip.Target{URI: fmt.Sprintf("sip:%s@%s", user, to.Addr())},
+		From:   sip.Party{User: "+4930123456", Host: "127.0.0.1"}, To: sip.Party{User: user, Host: "127.0.0.1"},
+		Offer: offer,
+	}
+	leg, err := u.Dial(ctx, call)
+	for unsent := (*sip.Failure)(nil); errors.As(err, &unsent) && unsent.Status == 0 && ctx.Err() == nil; {
+		time.Sleep(10 * time.Millisecond) // Run has not begun to read
+		leg, err = u.Dial(ctx, call)
+	}
+	if err != nil {
+		return nil, err
+	}
+	agreed, err := local.Accept(offer, leg.Session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &sipPhone{leg: leg, port: port, format: agreed.Formats[0], events: agreed.Events.Receive, keypad: rtp.Keypad{Clock: agreed.Events.Clock}}
+	port.SetRemote(agreed.Remote)
+	port.Receive(p)
+	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.Send, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.Events.Send})
+	return p, nil
+}
+
+// talk sends a tone until ctx ends.
+func (p *sipPhone) talk(ctx context.Context, format audio.Format) {
+	encode, err := audio.NewPath(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
+	if err != nil {
+		panic(err)
+	}
+	tone, at := samples(48000, time.Second), 0
+	p.stream.Run(ctx, source(func(buffer []byte) int {
+		_ = encode.Push(tone[at : at+1920])
+		at = (at + 1920) % len(tone)
+		packet, _ := encode.Frame(nil)
+		return copy(buffer, packet)
+	}))
+}
+
+type source func([]byte) int
+
+func (s source) Next(buffer []byte) int { return s(buffer) }
+
+func sipHandler(h *house) func(*rtp.Ports) sip.Handler {
+	return func(ports *rtp.Ports) sip.Handler {
+		return sipcall.New(sipcall.Deps{
+			Sessions: h, Providers: providers{h}, Ports: ports,
+			Sees: func(a, b string) bool { return a == b }, Log: slog.New(slog.DiscardHandler),
+		})
+	}
+}
+
+func TestACallBySIP(t *testing.T) {
+	for i, c := range []struct {
+		name     string
+		codec    sip.Codec
+		format   audio.Format
+		encoding string
+		least    float64
+	}{
+		{"PCMU to g711_ulaw", sip.PCMU(), ulaw, "g711_ulaw", 30},
+		{"PCMA to pcm16", sip.PCMA(), audio.Format{Encoding: audio.ALaw, Rate: 8000}, "pcm16", 30},
+		{"opus to pcm16", sip.Opus(), opus, "pcm16", 8},
+		{"opus to opus", sip.Opus(), opus, "opus", 8},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, map[string]int{"g711_ulaw": 160, "pcm16": 960}[c.encoding], echoing)
+			p.extras = true
+			h := open(t, aisession.Config{}, p)
+			with := account(p, c.encoding)
+			with.Extensions = true
+			h.known = map[string]aiprovider.Provider{"prov1": with}
+			server, client := startSIP(t, uint16(20000+200*i), sipHandler(h)), startSIP(t, uint16(20100+200*i), nil)
+			phone, err := client.call(t, server, "ai-prov1", c.codec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, quiet := context.WithCancel(t.Context())
+			talking := make(chan struct{})
+			go func() {
+				defer close(talking)
+				phone.talk(ctx, c.format)
+			}()
+			defer func() { quiet(); <-talking }()
+			until(t, "an echo", func() bool { return len(phone.heard()) > 90 })
+			if err := phone.stream.Press(t.Context(), '8', 180*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			v := p.visit()
+			press := v.waitFor(t, "dtmf", 1)
+			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`, phone.leg.CallID()); string(press.body) != want {
+				t.Errorf("dtmf: %s, want %s", press.body, want)
+			}
+			if err := v.say(`{"event":"dtmf","dtmf":{"digit":"3","duration":100}}`); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the provider's key", func() bool { phone.mu.Lock(); defer phone.mu.Unlock(); return string(phone.pressed) == "3" })
+			phone.leg.Hangup(sip.NormalClearing)
+			messages := v.farewell(t, "NORMAL_CLEARING")
+			if amplitude, snr := clearest(t, c.format, phone.heard()[30:], 440); amplitude < 7500 || snr < c.least {
+				t.Errorf("the echo: amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
+			}
+			presses := 0
+			for _, m := range messages {
+				if m.event == "dtmf" {
+					presses++
+				}
+			}
+			if presses != 1 {
+				t.Errorf("a press came %d times", presses)
+			}
+		})
+	}
+}
+
+func TestASIPCallThatIsRefused(t *testing.T) {
+	for i, c := range []struct {
+		name, user string
+		status     int
+		cfg        aisession.Config
+		refuse     int
+		codec      sip.Codec
+	}{
+		{name: "no such provider", user: "ai-other", status: 404, codec: sip.PCMU()},
+		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: aisession.Config{MaxSessions: 1}, codec: sip.PCMU()},
+		{name: "the provider is away", user: "ai-prov1", status: 503, refuse: 503, codec: sip.PCMU()},
+		{name: "the provider refuses", user: "ai-prov1", status: 502, refuse: 401, codec: sip.PCMU()},
+		{name: "no codec in common", user: "ai-prov1", status: 488, codec: sip.Codec{Name: "G729", PayloadType: 18, Clock: 8000, Channels: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 0, nil)
+			p.refuses(c.refuse)
+			c.cfg.GiveUp = 300 * time.Millisecond
+			h := open(t, c.cfg, p)
+			with := account(p, "g711_ulaw")
+			h.known = map[string]aiprovider.Provider{"prov1": with}
+			if c.cfg.MaxSessions > 0 {
+				session, err := h.Open(t.Context(), request(with, ulaw))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close("")
+			}
+			server, client := startSIP(t, uint16(22000+200*i), sipHandler(h)), startSIP(t, uint16(22100+200*i), nil)
+			_, err := client.call(t, server, c.user, c.codec)
+			var failure *sip.Failure
+			if !errors.As(err, &failure) || failure.Status != c.status {
+				t.Errorf("the call: %v, want %d", err, c.status)
+			}
+		})
+	}
+}
+
+func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
+	for i, c := range []struct {
+		name   string
+		cause  sip.Cause
+		behave func(*provider) func(*visit)
+	}{
+		{"hung up", sip.UserBusy, func(*provider) func(*visit) {
+			return func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
+		}},
+		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*visit) {
+			return func(v *visit) { p.refuses(403); _ = v.NetConn().Close() }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 0, nil)
+			p.behave = c.behave(p)
+			h := open(t, aisession.Config{}, p)
+			with := account(p, "g711_ulaw")
+			with.Extensions, with.Fallback = true, aiprovider.FallbackReturn
+			h.known = map[string]aiprovider.Provider{"prov1": with}
+			server, client := startSIP(t, uint16(24000+200*i), sipHandler(h)), startSIP(t, uint16(24100+200*i), nil)
+			phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-phone.leg.Done():
+			case <-time.After(8 * time.Second):
+				t.Fatal("the call goes on")
+			}
+			if phone.leg.Cause() != c.cause {
+				t.Errorf("ended with %s", phone.leg.Cause())
+			}
+		})
+	}
+}
+
+func TestAPhoneMovesDuringTheCall(t *testing.T) {
+	p := startProvider(t, 160, echoing)
+	h := open(t, aisession.Config{}, p)
+	h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+	server, client := startSIP(t, 26000, sipHandler(h)), startSIP(t, 26100, nil)
+	phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "audio", func() bool { return len(phone.heard()) > 5 })
+	port, err := client.ports.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	if _, err := phone.leg.Reinvite(t.Context(), sip.NewLocal(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
+		t.Error("the codec changed during the call")
+	}
+	moved := &sipPhone{format: phone.format}
+	port.Receive(moved)
+	answer, err := phone.leg.Reinvite(t.Context(), sip.NewLocal(port.Addr(), []sip.Codec{sip.PCMA(), sip.PCMU()}).Offer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port.SetRemote(answer.Address)
+	until(t, "audio at the new port", func() bool { return len(moved.heard()) > 20 })
+	phone.leg.Hangup(sip.UserBusy)
+	p.visit().farewell(t, "USER_BUSY")
+}

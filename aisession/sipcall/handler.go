@@ -1,0 +1,159 @@
+package sipcall
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+	"trunkline/internal/fault"
+	"trunkline/internal/rtp"
+	"trunkline/internal/sip"
+)
+
+// Prefix is what the user of a provider's address begins with.
+const Prefix = "ai-"
+
+// Sessions opens sessions.
+type Sessions interface {
+	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
+}
+
+// Providers finds providers.
+type Providers interface {
+	Open(ctx context.Context, id string) (aiprovider.Provider, error)
+}
+
+// Deps are what the handler works with.
+type Deps struct {
+	Sessions  Sessions
+	Providers Providers
+	Ports     *rtp.Ports
+	// Sees says whether a user of one account may call a provider of another.
+	Sees func(accountID, providerAccountID string) bool
+	Log  *slog.Logger
+}
+
+// Handler takes calls to providers; give it to sip.Server.Handle with Prefix.
+type Handler struct{ deps Deps }
+
+// New makes a handler.
+func New(deps Deps) *Handler { return &Handler{deps} }
+
+// ServeInvite implements sip.Handler.
+func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
+	if err := h.serve(ctx, invite); err != nil && ctx.Err() == nil {
+		cause := causeOf(err)
+		h.deps.Log.InfoContext(ctx, "call to an AI provider refused", "cause", string(cause), "error", err)
+		if err := invite.Reject(cause); err != nil {
+			h.deps.Log.WarnContext(ctx, "a call to an AI provider could not be refused", "error", err)
+		}
+	}
+}
+
+// serve takes one call. Its error comes before the call is answered.
+func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
+	provider, err := h.provider(ctx, invite)
+	if err != nil {
+		return err
+	}
+	port, err := h.deps.Ports.Open()
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	m, answer, err := negotiate(port, invite, provider.Format.Encoding)
+	if err != nil {
+		return err
+	}
+	if err := invite.Ring(); err != nil {
+		return err
+	}
+	session, err := h.deps.Sessions.Open(ctx, request(invite, provider, m.format))
+	if err != nil {
+		return err
+	}
+	m.session = session
+	leg, err := invite.Answer(answer, m.reoffered)
+	if err != nil {
+		session.Close(aiprotocol.OriginatorCancel)
+		return err
+	}
+	defer port.Receive(nil)
+	port.Receive(m)
+	call := &call{leg: leg, media: m}
+	go func() { // ends with the leg, which ends with the session
+		<-leg.Done()
+		session.HungUp(string(leg.Cause()))
+	}()
+	session.Run(context.WithoutCancel(ctx), call)
+	return nil
+}
+
+// provider finds whom the call is for. A provider that the caller may not see
+// does not exist.
+func (h *Handler) provider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
+	id, _ := strings.CutPrefix(invite.User(), Prefix)
+	p, err := h.deps.Providers.Open(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if caller := invite.Caller(); caller.UserID != "" && !h.deps.Sees(caller.AccountID, p.AccountID) {
+		return p, fault.NotFound("AI provider not found")
+	}
+	return p, nil
+}
+
+func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
+	caller := invite.From().User
+	if own := invite.Caller(); own.UserID != "" {
+		caller = own.Extension
+	} else if asserted := userOf(invite.Header("P-Asserted-Identity")); asserted != "" {
+		caller = asserted
+	}
+	return aisession.Request{
+		Provider: p, Way: aisession.WaySIP, Format: format, Clocked: true,
+		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
+		Caller: caller, Callee: invite.To().User,
+	}
+}
+
+// userOf is the user of the first address in a header, as "Bob"
+// <sip:+49301@example.com;user=phone> or <tel:+49301>.
+func userOf(header string) string {
+	if _, inner, ok := strings.Cut(header, "<"); ok {
+		header, _, _ = strings.Cut(inner, ">")
+	}
+	scheme, rest, _ := strings.Cut(header, ":")
+	switch strings.ToLower(strings.TrimSpace(scheme)) {
+	case "sip", "sips":
+		user, _, ok := strings.Cut(rest, "@")
+		if !ok {
+			return ""
+		}
+		rest = user
+	case "tel":
+	default:
+		return ""
+	}
+	number, _, _ := strings.Cut(rest, ";")
+	return number
+}
+
+// causeOf is how an invitation is refused.
+func causeOf(err error) sip.Cause {
+	switch fault.KindOf(err) {
+	case fault.KindNotFound:
+		return sip.UnallocatedNumber // 404
+	case fault.KindUnsupported:
+		return sip.IncompatibleDestination // 488
+	case fault.KindLimited:
+		return sip.SwitchCongestion // 503
+	case fault.KindRefused:
+		return sip.DestinationOutOfOrder // 502
+	}
+	return sip.NormalTemporaryFailure // 503
+}

@@ -1,0 +1,152 @@
+package sipcall
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"trunkline/aisession"
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+	"trunkline/internal/fault"
+	"trunkline/internal/rtp"
+	"trunkline/internal/sip"
+)
+
+// media is a leg's RTP both ways. Its codec never changes: a later offer
+// without it is refused.
+type media struct {
+	port    *rtp.Port
+	source  netip.Addr // of the signalling
+	local   *sip.Local
+	codec   sip.Codec
+	format  audio.Format
+	session *aisession.Session // set before the first packet
+	agreed  atomic.Pointer[agreement]
+}
+
+// agreement is what the newest offer and its answer settled.
+type agreement struct {
+	stream       *rtp.Stream
+	audio, event uint8 // payload types that the peer sends; event 0: none
+	keypad       *rtp.Keypad
+}
+
+// negotiate answers an invitation's offer.
+func negotiate(port *rtp.Port, invite *sip.Invite, encoding string) (*media, *sip.Session, error) {
+	offer := invite.Offer()
+	if offer == nil {
+		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
+	}
+	m := &media{port: port, source: invite.Source().Addr(), local: sip.NewLocal(port.Addr(), sip.AllCodecs())}
+	answer, agreed, err := m.local.Answer(offer, preferred(encoding)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.codec = agreed.Formats[0].Codec
+	m.format = formatOf(m.codec)
+	m.settle(agreed)
+	return m, answer, nil
+}
+
+// preferred are the codecs that become a provider's format with the least loss.
+// For pcm16 the caller's own order holds.
+func preferred(encoding string) []sip.Codec {
+	switch encoding {
+	case aiprotocol.ULaw:
+		return []sip.Codec{sip.PCMU(), sip.PCMA()}
+	case aiprotocol.Opus:
+		return []sip.Codec{sip.Opus()}
+	}
+	return nil
+}
+
+func formatOf(c sip.Codec) audio.Format {
+	switch {
+	case c.Same(sip.PCMU()):
+		return audio.Format{Encoding: audio.ULaw, Rate: 8000}
+	case c.Same(sip.PCMA()):
+		return audio.Format{Encoding: audio.ALaw, Rate: 8000}
+	}
+	return audio.Format{Encoding: audio.Opus, Rate: 48000}
+}
+
+// settle sends and takes what was agreed from now on.
+func (m *media) settle(agreed sip.Agreed) {
+	format := agreed.Formats[0]
+	next := &agreement{
+		stream: rtp.NewStream(m.port, rtp.Format{
+			PayloadType: format.Send, Clock: format.Clock, Frame: audio.FrameDuration, Events: agreed.Events.Send,
+		}),
+		audio: format.Receive, event: agreed.Events.Receive,
+		keypad: &rtp.Keypad{Clock: agreed.Events.Clock},
+	}
+	if before := m.agreed.Load(); before != nil && before.keypad.Clock == next.keypad.Clock {
+		next.keypad = before.keypad // it knows which press was told
+	}
+	m.agreed.Store(next)
+	m.port.SetRemote(agreed.Remote, m.source)
+	m.port.Hold(!agreed.Receives)
+}
+
+// reoffered answers an offer that the peer makes during the call: a hold, or
+// another address.
+func (m *media) reoffered(_ context.Context, offer *sip.Session) (*sip.Session, error) {
+	answer, agreed, err := m.local.Answer(offer, m.codec)
+	if err != nil {
+		return nil, err
+	}
+	if !agreed.Formats[0].Same(m.codec) {
+		return nil, fault.New(fault.KindUnsupported, "the call's codec cannot change")
+	}
+	m.settle(agreed)
+	return answer, nil
+}
+
+// Receive implements rtp.Receiver.
+func (m *media) Receive(packet *rtp.Packet) {
+	now, agreed := time.Now(), m.agreed.Load()
+	var press rtp.Press
+	var ended bool
+	switch {
+	case packet.PayloadType == agreed.audio:
+		m.session.Heard(packet.Timestamp, packet.Payload)
+		press, ended = agreed.keypad.Idle(now)
+	case agreed.event != 0 && packet.PayloadType == agreed.event:
+		press, ended = agreed.keypad.Event(packet, now)
+	}
+	if ended {
+		m.session.Pressed(press.Digit, press.Duration)
+	}
+}
+
+// call is a leg as its session uses it.
+type call struct {
+	leg   *sip.Leg
+	media *media
+}
+
+// Play implements aisession.Call.
+func (c *call) Play(frame []byte) {
+	_ = c.media.agreed.Load().stream.Send(frame) // the port counts what is not sent
+}
+
+// Press implements aisession.Call.
+func (c *call) Press(ctx context.Context, digit byte, duration time.Duration) error {
+	return c.media.agreed.Load().stream.Press(ctx, digit, duration)
+}
+
+// Transfer implements aisession.Call.
+func (c *call) Transfer(context.Context, string) error {
+	return fault.New(fault.KindUnsupported, "a SIP call cannot be transferred")
+}
+
+// Release implements aisession.Call.
+func (c *call) Release(e aisession.Ending) {
+	if e.HandBack {
+		c.leg.Hangup(sip.NormalTemporaryFailure)
+		return
+	}
+	c.leg.Hangup(sip.Cause(e.Cause))
+}

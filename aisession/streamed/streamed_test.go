@@ -1,0 +1,88 @@
+package streamed
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type session struct {
+	timestamps []uint32
+	heard      []byte
+}
+
+func (s *session) Heard(timestamp uint32, payload []byte) {
+	s.timestamps = append(s.timestamps, timestamp)
+	if int(timestamp)*2 != len(s.heard) {
+		panic("timestamps do not count samples")
+	}
+	s.heard = append(s.heard, payload...)
+}
+
+func TestPiecesOfAnySizeAreSamples(t *testing.T) {
+	want := make([]byte, 4001)
+	for i := range want {
+		want[i] = byte(i * 7)
+	}
+	s := &session{}
+	in := NewIntake(s, 8000)
+	for rest, n := want, 1; len(rest) > 0; n = n*5%701 + 1 {
+		n = min(n, len(rest))
+		in.Write(rest[:n])
+		rest = rest[n:]
+	}
+	in.Write(nil)
+	if !bytes.Equal(s.heard, want[:4000]) {
+		t.Error("samples were lost or turned")
+	}
+}
+
+func TestALongPieceIsCutToFrames(t *testing.T) {
+	s := &session{}
+	NewIntake(s, 16000).Write(make([]byte, 6400))
+	if len(s.timestamps) != 10 {
+		t.Errorf("%d frames of 200 ms", len(s.timestamps))
+	}
+}
+
+func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
+	var written [][]byte
+	stuck, began := make(chan struct{}), make(chan struct{}, 1)
+	o := NewOutlet(func(frame []byte) error {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-stuck
+		written = append(written, bytes.Clone(frame))
+		return nil
+	}, func() { t.Error("failed") })
+	o.Put([]byte{0})
+	<-began
+	for i := range 200 {
+		o.Put(append(o.Begin(), byte(i+1)))
+	}
+	close(stuck)
+	for len(o.queue) > 0 {
+	}
+	o.Close()
+	o.Close()
+	if len(written) < 50 || written[0][0] != 0 || written[1][0] != 151 || written[len(written)-1][0] < 199 {
+		t.Errorf("%d frames were written", len(written))
+	}
+}
+
+func TestAnOutletThatFailsSaysSoOnce(t *testing.T) {
+	failed := make(chan struct{})
+	o := NewOutlet(func([]byte) error { return errors.New("gone") }, func() { close(failed) })
+	o.Put([]byte{1})
+	<-failed
+	for range 200 {
+		o.Put(nil) // still does not wait
+	}
+	o.Close()
+}

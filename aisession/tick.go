@@ -1,0 +1,96 @@
+package aisession
+
+import (
+	"time"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/audio"
+)
+
+// loud is the level from which a caller counts as speaking: about -40 dB of full
+// scale. It only times how long a provider takes to answer.
+const loud audio.Level = 300
+
+// tick moves one frame each way. now is the tick's deadline.
+func (s *Session) tick(now time.Time) {
+	s.ticking.Lock()
+	defer s.ticking.Unlock()
+	if s.call == nil {
+		return
+	}
+	s.tickToProvider(now)
+	s.tickToCall(now)
+}
+
+func (s *Session) tickToProvider(now time.Time) {
+	for want := s.toProvider.Wants(); want > 0; want = s.toProvider.Wants() {
+		payload, missing := s.heard.Next(s.scratch[:0], want)
+		s.scratch = payload[:0]
+		if missing > 0 {
+			s.toProvider.Missing(missing)
+		} else if s.toProvider.Push(payload) != nil {
+			s.service.metrics.dropped.undecodable.Inc()
+		}
+	}
+	frame, err := s.toProvider.Frame(s.frame[:0])
+	s.frame = frame[:0]
+	l := s.link.Load()
+	switch {
+	case err != nil:
+		s.service.metrics.dropped.undecodable.Inc()
+	case l != nil:
+		if dropped := l.audio(frame); dropped > 0 {
+			s.service.metrics.dropped.toProvider.Add(float64(dropped))
+		}
+		s.said(aiprotocol.EventMedia)
+	}
+	if s.toProvider.Level() >= loud {
+		s.spokeAt = now
+	}
+}
+
+func (s *Session) tickToCall(now time.Time) {
+	for want := s.toCall.Wants(); want > 0; want = s.toCall.Wants() {
+		piece, turn := s.playout.take(s.scratch[:0], want, now)
+		s.scratch = piece[:0]
+		s.measure(turn, now)
+		if len(piece) == 0 {
+			s.toCall.Silence(want)
+		} else if s.toCall.Push(piece) != nil {
+			s.service.metrics.dropped.undecodable.Inc()
+		}
+	}
+	frame, err := s.toCall.Frame(s.frame[:0])
+	s.frame = frame[:0]
+	if err != nil {
+		s.service.metrics.dropped.undecodable.Inc()
+		return
+	}
+	s.call.Play(frame)
+	if s.request.Provider.Extensions {
+		s.tellMarks()
+	}
+}
+
+func (s *Session) measure(t turn, now time.Time) {
+	switch {
+	case t.began && t.again:
+		s.service.metrics.underruns.Inc()
+	case t.began && !s.spokeAt.IsZero():
+		s.service.metrics.turnGap.Observe(now.Sub(s.spokeAt).Seconds())
+		s.spokeAt = time.Time{}
+	}
+}
+
+// tellMarks answers the marks that have been played.
+func (s *Session) tellMarks() {
+	for {
+		mark, reached := s.playout.reached()
+		if !reached {
+			return
+		}
+		if l := s.link.Load(); l != nil {
+			l.text(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package aisession_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"trunkline/aisession"
+	"trunkline/aisession/audiosocket"
+	"trunkline/aisession/pcmsocket"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/audio"
+)
+
+// echoing sends every frame of audio back.
+func echoing(v *visit) {
+	for sent := 0; ; {
+		heard := v.heard()
+		for ; sent < len(heard); sent++ {
+			if heard[sent].event == "media" && v.sayAudio(heard[sent].audio) != nil {
+				return
+			}
+		}
+		select {
+		case <-v.done:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// samples is a tone as 16-bit PCM.
+func samples(rate int, length time.Duration) []byte {
+	var raw []byte
+	for i := range int(length.Seconds() * float64(rate)) {
+		raw = binary.LittleEndian.AppendUint16(raw, uint16(int16(9000*math.Sin(2*math.Pi*440*float64(i)/float64(rate)))))
+	}
+	return raw
+}
+
+// mediaSocket connects as FreeSWITCH does.
+func mediaSocket(t *testing.T, h *house, with aiprovider.Provider) *websocket.Conn {
+	t.Helper()
+	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ingress.ServeMedia(w, r, with) }))
+	t.Cleanup(server.Close)
+	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return ws
+}
+
+func TestACallByMediaWebSocket(t *testing.T) {
+	p := startProvider(t, 960, echoing)
+	h := open(t, aisession.Config{}, p)
+	ws := mediaSocket(t, h, account(p, "pcm16"))
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	talking := make(chan struct{})
+	defer func() { _ = ws.Close(); <-talking }()
+	go func() {
+		defer close(talking)
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+		for tone := samples(16000, 2*time.Second); len(tone) > 0; tone = tone[640:] {
+			for _, piece := range [][]byte{tone[:101], tone[101:640]} {
+				if ws.WriteMessage(websocket.BinaryMessage, piece) != nil {
+					return
+				}
+			}
+			if len(tone) == 32000 { // half-way
+				_ = ws.WriteMessage(websocket.TextMessage, []byte(`{"event":"dtmf","dtmf":{"digit":"9","duration":120}}`))
+				_ = ws.WriteMessage(websocket.TextMessage, []byte(`nonsense`))
+			}
+			<-ticker.C
+		}
+	}()
+	var packets [][]byte
+	for range 80 {
+		kind, frame, err := ws.ReadMessage()
+		if err != nil || kind != websocket.BinaryMessage || len(frame) != 640 {
+			t.Fatalf("a frame of kind %d with %d bytes, %v", kind, len(frame), err)
+		}
+		packets = append(packets, frame)
+	}
+	if amplitude, snr := clearest(t, audio.Format{Encoding: audio.PCM16, Rate: 16000}, packets, 440); amplitude < 8500 || snr < 40 {
+		t.Errorf("the echo: amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
+	}
+	v := p.visit()
+	press := v.waitFor(t, "dtmf", 1)
+	if want := `{"callId":"c1","otherLegCallId":"o1","digit":"9","duration":120}`; string(press.body) != want {
+		t.Errorf("dtmf: %s", press.body)
+	}
+	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Second))
+	messages := v.farewell(t, "NORMAL_CLEARING")
+	if !strings.Contains(string(messages[0].body), `"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7"`) {
+		t.Errorf("start: %s", messages[0].body)
+	}
+}
+
+func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
+	hello := `{"callId":"c1"}`
+	for _, c := range []struct {
+		name   string
+		first  string
+		binary bool
+		code   int
+		reason string
+		setup  func(p *provider, with *aiprovider.Provider)
+	}{
+		{name: "the provider hangs up", first: hello, code: 1000, reason: "hangup USER_BUSY"},
+		{name: "the provider is lost and the call handed back", first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
+			with.Fallback = aiprovider.FallbackReturn
+			p.behave = func(v *visit) { p.refuses(503); _ = v.NetConn().Close() }
+		}},
+		{name: "the provider is away", first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(503) }},
+		{name: "the provider refuses", first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(401) }},
+		{name: "a first frame without a call", first: `{}`, code: 1008, reason: "callId"},
+		{name: "a first frame of audio", first: "xx", binary: true, code: 1003, reason: "JSON"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
+			with := account(p, "g711_ulaw")
+			with.Extensions = true
+			if c.setup != nil {
+				c.setup(p, &with)
+			}
+			h := open(t, aisession.Config{GiveUp: 300 * time.Millisecond}, p)
+			ws := mediaSocket(t, h, with)
+			kind := websocket.TextMessage
+			if c.binary {
+				kind = websocket.BinaryMessage
+			}
+			if err := ws.WriteMessage(kind, []byte(c.first)); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				_, _, err := ws.ReadMessage()
+				var closed *websocket.CloseError
+				if err == nil {
+					continue
+				}
+				if !errors.As(err, &closed) || closed.Code != c.code || !strings.Contains(closed.Text, c.reason) {
+					t.Errorf("closed with %v", err)
+				}
+				return
+			}
+		})
+	}
+}
+
+// asterisk is the other end of an AudioSocket.
+type asterisk struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func dialAudioSocket(t *testing.T, h *house) *asterisk {
+	t.Helper()
+	server, err := audiosocket.New(audiosocket.Config{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the house goes down
+		_ = conn.Close()
+		cancel()
+		<-done
+	})
+	return &asterisk{conn, t, bufio.NewReader(conn)}
+}
+
+func (a *asterisk) send(kind byte, payload []byte) error {
+	_, err := a.Write(append([]byte{kind, byte(len(payload) >> 8), byte(len(payload))}, payload...))
+	return err
+}
+
+func (a *asterisk) read() (kind byte, payload []byte, err error) {
+	_ = a.SetReadDeadline(time.Now().Add(8 * time.Second))
+	header := make([]byte, 3)
+	if _, err := io.ReadFull(a.r, header); err != nil {
+		return 0, nil, err
+	}
+	payload = make([]byte, binary.BigEndian.Uint16(header[1:]))
+	_, err = io.ReadFull(a.r, payload)
+	return header[0], payload, err
+}
+
+const callUUID = "6d1a2b3c-0000-4000-8000-00000000abcd"
+
+func announced(t *testing.T, h *house, with aiprovider.Provider) {
+	t.Helper()
+	h.known = map[string]aiprovider.Provider{with.ID: with}
+	a := aiprovider.Announcement{AccountID: with.AccountID, ProviderID: with.ID, UUID: callUUID, CallerIDNumber: "+4930", CalleeIDNumber: "7"}
+	if err := h.Announce(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACallByAudioSocket(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind byte
+		rate int
+	}{"8 kHz": {0x10, 8000}, "16 kHz": {0x12, 16000}, "48 kHz": {0x16, 48000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 960, echoing)
+			h := open(t, aisession.Config{}, p)
+			announced(t, h, account(p, "pcm16"))
+			a := dialAudioSocket(t, h)
+			id := uuid.MustParse(callUUID)
+			_ = a.send(0x01, id[:])
+			talking := make(chan struct{})
+			defer func() { _ = a.Close(); <-talking }()
+			go func() {
+				defer close(talking)
+				ticker := time.NewTicker(20 * time.Millisecond)
+				defer ticker.Stop()
+				n := c.rate / 25
+				for tone := samples(c.rate, 4*time.Second); len(tone) > 0; tone = tone[n:] {
+					if a.send(c.kind, tone[:n]) != nil {
+						return
+					}
+					<-ticker.C
+				}
+			}()
+			var packets [][]byte
+			for range 80 {
+				kind, frame, err := a.read()
+				if err != nil || kind != c.kind || len(frame) != c.rate/25 {
+					t.Fatalf("kind %#x of %d bytes, %v", kind, len(frame), err)
+				}
+				packets = append(packets, frame)
+			}
+			if amplitude, snr := clearest(t, audio.Format{Encoding: audio.PCM16, Rate: c.rate}, packets, 440); amplitude < 8500 || snr < 30 {
+				t.Errorf("the echo: amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
+			}
+			_ = a.send(0x03, []byte("4"))
+			v := p.visit()
+			if press := v.waitFor(t, "dtmf", 1); string(press.body) != `{"callId":"`+callUUID+`","otherLegCallId":"","digit":"4"}` {
+				t.Errorf("dtmf: %s", press.body)
+			}
+			_ = a.send(0x00, nil)
+			v.farewell(t, "NORMAL_CLEARING")
+		})
+	}
+}
+
+func TestAnAudioSocketThatIsRefused(t *testing.T) {
+	id := uuid.MustParse(callUUID)
+	for name, first := range map[string]func(*asterisk){
+		"nobody announced it": func(a *asterisk) { _ = a.send(0x01, id[:]) },
+		"no UUID":             func(a *asterisk) { _ = a.send(0x10, make([]byte, 320)) },
+		"a short UUID":        func(a *asterisk) { _ = a.send(0x01, id[:7]) },
+		"half a message":      func(a *asterisk) { _, _ = a.Write([]byte{1, 0}); _ = a.Conn.(*net.TCPConn).CloseWrite() },
+		"HTTP":                func(a *asterisk) { _, _ = io.WriteString(a, "GET / HTTP/1.1\r\n\r\n"+strings.Repeat("x", 1<<16)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, aisession.Config{}, nil)
+			a := dialAudioSocket(t, h)
+			first(a)
+			if kind, _, err := a.read(); err == nil && kind != 0x00 {
+				t.Errorf("got kind %#x", kind)
+			}
+			if _, _, err := a.read(); err == nil {
+				t.Error("the connection goes on")
+			}
+		})
+	}
+}
+
+func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
+	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{}}`) })
+	h := open(t, aisession.Config{}, p)
+	with := account(p, "g711_ulaw")
+	with.Extensions = true
+	announced(t, h, with)
+	a := dialAudioSocket(t, h)
+	id := uuid.MustParse(callUUID)
+	_ = a.send(0x01, id[:])
+	for {
+		kind, _, err := a.read()
+		if err != nil {
+			t.Fatalf("no hangup: %v", err)
+		}
+		if kind == 0x00 {
+			break
+		}
+	}
+	p.visit().farewell(t, "NORMAL_CLEARING")
+}

@@ -1,0 +1,63 @@
+package aisession
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// WebSocket frames of a client (RFC 6455, 5.2), whole messages only: gorilla
+// makes the handshake and reads; what we write is built in place, once.
+const (
+	opText  = 0x1
+	opClose = 0x8
+	opPong  = 0xA
+
+	finBit     = 0x80
+	maskBit    = 0x80
+	maxHeader  = 14 // for any payload
+	maskBytes  = 4
+	lengthIs16 = 126
+	lengthIs64 = 127
+)
+
+// headerRoom is what a message is appended to, so that its header fits before
+// it.
+func headerRoom(b []byte) []byte { return append(b[:0], make([]byte, maxHeader)...) }
+
+// seal masks the payload, which begins behind headerRoom, and puts the header
+// before it: the frame is all of b from what it answers.
+func seal(b []byte, opcode byte) (from int) {
+	payload := b[maxHeader:]
+	var header [maxHeader]byte
+	header[0] = finBit | opcode
+	n := 2
+	switch {
+	case len(payload) < lengthIs16:
+		header[1] = maskBit | byte(len(payload))
+	case len(payload) <= 0xffff:
+		header[1] = maskBit | lengthIs16
+		binary.BigEndian.PutUint16(header[2:], uint16(len(payload)))
+		n += 2
+	default:
+		header[1] = maskBit | lengthIs64
+		binary.BigEndian.PutUint64(header[2:], uint64(len(payload)))
+		n += 8
+	}
+	key := rand.Uint32() // its generator is seeded by the system and cannot be foretold
+	binary.LittleEndian.PutUint32(header[n:], key)
+	n += maskBytes
+	mask(payload, key)
+	copy(b[maxHeader-n:], header[:n])
+	return maxHeader - n
+}
+
+// mask applies the key, whose bytes are little-endian here.
+func mask(b []byte, key uint32) {
+	wide := uint64(key)<<32 | uint64(key)
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^wide)
+	}
+	for i := range b {
+		b[i] ^= byte(key >> (8 * (i & 3)))
+	}
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"trunkline/config/aiprovider"
+)
+
+// addAI adds the real providers, and sessions that only remember.
+func (e *env) addAI(deps *Deps) {
+	e.t.Helper()
+	providers, err := aiprovider.New(e.t.Context(), aiprovider.Config{}, e.db, e.keys, e.registry)
+	must(e.t, err)
+	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
+	deps.AIProviders, deps.AIOpener = providers, providers
+	deps.AITester, deps.AIAnnouncer, deps.AIMedia = e.ai, e.ai, e.ai
+}
+
+type fakeSessions struct {
+	report    aiprovider.TestReport
+	refuse    error
+	tested    []aiprovider.Provider
+	announced []aiprovider.Announcement
+	served    []aiprovider.Provider
+}
+
+func (f *fakeSessions) Test(_ context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
+	f.tested = append(f.tested, p)
+	return f.report, f.refuse
+}
+
+func (f *fakeSessions) Announce(_ context.Context, a aiprovider.Announcement) error {
+	f.announced = append(f.announced, a)
+	return f.refuse
+}
+
+func (f *fakeSessions) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) {
+	f.served = append(f.served, p)
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "no", http.StatusInternalServerError)
+		return
+	}
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+	_ = conn.Close()
+}

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+// addCalls adds the real click to call, over phones that do what they are told.
+func (e *env) addCalls(deps *Deps, log *slog.Logger) {
+	e.t.Helper()
+	e.phones = &phones{followed: make(chan struct{})}
+	rules, err := origination.ParseRules(origination.RuleTexts{Deny: []string{`^\+1900`}})
+	must(e.t, err)
+	calls, err := origination.New(e.t.Context(), origination.Config{Node: "n", Alone: true, Rules: rules, PerMinute: 30}, origination.Deps{
+		DB: e.db, Driver: e.phones, Users: e.identity, Limiter: identity.NewMemoryLimiter(), Publisher: noChannel{},
+		Metrics: e.registry, Log: log,
+	})
+	must(e.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := calls.Run(ctx); err != nil {
+			e.t.Error(err)
+		}
+	}()
+	e.t.Cleanup(func() { cancel(); <-done })
+	<-e.phones.followed
+	deps.Calls = calls
+}
+
+type noChannel struct{}
+
+func (noChannel) Publish(context.Context, ...origination.Event) error { return nil }
+
+// phones are a platform that remembers what it is asked.
+type phones struct {
+	followed chan struct{}
+	report   func(origination.Progress)
+
+	mu     sync.Mutex
+	orders []origination.Order
+	refuse error
+}
+
+func (p *phones) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse != nil {
+		return origination.Placed{}, p.refuse
+	}
+	p.orders = append(p.orders, order)
+	return origination.Placed{CallID: order.ID}, nil
+}
+
+func (p *phones) Cancel(_ context.Context, callID string) error {
+	p.report(origination.Progress{CallID: callID, State: origination.Ended, Cause: origination.CauseCancelled})
+	return nil
+}
+
+func (p *phones) Follow(ctx context.Context, _ []origination.Open, report func(origination.Progress)) error {
+	p.report = report
+	close(p.followed)
+	<-ctx.Done()
+	return nil
+}
+
+func (p *phones) last() origination.Order {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.orders[len(p.orders)-1]
+}
+
+const c2c, calls = "/ucp/v2/c2c/", "/api/v2/calls/"
+
+type placed struct {
+	CallID string `json:"origination_call_id"`
+}
+
+func (e *env) call(h header, destination string) (id string) {
+	e.t.Helper()
+	var answer placed
+	e.want(201, "POST", c2c+destination, h, "", &answer)
+	return answer.CallID
+}
+
+func TestClickToCall(t *testing.T) {
+	e := newEnv(t)
+	alice := bearer(e.login("alice").AccessToken)
+	for escaped, want := range map[string]string{
+		"1002": "1002", "%2B43123": "+43123", "+43123": "+43123", "a%2Fb": "a/b", "a%20b": "a b", "%252B": "%2B", "1;x=2": "1;x=2",
+		"%C3%B6": "ö", "1%3F2": "1?2", "*97": "*97", "%23": "#",
+	} {
+		id := e.call(alice, escaped)
+		if order := e.phones.last(); order.Destination != want || order.Extension != "1001" || order.AccountID != "demo" || order.ID != id {
+			t.Errorf("%s: %+v", escaped, order)
+		}
+	}
+	with := header{"X-Account-ID": "stranger", "Authorization": alice["Authorization"]}
+	e.call(with, "1002")
+	if e.phones.last().AccountID != "demo" {
+		t.Error("X-Account-ID had an effect")
+	}
+}
+
+func TestClickToCallRefusals(t *testing.T) {
+	e := newEnv(t)
+	alice, admin := bearer(e.login("alice").AccessToken), bearer(e.login("admin").AccessToken)
+	for name, c := range map[string]struct {
+		status int
+		h      header
+		path   string
+		says   string
+	}{
+		"nobody":              {401, nil, "1002", "A token or an API key is needed"},
+		"a bad token":         {401, bearer("x.y.z"), "1002", "The token is not valid"},
+		"a token of events":   {403, bearer(e.eventsToken("alice")), "1002", "The token is for another purpose"},
+		"an API key":          {403, header{"X-API-Key": e.key}, "1002", "API keys have no extension to ring"},
+		"a bad API key":       {401, header{"X-API-Key": "no"}, "1002", ""},
+		"no extension":        {422, admin, "1002", "The user has no extension to ring: presence_id is not set"},
+		"no destination":      {400, alice, "", `"field":"destination","code":"required"`},
+		"a space":             {400, alice, "%20", `"field":"destination","code":"required"`},
+		"a line feed":         {400, alice, "10%0A02", `"field":"destination","code":"invalid"`},
+		"not UTF-8":           {400, alice, "%FF", `"field":"destination","code":"invalid"`},
+		"too long":            {400, alice, strings.Repeat("1", 65), `"field":"destination","code":"too_long"`},
+		"a forbidden number":  {403, alice, "%2B1900555", `"field":"destination","code":"not_allowed"`},
+		"a bad key":           {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002", `"field":"Idempotency-Key"`},
+		"a slash":             {404, alice, "1/2", "No such path"},
+		"nobody, nobody else": {401, nil, "", "A token or an API key is needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if w := e.want(c.status, "POST", c2c+c.path, c.h, "", nil); !strings.Contains(w.Body.String(), c.says) {
+				t.Errorf("got %s", w.Body)
+			}
+		})
+	}
+	e.want(405, "GET", c2c+"1002", alice, "", nil)
+	e.phones.refuse = fault.New(fault.KindRefused, "The platform refused the call with 400")
+	e.want(502, "POST", c2c+"1002", alice, "", nil)
+	e.phones.refuse = fault.Unavailable(nil, time.Second, "The platform cannot be reached")
+	e.want(503, "POST", c2c+"1002", alice, "", nil)
+	if len(e.phones.orders) > 0 {
+		t.Errorf("orders %v", e.phones.orders)
+	}
+}
+
+func TestClickToCallIsLimited(t *testing.T) {
+	e := newEnv(t)
+	alice, bob := bearer(e.login("alice").AccessToken), bearer(e.login("bob").AccessToken)
+	for range 30 {
+		e.call(alice, "1002")
+	}
+	e.want(429, "POST", c2c+"1002", alice, "", nil)
+	e.call(bob, "1001")
+}
+
+func TestClickToCallUnderAKey(t *testing.T) {
+	e := newEnv(t)
+	h := bearer(e.login("alice").AccessToken)
+	h["Idempotency-Key"] = "k-1"
+	first := e.call(h, "1002")
+	if again := e.call(h, "1002"); again != first || len(e.phones.orders) != 1 {
+		t.Errorf("%s, then %s; %d orders", first, again, len(e.phones.orders))
+	}
+	e.want(409, "POST", c2c+"1003", h, "", nil)
+}
+
+func TestProgressAndCancel(t *testing.T) {
+	e := newEnv(t)
+	alice, bob, admin := bearer(e.login("alice").AccessToken), bearer(e.login("bob").AccessToken), bearer(e.login("admin").AccessToken)
+	key := header{"X-API-Key": e.key}
+	id := e.call(alice, "1002")
+	e.phones.report(origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
+	var call struct {
+		placed
+		State, Cause string
+		History      []struct {
+			State string
+			At    float64
+		}
+	}
+	eventually(t, func() bool {
+		e.want(200, "GET", calls+id, bob, "", &call)
+		return call.State == "ringing_user"
+	})
+	if call.CallID != id || len(call.History) != 2 || call.History[1].At != 4_795_169_706.120 || call.Cause != "" {
+		t.Errorf("call %+v", call)
+	}
+	e.want(200, "GET", calls+id, key, "", nil)
+	e.want(401, "GET", calls+id, nil, "", nil)
+	e.want(200, "GET", calls+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
+	e.want(404, "GET", calls+"nothing", alice, "", nil)
+	e.want(404, "DELETE", calls+"nothing", alice, "", nil)
+	e.want(403, "DELETE", calls+id, bob, "", nil)
+	if w := e.want(202, "DELETE", calls+id, alice, "", nil); w.Body.Len() != 0 {
+		t.Errorf("body %s", w.Body)
+	}
+	eventually(t, func() bool {
+		e.want(200, "GET", calls+id, bob, "", &call)
+		return call.State == "ended"
+	})
+	if call.Cause != "ORIGINATOR_CANCEL" {
+		t.Errorf("cause %s", call.Cause)
+	}
+	e.want(409, "DELETE", calls+id, alice, "", nil)
+	for _, h := range []header{admin, key} {
+		e.want(202, "DELETE", calls+e.call(alice, "1002"), h, "", nil)
+	}
+	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
+	must(t, err)
+	var s session
+	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1), &s)
+	other := e.call(alice, "1002")
+	e.want(404, "GET", calls+other, bearer(s.AccessToken), "", nil)
+	e.want(404, "DELETE", calls+other, bearer(s.AccessToken), "", nil)
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"trunkline/config/aiprovider"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// SessionAnnouncer is told of a call before it comes.
+type SessionAnnouncer interface {
+	Announce(ctx context.Context, a aiprovider.Announcement) error
+}
+
+// MediaSocket takes a request for a WebSocket over, which carries one call's
+// audio to the provider and back. Who may do so has been found out before.
+type MediaSocket interface {
+	ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider)
+}
+
+type aiSessionRoutes struct {
+	providers AIProviderOpener
+	announcer SessionAnnouncer
+	media     MediaSocket
+	auth      auth
+}
+
+func (r aiSessionRoutes) announce(c echo.Context) error {
+	caller, err := r.auth.keyOrBearer(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	announcement, err := readAnnouncement(body)
+	if err != nil {
+		return err
+	}
+	provider, err := r.provider(c, caller, announcement.ProviderID)
+	if err != nil {
+		return err
+	}
+	announcement.AccountID = provider.AccountID
+	if err := r.announcer.Announce(c.Request().Context(), announcement); err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusCreated, struct {
+		ProviderID string `json:"provider_id"`
+		UUID       string `json:"uuid"`
+	}{announcement.ProviderID, announcement.UUID})
+}
+
+func readAnnouncement(body *object) (aiprovider.Announcement, error) {
+	a := aiprovider.Announcement{
+		ProviderID:     body.String("provider_id", required),
+		UUID:           strings.ToLower(body.String("uuid", required)),
+		CallID:         body.callText("callId"),
+		OtherLegCallID: body.callText("otherLegCallId"),
+		CallerIDNumber: body.callText("callerIdNumber"),
+		CalleeIDNumber: body.callText("calleeIdNumber"),
+	}
+	// Parse also takes other forms, which nobody would find again.
+	if id, err := uuid.Parse(a.UUID); a.UUID != "" && (err != nil || id.String() != a.UUID) {
+		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
+	}
+	return a, body.Err(invalidBody)
+}
+
+const maxCallText = 128 // Unicode characters of a call's id or number
+
+// callText reads an optional id or number of a call.
+func (o *object) callText(name string) string {
+	text := o.String(name, optional)
+	if utf8.RuneCountInString(text) > maxCallText {
+		o.fault(name, "too_long", "must have at most 128 characters")
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		o.fault(name, "invalid", "must not have control characters")
+	}
+	return text
+}
+
+func (r aiSessionRoutes) socket(c echo.Context) error {
+	caller, err := r.mediaCaller(c)
+	if err != nil {
+		return err
+	}
+	provider, err := r.provider(c, caller, c.Param("provider_id"))
+	if err != nil {
+		return err
+	}
+	if !asksForWebSocket(c.Request().Header) {
+		c.Response().Header().Set("Upgrade", "websocket")
+		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
+	}
+	r.media.ServeMedia(c.Response(), c.Request(), provider)
+	if !c.Response().Committed {
+		// The connection is the session's now; this is for the log and the metrics.
+		c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
+	}
+	return nil
+}
+
+// mediaCaller is who opens a socket: a media server that may be unable to set a
+// header shows its token, or its API key, in the address.
+func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error) {
+	shown, err := credentialsOf(c.Request())
+	if err != nil {
+		return nil, err
+	}
+	inQuery := c.QueryParam("token")
+	switch {
+	case inQuery == "":
+		return r.auth.keyOrBearer(c)
+	case shown != credentials{}:
+		return nil, fault.Unauthenticated("Send one credential only")
+	}
+	ctx := c.Request().Context()
+	var caller *identity.Principal
+	if strings.Contains(inQuery, ".") { // as every JWT does and no API key
+		caller, err = r.auth.identity.Authenticate(ctx, inQuery, identity.AudienceAPI)
+	} else {
+		caller, err = r.auth.identity.AuthenticateKey(ctx, inQuery)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return remember(c, caller), nil
+}
+
+// provider is the provider that a call is for, when the caller may see its
+// account; else it does not exist. X-Account-ID may say whose it has to be.
+func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id string) (aiprovider.Provider, error) {
+	provider, err := r.providers.Open(c.Request().Context(), id)
+	if err != nil {
+		return aiprovider.Provider{}, err
+	}
+	named := c.Request().Header.Get("X-Account-ID")
+	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) || named != "" && named != provider.AccountID {
+		return aiprovider.Provider{}, noSuchProvider()
+	}
+	return provider, mustAdminister(caller)
+}
+
+func asksForWebSocket(h http.Header) bool {
+	return strings.EqualFold(h.Get("Upgrade"), "websocket") && hasToken(h.Values("Connection"), "upgrade")
+}
+
+// hasToken says whether lines of a header have the token among others.
+func hasToken(lines []string, token string) bool {
+	for _, line := range lines {
+		for part := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
+}

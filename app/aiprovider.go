@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/api"
+	"trunkline/app/settings"
+	"trunkline/config/aiprovider"
+)
+
+// openProviders opens the accounts' AI providers, whose headers are secrets.
+func (a *App) openProviders(ctx context.Context) (err error) {
+	if !a.has(settings.RoleAPI) && !a.has(settings.RoleAISession) {
+		return nil
+	}
+	a.providers, err = aiprovider.New(ctx, aiprovider.Config{AllowNetworks: a.settings.AIProvider.AllowNetworks}, a.db, a.keys, a.registry)
+	if err != nil {
+		return fmt.Errorf("AI providers: %w", err)
+	}
+	return nil
+}
+
+// buildProviders gives them to the routes.
+func (a *App) buildProviders(deps *api.Deps) {
+	if a.providers != nil {
+		deps.AIOpener = a.providers
+	}
+	if a.has(settings.RoleAPI) {
+		deps.AIProviders = a.providers
+	}
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/aisession"
+	"trunkline/aisession/audiosocket"
+	"trunkline/aisession/pcmsocket"
+	"trunkline/api"
+	"trunkline/app/settings"
+	"trunkline/internal/kafka"
+)
+
+// buildSessions builds the AI sessions and their ways in.
+func (a *App) buildSessions(deps *api.Deps) error {
+	if !a.has(settings.RoleAISession) {
+		return nil
+	}
+	s := a.settings.AISession
+	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
+	sessions, err := aisession.New(aisession.Config{
+		MaxSessions: s.MaxSessions, MaxPerAccount: s.MaxPerAccount, ConnectTimeout: s.ConnectTimeout, GiveUp: s.GiveUp,
+		SilenceTimeout: s.SilenceTimeout, PlayoutLimit: s.PlayoutLimit, PlayoutLead: s.PlayoutLead,
+		DrainLimit: min(s.DrainLimit, a.settings.DrainTimeout*3/4), AnnouncedFor: s.AnnouncedFor,
+	}, aisession.Deps{
+		Providers:     a.providers,
+		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession"},
+		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Seats: aisession.RedisSeats{RedisStore: store},
+		Metrics: a.registry, Log: a.log,
+	})
+	if err != nil {
+		return fmt.Errorf("AI sessions: %w", err)
+	}
+	if s.AudioSocketListen != "" {
+		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
+		if err != nil {
+			return fmt.Errorf("aisession.audiosocket_listen: %w", err)
+		}
+		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
+		// Before the sessions, so that it ends after them: it waits for its calls.
+		a.life.runs("AudioSocket", server.Run)
+		a.log.Info("AudioSocket: calls that were announced are taken; it has no TLS and asks for no password", "address", server.Addr().String())
+	}
+	a.life.runs("AI sessions", sessions.Run)
+	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)
+	return nil
+}

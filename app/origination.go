@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"trunkline/api"
+	"trunkline/app/settings"
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/origination"
+	"trunkline/origination/freeswitch"
+	"trunkline/origination/kazoo"
+	"trunkline/origination/simulator"
+	sipdriver "trunkline/origination/sip"
+)
+
+// errNoSIP is of a driver without its server.
+var errNoSIP = errors.New("the driver sip needs sip.listen")
+
+// buildOrigination builds click to call over the phone platform that the
+// settings name.
+func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
+	if !a.has(settings.RoleOrigination) {
+		return nil
+	}
+	s := a.settings.Origination
+	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
+	driver, err := a.originationDriver(producer)
+	if errors.Is(err, errNoSIP) && s.Driver == "" {
+		a.log.Warn("click to call is off: set origination.driver, or sip.listen for the driver sip")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("origination.driver: %w", err)
+	}
+	rules, err := origination.ParseRules(origination.RuleTexts{
+		Allow: s.Allow, Deny: s.Deny, AccountAllow: s.AccountAllow, AccountDeny: s.AccountDeny,
+	})
+	if err != nil {
+		return fmt.Errorf("origination: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	calls, err := origination.New(ctx, origination.Config{
+		Node: host + "-" + uuid.NewString(), Alone: !a.db.Postgres(), Rules: rules,
+		PerMinute: s.UserPerMinute, MaxCalls: s.MaxCalls, Retention: s.Retention,
+	}, origination.Deps{
+		DB: a.db, Driver: driver, Users: a.identity, Limiter: a.limiter,
+		Publisher: callEvents{producer}, Metrics: a.registry, Log: a.log,
+	})
+	if err != nil {
+		return fmt.Errorf("origination: %w", err)
+	}
+	a.life.runs("origination", calls.Run)
+	deps.Calls = calls
+	return nil
+}
+
+// originationDriver is the one place where platforms are chosen.
+func (a *App) originationDriver(producer *kafka.Producer) (origination.Driver, error) {
+	s := a.settings.Origination
+	name := s.Driver
+	if name == "" {
+		name = "sip"
+		if len(a.settings.Kafka.Brokers) == 0 {
+			name = "auto"
+		}
+	}
+	switch name {
+	case "sip":
+		return a.sipDriver(producer)
+	case "freeswitch":
+		return a.freeswitchDriver()
+	case "kazoo":
+		accounts, err := s.Kazoo.AccountMap()
+		if err != nil {
+			return nil, err
+		}
+		return kazoo.New(kazoo.Config{URL: s.Kazoo.URL, APIKey: string(s.Kazoo.APIKey), Accounts: accounts}, http.DefaultClient, a.log)
+	case "simulator":
+		return a.simulator(producer)
+	}
+	simulated, err := a.simulator(producer)
+	if err != nil || a.phones == nil {
+		return simulated, err
+	}
+	rung, err := a.sipDriver(producer)
+	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: a.phones.server.Registered,
+		Simulated: simulator.Simulated}, err
+}
+
+// sipDriver also takes the calls that phones and trunks make.
+func (a *App) sipDriver(producer *kafka.Producer) (*sipdriver.Driver, error) {
+	if a.phones == nil {
+		return nil, errNoSIP
+	}
+	s := a.settings.SIP
+	name, err := os.Hostname()
+	if err != nil {
+		name = "trunkline"
+	}
+	driver, err := sipdriver.New(sipdriver.Config{
+		MediaServer: name, OwnerTimeout: s.RingUser, DestinationTimeout: s.RingDestination, MaxCalls: s.MaxCalls,
+		Trunk: trunk(s.Trunk),
+	}, a.phones.server, a.phones.ports, a.phones.directory, a.phones.sessions, platformRecords{producer, "sip"}, a.registry, a.log)
+	if err != nil {
+		return nil, err
+	}
+	a.phones.server.Handle("", driver)
+	a.phones.server.Watch(driver)
+	a.life.runs("sip driver", driver.Run)
+	return driver, nil
+}
+
+func trunk(t settings.SIPTrunk) sipdriver.Trunk {
+	if t.Address == "" {
+		return sipdriver.Trunk{}
+	}
+	return sipdriver.Trunk{Address: t.Address, Transport: strings.ToUpper(t.Transport), Username: t.Username,
+		Password: string(t.Password), CallerID: t.CallerID, StripPrefix: t.StripPrefix}
+}
+
+func (a *App) freeswitchDriver() (*freeswitch.Driver, error) {
+	f := a.settings.Origination.FreeSWITCH
+	return freeswitch.New(freeswitch.Config{
+		Address: f.Address, User: f.User, Password: string(f.Password), Owner: f.Owner, Destination: f.Destination,
+		Context: f.Context, Domain: f.Domain, CallerID: f.CallerID, CallerName: f.CallerName, Ringback: f.Ringback,
+		OwnerTimeout: f.RingUser, DestinationTimeout: f.RingDestination, AllEvents: f.AllEvents,
+		MaxCalls: a.settings.Origination.MaxCalls,
+	}, freeswitch.Deps{Log: a.log, Metrics: a.registry})
+}
+
+func (a *App) simulator(producer *kafka.Producer) (*simulator.Simulator, error) {
+	a.log.Info("simulator: click to call rings nobody; its calls, records and events are made up")
+	return simulator.New(simulator.Config{MaxCalls: a.settings.Origination.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
+}
+
+// callEvents sends the progress of calls on its way to the channel.
+type callEvents struct{ producer *kafka.Producer }
+
+// Publish implements origination.Publisher.
+func (e callEvents) Publish(ctx context.Context, events ...origination.Event) error {
+	records := make([]kafka.Record, len(events))
+	for i, one := range events {
+		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", one.AccountID, one.Data)
+	}
+	return e.producer.Produce(ctx, records...)
+}
+
+// platformRecords sends what a phone platform of ours tells of its calls the
+// way that every platform's records go.
+type platformRecords struct {
+	producer *kafka.Producer
+	source   string
+}
+
+// PublishCDR implements simulator.Records.
+func (p platformRecords) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
+	value, err := json.Marshal(row)
+	if err != nil {
+		return fmt.Errorf("writing a call record: %w", err)
+	}
+	return p.producer.Produce(ctx, rawRecord(event.TopicCDRRaw, "svc.cdr", p.source, accountID, value))
+}
+
+// PublishEvent implements simulator.Records.
+func (p platformRecords) PublishEvent(ctx context.Context, accountID string, data []byte) error {
+	return p.producer.Produce(ctx, rawRecord(event.TopicRaw, "generic", p.source, accountID, data))
+}

@@ -1,0 +1,18 @@
+package app
+
+import (
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// rawRecord is a record of our own making on its way to the normalizer. An
+// account's records keep their order.
+func rawRecord(topic, format, source, accountID string, value []byte) kafka.Record {
+	return kafka.Record{
+		Topic: topic, Partition: kafka.AnyPartition, Key: []byte(accountID), Value: value,
+		Headers: []kafka.Header{
+			{Key: event.HeaderFormat, Value: []byte(format)},
+			{Key: event.HeaderSource, Value: []byte(source)},
+		},
+	}
+}

@@ -1,0 +1,97 @@
+package audio
+
+import "math"
+
+// concealer fills in for lost samples by repeating the last pitch period, as
+// G.711 Appendix I does in principle: 10 ms at full level, then fading to
+// silence at 60 ms. The first samples after a loss are blended in over 4 ms.
+type concealer struct {
+	rate    int
+	history []int16 // the last 40 ms heard, oldest first
+	period  []int16 // being repeated; empty when nothing is lost
+	at      int     // of the next sample in period
+	gone    int     // samples concealed since the loss began
+	tail    []int16 // what would have followed, for blending; reused
+}
+
+func newConcealer(rate int) *concealer {
+	return &concealer{
+		rate: rate, history: make([]int16, rate/25),
+		period: make([]int16, 0, rate/66+1), tail: make([]int16, 0, rate/250),
+	}
+}
+
+// heard takes decoded samples. After a loss it blends their beginning.
+func (c *concealer) heard(pcm []int16) {
+	if c.gone > 0 && len(pcm) > 0 {
+		n := min(len(pcm), cap(c.tail))
+		c.tail = c.fill(c.tail[:0], n)
+		for i, old := range c.tail {
+			pcm[i] = int16((int(pcm[i])*(i+1) + int(old)*(n-i-1)) / n)
+		}
+		c.gone = 0
+	}
+	c.remember(pcm)
+}
+
+func (c *concealer) remember(pcm []int16) {
+	if len(pcm) >= len(c.history) {
+		copy(c.history, pcm[len(pcm)-len(c.history):])
+		return
+	}
+	copy(c.history, c.history[len(pcm):])
+	copy(c.history[len(c.history)-len(pcm):], pcm)
+}
+
+// conceal appends n samples.
+func (c *concealer) conceal(pcm []int16, n int) []int16 {
+	if c.gone == 0 {
+		lag := c.pitch()
+		c.period = append(c.period[:0], c.history[len(c.history)-lag:]...)
+		c.at = 0
+	}
+	begin := len(pcm)
+	pcm = c.fill(pcm, n)
+	c.remember(pcm[begin:])
+	return pcm
+}
+
+func (c *concealer) fill(pcm []int16, n int) []int16 {
+	full, silent := c.rate/100, c.rate*60/1000
+	for range n {
+		var s int
+		if c.gone < silent {
+			s = int(c.period[c.at])
+			if c.gone > full {
+				s = s * (silent - c.gone) / (silent - full)
+			}
+			c.gone++
+		}
+		pcm = append(pcm, int16(s))
+		c.at = (c.at + 1) % len(c.period)
+	}
+	return pcm
+}
+
+// pitch is the lag, 2.5 to 15 ms, at which the last 20 ms resemble themselves
+// most.
+func (c *concealer) pitch() int {
+	shortest, longest := c.rate/400, c.rate/66
+	step := max(1, c.rate/8000) // the precision of 8 kHz is enough
+	end := len(c.history)
+	window := end - longest
+	best, bestScore := longest, math.Inf(-1)
+	for lag := shortest; lag <= longest; lag += step {
+		var product, energy float64
+		for i := end - window/2; i < end; i += step {
+			product += float64(c.history[i]) * float64(c.history[i-lag])
+			energy += float64(c.history[i-lag]) * float64(c.history[i-lag])
+		}
+		if energy > 0 {
+			if score := product / math.Sqrt(energy); score > bestScore {
+				best, bestScore = lag, score
+			}
+		}
+	}
+	return best
+}

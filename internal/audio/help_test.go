@@ -1,0 +1,50 @@
+package audio
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// tone is n samples of a sine.
+func tone(hz float64, rate, n int, amplitude float64) []int16 {
+	pcm := make([]int16, n)
+	for i := range pcm {
+		pcm[i] = int16(math.Round(amplitude * math.Sin(2*math.Pi*hz*float64(i)/float64(rate))))
+	}
+	return pcm
+}
+
+// fitted finds the sine of hz that is in pcm: its amplitude, and how far it
+// stands out from all else, in dB.
+func fitted(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
+	var sin, cos, energy float64
+	for i, s := range pcm {
+		phase := 2 * math.Pi * hz * float64(i) / float64(rate)
+		sin += float64(s) * math.Sin(phase)
+		cos += float64(s) * math.Cos(phase)
+	}
+	n := float64(len(pcm))
+	sin, cos = 2*sin/n, 2*cos/n
+	for i, s := range pcm {
+		phase := 2 * math.Pi * hz * float64(i) / float64(rate)
+		rest := float64(s) - sin*math.Sin(phase) - cos*math.Cos(phase)
+		energy += rest * rest
+	}
+	amplitude = math.Hypot(sin, cos)
+	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(energy/n))
+}
+
+// tool finds a program of Debian's; CI must have it.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed", name)
+		}
+		t.Skipf("SKIPPED: %s is not installed", name)
+	}
+	return path
+}

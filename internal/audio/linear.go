@@ -1,0 +1,21 @@
+package audio
+
+import "encoding/binary"
+
+// linear is 16-bit PCM, little-endian.
+type linear struct{}
+
+func (linear) decode(pcm []int16, packet []byte) []int16 {
+	for ; len(packet) >= 2; packet = packet[2:] {
+		pcm = append(pcm, int16(binary.LittleEndian.Uint16(packet)))
+	}
+	return pcm
+}
+
+// Encode implements Encoder.
+func (linear) Encode(packet []byte, pcm []int16) ([]byte, error) {
+	for _, s := range pcm {
+		packet = append(packet, byte(s), byte(uint16(s)>>8))
+	}
+	return packet, nil
+}

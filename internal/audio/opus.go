@@ -1,0 +1,134 @@
+package audio
+
+import (
+	"fmt"
+
+	"github.com/thesyncim/gopus"
+)
+
+const (
+	opusRate     = 48000 // of its clock
+	opusLongest  = 120   // ms in one packet (RFC 6716, section 3.2)
+	opusMost     = 1500  // bytes of a packet: RTP carries no larger
+	opusEffort   = 5     // of 10: what telephony needs, at half the cost
+	opusKilobits = 1000
+)
+
+// opusSamples is a packet's duration at 48 kHz, from its first bytes (RFC 6716,
+// section 3.1); 0 when it is none.
+func opusSamples(packet []byte) int {
+	if len(packet) == 0 || len(packet) > opusMost {
+		return 0
+	}
+	config := int(packet[0] >> 3)
+	var frame int // at 48 kHz
+	switch {
+	case config < 12: // SILK: 10, 20, 40, 60 ms
+		frame = [...]int{480, 960, 1920, 2880}[config&3]
+	case config < 16: // hybrid: 10, 20 ms
+		frame = 480 << (config & 1)
+	default: // CELT: 2.5, 5, 10, 20 ms
+		frame = 120 << (config & 3)
+	}
+	frames := 1
+	switch packet[0] & 3 {
+	case 1, 2:
+		frames = 2
+	case 3:
+		if len(packet) < 2 {
+			return 0
+		}
+		frames = int(packet[1] & 0x3f)
+	}
+	if samples := frames * frame; samples <= opusRate*opusLongest/1000 {
+		return samples
+	}
+	return 0
+}
+
+// opusDecoder gives mono samples at any rate that opus knows.
+type opusDecoder struct {
+	decoder *gopus.Decoder
+	rate    int
+	scratch []int16 // the longest packet
+}
+
+func newOpusDecoder(rate int) (*opusDecoder, error) {
+	decoder, err := gopus.NewDecoder(gopus.DefaultDecoderConfig(rate, 1))
+	if err != nil {
+		return nil, fmt.Errorf("audio: opus decoder at %d Hz: %w", rate, err)
+	}
+	return &opusDecoder{decoder: decoder, rate: rate, scratch: make([]int16, rate*opusLongest/1000)}, nil
+}
+
+// Decode implements Decoder.
+func (d *opusDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
+	if opusSamples(packet) == 0 {
+		return pcm, fmt.Errorf("audio: not an opus packet")
+	}
+	n, err := d.decoder.DecodeInt16(packet, d.scratch)
+	if err != nil {
+		return pcm, fmt.Errorf("audio: decoding opus: %w", err)
+	}
+	return append(pcm, d.scratch[:n]...), nil
+}
+
+// Conceal implements Decoder: opus continues what it decoded last.
+func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
+	for n > 0 {
+		got, err := d.decoder.DecodeInt16(nil, d.scratch[:min(len(d.scratch), FrameSamples(d.rate))])
+		if err != nil || got == 0 {
+			return append(pcm, d.zeros(n)...)
+		}
+		got = min(got, n)
+		pcm = append(pcm, d.scratch[:got]...)
+		n -= got
+	}
+	return pcm
+}
+
+func (d *opusDecoder) zeros(n int) []int16 {
+	n = min(n, len(d.scratch))
+	clear(d.scratch[:n])
+	return d.scratch[:n]
+}
+
+// opusEncoder makes one packet of 20 ms of mono samples.
+type opusEncoder struct {
+	encoder *gopus.Encoder
+	scratch []byte
+}
+
+func newOpusEncoder(rate int) (*opusEncoder, error) {
+	encoder, err := gopus.NewEncoder(gopus.EncoderConfig{SampleRate: rate, Channels: 1, Application: gopus.ApplicationVoIP})
+	if err != nil {
+		return nil, fmt.Errorf("audio: opus encoder at %d Hz: %w", rate, err)
+	}
+	if err := encoder.SetBitrate(opusBitrate(rate)); err != nil {
+		return nil, fmt.Errorf("audio: opus bit rate: %w", err)
+	}
+	if err := encoder.SetComplexity(opusEffort); err != nil {
+		return nil, fmt.Errorf("audio: opus complexity: %w", err)
+	}
+	if err := encoder.SetFrameSize(FrameSamples(rate)); err != nil {
+		return nil, fmt.Errorf("audio: opus frame size: %w", err)
+	}
+	return &opusEncoder{encoder: encoder, scratch: make([]byte, opusMost)}, nil
+}
+
+// opusBitrate is what speech of that width needs.
+func opusBitrate(rate int) int {
+	if rate <= 16000 {
+		return 24 * opusKilobits
+	}
+	return 40 * opusKilobits
+}
+
+// Encode implements Encoder.
+func (e *opusEncoder) Encode(packet []byte, pcm []int16) ([]byte, error) {
+	n, err := e.encoder.EncodeInt16(pcm, e.scratch)
+	if err != nil {
+		return packet, fmt.Errorf("audio: encoding opus: %w", err)
+	}
+	return append(packet, e.scratch[:n]...), nil
+}

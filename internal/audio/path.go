@@ -1,0 +1,129 @@
+package audio
+
+import "fmt"
+
+// Path turns packets of one format into frames of another: decode, resample,
+// encode. Opus reads and writes the other side's rate itself.
+type Path struct {
+	from, to  Format
+	decoder   Decoder
+	resampler *Resampler // nil: the rates are equal
+	encoder   Encoder
+	inRate    int     // of the decoder
+	outRate   int     // of the encoder
+	decoded   []int16 // waits to be resampled; reused
+	ready     []int16 // waits to be encoded, at outRate
+	last      Level
+}
+
+// Level is how loud a frame was: the mean of its samples' magnitudes.
+type Level int
+
+// NewPath makes the path between two formats.
+func NewPath(from, to Format) (*Path, error) {
+	for _, f := range [...]Format{from, to} {
+		if err := f.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	p := &Path{from: from, to: to, inRate: from.Rate, outRate: to.Rate}
+	switch {
+	case from.Encoding == Opus && to.Encoding != Opus:
+		p.inRate = opusFits(to.Rate)
+	case to.Encoding == Opus && from.Encoding != Opus:
+		p.outRate = opusFits(from.Rate)
+	}
+	var err error
+	if p.decoder, err = newDecoder(from, p.inRate); err != nil {
+		return nil, err
+	}
+	if p.encoder, err = newEncoder(to, p.outRate); err != nil {
+		return nil, err
+	}
+	if p.inRate != p.outRate {
+		if p.resampler, err = NewResampler(p.inRate, p.outRate); err != nil {
+			return nil, err
+		}
+	}
+	p.decoded = make([]int16, 0, 2*FrameSamples(p.inRate))
+	p.ready = make([]int16, 0, 2*FrameSamples(p.outRate))
+	return p, nil
+}
+
+// opusFits is the rate itself, or the next that opus knows.
+func opusFits(rate int) int {
+	for _, known := range [...]int{8000, 12000, 16000, 24000} {
+		if rate <= known {
+			return known
+		}
+	}
+	return opusRate
+}
+
+// Push takes a packet. What cannot be decoded is concealed, and the error says
+// so.
+func (p *Path) Push(packet []byte) error {
+	pcm, err := p.decoder.Decode(p.decoded[:0], packet)
+	if err != nil {
+		p.Missing(p.from.Samples(packet))
+		return err
+	}
+	p.resample(pcm)
+	return nil
+}
+
+// Missing conceals samples of the incoming format's clock.
+func (p *Path) Missing(samples int) {
+	p.resample(p.decoder.Conceal(p.decoded[:0], samples*p.inRate/p.from.Rate))
+}
+
+// Silence is samples of the incoming format's clock that nobody sent.
+func (p *Path) Silence(samples int) {
+	pcm := p.decoded[:0]
+	for range samples * p.inRate / p.from.Rate {
+		pcm = append(pcm, 0)
+	}
+	p.resample(pcm)
+}
+
+func (p *Path) resample(pcm []int16) {
+	p.decoded = pcm[:0]
+	if p.resampler == nil {
+		p.ready = append(p.ready, pcm...)
+		return
+	}
+	p.ready = p.resampler.Process(p.ready, pcm)
+}
+
+// Wants is how many samples of the incoming clock are missing to a frame.
+func (p *Path) Wants() int {
+	short := FrameSamples(p.outRate) - len(p.ready)
+	if short <= 0 {
+		return 0
+	}
+	return (short*p.from.Rate + p.outRate - 1) / p.outRate
+}
+
+// Frame appends one encoded frame; Wants must be 0.
+func (p *Path) Frame(packet []byte) ([]byte, error) {
+	n := FrameSamples(p.outRate)
+	if len(p.ready) < n {
+		return packet, fmt.Errorf("audio: a frame of %d samples, but %d are there", n, len(p.ready))
+	}
+	p.last = level(p.ready[:n])
+	packet, err := p.encoder.Encode(packet, p.ready[:n])
+	p.ready = p.ready[:copy(p.ready, p.ready[n:])]
+	return packet, err
+}
+
+// Level is how loud the last frame was.
+func (p *Path) Level() Level { return p.last }
+
+func level(pcm []int16) Level {
+	var sum int
+	for i := 0; i < len(pcm); i += 4 { // a quarter tells as much
+		s := int(pcm[i])
+		sum += max(s, -s)
+	}
+	return Level(sum / ((len(pcm) + 3) / 4))
+}

@@ -1,0 +1,183 @@
+package rtp
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// digits are the events of RFC 4733, 3.2 that are keys, by number.
+const digits = "0123456789*#ABCD"
+
+const (
+	eventSize   = 4
+	endBit      = 0x80
+	eventVolume = 10 // -10 dBm0
+	// endRepeats is how often an event's end is sent (RFC 4733, 2.5.1.4).
+	endRepeats = 3
+	// releaseAfter is how long after the last packet of a key whose end got
+	// lost the key counts as released: senders repeat at least every 50 ms.
+	releaseAfter = 120 * time.Millisecond
+)
+
+// Press is one key press.
+type Press struct {
+	Digit    byte // one of 0-9 * # A-D
+	Duration time.Duration
+}
+
+// Keypad makes presses of telephone-event packets: one for each key press,
+// however often its packets are repeated and whichever of them are lost. It is
+// for one stream, and one goroutine at a time.
+type Keypad struct {
+	// Clock is the events' RTP clock in Hz.
+	Clock uint32
+
+	down      bool
+	digit     byte
+	timestamp uint32 // of the press, the same in all its packets
+	duration  uint16
+	before    time.Duration // of the earlier segments of a long press
+	last      time.Time
+	reported  bool // one has been: timestamp is its
+}
+
+// Event takes a telephone-event packet. It returns the press that ended by it:
+// the packet's own, or the one before when its end got lost.
+func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
+	if len(packet.Payload) < eventSize || int(packet.Payload[0]) >= len(digits) {
+		return Press{}, false
+	}
+	digit, end := digits[packet.Payload[0]], packet.Payload[1]&endBit != 0
+	duration := binary.BigEndian.Uint16(packet.Payload[2:])
+	if !k.down && k.reported && int32(packet.Timestamp-k.timestamp) <= 0 {
+		return Press{}, false // a repeated end, or a packet that came late
+	}
+	var (
+		press Press
+		ended bool
+	)
+	if k.down && packet.Timestamp != k.timestamp {
+		switch {
+		case int32(packet.Timestamp-k.timestamp) < 0:
+			return Press{}, false
+		case k.continues(digit, packet.Timestamp):
+			k.before += k.length(k.duration)
+			k.timestamp, k.duration = packet.Timestamp, 0
+		default:
+			press, ended = k.release(), true
+		}
+	}
+	if !k.down {
+		k.down, k.digit, k.timestamp, k.duration, k.before = true, digit, packet.Timestamp, 0, 0
+	}
+	k.duration, k.last = max(k.duration, duration), now
+	if end && !ended {
+		return k.release(), true
+	}
+	// Two presses cannot end in one packet's answer: one whose only packet
+	// seen is its end, right after one whose end got lost, ends by Idle.
+	return press, ended
+}
+
+// continues says whether an event is the next segment of a press longer than
+// 65,535 ticks (RFC 4733, 2.5.1.3).
+func (k *Keypad) continues(digit byte, timestamp uint32) bool {
+	const nearFull = 0xF000
+	return digit == k.digit && k.duration >= nearFull && timestamp-k.timestamp <= 0xFFFF
+}
+
+// Idle takes the time that passes, with any other packet or a tick: a key
+// whose end got lost is released.
+func (k *Keypad) Idle(now time.Time) (Press, bool) {
+	if !k.down || now.Sub(k.last) < releaseAfter {
+		return Press{}, false
+	}
+	return k.release(), true
+}
+
+func (k *Keypad) release() Press {
+	k.down, k.reported = false, true
+	return Press{Digit: k.digit, Duration: k.before + k.length(k.duration)}
+}
+
+func (k *Keypad) length(ticks uint16) time.Duration {
+	return time.Duration(ticks) * time.Second / time.Duration(max(k.Clock, 1))
+}
+
+// Press sends a key press (RFC 4733) in place of audio and returns when it has
+// been sent or ctx has ended. Nothing else is sent meanwhile.
+func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) error {
+	event := strings.IndexByte(digits, digit)
+	if event < 0 || s.format.Events == 0 {
+		return fault.New(fault.KindUnsupported, "the key cannot be sent to this peer")
+	}
+	timestamp, ok := s.press()
+	if !ok {
+		return fault.Conflict("a key is being pressed already")
+	}
+	defer s.lift(timestamp, duration)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	clock := s.format.eventsClock()
+	total, step, start := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock), time.Now()
+	for packets := 0; ; packets++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		played := min(uint32(packets+1)*step, total)
+		ended := played == total
+		for range 1 + (endRepeats-1)*btoi(ended) {
+			if err := s.event(byte(event), ended, packets == 0, timestamp, uint16(played)); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return nil
+		}
+		timer.Reset(time.Until(start.Add(time.Duration(packets+1) * s.format.Frame)))
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *Stream) press() (timestamp uint32, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pressing {
+		return 0, false
+	}
+	s.pressing = true
+	return s.timestamp, true
+}
+
+// lift lets audio go on after the press.
+func (s *Stream) lift(pressed uint32, duration time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pressing, s.silent = false, true
+	if after := pressed + ticks(duration, s.format.Clock); int32(after-s.timestamp) > 0 {
+		s.timestamp = after // nobody sent audio meanwhile
+	}
+}
+
+func (s *Stream) event(event byte, end, first bool, timestamp uint32, played uint16) error {
+	payload := [eventSize]byte{event, eventVolume}
+	if end {
+		payload[1] |= endBit
+	}
+	binary.BigEndian.PutUint16(payload[2:], played)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(s.format.Events, first, timestamp, payload[:])
+}

@@ -1,0 +1,59 @@
+package rtp
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Why a packet was dropped.
+const (
+	dropStranger   = iota // not from the leg's peer
+	dropMalformed         // no RTP
+	dropControl           // RTCP on the media port
+	dropUnwanted          // nobody takes the leg's media yet
+	dropPayload           // a payload type that was not negotiated
+	dropHeld              // the peer does not want to receive
+	dropUnsent            // the socket refused it
+	dropUnreadable        // the socket gave an error in its place
+	dropReasons
+)
+
+type metrics struct {
+	inUse, available prometheus.Gauge
+	received, sent   prometheus.Counter
+	dropped          [dropReasons]prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		inUse: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_rtp_ports_in_use",
+			Help: "Media ports that a call leg holds.",
+		}),
+		available: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_rtp_ports",
+			Help: "Media ports of the range, in use or not.",
+		}),
+		received: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_rtp_packets_received_total",
+			Help: "Media packets taken from peers and handed on.",
+		}),
+		sent: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_rtp_packets_sent_total",
+			Help: "Media packets sent to peers, relayed or our own.",
+		}),
+	}
+	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trunkline_rtp_packets_dropped_total",
+		Help: "Media packets dropped, by reason.",
+	}, []string{"reason"})
+	for i, reason := range [dropReasons]string{
+		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
+		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable",
+	} {
+		m.dropped[i] = dropped.WithLabelValues(reason)
+	}
+	for _, c := range []prometheus.Collector{m.inUse, m.available, m.received, m.sent, dropped} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,103 @@
+package rtp
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// out is what a port sends: one RTP source, whatever feeds it. Feeds number
+// and time their packets as they like; out shifts both so that they go on from
+// the last packet that was sent.
+type out struct {
+	mu     sync.Mutex
+	sdp    netip.AddrPort // where the peer's SDP says
+	remote netip.AddrPort // where media goes
+	held   bool
+
+	ssrc      uint32
+	feed      feed
+	sequence  uint16 // of the newest packet sent
+	timestamp uint32
+	sentAt    time.Time
+
+	addSequence  uint16 // from the feed's numbers to ours
+	addTimestamp uint32
+}
+
+// feed tells one origin of packets from another.
+type feed struct {
+	from *byte // unique for each stream or direction of a relay
+	ssrc uint32
+}
+
+func (o *out) start() {
+	o.ssrc, o.sequence, o.timestamp = rand.Uint32(), uint16(rand.Uint32()), rand.Uint32()
+	o.sentAt = time.Now()
+}
+
+func (o *out) asked() netip.AddrPort {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sdp
+}
+
+func (o *out) ask(remote netip.AddrPort) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sdp, o.remote = remote, remote
+}
+
+// follow sends to where the peer turned out to be. A peer that asked for
+// nothing still gets nothing.
+func (o *out) follow(remote netip.AddrPort) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sdp.IsValid() {
+		o.remote = remote
+	}
+}
+
+func (o *out) hold(held bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held = held
+}
+
+// send writes a packet whose header is the feed's; it is changed in place.
+func (p *Port) send(b []byte, from feed, clock uint32) error {
+	o := &p.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held || !o.remote.IsValid() {
+		p.ports.metrics.dropped[dropHeld].Inc()
+		return nil
+	}
+	now := time.Now()
+	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
+	if o.feed != from {
+		// The new source's first packet takes the place of the next one of
+		// the old, at the time that has passed.
+		passed := uint32(now.Sub(o.sentAt).Nanoseconds() * int64(clock) / int64(time.Second))
+		o.addSequence = o.sequence + 1 - sequence
+		o.addTimestamp = o.timestamp + max(passed, 1) - timestamp
+		o.feed = from
+		b[1] |= markerBit
+	}
+	sequence += o.addSequence
+	timestamp += o.addTimestamp
+	binary.BigEndian.PutUint16(b[2:], sequence)
+	binary.BigEndian.PutUint32(b[4:], timestamp)
+	binary.BigEndian.PutUint32(b[8:], o.ssrc)
+	if int16(sequence-o.sequence) > 0 { // one that comes late does not turn time back
+		o.sequence, o.timestamp, o.sentAt = sequence, timestamp, now
+	}
+	if _, err := p.conn.WriteToUDPAddrPort(b, o.remote); err != nil {
+		p.ports.metrics.dropped[dropUnsent].Inc()
+		return err
+	}
+	p.ports.metrics.sent.Inc()
+	return nil
+}

@@ -1,0 +1,112 @@
+package rtp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+)
+
+// Config says where media goes in and out.
+type Config struct {
+	// Listen is the address that sockets are bound to.
+	Listen netip.Addr
+	// Advertise is the address that peers are told; zero: Listen.
+	Advertise netip.Addr
+	// Min and Max bound the ports. Even ones are used; the odd one above each
+	// is left alone, for it is where a peer may send RTCP.
+	Min, Max uint16
+}
+
+// Validate checks c.
+func (c Config) Validate() error {
+	switch {
+	case !c.Listen.IsValid():
+		return errors.New("rtp: no listen address")
+	case c.Listen.IsUnspecified() && !c.Advertise.IsValid():
+		return errors.New("rtp: an address to advertise is needed when listening on all")
+	case c.Advertise.IsValid() && c.Advertise.Is4() != c.Listen.Is4():
+		return errors.New("rtp: the listen and advertised addresses are not of one family")
+	case c.Min == 0 || c.firstEven() > int(c.Max):
+		return fmt.Errorf("rtp: there is no even port from %d to %d", c.Min, c.Max)
+	}
+	return nil
+}
+
+func (c Config) firstEven() int { return int(c.Min) + int(c.Min)%2 }
+
+// Ports hands out media ports of a range.
+type Ports struct {
+	config  Config
+	metrics *metrics
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	free []uint16 // first in, first out: a port rests before it is used again
+}
+
+// NewPorts makes the range; no socket is opened yet.
+func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Ports, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if !config.Advertise.IsValid() {
+		config.Advertise = config.Listen
+	}
+	m, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("registering the rtp metrics: %w", err)
+	}
+	p := &Ports{config: config, metrics: m, log: log}
+	for port := config.firstEven(); port <= int(config.Max); port += 2 {
+		p.free = append(p.free, uint16(port))
+	}
+	m.available.Set(float64(len(p.free)))
+	return p, nil
+}
+
+// Open binds the next free port and starts its reader. The error is
+// fault.KindUnavailable when the range is used up.
+func (p *Ports) Open() (*Port, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range len(p.free) {
+		number := p.free[0]
+		p.free = p.free[1:]
+		conn, err := p.bind(number)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			p.free = append(p.free, number) // another program's, for now
+			continue
+		}
+		if err != nil {
+			p.free = append(p.free, number)
+			return nil, fmt.Errorf("binding a media port: %w", err)
+		}
+		p.metrics.inUse.Inc()
+		return newPort(p, conn, netip.AddrPortFrom(p.config.Advertise, number)), nil
+	}
+	return nil, fault.Unavailable(nil, time.Second, "no media port is free")
+}
+
+func (p *Ports) bind(number uint16) (*net.UDPConn, error) {
+	network := "udp4"
+	if !p.config.Listen.Is4() {
+		network = "udp6"
+	}
+	return net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.config.Listen, number)))
+}
+
+func (p *Ports) release(number uint16) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, number)
+	p.metrics.inUse.Dec()
+}

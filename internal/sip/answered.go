@@ -1,0 +1,141 @@
+package sip
+
+import (
+	"context"
+	"net/netip"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// answered makes the leg of a call that we placed, and acknowledges.
+func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call Call) (*Leg, error) {
+	leg := s.outgoing(invite, answer, call)
+	session, err := ParseSession(answer.Body())
+	if err != nil {
+		s.turnAway(invite, answer)
+		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
+	}
+	leg.ours, leg.peers = call.Offer, session
+	s.keep(leg)
+	// A repeated 2xx lost our ACK; one with another tag is another phone's
+	// behind a forking proxy, which came too late.
+	tag, _ := answer.To().Params.Get("tag")
+	leg.acknowledgeAll(tx, leg.newAck(invite), func(again *sipmsg.Response) bool {
+		if other, _ := again.To().Params.Get("tag"); other == tag {
+			return true
+		}
+		s.turnAway(invite, again)
+		return false
+	})
+	leg.negotiateTimer(answer)
+	return leg, nil
+}
+
+// outgoing is the dialog that an answer to our INVITE makes (RFC 3261,
+// 12.1.2).
+func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call Call) *Leg {
+	leg := &Leg{
+		server: s, callID: invite.CallID().Value(), local: fromOf(invite), remote: *answer.To(),
+		called: true, contact: *invite.Contact(), network: invite.Transport(), destination: call.Target.Destination,
+		onOffer: call.OnOffer, username: call.Username, password: call.Password,
+		sequence: invite.CSeq().SeqNo, target: invite.Recipient, done: make(chan struct{}),
+		canUpdate: lists(answer, "UPDATE", "Allow"),
+	}
+	if contact := answer.Contact(); contact != nil {
+		leg.target = contact.Address
+	}
+	recorded := answer.GetHeaders("Record-Route")
+	for i := len(recorded) - 1; i >= 0; i-- {
+		leg.routes = append(leg.routes, recorded[i].Value())
+	}
+	// A source that cannot be read is none: media comes from where the SDP says.
+	leg.source, _ = netip.ParseAddrPort(answer.Source())
+	leg.ctx, leg.end = context.WithCancel(s.ctx)
+	return leg
+}
+
+// keep makes a leg known to the requests that come for it.
+func (s *Server) keep(leg *Leg) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialogs[leg.key()] = leg
+}
+
+// turnAway ends a dialog that nobody wants: an answer to a call that was
+// cancelled, or a second one. It is acknowledged, as it must be, and ended.
+func (s *Server) turnAway(invite *sipmsg.Request, answer *sipmsg.Response) {
+	leg := s.outgoing(invite, answer, Call{})
+	leg.destination = invite.Destination()
+	leg.write(leg.newAck(invite))
+	s.background.Go(func() {
+		defer leg.end()
+		leg.bye(OriginatorCancel)
+	})
+}
+
+// newRequest is a request within the dialog (RFC 3261, 12.2.1.1). mu is held,
+// or nobody else has the leg yet.
+func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.Request {
+	r := l.server.newRequest(method, l.target, l.network)
+	from, to := l.local, l.remote
+	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
+	identify(r, l.callID, from, to, sequence)
+	for _, route := range l.routes {
+		r.AppendHeader(sipmsg.NewHeader("Route", route))
+	}
+	if len(l.routes) == 0 && l.destination != "" {
+		r.SetDestination(l.destination)
+	}
+	return r
+}
+
+// newAck acknowledges the 2xx answer to an INVITE of ours, with its
+// credentials (RFC 3261, 22.1).
+func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
+	ack := l.newRequest(sipmsg.ACK, invite.CSeq().SeqNo)
+	sipmsg.CopyHeaders("Authorization", invite, ack)
+	sipmsg.CopyHeaders("Proxy-Authorization", invite, ack)
+	return ack
+}
+
+// acknowledgeAll sends an ACK for the 2xx that came, and for each repetition
+// of it that is ours.
+func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
+	again := ack.Clone() // sending changes a request, and repetitions may overlap
+	tx.OnRetransmission(func(r *sipmsg.Response) {
+		if isOurs(r) {
+			l.write(again.Clone())
+		}
+	})
+	l.write(ack)
+}
+
+// write sends an ACK, which is no transaction.
+func (l *Leg) write(ack *sipmsg.Request) {
+	if err := l.server.agent.TransportLayer().WriteMsg(ack); err != nil {
+		l.server.log.Debug("an ACK could not be sent", "error", err)
+	}
+}
+
+// next is the number of our next request; mu is held.
+func (l *Leg) next() uint32 {
+	l.sequence++
+	return l.sequence
+}
+
+// bye ends the dialog at the peer. One that does not answer has gone.
+func (l *Leg) bye(cause Cause) {
+	l.mu.Lock()
+	r := l.newRequest(sipmsg.BYE, l.next())
+	l.mu.Unlock()
+	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
+	answer, err := l.server.transact(l.server.ctx, r)
+	if err == nil && isChallenge(answer) && l.password != "" {
+		if r, err = authorize(r, answer, l.username, l.password); err == nil {
+			_, err = l.server.transact(l.server.ctx, r)
+		}
+	}
+	if err != nil {
+		l.server.log.Debug("a BYE had no answer", "error", err)
+	}
+}

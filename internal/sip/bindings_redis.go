@@ -1,0 +1,168 @@
+package sip
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/fault"
+)
+
+// RedisBindings keeps bindings in Redis: a hash for each user, and one sorted
+// set of all by when they expire.
+type RedisBindings struct{ client redis.UniversalClient }
+
+// NewRedisBindings makes one on a client that it does not close.
+func NewRedisBindings(client redis.UniversalClient) (*RedisBindings, error) {
+	if client == nil {
+		return nil, errors.New("sip: the bindings have no Redis client")
+	}
+	return &RedisBindings{client: client}, nil
+}
+
+const (
+	bindingPrefix = "trunkline:sip:bindings:"
+	expiryKey     = "trunkline:sip:expiry"
+	// bindingGrace is how long a user's hash outlives what is in it, so that
+	// the expiry of each is still noticed.
+	bindingGrace = 10 * time.Minute
+	expireBatch  = 500
+)
+
+// place is a binding's member of the sorted set: where to find it.
+type place struct {
+	AOR
+	Contact string `json:"contact"`
+}
+
+func (b Binding) place() (string, error) {
+	text, err := json.Marshal(place{b.AOR, b.Contact})
+	return string(text), err
+}
+
+// key has no separator that an account's id could hold.
+func (a AOR) key() string {
+	return bindingPrefix + "{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
+}
+
+// List is Bindings'.
+func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
+	all, err := r.client.HGetAll(ctx, aor.key()).Result()
+	if err != nil {
+		return nil, away(err, "reading a user's phones")
+	}
+	now := time.Now()
+	bindings := make([]Binding, 0, len(all))
+	for _, text := range all {
+		var b Binding
+		if err := json.Unmarshal([]byte(text), &b); err != nil {
+			return nil, fmt.Errorf("reading a phone's registration: %w", err)
+		}
+		if b.Expires.After(now) {
+			bindings = append(bindings, b)
+		}
+	}
+	slices.SortFunc(bindings, func(a, b Binding) int { return a.Since.Compare(b.Since) })
+	return bindings, nil
+}
+
+// Put is Bindings'.
+func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("writing a phone's registration: %w", err)
+	}
+	member, err := b.place()
+	if err != nil {
+		return fmt.Errorf("writing a phone's registration: %w", err)
+	}
+	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.HSet(ctx, b.key(), b.Contact, text)
+		p.ExpireAt(ctx, b.key(), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxLife))
+		p.ZAdd(ctx, expiryKey, redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
+		return nil
+	})
+	return away(err, "keeping a phone's registration")
+}
+
+// maxLife is more than any other binding of the user can have left.
+const maxLife = 24 * time.Hour
+
+// Remove is Bindings'.
+func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
+	member, err := b.place()
+	if err != nil {
+		return false, fmt.Errorf("writing a phone's registration: %w", err)
+	}
+	removed, err := r.client.HDel(ctx, b.key(), b.Contact).Result()
+	if err != nil {
+		return false, away(err, "removing a phone's registration")
+	}
+	if err := r.client.ZRem(ctx, expiryKey, member).Err(); err != nil {
+		return false, away(err, "removing a phone's registration")
+	}
+	return removed > 0, nil
+}
+
+// Expire is Bindings'. Whoever takes the member out of the sorted set has the
+// binding's expiry to itself.
+func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {
+	due, err := r.client.ZRangeByScore(ctx, expiryKey, &redis.ZRangeBy{
+		Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: expireBatch,
+	}).Result()
+	if err != nil {
+		return nil, away(err, "looking for phones that have expired")
+	}
+	var gone []Binding
+	for _, member := range due {
+		b, expired, err := r.expire(ctx, member, now)
+		if err != nil {
+			return gone, err
+		}
+		if expired {
+			gone = append(gone, b)
+		}
+	}
+	return gone, nil
+}
+
+func (r *RedisBindings) expire(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
+	var at place
+	if err := json.Unmarshal([]byte(member), &at); err != nil {
+		return Binding{}, false, fmt.Errorf("reading which phone has expired: %w", err)
+	}
+	taken, err := r.client.ZRem(ctx, expiryKey, member).Result()
+	if err != nil || taken == 0 {
+		return Binding{}, false, away(err, "taking out a phone that has expired")
+	}
+	text, err := r.client.HGet(ctx, at.key(), at.Contact).Result()
+	if errors.Is(err, redis.Nil) {
+		return Binding{}, false, nil
+	}
+	if err != nil {
+		return Binding{}, false, away(err, "reading a phone that has expired")
+	}
+	var b Binding
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return Binding{}, false, fmt.Errorf("reading a phone that has expired: %w", err)
+	}
+	if b.Expires.After(now) { // refreshed just now
+		return Binding{}, false, r.Put(ctx, b)
+	}
+	removed, err := r.client.HDel(ctx, b.key(), b.Contact).Result()
+	return b, removed > 0, away(err, "removing a phone that has expired")
+}
+
+// away says of an error that Redis gave that it is Redis.
+func away(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, fault.Unavailable(err, time.Second, "registrations are not available"))
+}

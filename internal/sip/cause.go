@@ -1,0 +1,144 @@
+package sip
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Cause is why a call ended: a cause of ITU-T Q.850 by the name that
+// FreeSWITCH gives it, which is the name in hangup_cause.
+type Cause string
+
+// The causes that occur here.
+const (
+	UnallocatedNumber       Cause = "UNALLOCATED_NUMBER"
+	NormalClearing          Cause = "NORMAL_CLEARING"
+	UserBusy                Cause = "USER_BUSY"
+	NoUserResponse          Cause = "NO_USER_RESPONSE"
+	NoAnswer                Cause = "NO_ANSWER"
+	SubscriberAbsent        Cause = "SUBSCRIBER_ABSENT"
+	CallRejected            Cause = "CALL_REJECTED"
+	NumberChanged           Cause = "NUMBER_CHANGED"
+	DestinationOutOfOrder   Cause = "DESTINATION_OUT_OF_ORDER"
+	InvalidNumberFormat     Cause = "INVALID_NUMBER_FORMAT"
+	FacilityRejected        Cause = "FACILITY_REJECTED"
+	NormalTemporaryFailure  Cause = "NORMAL_TEMPORARY_FAILURE"
+	SwitchCongestion        Cause = "SWITCH_CONGESTION"
+	BearerCapability        Cause = "BEARERCAPABILITY_NOTAVAIL"
+	ServiceNotImplemented   Cause = "SERVICE_NOT_IMPLEMENTED"
+	IncompatibleDestination Cause = "INCOMPATIBLE_DESTINATION"
+	RecoveryOnTimerExpire   Cause = "RECOVERY_ON_TIMER_EXPIRE"
+	Interworking            Cause = "INTERWORKING"
+	OriginatorCancel        Cause = "ORIGINATOR_CANCEL"
+	LoseRace                Cause = "LOSE_RACE" // another of the user's phones was faster
+)
+
+// q850 has the numbers of Q.850. ORIGINATOR_CANCEL and LOSE_RACE are
+// FreeSWITCH's own: on the wire they are normal clearing, and that of a user
+// who was not selected.
+var q850 = map[Cause]int{
+	UnallocatedNumber: 1, NormalClearing: 16, UserBusy: 17, NoUserResponse: 18, NoAnswer: 19, SubscriberAbsent: 20,
+	CallRejected: 21, NumberChanged: 22, DestinationOutOfOrder: 27, InvalidNumberFormat: 28, FacilityRejected: 29,
+	NormalTemporaryFailure: 41, SwitchCongestion: 42, BearerCapability: 58, IncompatibleDestination: 88,
+	ServiceNotImplemented: 79, RecoveryOnTimerExpire: 102, Interworking: 127, OriginatorCancel: 16, LoseRace: 26,
+}
+
+// ofStatus is RFC 4497, 8.4.4 (table 1), with the names and the few departures
+// of FreeSWITCH: 480 is an absent subscriber, 487 has a name of its own.
+var ofStatus = map[int]Cause{
+	400: Interworking, 401: CallRejected, 402: CallRejected, 403: CallRejected, 404: UnallocatedNumber,
+	405: ServiceNotImplemented, 406: ServiceNotImplemented, 407: CallRejected, 408: RecoveryOnTimerExpire,
+	410: NumberChanged, 413: Interworking, 414: Interworking, 415: ServiceNotImplemented, 420: Interworking,
+	480: SubscriberAbsent, 481: NormalTemporaryFailure, 482: Interworking, 483: Interworking,
+	484: InvalidNumberFormat, 485: UnallocatedNumber, 486: UserBusy, 487: OriginatorCancel,
+	488: IncompatibleDestination, 491: NormalTemporaryFailure, 501: ServiceNotImplemented,
+	502: NormalTemporaryFailure, 503: NormalTemporaryFailure, 504: RecoveryOnTimerExpire,
+	600: UserBusy, 603: CallRejected, 604: UnallocatedNumber, 606: IncompatibleDestination,
+}
+
+// toStatus is how an invitation is refused for a cause (RFC 4497, 8.4.1).
+var toStatus = map[Cause]status{
+	UnallocatedNumber:       {404, "Not Found"},
+	UserBusy:                {486, "Busy Here"},
+	NoUserResponse:          {408, "Request Timeout"},
+	NoAnswer:                {480, "Temporarily Unavailable"},
+	SubscriberAbsent:        {480, "Temporarily Unavailable"},
+	CallRejected:            {603, "Decline"},
+	NumberChanged:           {410, "Gone"},
+	InvalidNumberFormat:     {484, "Address Incomplete"},
+	FacilityRejected:        {403, "Forbidden"},
+	IncompatibleDestination: {488, "Not Acceptable Here"},
+	BearerCapability:        {488, "Not Acceptable Here"},
+	ServiceNotImplemented:   {501, "Not Implemented"},
+	NormalTemporaryFailure:  {503, "Service Unavailable"},
+	SwitchCongestion:        {503, "Service Unavailable"},
+	DestinationOutOfOrder:   {502, "Bad Gateway"},
+	RecoveryOnTimerExpire:   {504, "Server Time-out"},
+	OriginatorCancel:        {487, "Request Terminated"},
+}
+
+type status struct {
+	code   int
+	reason string
+}
+
+// CauseOfStatus is the cause that a final SIP response stands for.
+func CauseOfStatus(code int) Cause {
+	if cause, ok := ofStatus[code]; ok {
+		return cause
+	}
+	switch {
+	case code < 300:
+		return NormalClearing
+	case code < 400:
+		return NumberChanged // a redirection, which is not followed
+	case code < 500:
+		return Interworking
+	case code < 600:
+		return NormalTemporaryFailure
+	}
+	return CallRejected
+}
+
+func (c Cause) status() status {
+	if s, ok := toStatus[c]; ok {
+		return s
+	}
+	return status{480, "Temporarily Unavailable"}
+}
+
+// Q850 is c's number.
+func (c Cause) Q850() int {
+	if n, ok := q850[c]; ok {
+		return n
+	}
+	return q850[Interworking]
+}
+
+// reason is c as a Reason header's value (RFC 3326).
+func (c Cause) reason() string { return fmt.Sprintf(`Q.850;cause=%d;text="%s"`, c.Q850(), c) }
+
+var (
+	reasonCause = regexp.MustCompile(`(?i)^\s*Q\.850\s*;(?:.*;)?\s*cause\s*=\s*(\d{1,3})`)
+	reasonText  = regexp.MustCompile(`text\s*=\s*"([A-Z_]{1,40})"`)
+)
+
+// causeOfReason reads a Reason header. What it does not know is normal
+// clearing: the call did end.
+func causeOfReason(value string) Cause {
+	if named := reasonText.FindStringSubmatch(value); named != nil {
+		if _, known := q850[Cause(named[1])]; known {
+			return Cause(named[1])
+		}
+	}
+	if numbered := reasonCause.FindStringSubmatch(value); numbered != nil {
+		n, err := strconv.Atoi(numbered[1])
+		for cause, number := range q850 {
+			if err == nil && number == n && cause != OriginatorCancel && cause != LoseRace {
+				return cause
+			}
+		}
+	}
+	return NormalClearing
+}

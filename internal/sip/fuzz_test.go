@@ -1,0 +1,49 @@
+package sip
+
+import (
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// FuzzRequest: whatever the stack can parse can be looked at.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte("REGISTER sip:a SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: <sip:1@a>;tag=1\r\nTo: <sip:1@a>\r\nCall-ID: c\r\nCSeq: 1 REGISTER\r\nContact: <sip:1@h>;expires=60, *\r\nExpires: 0\r\nAuthorization: Digest realm=\"a\", nonce=\"n\", qop=auth, nc=1\r\nContent-Length: 0\r\n\r\n"))
+	f.Add([]byte("INVITE sip:a SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: <sip:1@a>;tag=1\r\nTo: <sip:1@a>\r\nCall-ID: c\r\nCSeq: 1 INVITE\r\nx: 90;refresher=uas\r\nk: timer\r\nRequire: 100rel\r\nReason: Q.850;cause=1\r\nContent-Length: 0\r\n\r\n"))
+	s := &Server{config: Config{}.withDefaults(), log: slog.New(slog.DiscardHandler)}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		message, err := sipmsg.ParseMessage(b)
+		if err != nil {
+			return
+		}
+		r, ok := message.(*sipmsg.Request)
+		if !ok || !complete(r) {
+			return
+		}
+		asked, refusal := s.readContacts(r, User{Extension: "1"}, netip.AddrPort{})
+		if refusal.code == 0 && len(asked.contacts) > s.config.Limits.MaxContacts {
+			t.Errorf("%d contacts", len(asked.contacts))
+		}
+		if c, ok := credentials(r, "Authorization", "a"); ok {
+			proves(c, r.Method, nobodysHA1)
+		}
+		demanded(r)
+		causeOfReason(headerValue(r, "Reason"))
+		l := &Leg{}
+		l.acceptTimer(r, respond(r, status{200, "OK"}, "tag"))
+		_ = respond(r, status{400, "Bad Request"}, "").String()
+	})
+}
+
+func FuzzNonce(f *testing.F) {
+	n, farFuture := newNonces([32]byte{1}, time.Hour), time.Now()
+	f.Add("AAAA")
+	f.Fuzz(func(t *testing.T, nonce string) {
+		if n.fresh(nonce, farFuture) {
+			t.Errorf("%q is fresh", nonce)
+		}
+	})
+}

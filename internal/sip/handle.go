@@ -1,0 +1,217 @@
+package sip
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// lookupLimit is how long the directory and the bindings may take together.
+const lookupLimit = 5 * time.Second
+
+// handle takes a request; the stack calls it on a goroutine of its own.
+func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	ctx, cancel := context.WithTimeout(s.ctx, lookupLimit)
+	defer cancel()
+	if !complete(r) {
+		s.metrics.malformed.Inc()
+		s.refuseRequest(tx, r, status{400, "Bad Request"})
+		return
+	}
+	switch r.Method {
+	case sipmsg.ACK:
+		tx.Terminate() // an ACK is no transaction and has no answer
+		s.acknowledged(r)
+	case sipmsg.INVITE:
+		s.invited(ctx, r, tx)
+	case sipmsg.REGISTER:
+		s.registered(ctx, r, tx)
+	case sipmsg.OPTIONS:
+		s.reply(tx, r, status{200, "OK"}, sipmsg.NewHeader("Accept", sdpType), sipmsg.NewHeader("Supported", supported))
+	case sipmsg.BYE:
+		s.ended(r, tx)
+	case sipmsg.UPDATE:
+		s.updated(r, tx)
+	case sipmsg.CANCEL:
+		// The stack has taken those that belong to an INVITE.
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+	default:
+		s.refuseRequest(tx, r, status{405, "Method Not Allowed"})
+	}
+}
+
+// complete says whether a request has the headers that every one must have.
+func complete(r *sipmsg.Request) bool {
+	if r.Via() == nil || r.From() == nil || r.To() == nil || r.CallID() == nil || r.CSeq() == nil {
+		return false
+	}
+	tag, _ := r.From().Params.Get("tag")
+	return r.CSeq().MethodName == r.Method && (tag != "" || r.Method == sipmsg.CANCEL) && r.Recipient.Host != ""
+}
+
+// respond makes a response; tag is our tag of a dialog, "" any.
+func respond(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
+	response := sipmsg.NewResponseFromRequest(r, as.code, as.reason, nil)
+	if to := response.To(); tag != "" && to != nil && as.code != 100 {
+		to.Params.Add("tag", tag)
+	}
+	return response
+}
+
+// send sends a response and counts it.
+func (s *Server) send(tx *sipmsg.ServerTx, response *sipmsg.Response) error {
+	if err := tx.Respond(response); err != nil {
+		return err
+	}
+	s.metrics.answered(response)
+	return nil
+}
+
+// reply is a final answer that repetitions of the request get again.
+func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
+	response := respond(r, as, "")
+	response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	for _, h := range headers {
+		response.AppendHeader(h)
+	}
+	if err := s.send(tx, response); err != nil {
+		s.log.Debug("an answer could not be sent", "status", as.code, "error", err)
+	}
+}
+
+// refuseRequest answers once and forgets: what strangers send leaves nothing
+// behind, and nobody gets more bytes by us than it sent.
+func (s *Server) refuseRequest(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
+	s.reply(tx, r, as, headers...)
+	tx.Terminate()
+}
+
+// dialog is the leg that a request belongs to; nil when there is none.
+func (s *Server) dialog(r *sipmsg.Request) *Leg {
+	ours, _ := r.To().Params.Get("tag")
+	theirs, _ := r.From().Params.Get("tag")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dialogs[dialogKey(r.CallID().Value(), ours, theirs)]
+}
+
+// ended takes a BYE.
+func (s *Server) ended(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := s.dialog(r)
+	if leg == nil {
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		return
+	}
+	s.reply(tx, r, status{200, "OK"})
+	leg.hungUp(causeOfReason(headerValue(r, "Reason")))
+}
+
+// hungUp ends the leg for the peer. When we did so first, our BYE crossed
+// theirs and goes its way.
+func (l *Leg) hungUp(cause Cause) {
+	l.stopRepeating()
+	if l.finish(cause) {
+		l.forget()
+	}
+}
+
+// invited takes an INVITE.
+func (s *Server) invited(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	if r.To().Params.Has("tag") {
+		s.reinvited(r, tx)
+		return
+	}
+	source, err := netip.ParseAddrPort(r.Source())
+	if err != nil || s.guard.silenced(source.Addr()) {
+		s.metrics.flood(floodFailures)
+		tx.Terminate()
+		return
+	}
+	caller, ok := s.admit(ctx, r, tx, source)
+	if !ok {
+		return
+	}
+	if unsupported := demanded(r); unsupported != "" {
+		s.refuseRequest(tx, r, status{420, "Bad Extension"}, sipmsg.NewHeader("Unsupported", unsupported))
+		return
+	}
+	handler := s.handler(r.Recipient.User)
+	if handler == nil {
+		s.refuseRequest(tx, r, status{404, "Not Found"})
+		return
+	}
+	offer, err := ParseSession(r.Body())
+	if err != nil {
+		s.refuseRequest(tx, r, status{488, "Not Acceptable Here"})
+		return
+	}
+	if !s.reserve() {
+		s.metrics.flood(floodCalls)
+		s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+		return
+	}
+	s.background.Go(func() { s.serveInvite(r, tx, caller, source, offer, handler) })
+}
+
+// admit says whether a call is taken, and whose it is; else it has answered.
+func (s *Server) admit(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, source netip.AddrPort) (User, bool) {
+	if s.guard.trusts(source.Addr()) {
+		return User{}, true
+	}
+	from := r.From().Address
+	caller, ok := s.authenticate(ctx, r, tx, proof{source, from.Host, from.User, proxyDigest})
+	if !ok {
+		return User{}, false
+	}
+	registered, err := s.Registered(ctx, caller.AccountID, caller.Extension)
+	if err != nil {
+		s.log.Warn("a call cannot be admitted", "error", err)
+		s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+		return User{}, false
+	}
+	if !registered {
+		s.refuseRequest(tx, r, status{403, "Forbidden"})
+	}
+	return caller, registered
+}
+
+// demanded is an extension that the request cannot do without and we do not
+// have.
+func demanded(r *sipmsg.Request) string {
+	for _, h := range r.GetHeaders("Require") {
+		for _, option := range strings.Split(h.Value(), ",") {
+			if option = strings.TrimSpace(option); option != "" && !strings.EqualFold(option, supported) {
+				return option
+			}
+		}
+	}
+	return ""
+}
+
+// serveInvite gives a call to its handler.
+func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session, handler Handler) {
+	ctx, cancel := context.WithCancel(s.serving)
+	defer cancel()
+	invite := &Invite{
+		server: s, request: r, tx: tx, tag: sipmsg.GenerateTagN(16),
+		caller: caller, source: source, offer: offer,
+	}
+	// Neither callback may block or call the transaction.
+	gone := func() {
+		if !invite.up.Load() {
+			cancel()
+		}
+	}
+	if !tx.OnCancel(func(*sipmsg.Request) { gone() }) || !tx.OnTerminate(func(string, error) { gone() }) {
+		s.release()
+		return
+	}
+	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
+		s.log.Debug("an INVITE was gone at once", "error", err)
+	}
+	handler.ServeInvite(ctx, invite)
+	invite.close()
+}

@@ -1,0 +1,216 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	t1 = 500 * time.Millisecond // RFC 3261, 17.1.1.1: what a round trip takes
+	t2 = 4 * time.Second        // the longest between repetitions
+
+	allowed   = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER"
+	supported = "timer"
+
+	sdpType = "application/sdp"
+)
+
+// newRequest has the headers that every request needs (RFC 3261, 8.1.1) and is
+// sent from our listening address, so that answers and NAT find the way back.
+func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network string) *sipmsg.Request {
+	r := sipmsg.NewRequest(method, uri)
+	via := &sipmsg.ViaHeader{
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.host, Port: s.port,
+	}
+	via.Params.Add("branch", sipmsg.GenerateBranch())
+	via.Params.Add("rport", "")
+	r.AppendHeader(via)
+	hops := sipmsg.MaxForwardsHeader(70)
+	r.AppendHeader(&hops)
+	r.SetTransport(network)
+	if network == "UDP" {
+		r.Laddr = sipmsg.Addr{IP: net.IP(s.bound.Addr().AsSlice()), Port: int(s.bound.Port())}
+	}
+	r.AppendHeader(sipmsg.NewHeader("User-Agent", userAgent))
+	r.SetBody(nil)
+	return r
+}
+
+// identify adds who a request is from and to, and its number.
+func identify(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipmsg.ToHeader, sequence uint32) {
+	id := sipmsg.CallIDHeader(callID)
+	r.AppendHeader(&from)
+	r.AppendHeader(&to)
+	r.AppendHeader(&id)
+	r.AppendHeader(&sipmsg.CSeqHeader{SeqNo: sequence, MethodName: r.Method})
+}
+
+// describe gives a message a session description.
+func describe(m sipmsg.Message, session *Session) error {
+	if session == nil {
+		return nil
+	}
+	body, err := session.Bytes()
+	if err != nil {
+		return err
+	}
+	contentType := sipmsg.ContentTypeHeader(sdpType)
+	m.AppendHeader(&contentType)
+	m.SetBody(body)
+	return nil
+}
+
+func (s *Server) contact(user, network string) sipmsg.ContactHeader {
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.host, Port: s.port}}
+	if network == "TCP" {
+		c.Address.UriParams.Add("transport", "tcp")
+	}
+	return c
+}
+
+// newInvite is a call's first request.
+func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
+	var uri sipmsg.Uri
+	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
+		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
+	}
+	network := strings.ToUpper(or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
+	if network != "UDP" && network != "TCP" {
+		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
+	}
+	r := s.newRequest(sipmsg.INVITE, uri, network)
+	from := sipmsg.FromHeader{DisplayName: printable(call.From.Name), Address: address(call.From, s.host)}
+	from.Params.Add("tag", sipmsg.GenerateTagN(16))
+	to := sipmsg.ToHeader{DisplayName: printable(call.To.Name), Address: address(call.To, uri.Host)}
+	identify(r, or(call.CallID, NewCallID()), from, to, 1)
+	contact := s.contact(call.From.User, network)
+	r.AppendHeader(&contact)
+	r.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	r.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	for _, h := range call.Headers {
+		r.AppendHeader(sipmsg.NewHeader(h.Name, printable(h.Value)))
+	}
+	if call.Target.Destination != "" {
+		r.SetDestination(call.Target.Destination)
+	}
+	return r, describe(r, call.Offer)
+}
+
+func address(p Party, host string) sipmsg.Uri {
+	return sipmsg.Uri{Scheme: "sip", User: EscapeUser(p.User), Host: or(p.Host, host)}
+}
+
+// EscapeUser writes a user part as RFC 3261, 25.1 wants it.
+func EscapeUser(user string) string {
+	const free = "-_.!~*'()&=+$,;?/"
+	var b strings.Builder
+	for _, c := range []byte(user) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(free, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
+// printable leaves out what would end a header or a quoted string.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7F || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// newCancel is the CANCEL of a request: the same but for the method (RFC 3261,
+// 9.1).
+func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
+	r := sipmsg.NewRequest(sipmsg.CANCEL, *invite.Recipient.Clone())
+	r.AppendHeader(invite.Via().Clone())
+	hops := sipmsg.MaxForwardsHeader(70)
+	r.AppendHeader(&hops)
+	sipmsg.CopyHeaders("Route", invite, r)
+	identify(r, invite.CallID().Value(), fromOf(invite), *invite.To(), invite.CSeq().SeqNo)
+	reason := cause.reason()
+	if cause == LoseRace {
+		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, 1: no missed call
+	}
+	r.AppendHeader(sipmsg.NewHeader("Reason", reason))
+	r.SetTransport(invite.Transport())
+	r.SetDestination(invite.Destination())
+	r.Laddr = invite.Laddr
+	r.SetBody(nil)
+	return r
+}
+
+func fromOf(r *sipmsg.Request) sipmsg.FromHeader {
+	from := *r.From()
+	from.Params = from.Params.Clone()
+	return from
+}
+
+// errNoAnswer is a request that nobody answered.
+var errNoAnswer = errors.New("sip: no answer")
+
+// transact sends a request other than an INVITE and returns its final answer.
+func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
+	tx, err := s.agent.TransactionLayer().Request(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("sending a %s: %w", r.Method, err)
+	}
+	defer tx.Terminate()
+	for {
+		select {
+		case answer := <-tx.Responses():
+			if !answer.IsProvisional() {
+				return answer, nil
+			}
+		case <-tx.Done():
+			return nil, errNoAnswer
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// headerValue is the value of a header under any of its names.
+func headerValue(m sipmsg.Message, names ...string) string {
+	for _, name := range names {
+		if found := m.GetHeaders(name); len(found) > 0 {
+			return strings.TrimSpace(found[0].Value())
+		}
+	}
+	return ""
+}
+
+// lists says whether a header of comma-separated tokens has one.
+func lists(m sipmsg.Message, token string, names ...string) bool {
+	for _, name := range names {
+		for _, h := range m.GetHeaders(name) {
+			for _, one := range strings.Split(h.Value(), ",") {
+				if strings.EqualFold(strings.TrimSpace(one), token) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// seconds reads a header that is a number with parameters behind it.
+func seconds(value string) (time.Duration, bool) {
+	number, _, _ := strings.Cut(value, ";")
+	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 31)
+	return time.Duration(n) * time.Second, err == nil
+}

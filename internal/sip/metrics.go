@@ -1,0 +1,94 @@
+package sip
+
+import (
+	"strconv"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Why something was dropped or refused as too much.
+const (
+	floodAddress     = "address"     // messages of one address
+	floodOverall     = "overall"     // requests of all
+	floodFailures    = "failures"    // an address that cannot prove itself
+	floodCalls       = "calls"       // calls at once
+	floodConnections = "connections" // TCP connections at once
+)
+
+type metrics struct {
+	bindings  *prometheus.CounterVec // by event
+	requests  *prometheus.CounterVec // by method and class of the answer
+	floods    *prometheus.CounterVec // by reason
+	setups    *prometheus.CounterVec // by cause
+	calls     prometheus.Gauge
+	malformed prometheus.Counter
+	strays    prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_sip_registrations_total",
+			Help: "Phones that came, were refreshed or went, by what happened.",
+		}, []string{"event"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_sip_requests_total",
+			Help: "Requests answered, by method and class of the final answer.",
+		}, []string{"method", "class"}),
+		floods: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_sip_flood_dropped_total",
+			Help: "Messages, calls and connections dropped or refused as too many, by limit.",
+		}, []string{"limit"}),
+		setups: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_sip_setups_total",
+			Help: "Calls placed and taken, by what came of them; NORMAL_CLEARING is an answered one.",
+		}, []string{"cause"}),
+		calls: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_sip_legs",
+			Help: "Call legs being set up or up.",
+		}),
+		malformed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_sip_malformed_total",
+			Help: "Messages that are no SIP, or lack what each must have.",
+		}),
+		strays: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_sip_stray_answers_total",
+			Help: "Answers to requests that are not, or no longer, ours.",
+		}),
+	}
+	for _, event := range []string{"registered", "refreshed", string(UnregisteredByDevice), string(UnregisteredExpired), string(UnregisteredReplaced)} {
+		m.bindings.WithLabelValues(event)
+	}
+	for _, limit := range []string{floodAddress, floodOverall, floodFailures, floodCalls, floodConnections} {
+		m.floods.WithLabelValues(limit)
+	}
+	for cause := range q850 {
+		m.setups.WithLabelValues(string(cause))
+	}
+	for _, c := range []prometheus.Collector{m.bindings, m.requests, m.floods, m.setups, m.calls, m.malformed, m.strays} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) flood(limit string) { m.floods.WithLabelValues(limit).Inc() }
+
+func (m *metrics) setup(cause Cause) { m.setups.WithLabelValues(string(cause)).Inc() }
+
+// answered counts a final answer; methods that peers invent are one.
+func (m *metrics) answered(r *sipmsg.Response) {
+	if r.IsProvisional() {
+		return
+	}
+	method := "other"
+	if c := r.CSeq(); c != nil {
+		switch c.MethodName {
+		case sipmsg.INVITE, sipmsg.BYE, sipmsg.CANCEL, sipmsg.REGISTER, sipmsg.OPTIONS, sipmsg.UPDATE:
+			method = string(c.MethodName)
+		}
+	}
+	m.requests.WithLabelValues(method, strconv.Itoa(r.StatusCode/100)+"xx").Inc()
+}

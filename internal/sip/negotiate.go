@@ -1,0 +1,147 @@
+package sip
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"trunkline/internal/fault"
+)
+
+// Format is a codec that both sides have agreed on.
+type Format struct {
+	Codec
+	Send    uint8 // the payload type that the peer knows it by
+	Receive uint8 // the payload type that the peer sends it with
+}
+
+// Agreed is what an offer and its answer settle, seen from our side.
+type Agreed struct {
+	// Formats has the codec to send first. A peer that accepted several of our
+	// offer may send any of them.
+	Formats  []Format
+	Events   Format         // telephone-event; its Name is "" when the peer has none
+	Remote   netip.AddrPort // where the peer wants media
+	Sends    bool           // the peer sends
+	Receives bool           // the peer wants to receive
+}
+
+// Local is our side of one leg's offers and answers: where we want media, and
+// which codecs. Its methods may be called from several goroutines.
+type Local struct {
+	address netip.AddrPort
+	codecs  []Codec
+
+	mu   sync.Mutex
+	last Session // what was sent last
+}
+
+// NewLocal is for a leg whose media comes in at address. codecs are in order
+// of preference, without telephone-event, which is always had.
+func NewLocal(address netip.AddrPort, codecs []Codec) *Local {
+	return &Local{
+		address: address,
+		codecs:  slices.Clone(codecs),
+		last:    Session{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
+	}
+}
+
+// Offer offers the codecs given, or all that l has. They keep their payload
+// types.
+func (l *Local) Offer(codecs ...Codec) *Session {
+	if len(codecs) == 0 {
+		codecs = l.codecs
+	}
+	return l.describe(withEvents(codecs), SendRecv, 0, nil)
+}
+
+// withEvents adds telephone-event for each clock.
+func withEvents(codecs []Codec) []Codec {
+	all := slices.Clone(codecs)
+	for _, c := range codecs {
+		if _, had := find(all, Events(c.Clock)); !had {
+			all = append(all, Events(c.Clock))
+		}
+	}
+	return all
+}
+
+// Answer answers an offer with one codec: of prefer, then of the offer's
+// order, the first that both have. The error is fault.KindUnsupported when
+// there is none.
+func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error) {
+	chosen, ok := l.choose(offer, prefer)
+	if !ok {
+		return nil, Agreed{}, fault.New(fault.KindUnsupported, "no codec is common to both sides")
+	}
+	agreed := Agreed{
+		Formats: []Format{{Codec: chosen, Send: chosen.PayloadType, Receive: chosen.PayloadType}},
+		Remote:  offer.Address, Sends: offer.Direction.Sends(), Receives: offer.Direction.Receives(),
+	}
+	codecs := []Codec{chosen}
+	if events, ok := offer.events(chosen.Clock); ok {
+		agreed.Events = Format{Codec: events, Send: events.PayloadType, Receive: events.PayloadType}
+		codecs = append(codecs, events)
+	}
+	return l.describe(codecs, offer.Direction.answer(), offer.audio, offer.refused), agreed, nil
+}
+
+func (l *Local) choose(offer *Session, prefer []Codec) (Codec, bool) {
+	for _, wanted := range slices.Concat(prefer, offer.Codecs) {
+		ours, had := find(l.codecs, wanted)
+		theirs, offered := find(offer.Codecs, wanted)
+		if had && offered {
+			theirs.Parameters = ours.Parameters
+			return theirs, true
+		}
+	}
+	return Codec{}, false
+}
+
+// events is the telephone-event that goes with a codec: of its clock, else any.
+func (s *Session) events(clock uint32) (Codec, bool) {
+	if c, ok := find(s.Codecs, Events(clock)); ok {
+		return c, true
+	}
+	i := slices.IndexFunc(s.Codecs, Codec.IsEvents)
+	if i < 0 {
+		return Codec{}, false
+	}
+	return s.Codecs[i], true
+}
+
+// Accept takes the answer to an offer of l's.
+func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
+	agreed := Agreed{Remote: answer.Address, Sends: answer.Direction.Sends(), Receives: answer.Direction.Receives()}
+	for _, theirs := range answer.Codecs {
+		if ours, ok := find(offer.Codecs, theirs); ok && !theirs.IsEvents() {
+			agreed.Formats = append(agreed.Formats, Format{Codec: ours, Send: theirs.PayloadType, Receive: ours.PayloadType})
+		}
+	}
+	if len(agreed.Formats) == 0 {
+		return Agreed{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
+	}
+	if theirs, ok := answer.events(agreed.Formats[0].Clock); ok {
+		if ours, ok := find(offer.Codecs, theirs); ok {
+			agreed.Events = Format{Codec: ours, Send: theirs.PayloadType, Receive: ours.PayloadType}
+		}
+	}
+	return agreed, nil
+}
+
+// describe makes the next description; its version rises when it says
+// something new (RFC 3264, 8).
+func (l *Local) describe(codecs []Codec, direction Direction, audio int, others []refusedMedia) *Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := Session{
+		ID: l.last.ID, Version: l.last.Version, Address: l.address, Codecs: codecs,
+		Direction: direction, PacketTime: packetTime, audio: audio, refused: others,
+	}
+	if l.last.Codecs != nil && (direction != l.last.Direction || !slices.Equal(codecs, l.last.Codecs)) {
+		next.Version++
+	}
+	l.last = next
+	return &next
+}

@@ -1,0 +1,87 @@
+package sip
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"sync"
+	"time"
+)
+
+// nonces makes challenges that need no memory: each carries when it was made
+// and a code over it. Only those that were answered rightly are remembered, so
+// that no answer is taken twice.
+type nonces struct {
+	key      [32]byte
+	lifetime time.Duration
+
+	mu      sync.Mutex
+	counted map[string]counted
+	swept   time.Time
+}
+
+type counted struct {
+	count   int // the highest nc seen
+	expires time.Time
+}
+
+// maxNonces bounds the memory: above it, phones are challenged again.
+const maxNonces = 100_000
+
+const (
+	nonceTime   = 8
+	nonceRandom = 8
+	nonceCode   = 16
+	nonceSize   = nonceTime + nonceRandom + nonceCode
+)
+
+func newNonces(key [32]byte, lifetime time.Duration) *nonces {
+	return &nonces{key: key, lifetime: lifetime, counted: map[string]counted{}}
+}
+
+func (n *nonces) make(now time.Time) string {
+	var nonce [nonceSize]byte
+	binary.BigEndian.PutUint64(nonce[:], uint64(now.UnixNano()))
+	_, _ = rand.Read(nonce[nonceTime : nonceTime+nonceRandom]) // never fails (crypto/rand)
+	copy(nonce[nonceTime+nonceRandom:], n.code(nonce[:nonceTime+nonceRandom]))
+	return base64.RawURLEncoding.EncodeToString(nonce[:])
+}
+
+func (n *nonces) code(over []byte) []byte {
+	mac := hmac.New(sha256.New, n.key[:])
+	mac.Write(over)
+	return mac.Sum(nil)[:nonceCode]
+}
+
+// fresh says whether a nonce is ours and young enough.
+func (n *nonces) fresh(nonce string, now time.Time) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(nonce)
+	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTime+nonceRandom:], n.code(raw[:nonceTime+nonceRandom])) {
+		return false
+	}
+	age := now.Sub(time.Unix(0, int64(binary.BigEndian.Uint64(raw))))
+	return age >= 0 && age <= n.lifetime
+}
+
+// use takes a right answer's count, which must rise; false is one that was
+// used before.
+func (n *nonces) use(nonce string, count int, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.Sub(n.swept) > n.lifetime {
+		n.swept = now
+		for one, c := range n.counted {
+			if now.After(c.expires) {
+				delete(n.counted, one)
+			}
+		}
+	}
+	before, had := n.counted[nonce]
+	if had && count <= before.count || !had && len(n.counted) >= maxNonces {
+		return false
+	}
+	n.counted[nonce] = counted{count: count, expires: now.Add(n.lifetime)}
+	return true
+}

@@ -1,0 +1,167 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+// errGlare is an offer that met the peer's (RFC 3261, 14.1).
+var errGlare = errors.New("sip: both sides made an offer at once")
+
+// glareAttempts is how often an offer is made that meets the peer's.
+const glareAttempts = 4
+
+// Reinvite offers a new session to the peer and returns its answer. A *Failure
+// leaves the leg as it was, unless the peer has lost the call: then it has
+// ended. It returns when the peer has answered, or after 32 s; ctx ends it
+// between two attempts.
+func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
+	for attempt := 1; ; attempt++ {
+		answer, err := l.reinvite(offer)
+		if !errors.Is(err, errGlare) {
+			return answer, err
+		}
+		if attempt == glareAttempts {
+			return nil, &Failure{Status: 491, Cause: NormalTemporaryFailure}
+		}
+		select {
+		case <-time.After(l.glareDelay()):
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// glareDelay differs between the two sides, so that one of them wins: who
+// made the Call-ID waits longer.
+func (l *Leg) glareDelay() time.Duration {
+	if l.called {
+		return 2100*time.Millisecond + rand.N(1900*time.Millisecond)
+	}
+	return rand.N(2000 * time.Millisecond)
+}
+
+func (l *Leg) reinvite(offer *Session) (*Session, error) {
+	request, err := l.beginOffer(offer)
+	if err != nil {
+		return nil, err
+	}
+	defer l.endOffer()
+	for attempt := 0; ; attempt++ {
+		tx, err := l.server.agent.TransactionLayer().Request(l.ctx, request)
+		if err != nil {
+			return nil, &Failure{Cause: NormalTemporaryFailure}
+		}
+		answer, err := l.awaitAnswer(tx)
+		if err != nil {
+			return nil, err
+		}
+		if attempt > 0 || l.password == "" || !isChallenge(answer) {
+			return l.offerAnswered(tx, request, answer, offer)
+		}
+		if request, err = authorize(request, answer, l.username, l.password); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		l.next() // authorize numbered the request
+		l.mu.Unlock()
+	}
+}
+
+func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended:
+		return nil, fault.Conflict("the call has ended")
+	case l.offering || l.answering:
+		return nil, errGlare
+	}
+	request := l.newRequest(sipmsg.INVITE, l.next())
+	request.AppendHeader(l.contact.Clone())
+	request.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	request.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	if l.interval > 0 {
+		request.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
+	}
+	if err := describe(request, offer); err != nil {
+		return nil, err
+	}
+	l.offering = true
+	return request, nil
+}
+
+func (l *Leg) endOffer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offering = false
+}
+
+// awaitAnswer waits for the final answer to a re-INVITE.
+func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
+	limit := time.NewTimer(64 * t1)
+	defer limit.Stop()
+	for {
+		select {
+		case answer := <-tx.Responses():
+			if !answer.IsProvisional() {
+				return answer, nil
+			}
+		case <-tx.Done():
+		case <-limit.C:
+			tx.Terminate()
+		case <-l.done:
+			tx.Terminate()
+			return nil, fault.Conflict("the call has ended")
+		}
+		select {
+		case <-tx.Done():
+			l.Hangup(RecoveryOnTimerExpire) // RFC 3261, 12.2.1.2: the peer has gone
+			return nil, &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
+		default:
+		}
+	}
+}
+
+func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response, offer *Session) (*Session, error) {
+	switch {
+	case answer.StatusCode == 491:
+		return nil, errGlare
+	case answer.StatusCode == 481 || answer.StatusCode == 408:
+		l.Hangup(NormalTemporaryFailure)
+		return nil, &Failure{Status: answer.StatusCode, Cause: NormalTemporaryFailure}
+	case !answer.IsSuccess():
+		return nil, &Failure{Status: answer.StatusCode, Cause: failureCause(answer)}
+	}
+	l.mu.Lock()
+	l.refreshTarget(answer.Contact())
+	ack := l.newAck(request)
+	l.mu.Unlock()
+	l.acknowledgeAll(tx, ack, func(*sipmsg.Response) bool { return true })
+	session, err := ParseSession(answer.Body())
+	if err != nil {
+		// The offer stands without an answer: the call cannot go on (RFC
+		// 3261, 14.1).
+		l.Hangup(IncompatibleDestination)
+		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
+	}
+	l.negotiateTimer(answer)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ours, l.peers = offer, session
+	return session, nil
+}
+
+// refreshTarget takes the peer's new contact (RFC 3261, 12.2); mu is held.
+func (l *Leg) refreshTarget(contact *sipmsg.ContactHeader) {
+	if contact != nil {
+		l.target = contact.Address
+	}
+}

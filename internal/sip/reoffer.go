@@ -1,0 +1,170 @@
+package sip
+
+import (
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+// reinvited takes an INVITE within a dialog.
+func (s *Server) reinvited(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := s.dialog(r)
+	if leg == nil {
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		return
+	}
+	if !leg.begin(r, tx) {
+		return
+	}
+	s.background.Go(func() {
+		if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
+			s.log.Debug("an offer was gone at once", "error", err)
+		}
+		leg.answerInvite(r, tx)
+	})
+}
+
+// begin checks that a request of the dialog has its turn, else it answers.
+func (l *Leg) begin(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
+	l.mu.Lock()
+	var refusal status
+	headers := []sipmsg.Header{}
+	switch number := r.CSeq().SeqNo; {
+	case l.ended:
+		refusal = status{481, "Call/Transaction Does Not Exist"}
+	case number <= l.theirs:
+		refusal = status{500, "Request Out Of Order"}
+	case l.offering:
+		l.theirs, refusal = number, status{491, "Request Pending"}
+	case l.answering:
+		l.theirs, refusal = number, status{500, "Request Pending"}
+		headers = append(headers, sipmsg.NewHeader("Retry-After", "1"))
+	default:
+		l.theirs, l.answering = number, true
+	}
+	l.mu.Unlock()
+	if refusal.code != 0 {
+		l.server.reply(tx, r, refusal, headers...)
+	}
+	return refusal.code == 0
+}
+
+// endAnswer lets the next offer come. It is called before the answer leaves,
+// for the peer may make one as soon as it has that.
+func (l *Leg) endAnswer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answering = false
+}
+
+// answerInvite answers a re-INVITE. One without an offer gets ours, and its
+// ACK brings the answer.
+func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	response := l.answerTo(r, func() (*Session, error) { return l.answerBody(r.Body()) })
+	if !response.IsSuccess() {
+		l.endAnswer()
+		l.sendAnswer(tx, response)
+		return
+	}
+	pending := l.repeat(tx, response)
+	if len(r.Body()) > 0 {
+		l.endAnswer()
+		l.sendAnswer(tx, response)
+		return
+	}
+	defer l.endAnswer()
+	l.sendAnswer(tx, response)
+	select {
+	case <-pending.came:
+	case <-l.done:
+		return
+	}
+	if _, err := l.answerBody(pending.body); err != nil {
+		l.Hangup(IncompatibleDestination)
+	}
+}
+
+func (l *Leg) sendAnswer(tx *sipmsg.ServerTx, response *sipmsg.Response) {
+	if err := l.server.send(tx, response); err != nil {
+		l.server.log.Debug("an answer could not be sent", "error", err)
+		l.stopRepeating()
+	}
+}
+
+// answerBody is our description in answer to a body; to none it is an offer:
+// the one in force, without a hold.
+func (l *Leg) answerBody(body []byte) (*Session, error) {
+	l.mu.Lock()
+	ours, peers := l.ours, l.peers
+	l.mu.Unlock()
+	if len(body) == 0 {
+		return ours.unheld(), nil
+	}
+	offer, err := ParseSession(body)
+	if err != nil {
+		return nil, err
+	}
+	if peers != nil && offer.ID == peers.ID && offer.Version == peers.Version && offer.Address == peers.Address && offer.Direction == peers.Direction {
+		return ours, nil // a refresh of the session timer
+	}
+	if l.onOffer == nil {
+		return nil, fault.New(fault.KindUnsupported, "this call cannot be changed")
+	}
+	answer, err := l.onOffer(l.ctx, offer)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ours, l.peers = answer, offer
+	return answer, nil
+}
+
+// answerTo makes the answer to a request that refreshes the dialog, with the
+// session that describes it.
+func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
+	response := respond(r, status{200, "OK"}, "")
+	response.AppendHeader(l.contact.Clone())
+	response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	response.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	if l.acceptTimer(r, response) {
+		refusal := respond(r, status{422, "Session Interval Too Small"}, "")
+		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSession()))
+		return refusal
+	}
+	answer, err := session()
+	if err == nil {
+		err = describe(response, answer)
+	}
+	if err != nil {
+		l.server.log.Debug("an offer is refused", "error", err)
+		return respond(r, status{488, "Not Acceptable Here"}, "")
+	}
+	l.mu.Lock()
+	l.refreshTarget(r.Contact())
+	l.mu.Unlock()
+	l.startTimer()
+	return response
+}
+
+// updated takes an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
+func (s *Server) updated(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := s.dialog(r)
+	if leg == nil {
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		return
+	}
+	if !leg.begin(r, tx) {
+		return
+	}
+	s.background.Go(func() {
+		response := leg.answerTo(r, func() (*Session, error) {
+			if len(r.Body()) == 0 {
+				return nil, nil
+			}
+			return leg.answerBody(r.Body())
+		})
+		leg.endAnswer()
+		leg.sendAnswer(tx, response)
+	})
+}

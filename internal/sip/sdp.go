@@ -1,0 +1,201 @@
+package sip
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pion/sdp/v3"
+
+	"trunkline/internal/fault"
+)
+
+// Direction is which way media flows, seen from who says it (RFC 3264).
+type Direction string
+
+// The directions.
+const (
+	SendRecv Direction = "sendrecv"
+	SendOnly Direction = "sendonly"
+	RecvOnly Direction = "recvonly"
+	Inactive Direction = "inactive"
+)
+
+// Sends says whether who says d will send.
+func (d Direction) Sends() bool { return d == SendRecv || d == SendOnly }
+
+// Receives says whether who says d wants to receive.
+func (d Direction) Receives() bool { return d == SendRecv || d == RecvOnly }
+
+// answer is the other side's direction when it wants as much as it may have.
+func (d Direction) answer() Direction {
+	switch d {
+	case SendOnly:
+		return RecvOnly
+	case RecvOnly:
+		return SendOnly
+	}
+	return d
+}
+
+// Session is one side's session description, as far as one stream of audio
+// goes. Other streams are kept so that an answer can refuse each (RFC 3264, 6).
+type Session struct {
+	ID, Version uint64
+	Address     netip.AddrPort // where audio is wanted
+	Codecs      []Codec        // in order of preference, telephone-event too
+	Direction   Direction
+	PacketTime  time.Duration
+
+	audio   int // which of the media lines is the audio
+	refused []refusedMedia
+}
+
+// refusedMedia is a media line that is not taken; nil stands for the audio.
+type refusedMedia = *sdp.MediaDescription
+
+const (
+	packetTime = 20 * time.Millisecond
+	// maxSDP is more than any phone sends.
+	maxSDP = 16 << 10
+)
+
+// ParseSession reads a description. The error is fault.KindInvalid when it is
+// none, and fault.KindUnsupported when it has no audio that could be taken.
+func ParseSession(body []byte) (*Session, error) {
+	if len(body) > maxSDP {
+		return nil, fault.Invalid("the session description is too long")
+	}
+	var d sdp.SessionDescription
+	if err := d.Unmarshal(body); err != nil {
+		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the session description cannot be read", Cause: err}
+	}
+	s := &Session{
+		ID: d.Origin.SessionID, Version: d.Origin.SessionVersion,
+		audio: -1, Direction: SendRecv, PacketTime: packetTime,
+	}
+	s.direct(d.Attributes)
+	for i, media := range d.MediaDescriptions {
+		if s.audio < 0 && isAudio(media) {
+			s.audio = i
+			s.refused = append(s.refused, nil)
+			if err := s.read(&d, media); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		s.refused = append(s.refused, refusal(media))
+	}
+	if s.audio < 0 {
+		return nil, fault.New(fault.KindUnsupported, "the session description offers no audio over RTP")
+	}
+	return s, nil
+}
+
+// unheld is a description that lets media flow both ways again.
+func (s *Session) unheld() *Session {
+	if s.Direction == SendRecv {
+		return s
+	}
+	next := *s
+	next.Direction, next.Version = SendRecv, s.Version+1
+	return &next
+}
+
+func isAudio(media *sdp.MediaDescription) bool {
+	return media.MediaName.Media == "audio" && media.MediaName.Port.Value > 0 && media.MediaName.Port.Value <= 65535 &&
+		slices.Equal(media.MediaName.Protos, []string{"RTP", "AVP"})
+}
+
+// refusal is a media line as an answer refuses it: port 0.
+func refusal(media *sdp.MediaDescription) refusedMedia {
+	return &sdp.MediaDescription{MediaName: sdp.MediaName{
+		Media: media.MediaName.Media, Protos: media.MediaName.Protos, Formats: media.MediaName.Formats,
+	}}
+}
+
+// read takes the audio line.
+func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
+	connection := media.ConnectionInformation
+	if connection == nil {
+		connection = d.ConnectionInformation
+	}
+	if connection == nil || connection.Address == nil {
+		return fault.Invalid("the session description has no address for its audio")
+	}
+	host, _, _ := strings.Cut(connection.Address.Address, "/")
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return fault.Invalid("the session description's address is not an IP address")
+	}
+	s.Address = netip.AddrPortFrom(addr.Unmap(), uint16(media.MediaName.Port.Value))
+	s.direct(media.Attributes)
+	if addr.IsUnspecified() && s.Direction.Receives() {
+		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold of RFC 2543
+	}
+	if text, ok := media.Attribute("ptime"); ok {
+		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 10 && n <= 120 {
+			s.PacketTime = time.Duration(n) * time.Millisecond
+		}
+	}
+	s.Codecs = readCodecs(media)
+	return nil
+}
+
+func (s *Session) direct(attributes []sdp.Attribute) {
+	for _, a := range attributes {
+		switch d := Direction(a.Key); d {
+		case SendRecv, SendOnly, RecvOnly, Inactive:
+			s.Direction = d
+		}
+	}
+}
+
+// readCodecs lists the formats of a media line that have a name.
+func readCodecs(media *sdp.MediaDescription) []Codec {
+	known := map[string]Codec{"0": PCMU(), "8": PCMA()} // RFC 3551: these need no rtpmap
+	parameters := map[string]string{}
+	for _, a := range media.Attributes {
+		number, value, ok := strings.Cut(a.Value, " ")
+		switch {
+		case a.Key == "rtpmap" && ok:
+			if c, ok := readCodec(value); ok {
+				known[number] = c
+			}
+		case a.Key == "fmtp" && ok:
+			parameters[number] = strings.TrimSpace(value)
+		}
+	}
+	var codecs []Codec
+	for _, format := range media.MediaName.Formats {
+		c, ok := known[format]
+		number, err := strconv.ParseUint(format, 10, 7)
+		if !ok || err != nil {
+			continue
+		}
+		c.PayloadType, c.Parameters = uint8(number), parameters[format]
+		codecs = append(codecs, c)
+	}
+	return codecs
+}
+
+// readCodec reads name/clock[/channels].
+func readCodec(text string) (Codec, bool) {
+	parts := strings.Split(strings.TrimSpace(text), "/")
+	if len(parts) < 2 || parts[0] == "" {
+		return Codec{}, false
+	}
+	clock, err := strconv.ParseUint(parts[1], 10, 32)
+	if err != nil || clock == 0 {
+		return Codec{}, false
+	}
+	channels := 1
+	if len(parts) > 2 {
+		if channels, err = strconv.Atoi(parts[2]); err != nil || channels < 1 {
+			return Codec{}, false
+		}
+	}
+	return Codec{Name: parts[0], Clock: uint32(clock), Channels: channels}, true
+}

@@ -1,0 +1,182 @@
+package sip
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+const phoneOffer = "v=0\r\no=- 42 7 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n" +
+	"m=video 4002 RTP/AVP 97\r\na=rtpmap:97 H264/90000\r\n" +
+	"m=audio 4000 RTP/AVP 18 107 8 0 101 102\r\na=rtpmap:107 opus/48000/2\r\na=fmtp:107 useinbandfec=0\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=rtpmap:102 telephone-event/48000\r\na=ptime:30\r\na=sendonly\r\n"
+
+func TestParseSession(t *testing.T) {
+	s, err := ParseSession([]byte(phoneOffer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range s.Codecs {
+		names = append(names, c.Name)
+	}
+	if got := strings.Join(names, " "); got != "opus PCMA PCMU telephone-event telephone-event" {
+		t.Errorf("codecs %s", got)
+	}
+	if s.Address != netip.MustParseAddrPort("192.0.2.9:4000") || s.Direction != SendOnly || s.PacketTime != 30*time.Millisecond || s.ID != 42 || s.Version != 7 {
+		t.Errorf("read %+v", s)
+	}
+}
+
+func TestParseSessionRefuses(t *testing.T) {
+	cases := map[string]struct {
+		change [2]string
+		want   fault.Kind
+	}{
+		"no audio":           {[2]string{"m=audio", "m=text"}, fault.KindUnsupported},
+		"refused audio":      {[2]string{"m=audio 4000", "m=audio 0"}, fault.KindUnsupported},
+		"secure audio":       {[2]string{"m=audio 4000 RTP/AVP", "m=audio 4000 RTP/SAVP"}, fault.KindUnsupported},
+		"a name for address": {[2]string{"c=IN IP4 192.0.2.9", "c=IN IP4 phone.example"}, fault.KindInvalid},
+		"no address":         {[2]string{"c=IN IP4 192.0.2.9\r\n", ""}, fault.KindInvalid},
+		"no SDP":             {[2]string{"v=0", "hello"}, fault.KindInvalid},
+		"too long":           {[2]string{"s=-", "s=" + strings.Repeat("x", maxSDP)}, fault.KindInvalid},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSession([]byte(strings.Replace(phoneOffer, c.change[0], c.change[1], 1)))
+			if fault.KindOf(err) != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func offer(t *testing.T, direction, formats string) *Session {
+	t.Helper()
+	s, err := ParseSession([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + formats +
+		"\r\na=rtpmap:120 opus/48000/2\r\na=rtpmap:101 telephone-event/8000\r\n" + direction))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var here = netip.MustParseAddrPort("198.51.100.1:20000")
+
+func TestAnswer(t *testing.T) {
+	cases := map[string]struct {
+		direction, formats string
+		prefer             []Codec
+		codec              string
+		number             uint8
+		want               Direction
+		events             bool
+	}{
+		"the offer's first that we have":   {"a=sendrecv\r\n", "18 8 0 101", nil, "PCMA", 8, SendRecv, true},
+		"what is preferred":                {"a=sendrecv\r\n", "8 0 101", []Codec{Opus(), PCMU()}, "PCMU", 0, SendRecv, true},
+		"the offer's number":               {"", "120", nil, "opus", 120, SendRecv, false},
+		"a hold":                           {"a=sendonly\r\n", "0", nil, "PCMU", 0, RecvOnly, false},
+		"a hold without music":             {"a=inactive\r\n", "0", nil, "PCMU", 0, Inactive, false},
+		"a listener":                       {"a=recvonly\r\n", "0", nil, "PCMU", 0, SendOnly, false},
+		"a hold of old, by its address":    {"c=IN IP4 0.0.0.0\r\n", "0", nil, "PCMU", 0, RecvOnly, false},
+		"opus with the keys at 8 kHz only": {"", "120 101", nil, "opus", 120, SendRecv, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			answer, agreed, err := NewLocal(here, AllCodecs()).Answer(offer(t, c.direction, c.formats), c.prefer...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := answer.Bytes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := ParseSession(body)
+			if err != nil {
+				t.Fatalf("our answer %s: %v", body, err)
+			}
+			if back.Direction != c.want || back.Codecs[0].Name != c.codec || back.Codecs[0].PayloadType != c.number || back.Address != here {
+				t.Errorf("answered %s", body)
+			}
+			if agreed.Formats[0].Send != c.number || (agreed.Events.Name != "") != c.events || agreed.Receives != c.want.Sends() {
+				t.Errorf("agreed on %+v", agreed)
+			}
+		})
+	}
+}
+
+func TestAnswerRefusesOtherStreams(t *testing.T) {
+	s, err := ParseSession([]byte(phoneOffer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _, err := NewLocal(here, AllCodecs()).Answer(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := answer.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	video, audio := strings.Index(string(body), "m=video 0 "), strings.Index(string(body), "m=audio 20000 ")
+	if video < 0 || audio < video {
+		t.Errorf("answered %s", body)
+	}
+}
+
+func TestNoCommonCodec(t *testing.T) {
+	if _, _, err := NewLocal(here, []Codec{PCMU()}).Answer(offer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
+		t.Errorf("answering got %v", err)
+	}
+	local := NewLocal(here, AllCodecs())
+	if _, err := local.Accept(local.Offer(PCMU()), offer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
+		t.Errorf("accepting got %v", err)
+	}
+}
+
+func TestAcceptKeepsBothSidesNumbers(t *testing.T) {
+	local := NewLocal(here, AllCodecs())
+	agreed, err := local.Accept(local.Offer(), offer(t, "", "120 0 101"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(agreed.Formats) != 2 || agreed.Formats[0].Send != 120 || agreed.Formats[0].Receive != Opus().PayloadType || agreed.Events.Clock != 8000 {
+		t.Errorf("agreed on %+v", agreed)
+	}
+}
+
+func TestVersionRisesWithWhatIsSaid(t *testing.T) {
+	local := NewLocal(here, AllCodecs())
+	one, two, three := local.Offer(), local.Offer(), local.Offer(PCMU())
+	if one.Version != two.Version || three.Version != two.Version+1 || one.ID != three.ID {
+		t.Errorf("versions %d %d %d", one.Version, two.Version, three.Version)
+	}
+}
+
+// FuzzSession: what can be read can be answered, and the answer be read.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte(phoneOffer))
+	f.Add([]byte("v=0\r\no=- 1 1 IN IP6 ::1\r\ns=-\r\nc=IN IP6 ::1/127\r\nt=0 0\r\nm=audio 1 RTP/AVP 0\r\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		s, err := ParseSession(body)
+		if err != nil {
+			return
+		}
+		answer, agreed, err := NewLocal(here, AllCodecs()).Answer(s)
+		if err != nil {
+			return
+		}
+		if len(agreed.Formats) != 1 {
+			t.Errorf("agreed on %v", agreed.Formats)
+		}
+		written, err := answer.Bytes()
+		if err != nil {
+			t.Fatalf("writing the answer: %v", err)
+		}
+		if _, err := ParseSession(written); err != nil {
+			t.Errorf("the answer %q cannot be read: %v", written, err)
+		}
+	})
+}

@@ -1,0 +1,307 @@
+package siptest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// Call is one call of a phone's.
+type Call struct {
+	Phone  *Phone
+	Invite *sipmsg.Request  // of an incoming call
+	Answer *sipmsg.Response // the final one, of an outgoing call
+	CallID string
+
+	local, remote string // From and To values with tags
+	target        string
+	branch        string
+
+	mu        sync.Mutex
+	sequence  int
+	acked     chan struct{}
+	cancelled chan struct{}
+	ended     chan struct{}
+	bye       *sipmsg.Request
+	cancel    *sipmsg.Request
+	onOffer   func(r *sipmsg.Request) (body string, status int)
+}
+
+func newCall(p *Phone, callID string) *Call {
+	return &Call{
+		Phone: p, CallID: callID, sequence: 1,
+		acked: make(chan struct{}), cancelled: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+// OnOffer answers re-INVITEs, on goroutines of their own, by the body of a 200
+// or a status that refuses; nil answers with PCMU.
+func (c *Call) OnOffer(f func(r *sipmsg.Request) (body string, status int)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onOffer = f
+}
+
+// take handles a request that came in.
+func (p *Phone) take(r *sipmsg.Request) {
+	callID := r.CallID().Value()
+	p.mu.Lock()
+	c := p.dialogs[callID]
+	fresh := r.Method == sipmsg.INVITE && (c == nil || isAgain(r, c.Invite))
+	if fresh {
+		c = newCall(p, callID)
+		c.Invite = r
+		p.dialogs[callID] = c
+	}
+	onCall := p.onCall
+	p.mu.Unlock()
+	switch {
+	case fresh:
+		c.local = r.To().Value() + ";tag=" + p.unique()
+		c.remote = r.From().Value()
+		c.target = r.Contact().Address.String()
+		p.calls <- c
+		if onCall == nil {
+			c.Reply(r, 180, "")
+			c.Accept()
+			return
+		}
+		go onCall(c)
+	case c == nil:
+		return // of a call that the test left
+	default:
+		c.take(r)
+	}
+}
+
+// isAgain says whether an INVITE is an earlier one with the answer to its
+// challenge.
+func isAgain(r, earlier *sipmsg.Request) bool {
+	tag, _ := r.To().Params.Get("tag")
+	return tag == "" && earlier != nil && r.CSeq().SeqNo > earlier.CSeq().SeqNo
+}
+
+func (c *Call) take(r *sipmsg.Request) {
+	switch r.Method {
+	case sipmsg.ACK:
+		once(c, c.acked)
+	case sipmsg.CANCEL:
+		c.mu.Lock()
+		c.cancel = r
+		c.mu.Unlock()
+		c.Reply(r, 200, "")
+		c.Reply(c.Invite, 487, "")
+		once(c, c.cancelled)
+	case sipmsg.BYE:
+		c.mu.Lock()
+		c.bye = r
+		c.mu.Unlock()
+		c.Reply(r, 200, "")
+		once(c, c.ended)
+	case sipmsg.INVITE, sipmsg.UPDATE:
+		if tag, _ := r.To().Params.Get("tag"); tag == "" {
+			return // repeated
+		}
+		c.mu.Lock()
+		onOffer := c.onOffer
+		c.mu.Unlock()
+		go func() {
+			body, status := c.Phone.media.SDP("sendrecv", 0), 200
+			if onOffer != nil {
+				body, status = onOffer(r)
+			}
+			c.Reply(r, status, body)
+		}()
+	}
+}
+
+func once(c *Call, channel chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-channel:
+	default:
+		close(channel)
+	}
+}
+
+// Reply answers a request of the call.
+func (c *Call) Reply(r *sipmsg.Request, status int, body string) { c.ReplyWith(r, status, "", body) }
+
+// AnswerAgain answers an incoming call a second time, as another phone behind a
+// forking proxy does.
+func (c *Call) AnswerAgain() {
+	first := c.local
+	c.local = c.Invite.To().Value() + ";tag=" + c.Phone.unique()
+	c.Accept()
+	c.local = first
+}
+
+// ReplyWith also sends headers.
+func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "SIP/2.0 %d Whatever\r\n", status)
+	for _, via := range r.GetHeaders("Via") {
+		fmt.Fprintf(&b, "Via: %s\r\n", via.Value())
+	}
+	for _, route := range r.GetHeaders("Record-Route") {
+		fmt.Fprintf(&b, "Record-Route: %s\r\n", route.Value())
+	}
+	to := r.To().Value()
+	if tag, _ := r.To().Params.Get("tag"); tag == "" && status > 100 {
+		to = c.local
+	}
+	fmt.Fprintf(&b, "From: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %s\r\nContact: <sip:%s@%s>\r\nAllow: INVITE, ACK, BYE, CANCEL, UPDATE\r\n",
+		r.From().Value(), to, c.CallID, r.CSeq().Value(), c.Phone.User, c.Phone.Addr())
+	b.WriteString(headers)
+	if body != "" {
+		b.WriteString("Content-Type: application/sdp\r\n")
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	c.Phone.Write(b.String())
+}
+
+// Accept answers an incoming call with the phone's codecs.
+func (c *Call) Accept(payloadTypes ...int) {
+	c.Phone.media.Follow(string(c.Invite.Body()))
+	c.Reply(c.Invite, 200, c.Phone.media.SDP("sendrecv", 0, payloadTypes...))
+}
+
+// Dial calls a user and returns the call with its final answer; of a good one
+// it has sent the ACK.
+func (p *Phone) Dial(user string, body string) *Call {
+	p.t.Helper()
+	c := p.Start(user, body)
+	c.Finish()
+	return c
+}
+
+// Start sends an INVITE, with the answer to the challenge that it gets.
+func (p *Phone) Start(user, body string) *Call {
+	p.t.Helper()
+	c := newCall(p, "call-"+p.unique())
+	uri := fmt.Sprintf("sip:%s@%s", user, p.Domain)
+	c.local = fmt.Sprintf("<sip:%s@%s>;tag=%s", p.User, p.Domain, p.unique())
+	c.remote, c.target = "<"+uri+">", uri
+	p.mu.Lock()
+	p.dialogs[c.CallID] = c
+	p.mu.Unlock()
+	var responses <-chan *sipmsg.Response
+	c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence, "", body)
+	for {
+		select {
+		case r := <-responses:
+			switch {
+			case r.StatusCode == 407:
+				c.ack(r, c.branch)
+				proof := p.Proof(r.GetHeader("Proxy-Authenticate").Value(), "INVITE", uri)
+				c.sequence++
+				c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence, "Proxy-Authorization: "+proof+"\r\n", body)
+			case r.StatusCode >= 180:
+				c.Answer = r
+				return c
+			}
+		case <-time.After(5 * time.Second):
+			p.t.Fatalf("%s got no answer to its INVITE", p.User)
+		}
+	}
+}
+
+// Finish waits for the final answer.
+func (c *Call) Finish() *sipmsg.Response {
+	p := c.Phone
+	p.t.Helper()
+	if c.Answer.IsProvisional() {
+		p.mu.Lock()
+		responses := p.waiting[c.branch+"INVITE"]
+		p.mu.Unlock()
+		c.Answer = p.Final(responses)
+	}
+	c.remote = c.Answer.To().Value()
+	if !c.Answer.IsSuccess() {
+		c.ack(c.Answer, c.branch)
+		return c.Answer
+	}
+	c.target = c.Answer.Contact().Address.String()
+	p.media.Follow(string(c.Answer.Body()))
+	c.ack(c.Answer, "z9hG4bK"+p.unique())
+	return c.Answer
+}
+
+func (c *Call) ack(r *sipmsg.Response, branch string) {
+	c.Phone.Write(c.Phone.text("ACK", c.target, branch, c.local, r.To().Value(), c.CallID, c.sequence, "", ""))
+}
+
+// Cancel gives up a call that rings.
+func (c *Call) Cancel() {
+	c.Phone.Write(c.Phone.text("CANCEL", c.target, c.branch, c.local, c.remote, c.CallID, c.sequence, "", ""))
+}
+
+// Send sends a request within the dialog and returns its final response; an
+// INVITE's 2xx is acknowledged.
+func (c *Call) Send(method, headers, body string) *sipmsg.Response {
+	c.Phone.t.Helper()
+	c.mu.Lock()
+	c.sequence++
+	sequence := c.sequence
+	c.mu.Unlock()
+	branch, responses := c.Phone.Request(method, c.target, c.local, c.remote, c.CallID, sequence, headers, body)
+	r := c.Phone.Final(responses)
+	if method == "INVITE" {
+		if r.IsSuccess() {
+			branch = "z9hG4bK" + c.Phone.unique()
+		}
+		c.Phone.Write(c.Phone.text("ACK", c.target, branch, c.local, c.remote, c.CallID, sequence, "", ""))
+	}
+	return r
+}
+
+// Offer sends a re-INVITE and does not wait; its answer is not acknowledged.
+func (c *Call) Offer(body string) <-chan *sipmsg.Response {
+	c.mu.Lock()
+	c.sequence++
+	sequence := c.sequence
+	c.mu.Unlock()
+	_, responses := c.Phone.Request("INVITE", c.target, c.local, c.remote, c.CallID, sequence, "", body)
+	return responses
+}
+
+// Bye hangs up.
+func (c *Call) Bye() *sipmsg.Response {
+	c.Phone.t.Helper()
+	return c.Send("BYE", "", "")
+}
+
+// WaitAck waits for the ACK to the phone's answer.
+func (c *Call) WaitAck() { c.wait(c.acked, "ACK") }
+
+// WaitCancel waits until the caller has given up.
+func (c *Call) WaitCancel() { c.Phone.t.Helper(); c.wait(c.cancelled, "CANCEL") }
+
+// Cancelled is the CANCEL that came.
+func (c *Call) Cancelled() *sipmsg.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cancel
+}
+
+// WaitBye waits for the peer to hang up, and returns its BYE.
+func (c *Call) WaitBye() *sipmsg.Request {
+	c.Phone.t.Helper()
+	c.wait(c.ended, "BYE")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bye
+}
+
+func (c *Call) wait(channel <-chan struct{}, what string) {
+	c.Phone.t.Helper()
+	select {
+	case <-channel:
+	case <-time.After(10 * time.Second):
+		c.Phone.t.Fatalf("no %s came to %s", what, c.Phone.User)
+	}
+}

@@ -1,0 +1,162 @@
+package siptest
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+)
+
+// Media is a phone's audio: it sends packets whose payload is one byte
+// repeated, and counts the bytes it hears.
+type Media struct {
+	t    testing.TB
+	conn *net.UDPConn
+
+	mu      sync.Mutex
+	remote  *net.UDPAddr
+	heard   map[uint8]map[byte]int // by payload type and first byte
+	ssrcs   map[uint32]bool
+	numbers []uint16
+	version int
+}
+
+func newMedia(t testing.TB) *Media {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatalf("a phone's audio: %v", err)
+	}
+	m := &Media{t: t, conn: conn, heard: map[uint8]map[byte]int{}, ssrcs: map[uint32]bool{}}
+	go m.read()
+	return m
+}
+
+func (m *Media) close() { _ = m.conn.Close() }
+
+func (m *Media) read() {
+	buffer := make([]byte, 2048)
+	for {
+		n, _, err := m.conn.ReadFromUDP(buffer)
+		if err != nil {
+			return
+		}
+		var p rtp.Packet
+		if err := p.Unmarshal(buffer[:n]); err != nil || len(p.Payload) == 0 {
+			m.t.Errorf("a phone heard what is no RTP: %v", err)
+			continue
+		}
+		m.mu.Lock()
+		if m.heard[p.PayloadType] == nil {
+			m.heard[p.PayloadType] = map[byte]int{}
+		}
+		m.heard[p.PayloadType][p.Payload[0]]++
+		m.ssrcs[p.SSRC] = true
+		m.numbers = append(m.numbers, p.SequenceNumber)
+		m.mu.Unlock()
+	}
+}
+
+// Port is where it listens.
+func (m *Media) Port() int { return m.conn.LocalAddr().(*net.UDPAddr).Port }
+
+// SDP is a description with the payload types given (0 PCMU, 8 PCMA, 107
+// opus), PCMU when there is none.
+func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
+	if len(payloadTypes) == 0 {
+		payloadTypes = []int{0}
+	}
+	m.mu.Lock()
+	m.version++
+	version := m.version
+	m.mu.Unlock()
+	formats := strings.Trim(fmt.Sprint(payloadTypes), "[]")
+	s := fmt.Sprintf("v=0\r\no=- 7 %d IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio %d RTP/AVP %s 101\r\na=rtpmap:101 telephone-event/8000\r\n",
+		version, m.Port()+other, formats)
+	for _, pt := range payloadTypes {
+		if pt >= 96 {
+			s += fmt.Sprintf("a=rtpmap:%d opus/48000/2\r\n", pt)
+		}
+	}
+	return s + "a=" + direction + "\r\n"
+}
+
+var (
+	mediaPort = regexp.MustCompile(`m=audio (\d+)`)
+	mediaHost = regexp.MustCompile(`c=IN IP4 ([\d.]+)`)
+)
+
+// Follow sends to where a description says.
+func (m *Media) Follow(sdp string) {
+	port, host := mediaPort.FindStringSubmatch(sdp), mediaHost.FindStringSubmatch(sdp)
+	if port == nil || host == nil {
+		m.t.Errorf("no audio in the description %q", sdp)
+		return
+	}
+	remote, err := net.ResolveUDPAddr("udp4", host[1]+":"+port[1])
+	if err != nil {
+		m.t.Errorf("the audio's address: %v", err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remote = remote
+}
+
+// Remote is where it sends.
+func (m *Media) Remote() *net.UDPAddr {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.remote
+}
+
+// Speak sends n packets of a byte, 5 ms apart.
+func (m *Media) Speak(payloadType uint8, voice byte, n int) {
+	payload := make([]byte, 160)
+	for i := range payload {
+		payload[i] = voice
+	}
+	for i := range n {
+		p := rtp.Packet{Header: rtp.Header{
+			Version: 2, PayloadType: payloadType, SequenceNumber: uint16(i), Timestamp: uint32(160 * i), SSRC: uint32(m.Port()),
+		}, Payload: payload}
+		b, err := p.Marshal()
+		if err != nil {
+			m.t.Errorf("writing RTP: %v", err)
+			return
+		}
+		if _, err := m.conn.WriteToUDP(b, m.Remote()); err != nil {
+			m.t.Errorf("sending RTP: %v", err)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Heard is how many packets of a payload type began with a byte.
+func (m *Media) Heard(payloadType uint8, voice byte) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.heard[payloadType][voice]
+}
+
+// Sources is how many RTP sources it heard.
+func (m *Media) Sources() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ssrcs)
+}
+
+// WaitHeard waits for packets.
+func (m *Media) WaitHeard(payloadType uint8, voice byte, n int) {
+	m.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); m.Heard(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			m.t.Fatalf("heard %d packets of type %d with %#x, want %d", m.Heard(payloadType, voice), payloadType, voice, n)
+		}
+	}
+}

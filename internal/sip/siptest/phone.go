@@ -1,0 +1,245 @@
+package siptest
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// Phone is one user agent.
+type Phone struct {
+	User, Domain, Password string
+
+	t      testing.TB
+	conn   *net.UDPConn
+	server *net.UDPAddr
+	media  *Media
+	calls  chan *Call
+
+	mu      sync.Mutex
+	waiting map[string]chan *sipmsg.Response // by branch and method
+	dialogs map[string]*Call                 // by Call-ID
+	number  int
+	nonce   string
+	count   int
+	onCall  func(*Call)
+}
+
+// NewPhone makes a phone on loopback that talks to server (host:port).
+func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatalf("a phone's socket: %v", err)
+	}
+	remote, err := net.ResolveUDPAddr("udp4", server)
+	if err != nil {
+		t.Fatalf("the server's address: %v", err)
+	}
+	p := &Phone{
+		User: user, Domain: domain, Password: password, t: t, conn: conn, server: remote, media: newMedia(t),
+		calls: make(chan *Call, 16), waiting: map[string]chan *sipmsg.Response{}, dialogs: map[string]*Call{},
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.read()
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-done
+		p.media.close()
+	})
+	return p
+}
+
+// Media is the phone's audio.
+func (p *Phone) Media() *Media { return p.media }
+
+// Calls gives the calls that came in.
+func (p *Phone) Calls() <-chan *Call { return p.calls }
+
+// OnCall says what the phone does with an incoming call, on a goroutine of its
+// own; nil: it rings and answers.
+func (p *Phone) OnCall(f func(*Call)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onCall = f
+}
+
+// WaitCall waits for a call to come in.
+func (p *Phone) WaitCall() *Call {
+	p.t.Helper()
+	select {
+	case c := <-p.calls:
+		return c
+	case <-time.After(5 * time.Second):
+		p.t.Fatalf("no call came to %s", p.User)
+		return nil
+	}
+}
+
+// Addr is where it listens.
+func (p *Phone) Addr() string { return p.conn.LocalAddr().String() }
+
+// Talk makes it talk to another server.
+func (p *Phone) Talk(server string) {
+	remote, err := net.ResolveUDPAddr("udp4", server)
+	if err != nil {
+		p.t.Fatalf("the server's address: %v", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = remote
+}
+
+func (p *Phone) unique() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number++
+	return fmt.Sprintf("%s-%d-%d", p.User, p.conn.LocalAddr().(*net.UDPAddr).Port, p.number)
+}
+
+// Write sends bytes as they are.
+func (p *Phone) Write(text string) {
+	p.mu.Lock()
+	server := p.server
+	p.mu.Unlock()
+	if _, err := p.conn.WriteToUDP([]byte(text), server); err != nil && !errors.Is(err, net.ErrClosed) {
+		p.t.Errorf("a phone's message: %v", err)
+	}
+}
+
+func (p *Phone) read() {
+	buffer := make([]byte, 65535)
+	for {
+		n, _, err := p.conn.ReadFromUDP(buffer)
+		if err != nil {
+			return
+		}
+		message, err := sipmsg.ParseMessage(append([]byte(nil), buffer[:n]...))
+		if err != nil {
+			p.t.Errorf("%s was sent what is no SIP: %v", p.User, err)
+			continue
+		}
+		switch m := message.(type) {
+		case *sipmsg.Response:
+			branch, _ := m.Via().Params.Get("branch")
+			p.mu.Lock()
+			waiting := p.waiting[branch+string(m.CSeq().MethodName)]
+			p.mu.Unlock()
+			if waiting != nil {
+				waiting <- m
+			}
+		case *sipmsg.Request:
+			p.take(m)
+		}
+	}
+}
+
+// Request sends a request and returns the channel of its responses.
+func (p *Phone) Request(method, uri, from, to, callID string, sequence int, headers, body string) (branch string, responses <-chan *sipmsg.Response) {
+	branch = "z9hG4bK" + p.unique()
+	channel := make(chan *sipmsg.Response, 32)
+	p.mu.Lock()
+	p.waiting[branch+method] = channel
+	p.mu.Unlock()
+	p.Write(p.text(method, uri, branch, from, to, callID, sequence, headers, body))
+	return branch, channel
+}
+
+// Bare sends a request from and to the phone's own address, without a Contact,
+// and returns its final response.
+func (p *Phone) Bare(method, uri, headers string) *sipmsg.Response {
+	p.t.Helper()
+	branch, channel := "z9hG4bK"+p.unique(), make(chan *sipmsg.Response, 32)
+	p.mu.Lock()
+	p.waiting[branch+method] = channel
+	p.mu.Unlock()
+	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
+	p.Write(fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
+		method, uri, p.Addr(), branch, aor, aor, branch, method, headers))
+	return p.Final(channel)
+}
+
+func (p *Phone) text(method, uri, branch, from, to, callID string, sequence int, headers, body string) string {
+	if body != "" {
+		headers += "Content-Type: application/sdp\r\n"
+	}
+	return fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nMax-Forwards: 70\r\nFrom: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:%s@%s>\r\n%sContent-Length: %d\r\n\r\n%s",
+		method, uri, p.Addr(), branch, from, to, callID, sequence, method, p.User, p.Addr(), headers, len(body), body)
+}
+
+// Final waits for a final response.
+func (p *Phone) Final(responses <-chan *sipmsg.Response) *sipmsg.Response {
+	p.t.Helper()
+	for {
+		select {
+		case r := <-responses:
+			if !r.IsProvisional() {
+				return r
+			}
+		case <-time.After(10 * time.Second):
+			p.t.Fatalf("%s got no final answer", p.User)
+			return nil
+		}
+	}
+}
+
+// Register registers the phone, 0 unregisters it, and returns the last
+// response.
+func (p *Phone) Register(expires int) *sipmsg.Response {
+	p.t.Helper()
+	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
+	callID, tag := "reg-"+p.Addr(), ";tag="+p.unique()
+	for attempt, authorization := 0, ""; ; attempt++ {
+		p.mu.Lock()
+		p.number++
+		sequence := p.number
+		p.mu.Unlock()
+		_, responses := p.Request("REGISTER", "sip:"+p.Domain, aor+tag, aor, callID, sequence,
+			fmt.Sprintf("Expires: %d\r\n%s", expires, authorization), "")
+		r := p.Final(responses)
+		if r.StatusCode != 401 || attempt == 2 {
+			return r
+		}
+		authorization = "Authorization: " + p.Proof(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
+	}
+}
+
+var challengePart = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// Proof answers a challenge.
+func (p *Phone) Proof(challenge, method, uri string) string {
+	parts := map[string]string{}
+	for _, part := range challengePart.FindAllStringSubmatch(challenge, -1) {
+		parts[part[1]] = part[2]
+	}
+	p.mu.Lock()
+	if p.count++; p.nonce != parts["nonce"] {
+		p.nonce, p.count = parts["nonce"], 1
+	}
+	nc := fmt.Sprintf("%08x", p.count)
+	p.mu.Unlock()
+	ha1 := HA1(p.User, parts["realm"], p.Password)
+	response := hash(ha1, parts["nonce"], nc, "c0ffee", "auth", hash(method, uri))
+	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", response="%s", algorithm=MD5, qop=auth, nc=%s, cnonce="c0ffee"`,
+		p.User, parts["realm"], parts["nonce"], uri, response, nc)
+}
+
+// HA1 is what a directory has of a password.
+func HA1(user, realm, password string) string { return hash(user, realm, password) }
+
+func hash(parts ...string) string {
+	sum := md5.Sum([]byte(strings.Join(parts, ":")))
+	return hex.EncodeToString(sum[:])
+}

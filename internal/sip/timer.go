@@ -1,0 +1,121 @@
+package sip
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// Session timers (RFC 4028): either side may ask that the call be refreshed
+// now and then, so that one whose peer has vanished does not last for ever. We
+// do not ask, but do as asked.
+
+// minSessionExpires is the shortest interval allowed (RFC 4028, 4).
+const minSessionExpires = 90 * time.Second
+
+func minSession() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
+
+// acceptTimer takes the timer that a request asks for and says so in the
+// response; tooShort is an interval that must be refused.
+func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShort bool) {
+	value := headerValue(r, "Session-Expires", "x")
+	interval, ok := seconds(value)
+	if !ok {
+		return false
+	}
+	if interval < minSessionExpires {
+		return true
+	}
+	refresher := "uac"
+	if strings.Contains(value, "refresher=uas") || !lists(r, supported, "Supported", "k") {
+		refresher = "uas"
+	}
+	l.mu.Lock()
+	l.interval, l.refreshes = interval, refresher == "uas"
+	l.mu.Unlock()
+	response.AppendHeader(sipmsg.NewHeader("Session-Expires", fmt.Sprintf("%d;refresher=%s", int(interval.Seconds()), refresher)))
+	if refresher == "uac" {
+		response.AppendHeader(sipmsg.NewHeader("Require", supported))
+	}
+	return false
+}
+
+// negotiateTimer takes the timer of an answer to a request of ours, and starts
+// it.
+func (l *Leg) negotiateTimer(answer *sipmsg.Response) {
+	value := headerValue(answer, "Session-Expires", "x")
+	interval, ok := seconds(value)
+	l.mu.Lock()
+	if ok && interval > 0 {
+		l.interval, l.refreshes = interval, !strings.Contains(value, "refresher=uas")
+	} else {
+		l.interval = 0
+	}
+	l.mu.Unlock()
+	l.startTimer()
+}
+
+// sessionExpires is the header of a request of ours that refreshes; mu is held.
+func (l *Leg) sessionExpires() string {
+	refresher := "uas"
+	if l.refreshes {
+		refresher = "uac"
+	}
+	return fmt.Sprintf("%d;refresher=%s", int(l.interval.Seconds()), refresher)
+}
+
+// startTimer starts the interval anew: half of it until we refresh, or nearly
+// all of it until the peer must have (RFC 4028, 10).
+func (l *Leg) startTimer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if l.interval == 0 || l.ended {
+		return
+	}
+	if l.refreshes {
+		l.timer = time.AfterFunc(l.interval/2, func() { l.server.background.Go(l.refresh) })
+		return
+	}
+	l.timer = time.AfterFunc(l.interval-min(32*time.Second, l.interval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
+}
+
+// refresh tells the peer that the call is alive, and finds out whether it is.
+func (l *Leg) refresh() {
+	if l.canUpdate {
+		l.refreshByUpdate()
+		return
+	}
+	l.mu.Lock()
+	ours := l.ours
+	l.mu.Unlock()
+	if _, err := l.Reinvite(l.ctx, ours); err != nil {
+		l.server.log.Debug("a call could not be refreshed", "error", err)
+		l.startTimer() // unless it ended by that
+	}
+}
+
+func (l *Leg) refreshByUpdate() {
+	l.mu.Lock()
+	r := l.newRequest(sipmsg.UPDATE, l.next())
+	r.AppendHeader(l.contact.Clone())
+	r.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	r.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
+	l.mu.Unlock()
+	answer, err := l.server.transact(l.ctx, r)
+	switch {
+	case err != nil:
+		l.Hangup(RecoveryOnTimerExpire)
+	case answer.StatusCode == 481 || answer.StatusCode == 408:
+		l.Hangup(NormalTemporaryFailure)
+	case answer.IsSuccess():
+		l.negotiateTimer(answer)
+	default:
+		l.startTimer()
+	}
+}

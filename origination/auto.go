@@ -1,0 +1,89 @@
+package origination
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// Auto is the driver of a first try: real phones where the owner has one
+// registered, else a simulated call.
+type Auto struct {
+	Phones    Driver
+	Simulator Driver
+	// Registered says whether a phone is registered as the extension.
+	Registered func(ctx context.Context, accountID, extension string) (bool, error)
+	// Simulated says whether the Simulator named a call so.
+	Simulated func(callID string) bool
+}
+
+// Name implements Namer: whose the order is shows in its id from here on.
+func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
+	registered, err := a.Registered(ctx, order.AccountID, order.Extension)
+	if err != nil {
+		return "", fault.Unavailable(err, time.Second, "The registered phones could not be asked")
+	}
+	if registered {
+		return name(ctx, a.Phones, order)
+	}
+	return name(ctx, a.Simulator, order)
+}
+
+// Originate implements Driver.
+func (a *Auto) Originate(ctx context.Context, order Order) (Placed, error) {
+	return a.of(order.ID).Originate(ctx, order)
+}
+
+// Cancel implements Driver.
+func (a *Auto) Cancel(ctx context.Context, callID string) error {
+	return a.of(callID).Cancel(ctx, callID)
+}
+
+func (a *Auto) of(callID string) Driver {
+	if a.Simulated(callID) {
+		return a.Simulator
+	}
+	return a.Phones
+}
+
+// Follow implements Driver. It ends when either driver has ended.
+func (a *Auto) Follow(ctx context.Context, open []Open, report func(Progress)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	phones, simulated := a.split(open)
+	var failed [2]error
+	var both sync.WaitGroup
+	both.Go(func() { defer cancel(); failed[0] = a.Phones.Follow(ctx, phones, report) })
+	both.Go(func() { defer cancel(); failed[1] = a.Simulator.Follow(ctx, simulated, report) })
+	both.Wait()
+	return errors.Join(failed[:]...)
+}
+
+func (a *Auto) split(open []Open) (phones, simulated []Open) {
+	for _, call := range open {
+		if a.Simulated(call.CallID) {
+			simulated = append(simulated, call)
+		} else {
+			phones = append(phones, call)
+		}
+	}
+	return phones, simulated
+}
+
+// Adopt implements Adopter, as far as the two drivers do.
+func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
+	phones, simulated := a.split(open)
+	return append(adopt(ctx, a.Phones, phones), adopt(ctx, a.Simulator, simulated)...)
+}
+
+// adopt is the driver's Adopt; without one it is none of its calls.
+func adopt(ctx context.Context, driver Driver, open []Open) (rest []Open) {
+	adopter, ok := driver.(Adopter)
+	if !ok || len(open) == 0 {
+		return open
+	}
+	return adopter.Adopt(ctx, open)
+}

@@ -1,0 +1,63 @@
+package origination
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"trunkline/internal/fault"
+)
+
+// labelling is a platform that names its calls.
+type labelling struct{ *platform }
+
+func (labelling) Name(_ context.Context, order Order) (string, error) { return "sim-" + order.ID, nil }
+
+func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
+	phones, simulator := newPlatform(), newPlatform()
+	var asked error
+	auto := &Auto{
+		Phones: phones, Simulator: labelling{simulator},
+		Registered: func(_ context.Context, account, extension string) (bool, error) {
+			return account == "demo" && extension == "1001", asked
+		},
+		Simulated: func(id string) bool { return strings.HasPrefix(id, "sim-") },
+	}
+	for extension, want := range map[string]string{"1001": "o", "1002": "sim-o"} {
+		order := Order{ID: "o", AccountID: "demo", Extension: extension}
+		var err error
+		order.ID, err = auto.Name(t.Context(), order)
+		check(t, err)
+		placed, err := auto.Originate(t.Context(), order)
+		if err != nil || placed.CallID != want {
+			t.Errorf("%s: %+v, %v", extension, placed, err)
+		}
+		check(t, auto.Cancel(t.Context(), want))
+	}
+	if len(phones.cancels()) != 1 || len(simulator.cancels()) != 1 {
+		t.Error("a cancel went astray")
+	}
+	asked = errors.New("the registrar is away")
+	_, err := auto.Name(t.Context(), Order{})
+	wantKind(t, err, fault.KindUnavailable)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- auto.Follow(ctx, []Open{{CallID: "sim-1"}, {CallID: "2"}}, func(Progress) {})
+	}()
+	within(t, "both are followed", func() bool { return phones.follows() && simulator.follows() })
+	if len(phones.open) != 1 || phones.open[0].CallID != "2" || len(simulator.open) != 1 || simulator.open[0].CallID != "sim-1" {
+		t.Errorf("phones have %v, the simulator %v", phones.open, simulator.open)
+	}
+	cancel()
+	check(t, <-done)
+
+	adopted := make(chan []Open, 1)
+	auto.Simulator = adopting{simulator, adopted}
+	rest := auto.Adopt(t.Context(), []Open{{CallID: "sim-1"}, {CallID: "2"}})
+	if len(rest) != 1 || rest[0].CallID != "2" || len(<-adopted) != 1 {
+		t.Errorf("the rest is %v", rest)
+	}
+}

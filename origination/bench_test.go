@@ -1,0 +1,52 @@
+package origination
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// BenchmarkOriginate places calls on a platform that accepts at once, and each
+// goes all its steps, which are stored and announced: what an operation takes is
+// what a call costs, not how long its user waits.
+func BenchmarkOriginate(b *testing.B) {
+	b.Run("sqlite", func(b *testing.B) { benchmarkOriginate(b, lite(b)) })
+	b.Run("postgres", func(b *testing.B) { benchmarkOriginate(b, sqldb.Config{URL: testservice.Postgres(b)}) })
+}
+
+func benchmarkOriginate(b *testing.B, at sqldb.Config) {
+	d := newDesk(b, at, func(c *Config) { c.MaxCalls = 1 << 20 }).run()
+	d.platform.originate = func(o Order) (Placed, error) {
+		go func() {
+			for _, state := range order[1:] { // not all in one transaction
+				time.Sleep(20 * time.Millisecond)
+				d.platform.says(o.ID, state)
+			}
+		}()
+		return Placed{CallID: o.ID}, nil
+	}
+	alice := d.alice()
+	before := processorTime(b)
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := d.Originate(b.Context(), alice, "1002", ""); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	within(b, "all is stored and announced", func() bool { return d.book.size() == 0 })
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
+}
+
+// processorTime is what this process has had of the processors: other than the
+// clock it says the same on a busy machine.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,30 @@
+package origination
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"trunkline/internal/fault"
+)
+
+const mostDestination = 64 // characters
+
+// checkDestination refuses what no dialplan could take (contract, section B).
+func checkDestination(destination string) error {
+	switch {
+	case !utf8.ValidString(destination):
+		return badDestination("invalid", "The destination is not valid UTF-8")
+	case strings.TrimSpace(destination) == "":
+		return badDestination("required", "The destination is empty")
+	case utf8.RuneCountInString(destination) > mostDestination:
+		return badDestination("too_long", "The destination has more than 64 characters")
+	case strings.ContainsFunc(destination, unicode.IsControl):
+		return badDestination("invalid", "The destination has control characters")
+	}
+	return nil
+}
+
+func badDestination(code, message string) error {
+	return fault.InvalidField("destination", code, message)
+}

@@ -1,0 +1,123 @@
+package origination
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// Many calls at once, on a platform that says everything late, early and twice,
+// and a channel that fails every other time: each call's steps are told in
+// order, none is missing, and what is stored is the same.
+func TestManyCallsAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		d := newDesk(t, at).run()
+		d.publishThrough(&flaky{d.channel})
+		var says sync.WaitGroup
+		d.platform.originate = func(o Order) (Placed, error) {
+			says.Go(func() {
+				for i := 1; i < len(order); i++ {
+					for range rand.IntN(3) {
+						d.platform.says("p-"+o.ID, order[rand.IntN(i)])
+					}
+					d.platform.says("p-"+o.ID, order[i])
+					time.Sleep(time.Duration(rand.IntN(int(5 * time.Millisecond))))
+				}
+			})
+			return Placed{CallID: "p-" + o.ID}, nil
+		}
+		var placed sync.WaitGroup
+		ids := make([]string, 200)
+		for i := range ids {
+			placed.Go(func() { ids[i] = d.place("1002") })
+		}
+		placed.Wait()
+		says.Wait()
+		within(t, "all is stored and told", func() bool { return d.book.size() == 0 })
+		for _, id := range ids {
+			call, err := d.Get(t.Context(), d.alice(), id)
+			check(t, err)
+			if got := firstTold(d.channel.told(id)); !slices.Equal(got, order[:]) || !slices.Equal(states(call.History), order[:]) {
+				t.Errorf("told %v, stored %v", got, states(call.History))
+			}
+		}
+	})
+}
+
+// firstTold leaves repeats out.
+func firstTold(told []State) (first []State) {
+	for _, state := range told {
+		if !slices.Contains(first, state) {
+			first = append(first, state)
+		}
+	}
+	return first
+}
+
+func (d *desk) publishThrough(p Publisher) {
+	d.book.mu.Lock()
+	defer d.book.mu.Unlock()
+	d.book.publish = p
+}
+
+// flaky fails every other time, sometimes although it has published.
+type flaky struct{ Publisher }
+
+func (f *flaky) Publish(ctx context.Context, events ...Event) error {
+	lost := errors.New("no answer")
+	switch rand.IntN(4) {
+	case 0:
+		return lost
+	case 1:
+		return errors.Join(f.Publisher.Publish(ctx, events...), lost)
+	}
+	return f.Publisher.Publish(ctx, events...)
+}
+
+func TestWhileTheDatabaseIsAway(t *testing.T) {
+	server := testservice.OwnPostgres(t)
+	d := newDesk(t, sqldb.Config{URL: server.URL}, func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
+	id := d.place("1002")
+	d.platform.says(id, RingingUser)
+	d.reaches(id, RingingUser)
+	server.Kill(t)
+	_, err := d.Originate(t.Context(), d.alice(), "1002", "")
+	if kind := fault.KindOf(err); kind != fault.KindInternal { // the user document cannot be read
+		t.Errorf("placed: %v", err)
+	}
+	if err := d.placeUnread(); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("placed: %v", err)
+	}
+	d.platform.says(id, UserAnswered, Dialling, Ended)
+	server.Start(t)
+	within(t, "the steps of meanwhile are stored and told", func() bool {
+		return slices.Equal(firstTold(d.channel.told(id)), []State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.book.size() == 0
+	})
+	if n := len(d.platform.placed()); n != 1 {
+		t.Errorf("%d calls rang", n)
+	}
+}
+
+// placeUnread places an order that was made before the database went away.
+func (d *desk) placeUnread() error {
+	_, err := d.Service.place(context.Background(), Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
+	return err
+}
+
+func TestADriverThatStopsIsAFault(t *testing.T) {
+	d := newDesk(t, lite(t))
+	d.driver = quitter{d.platform}
+	wantKind(t, d.Run(t.Context()), fault.KindInternal)
+}
+
+type quitter struct{ *platform }
+
+func (quitter) Follow(context.Context, []Open, func(Progress)) error { return errors.New("no more") }

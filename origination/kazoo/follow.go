@@ -1,0 +1,190 @@
+package kazoo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+const (
+	pollers = 8
+	// A channel that is not there so long after the call was accepted will not
+	// come: Kazoo gives an owner 30 s.
+	comesWithin = 45 * time.Second
+)
+
+// call is a call being followed.
+type call struct {
+	id    string
+	order origination.Order
+	since time.Time
+
+	mu        sync.Mutex
+	state     origination.State
+	seen      bool // there was a channel
+	cancelled bool
+}
+
+// follow begins to follow a call.
+func (d *Driver) follow(id string, order origination.Order, state origination.State) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls[id] = &call{id: id, order: order, since: time.Now(), state: state, seen: state.Rank() > origination.Accepted.Rank()}
+}
+
+func (d *Driver) find(id string) *call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[id]
+}
+
+func (d *Driver) following() []*call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*call, 0, len(d.calls))
+	for _, c := range d.calls {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Follow implements origination.Driver.
+func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+	d.Adopt(ctx, open)
+	poll := time.NewTicker(d.cfg.PollEvery)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-poll.C:
+			d.poll(ctx, report)
+		}
+	}
+}
+
+// Adopt implements origination.Adopter: Kazoo has its calls whoever follows.
+func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+	for _, o := range open {
+		d.follow(o.CallID, o.Order, o.State)
+	}
+	return nil
+}
+
+// poll asks for every call once. What could not be asked is asked next time.
+func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
+	var group errgroup.Group
+	group.SetLimit(pollers)
+	for _, c := range d.following() {
+		group.Go(func() error {
+			steps, err := d.look(ctx, c)
+			if err != nil && ctx.Err() == nil {
+				d.log.DebugContext(ctx, "how far a call is could not be asked", "error", err)
+			}
+			for _, step := range steps {
+				report(step)
+				if step.State == origination.Ended {
+					d.mu.Lock()
+					delete(d.calls, c.id)
+					d.mu.Unlock()
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // its functions do not fail
+}
+
+// channel is what Kazoo says of one.
+type channel struct {
+	Answered bool `json:"answered"`
+	OtherLeg text `json:"other_leg_call_id"`
+}
+
+// look asks how far a call is.
+func (d *Driver) look(ctx context.Context, c *call) ([]origination.Progress, error) {
+	var now channel
+	err := d.crossbar.do(ctx, http.MethodGet, d.channel(c), nil, &now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, errNotThere):
+		if !c.seen && time.Since(c.since) < comesWithin {
+			return nil, nil
+		}
+		return []origination.Progress{d.ended(ctx, c)}, nil
+	case err != nil:
+		return nil, err
+	}
+	c.seen = true
+	if c.cancelled {
+		return nil, d.hangUp(ctx, c) // it came after it was cancelled
+	}
+	state := origination.RingingUser
+	switch {
+	case now.Answered && now.OtherLeg != "":
+		state = origination.Bridged
+	case now.Answered:
+		state = origination.UserAnswered
+	}
+	if state.Rank() <= c.state.Rank() {
+		return nil, nil
+	}
+	c.state = state
+	return []origination.Progress{{CallID: c.id, State: state, At: time.Now()}}, nil
+}
+
+func (d *Driver) channel(c *call) string {
+	return d.account(c.order.AccountID) + "/channels/" + url.PathEscape(c.id)
+}
+
+// ended is the end of a call whose channel is gone. c.mu is held.
+func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
+	end := origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseUnknown, At: time.Now()}
+	if c.cancelled {
+		end.Cause = origination.CauseCancelled
+		return end
+	}
+	var history []struct {
+		CallID text `json:"call_id"`
+		Cause  text `json:"cause"`
+	}
+	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
+	if err := d.crossbar.do(ctx, http.MethodGet, path, nil, &history); err != nil {
+		d.log.DebugContext(ctx, "why a call ended could not be asked", "error", err)
+	}
+	for _, past := range history {
+		if string(past.CallID) == c.id && past.Cause != "" {
+			end.Cause = string(past.Cause)
+		}
+	}
+	return end
+}
+
+// Cancel implements origination.Driver. A call that has no channel yet is hung
+// up when it has one.
+func (d *Driver) Cancel(ctx context.Context, callID string) error {
+	c := d.find(callID)
+	if c == nil {
+		return fault.NotFound("There is no such call")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := d.hangUp(ctx, c); err != nil && !errors.Is(err, errNotThere) {
+		return err
+	}
+	c.cancelled = true
+	return nil
+}
+
+func (d *Driver) hangUp(ctx context.Context, c *call) error {
+	return d.crossbar.do(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
+}

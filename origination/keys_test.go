@@ -1,0 +1,165 @@
+package origination
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func (d *desk) under(key, destination string) (string, error) {
+	return d.Originate(context.Background(), d.alice(), destination, key)
+}
+
+func TestAKeyRingsOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		a, b := newDesk(t, at).run(), newDesk(t, at).run()
+		slow := func(o Order) (Placed, error) {
+			time.Sleep(50 * time.Millisecond)
+			return Placed{CallID: "own-" + o.ID}, nil
+		}
+		a.platform.originate, b.platform.originate = slow, slow
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		answers := map[string]int{}
+		for i := range 20 {
+			all.Go(func() {
+				id, err := []*desk{a, b}[i%2].under("k", "1002")
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				answers[id]++
+			})
+		}
+		all.Wait()
+		if n := len(a.platform.placed()) + len(b.platform.placed()); n != 1 || len(answers) != 1 {
+			t.Errorf("%d calls, answers %v", n, answers)
+		}
+		_, err := b.under("k", "1003")
+		wantKind(t, err, fault.KindConflict)
+		if other, err := a.under("k2", "1002"); err != nil || answers[other] != 0 {
+			t.Errorf("another key: %q, %v", other, err)
+		}
+	})
+}
+
+func TestAKeyIsItsUsersAlone(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	users, err := d.users.Users(t.Context(), "demo")
+	check(t, err)
+	ids := map[string]bool{}
+	for _, user := range users {
+		if user.PresenceID == "" {
+			continue
+		}
+		as := d.alice()
+		as.UserID = user.ID
+		id, err := d.Originate(t.Context(), as, "1002", "k")
+		check(t, err)
+		ids[id] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("ids %v", ids)
+	}
+}
+
+func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		d := newDesk(t, at).run()
+		d.platform.originate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
+		_, err := d.under("k", "1002")
+		wantKind(t, err, fault.KindRefused)
+		d.platform.originate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil }
+		if _, err := d.under("k", "1003"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	d.platform.originate = func(Order) (Placed, error) { return Placed{}, nil }
+	for range 2 {
+		if id, err := d.under("k", "1002"); id != "" || err != nil {
+			t.Errorf("%q, %v", id, err)
+		}
+	}
+	if n := len(d.platform.placed()); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// Whoever held a key has died: before there was a call, nothing can have rung
+// and the next one places it; after, that call is the answer.
+func TestAKeyWhoseHolderDied(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		d := newDesk(t, at).run()
+		claim := func(key, orderID string, lease time.Duration) {
+			t.Helper()
+			c, err := d.keys.claim(t.Context(), d.users.alice, key, "1002", orderID, lease)
+			if err != nil || !c.mine {
+				t.Fatalf("%+v, %v", c, err)
+			}
+		}
+		claim("early", "order-1", -time.Second)
+		id, err := d.under("early", "1002")
+		if err != nil || id == "" || len(d.platform.placed()) != 1 {
+			t.Errorf("died early: %q, %v", id, err)
+		}
+		claim("late", id, -time.Second) // as if that call had been placed under it
+		if again, err := d.under("late", "1002"); err != nil || again != id || len(d.platform.placed()) != 1 {
+			t.Errorf("died late: %q, %v", again, err)
+		}
+		claim("held", "order-2", time.Hour)
+		waits, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = d.Originate(waits, d.alice(), "1002", "held")
+		wantKind(t, err, fault.KindUnavailable)
+	})
+}
+
+func TestRepeatsAreNotLimited(t *testing.T) {
+	d := newDesk(t, lite(t), func(c *Config) { c.PerMinute = 1 }).run()
+	for range 5 {
+		if _, err := d.under("k", "1002"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := d.under("k2", "1002")
+	wantKind(t, err, fault.KindLimited)
+}
+
+func TestKeysThatAreNone(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	for _, key := range []string{"a b", "ü", "\x7f", string(make([]byte, 256))} {
+		_, err := d.under(key, "1002")
+		wantKind(t, err, fault.KindInvalid)
+	}
+}
+
+func TestAKeyLivesADay(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		d := newDesk(t, at).run()
+		first, err := d.under("k", "1002")
+		check(t, err)
+		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
+		check(t, err)
+		second, err := d.under("k", "1003")
+		if err != nil || second == first {
+			t.Errorf("%q after %q, %v", second, first, err)
+		}
+		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
+		check(t, err)
+		check(t, d.rows.purge(t.Context(), time.Now()))
+		var left int
+		check(t, d.db().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM origination_keys`).Scan(&left))
+		if left != 0 {
+			t.Errorf("%d keys are left", left)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package origination
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+func byItself(c *Config) { c.Alone = true }
+
+func TestARestartGoesOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		before := newDesk(t, at, byItself).crashing()
+		ringing, told := before.place("1002"), before.place("1003")
+		before.platform.says(ringing, RingingUser, UserAnswered)
+		before.platform.says(told, RingingUser)
+		before.reaches(ringing, UserAnswered)
+		within(t, "it is told", func() bool { return len(before.channel.told(told)) == 2 })
+		before.channel.breaks(errors.New("kafka is away"))
+		before.platform.says(told, Ended)
+		before.reaches(told, Ended)
+		before.stop()
+
+		after := newDesk(t, at, byItself).run()
+		open := after.platform.open
+		if len(open) != 1 || open[0].CallID != ringing || open[0].State != UserAnswered || open[0].Extension != "1001" ||
+			open[0].Destination != "1002" || time.Since(open[0].Since) > time.Minute {
+			t.Fatalf("open: %+v", open)
+		}
+		after.platform.says(ringing, RingingUser, Bridged, Ended)
+		after.reaches(ringing, Ended)
+		within(t, "what was not told is told", func() bool {
+			return slices.Equal(last(after.channel.told(ringing), 2), []State{Bridged, Ended}) &&
+				slices.Equal(last(after.channel.told(told), 1), []State{Ended}) && after.book.size() == 0
+		})
+		after.stop()
+
+		again := newDesk(t, at, byItself).run()
+		if len(again.platform.open) != 0 || len(again.channel.told(ringing)) != 0 {
+			t.Errorf("a third life has %+v", again.platform.open)
+		}
+	})
+}
+
+func last(all []State, n int) []State { return all[max(0, len(all)-n):] }
+
+func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		before := newDesk(t, at).run()
+		id := before.place("1002")
+		before.platform.says(id, RingingUser)
+		before.reaches(id, RingingUser)
+		before.stop()
+		after := newDesk(t, at).run()
+		if len(after.platform.open) != 1 || after.platform.open[0].CallID != id {
+			t.Errorf("open: %+v", after.platform.open)
+		}
+	})
+}
+
+func TestALivingNodeKeepsItsCalls(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		a := newDesk(t, at, short).run()
+		id := a.place("1002")
+		b := newDesk(t, at, short).run()
+		time.Sleep(3 * shortLease) // longer than a dead node would have been let be
+		if n := len(b.platform.open) + b.book.size(); n != 0 {
+			t.Errorf("the other node has %d calls", n)
+		}
+		a.platform.says(id, RingingUser)
+		a.reaches(id, RingingUser)
+		if got := b.state(id); got != RingingUser {
+			t.Errorf("the other node sees %s", got)
+		}
+	})
+}
+
+const shortLease = 300 * time.Millisecond
+
+func short(c *Config) { c.Lease = shortLease }
+
+func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		dead := newDesk(t, at, short)
+		check(t, dead.rows.beat(t.Context(), time.Hour))
+		dead.crashing()
+		id := dead.place("1002")
+		dead.platform.says(id, RingingUser)
+		dead.reaches(id, RingingUser)
+
+		plain := newDesk(t, at, short).run()
+		if plain.book.size() != 0 {
+			t.Fatal("taken over while its node lived")
+		}
+		check(t, dead.rows.beat(t.Context(), 0)) // its time is over
+		plain.reaches(id, Ended)
+		call, err := plain.Get(t.Context(), plain.alice(), id)
+		if err != nil || call.Cause != CauseLost {
+			t.Errorf("call %+v, %v", call, err)
+		}
+		// The dead node comes back to life: it may not say more about the call.
+		dead.platform.says(id, UserAnswered, Bridged)
+		within(t, "it finds out", func() bool { return dead.book.wasOvertaken() })
+		dead.book.overtake()
+		check(t, dead.beat(t.Context()))
+		if dead.book.size() != 0 || dead.state(id) != Ended {
+			t.Errorf("it still has %d calls", dead.book.size())
+		}
+	})
+}
+
+func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
+	at := lite(t)
+	dead := newDesk(t, at, short).crashing()
+	id := dead.place("1002")
+	dead.platform.says(id, RingingUser)
+	dead.reaches(id, RingingUser)
+	dead.stop()
+	next := newDesk(t, at, short)
+	adopted := make(chan []Open, 1)
+	next.driver = adopting{next.platform, adopted}
+	check(t, next.rows.beat(t.Context(), time.Hour))
+	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`, dead.cfg.Node); err != nil {
+		t.Fatal(err)
+	}
+	next.run()
+	check(t, dead.rows.leave(t.Context()))
+	if open := <-adopted; len(open) != 1 || open[0].CallID != id || open[0].State != RingingUser {
+		t.Fatalf("adopted %+v", open)
+	}
+	next.platform.says(id, UserAnswered)
+	next.reaches(id, UserAnswered)
+}
+
+func (d *desk) db() *sqldb.DB { return d.rows.db }
+
+func TestCancelFromAnyNode(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		a, b := newDesk(t, at).run(), newDesk(t, at).run()
+		for _, node := range []*desk{a, b} {
+			id := a.place("1002")
+			began := time.Now()
+			check(t, node.Cancel(t.Context(), node.alice(), id))
+			within(t, "its platform is told", func() bool { return slices.Contains(a.platform.cancels(), id) })
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %s", took)
+			}
+			a.platform.report(Progress{CallID: id, State: Ended, Cause: CauseCancelled})
+			b.reaches(id, Ended)
+			wantKind(t, b.Cancel(t.Context(), b.alice(), id), fault.KindConflict)
+		}
+		if n := len(b.platform.cancels()); n != 0 {
+			t.Errorf("the other node's platform was told %d times", n)
+		}
+	})
+}
+
+func TestCancelOfACallThatThePlatformLost(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	d.platform.cancel = func(string) error { return fault.NotFound("no such call") }
+	id := d.place("1002")
+	check(t, d.Cancel(t.Context(), d.alice(), id))
+	d.reaches(id, Ended)
+	if call, err := d.Get(t.Context(), d.alice(), id); err != nil || call.Cause != CauseCancelled {
+		t.Errorf("call %+v, %v", call, err)
+	}
+}
+
+func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
+	at := lite(t)
+	a, b := newDesk(t, at).run(), newDesk(t, at).run()
+	id := a.place("1002")
+	tries := 0
+	a.platform.mu.Lock()
+	a.platform.cancel = func(string) error {
+		if tries++; tries == 1 {
+			return fault.Unavailable(nil, time.Second, "away")
+		}
+		return nil
+	}
+	a.platform.mu.Unlock()
+	check(t, b.Cancel(t.Context(), b.alice(), id))
+	within(t, "it is tried again", func() bool { return len(a.platform.cancels()) == 2 })
+}
+
+func TestWhoMaySeeAndCancel(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	_, err := d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
+	check(t, err)
+	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
+	check(t, err)
+	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password", PresenceID: "2001"})
+	check(t, err)
+	within(t, "the accounts are known", func() bool {
+		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")
+	})
+	as := func(user, account string, role identity.Role) *identity.Principal {
+		return &identity.Principal{UserID: user, AccountID: account, Role: role}
+	}
+	for name, c := range map[string]struct {
+		caller      *identity.Principal
+		see, cancel fault.Kind
+	}{
+		"a stranger's administrator": {as("x", "stranger", identity.RoleAdmin), fault.KindNotFound, fault.KindNotFound},
+		"a user of the account":      {as("x", "sub", identity.RoleUser), "", fault.KindForbidden},
+		"a user of an ancestor":      {d.alice(), "", fault.KindForbidden},
+		"the owner":                  {as(carol.ID, "sub", identity.RoleUser), "", ""},
+		"an administrator":           {as("x", "sub", identity.RoleAdmin), "", ""},
+		"an ancestor's":              {d.admin(), "", ""},
+		"an API key":                 {&identity.Principal{KeyID: "k", AccountID: "sub", Role: identity.RoleAdmin}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, err := d.Originate(context.Background(), as(carol.ID, "sub", identity.RoleUser), "1002", "")
+			check(t, err)
+			_, err = d.Get(t.Context(), c.caller, id)
+			wantKind(t, err, c.see)
+			wantKind(t, d.Cancel(t.Context(), c.caller, id), c.cancel)
+		})
+	}
+	for _, id := range []string{"", "nothing", "a b", "\x00", string(make([]byte, 300))} {
+		_, err := d.Get(t.Context(), d.alice(), id)
+		wantKind(t, err, fault.KindNotFound)
+	}
+}

@@ -1,0 +1,181 @@
+package origination
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Originate rings the caller's own extension and, once it is answered, dials
+// the destination. callID is the origination_call_id; "" when the platform gave
+// none. Under the same idempotencyKey ("": none) a user's call rings once, and
+// every repeat within a day has the first one's answer.
+func (s *Service) Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error) {
+	callID, err = s.originate(ctx, caller, destination, idempotencyKey)
+	if err != nil {
+		s.metrics.refused.WithLabelValues(kindLabel(err)).Inc()
+	}
+	return callID, err
+}
+
+func (s *Service) originate(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
+	if caller.IsKey() {
+		return "", fault.Forbidden("API keys have no extension to ring")
+	}
+	if err := checkDestination(destination); err != nil {
+		return "", err
+	}
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	if !s.running.Load() {
+		return "", fault.Unavailable(nil, time.Second, "Click to call is not ready")
+	}
+	order, err := s.order(ctx, caller, destination)
+	if err != nil {
+		return "", err
+	}
+	if key == "" {
+		if err := s.limit(ctx, order.UserID); err != nil {
+			return "", err
+		}
+		return s.place(ctx, order)
+	}
+	return s.placeOnce(ctx, order, key)
+}
+
+// order is what the caller may ask for.
+func (s *Service) order(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
+	user, err := s.users.User(ctx, caller.UserID)
+	if err != nil {
+		return Order{}, fault.Internal(err, "The user document could not be read")
+	}
+	account, known := s.users.Tree().Account(user.AccountID)
+	switch {
+	case !known:
+		return Order{}, fault.Internal(nil, "The user document could not be read")
+	case user.PresenceID == "":
+		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
+	}
+	if err := s.cfg.Rules.check(account.ID, destination); err != nil {
+		return Order{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Order{}, fault.Internal(err, "Making an id failed")
+	}
+	interaction, err := newInteraction(time.Now())
+	if err != nil {
+		return Order{}, fault.Internal(err, "Making an id failed")
+	}
+	order := Order{
+		ID: id.String(), InteractionID: interaction, AccountID: account.ID, Domain: account.Domain,
+		UserID: user.ID, Extension: user.PresenceID, Destination: destination, ClickToCallID: user.ClickToCallID,
+	}
+	order.ID, err = name(ctx, s.driver, order)
+	return order, err
+}
+
+// Namer is a Driver whose calls' ids say something of them.
+type Namer interface {
+	// Name is the Order.ID that the order is to have; the one that it has is
+	// unique, and is to be part of it. Nothing is placed yet.
+	Name(ctx context.Context, order Order) (id string, err error)
+}
+
+func name(ctx context.Context, driver Driver, order Order) (id string, err error) {
+	namer, ok := driver.(Namer)
+	if !ok {
+		return order.ID, nil
+	}
+	return namer.Name(ctx, order)
+}
+
+// gregorian is how many seconds before 1970 Kazoo's clock begins.
+const gregorian = 62_167_219_200
+
+// newInteraction makes an interaction id in Kazoo's shape: 11 digits of
+// Gregorian seconds and 8 hexadecimal ones.
+func newInteraction(now time.Time) (string, error) {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%011d-%x", now.Unix()+gregorian, b), nil
+}
+
+// limit counts the order against its user's limit.
+func (s *Service) limit(ctx context.Context, userID string) error {
+	if s.cfg.PerMinute == 0 {
+		return nil
+	}
+	sum := sha256.Sum256([]byte("clicktocall\x00" + userID))
+	wait := s.limiter.Fail(ctx, identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: s.cfg.PerMinute, Window: time.Minute})
+	if wait > 0 {
+		return fault.Limited(wait, "Too many calls, try again later")
+	}
+	return nil
+}
+
+// placeOnce places the order unless the key has been used.
+func (s *Service) placeOnce(ctx context.Context, order Order, key string) (string, error) {
+	limited := false
+	for check := firstCheck; ; check = min(2*check, lastCheck) {
+		c, err := s.keys.look(ctx, order.UserID, key, order.Destination)
+		if err == nil && !limited && c == (claim{destination: order.Destination}) {
+			if err := s.limit(ctx, order.UserID); err != nil { // a repeat rings nobody, and is not limited
+				return "", err
+			}
+			limited = true
+		}
+		if err == nil && limited {
+			c, err = s.keys.claim(ctx, order.UserID, key, order.Destination, order.ID, s.keyLease())
+		}
+		switch {
+		case err != nil:
+			return "", err
+		case c.mine:
+			return s.placeUnder(ctx, order, key)
+		case c.destination != order.Destination:
+			return "", fault.Conflict("The Idempotency-Key was used for another destination")
+		case c.done:
+			return c.callID, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is under way")
+		case <-time.After(check):
+		}
+	}
+}
+
+// keyLease is longer than placing an order can take.
+func (s *Service) keyLease() time.Duration { return s.cfg.PlaceTimeout + 2*writeTimeout }
+
+// placeUnder places the order under a key that it holds.
+func (s *Service) placeUnder(ctx context.Context, order Order, key string) (string, error) {
+	ctx = context.WithoutCancel(ctx) // the key is settled even when the client has left
+	callID, err := s.place(ctx, order)
+	if err == nil {
+		s.keys.settle(order.ID, order.UserID, key, callID, func(err error) {
+			if err != nil {
+				s.log.WarnContext(ctx, "an idempotent answer is found by its call alone", "error", err)
+			}
+		})
+		return callID, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if lost := s.keys.release(bounded, order.ID, order.UserID, key); lost != nil {
+		s.log.WarnContext(ctx, "an idempotency key stays taken until its lease is over", "error", lost)
+	}
+	return "", err
+}

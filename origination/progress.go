@@ -1,0 +1,89 @@
+package origination
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Step is one state that a call has come to.
+type Step struct {
+	State State  `json:"state"`
+	At    Moment `json:"at"`
+}
+
+// Moment is a time as the API writes it: Unix seconds with a fraction, to the
+// millisecond.
+type Moment struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (m Moment) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(m.UnixMilli())/1000, 'f', 3, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Moment) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	if err := json.Unmarshal(text, &seconds); err != nil {
+		return err
+	}
+	m.Time = time.UnixMilli(int64(seconds*1000 + 0.5))
+	return nil
+}
+
+// Call is how far a call has come.
+type Call struct {
+	ID      string `json:"origination_call_id"`
+	State   State  `json:"state"`
+	Cause   string `json:"cause,omitempty"`
+	History []Step `json:"history"`
+}
+
+// Causes that are ours to give (Q.850 names, as in hangup_cause).
+const (
+	CauseCancelled = "ORIGINATOR_CANCEL"
+	// CauseLost is of calls that ended without anybody saying why: with their
+	// process, or while nobody looked.
+	CauseLost = "NORMAL_TEMPORARY_FAILURE"
+	// CauseUnknown is of calls whose platform gave no cause, or none that is one.
+	CauseUnknown = "NORMAL_UNSPECIFIED"
+)
+
+// order is the states in their order.
+var order = [...]State{Accepted, RingingUser, UserAnswered, Dialling, Bridged, Ended}
+
+// Rank is the state's place in the order of states; -1 of what is none.
+func (s State) Rank() int { return slices.Index(order[:], s) }
+
+// take makes the step when it goes forward: states only rise, some may be
+// skipped, and nothing comes after Ended. Late and repeated steps change
+// nothing. The times in the history do not fall.
+func (c *Call) take(p Progress) (taken bool) {
+	if p.State.Rank() <= c.State.Rank() {
+		return false
+	}
+	at := p.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	if n := len(c.History); n > 0 && at.Before(c.History[n-1].At.Time) {
+		at = c.History[n-1].At.Time
+	}
+	c.State = p.State
+	if p.State == Ended {
+		c.Cause = causeOf(p.Cause)
+	}
+	c.History = append(c.History, Step{p.State, Moment{at.Truncate(time.Millisecond)}})
+	return true
+}
+
+var causePattern = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
+
+func causeOf(said string) string {
+	if !causePattern.MatchString(said) {
+		return CauseUnknown
+	}
+	return said
+}

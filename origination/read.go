@@ -1,0 +1,77 @@
+package origination
+
+import (
+	"context"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Get is how far a call has come. A call of an account that the caller may not
+// see does not exist.
+func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID string) (*Call, error) {
+	r, err := s.visible(ctx, caller, callID)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Call, nil
+}
+
+func (s *Service) visible(ctx context.Context, caller *identity.Principal, callID string) (row, error) {
+	r, err := s.rows.get(ctx, callID)
+	if err != nil {
+		return row{}, err
+	}
+	if !s.users.Tree().Contains(caller.AccountID, r.AccountID) {
+		return row{}, fault.NotFound("There is no such call")
+	}
+	return r, nil
+}
+
+// Cancel ends a call, for its owner or an administrator. It may return before
+// the call has ended: where another node has the call, that one ends it.
+func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID string) error {
+	result, err := s.cancel(ctx, caller, callID)
+	s.metrics.cancels.WithLabelValues(result).Inc()
+	return err
+}
+
+func (s *Service) cancel(ctx context.Context, caller *identity.Principal, callID string) (result string, err error) {
+	r, err := s.visible(ctx, caller, callID)
+	if err != nil {
+		return cancelRefused, err
+	}
+	if caller.UserID != r.UserID && caller.Role != identity.RoleAdmin {
+		return cancelRefused, fault.Forbidden("Only its owner and administrators may cancel a call")
+	}
+	ended := fault.Conflict("The call has ended")
+	if r.State == Ended {
+		return cancelRefused, ended
+	}
+	if s.book.has(callID) {
+		if err := s.cancelHere(ctx, callID); err != nil {
+			return cancelFailed, err
+		}
+		return cancelHere, nil
+	}
+	open, err := s.rows.requestCancel(ctx, r.Order.ID)
+	switch {
+	case err != nil:
+		return cancelFailed, err
+	case !open:
+		return cancelRefused, ended
+	}
+	return cancelElsewhere, nil
+}
+
+// cancelHere ends a call that is this node's. One that its driver does not
+// have any more has ended.
+func (s *Service) cancelHere(ctx context.Context, callID string) error {
+	err := s.driver.Cancel(ctx, callID)
+	if fault.KindOf(err) == fault.KindNotFound {
+		s.book.report(Progress{CallID: callID, State: Ended, Cause: CauseCancelled, At: time.Now()})
+		return nil
+	}
+	return err
+}

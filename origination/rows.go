@@ -1,0 +1,173 @@
+package origination
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// row is a call's row. Order.ID is ours, Call.ID the one handed out.
+type row struct {
+	Order
+	Call
+	Announced        int
+	Live             bool
+	Created, Updated time.Time
+}
+
+// rows is the tables of calls and of the nodes they belong to.
+type rows struct {
+	db   *sqldb.DB
+	node string
+}
+
+const columns = `id, call_id, interaction_id, account_id, domain, user_id, extension, destination, clicktocall_id,
+	state, cause, history, announced, live, created, updated`
+
+func scanRow(scan func(...any) error) (r row, err error) {
+	var history string
+	var created, updated int64
+	if err := scan(&r.Order.ID, &r.Call.ID, &r.InteractionID, &r.AccountID, &r.Domain, &r.UserID, &r.Extension, &r.Destination,
+		&r.ClickToCallID, &r.State, &r.Cause, &history, &r.Announced, &r.Live, &created, &updated); err != nil {
+		return row{}, err
+	}
+	r.Created, r.Updated = time.UnixMilli(created), time.UnixMilli(updated)
+	if err := json.Unmarshal([]byte(history), &r.History); err != nil {
+		return row{}, fault.Internal(err, "A call's history in the database is not readable")
+	}
+	return r, nil
+}
+
+// runner runs statements.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// alone runs statements that stand each for itself. In PostgreSQL's
+// serializable transactions nodes would spoil each other's for nothing;
+// SQLite's one writer has to wait for its turn, which Tx gives.
+func alone(ctx context.Context, db *sqldb.DB, doing string, statements func(runner) error) error {
+	if db.Postgres() {
+		return sqldb.Wrap(statements(db), doing)
+	}
+	return sqldb.Wrap(db.Tx(ctx, func(tx *sql.Tx) error { return statements(tx) }), doing)
+}
+
+// clock is the database's own, in Unix milliseconds: leases are compared on one
+// clock, whatever those of the nodes say.
+func clock(db *sqldb.DB) string {
+	if db.Postgres() {
+		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	}
+	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+}
+
+// get is the call of that origination_call_id.
+func (t rows) get(ctx context.Context, callID string) (row, error) {
+	missing := fault.NotFound("There is no such call")
+	if !validID(callID) {
+		return row{}, missing
+	}
+	found, err := scanRow(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM origination_calls
+		WHERE call_id = $1 ORDER BY created DESC LIMIT 1`, callID).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row{}, missing
+	}
+	return found, sqldb.Wrap(err, "reading a call")
+}
+
+// validID says whether an id can be one: the database takes it, and so do the
+// call records.
+func validID(id string) bool {
+	if id == "" || len(id) > 255 {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] < 0x21 || id[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// requestCancel marks a call for the node whose it is.
+func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
+	err = alone(ctx, t.db, "asking for a call's end", func(tx runner) error {
+		result, err := tx.ExecContext(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
+			WHERE id = $1 AND state <> $2`, orderID, string(Ended))
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		open = n > 0
+		return err
+	})
+	return open, err
+}
+
+// toCancel lists the node's calls whose end was asked for elsewhere.
+func (t rows) toCancel(ctx context.Context) (callIDs []string, err error) {
+	return t.texts(ctx, "looking for calls to cancel", `SELECT call_id FROM origination_calls
+		WHERE node = $1 AND live AND cancel_requested AND state <> '`+string(Ended)+`'`, t.node)
+}
+
+// own lists the ids of the orders that are the node's.
+func (t rows) own(ctx context.Context) (orderIDs []string, err error) {
+	return t.texts(ctx, "looking for the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`, t.node)
+}
+
+func (t rows) texts(ctx context.Context, doing, query string, args ...any) (found []string, err error) {
+	result, err := t.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, sqldb.Wrap(err, doing)
+	}
+	defer func() { err = errors.Join(err, sqldb.Wrap(result.Close(), doing)) }()
+	for result.Next() {
+		var text string
+		if err := result.Scan(&text); err != nil {
+			return nil, sqldb.Wrap(err, doing)
+		}
+		found = append(found, text)
+	}
+	return found, sqldb.Wrap(result.Err(), doing)
+}
+
+const purgeLimit = 1000
+
+// purge deletes what nobody asks for any more: calls that came to rest before,
+// keys whose day is over, and dead nodes.
+func (t rows) purge(ctx context.Context, before time.Time) error {
+	for _, statement := range []struct {
+		sql  string
+		args []any
+	}{
+		{`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls
+			WHERE NOT live AND updated < $1 LIMIT $2)`, []any{before.UnixMilli(), purgeLimit}},
+		{`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
+			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
+		{`DELETE FROM origination_nodes WHERE node IN (SELECT node FROM origination_nodes
+			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
+	} {
+		for more := true; more; {
+			err := alone(ctx, t.db, "purging old calls", func(tx runner) error {
+				result, err := tx.ExecContext(ctx, statement.sql, statement.args...)
+				if err != nil {
+					return err
+				}
+				n, err := result.RowsAffected()
+				more = n == purgeLimit
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package simulator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trunkline/origination"
+)
+
+// The clock of a call, from its being placed (contract, section B).
+const (
+	ownerAnswers       = 300 * time.Millisecond
+	destinationAnswers = ownerAnswers + 600*time.Millisecond
+	hangUp             = destinationAnswers + 2*time.Second
+	noAnswer           = ownerAnswers + 3*time.Second
+)
+
+// step is what happens to a call at a time since it was placed.
+type step struct {
+	state origination.State
+	after time.Duration
+	cause string
+}
+
+// stepsTo is the course of a call to the destination.
+func stepsTo(destination string) []step {
+	steps := []step{
+		{origination.RingingUser, 0, ""},
+		{origination.UserAnswered, ownerAnswers, ""},
+		{origination.Dialling, ownerAnswers, ""},
+	}
+	switch destination {
+	case "9901":
+		return append(steps, step{origination.Ended, destinationAnswers, "USER_BUSY"})
+	case "9902":
+		return append(steps, step{origination.Ended, destinationAnswers, "CALL_REJECTED"})
+	case "9903":
+		return append(steps, step{origination.Ended, noAnswer, "NO_ANSWER"})
+	}
+	return append(steps, step{origination.Bridged, destinationAnswers, ""}, step{origination.Ended, hangUp, "NORMAL_CLEARING"})
+}
+
+// call is one simulated call. Its goroutine alone has it, but for the channel.
+type call struct {
+	origination.Order
+	id         string
+	cancelled  chan struct{}
+	cancelOnce sync.Once
+
+	begun time.Time
+	left  []step                          // what is to come
+	times map[origination.State]time.Time // when it came to a state
+	sends []send                          // what is to go to Kafka, in order
+}
+
+// newCall is a call that came to state at since. What was before went by the
+// clock.
+func newCall(id string, order origination.Order, since time.Time, state origination.State) *call {
+	c := &call{
+		Order: order, id: id, cancelled: make(chan struct{}), begun: since,
+		times: map[origination.State]time.Time{}, left: stepsTo(order.Destination),
+	}
+	for i, s := range c.left {
+		if s.state == state {
+			c.begun = since.Add(-s.after)
+			for _, past := range c.left[:i+1] {
+				c.times[past.state] = c.begun.Add(past.after)
+			}
+			c.left = c.left[i+1:]
+			break
+		}
+	}
+	return c
+}
+
+// run takes the call through its course, or to an early end.
+func (s *Simulator) run(c *call) {
+	defer s.forget(c)
+	<-s.followed
+	last := step{state: origination.Ended}
+	for _, next := range c.left {
+		if cause := s.waitFor(c, next); cause != "" {
+			last.cause = cause
+			break
+		}
+		if next.state == origination.Ended {
+			last = next
+			break
+		}
+		c.come(next.state)
+		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.times[next.state]})
+	}
+	c.end(last.cause)
+	s.send(c, sendTimeout)
+	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause, At: c.times[origination.Ended]})
+	s.sendAll(c)
+}
+
+// waitFor waits until the step is due. The cause says why the call ends before.
+func (s *Simulator) waitFor(c *call, next step) (cause string) {
+	due := time.NewTimer(time.Until(c.begun.Add(next.after)))
+	defer due.Stop()
+	if time.Until(c.begun.Add(next.after)) > 0 {
+		s.send(c, sendTimeout)
+	}
+	select {
+	case <-s.ending:
+		return origination.CauseLost
+	case <-c.cancelled:
+		return origination.CauseCancelled
+	case <-due.C:
+		return ""
+	}
+}
+
+// come notes the state, and what there is to tell of it.
+func (c *call) come(state origination.State) {
+	c.times[state] = time.Now()
+	if state == origination.UserAnswered {
+		c.tell(c.started())
+	}
+}
+
+// end notes the end and makes the call's records.
+func (c *call) end(cause string) {
+	c.times[origination.Ended] = time.Now()
+	for _, row := range c.rows(cause) {
+		c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
+	}
+	if _, answered := c.times[origination.UserAnswered]; answered {
+		c.tell(c.finished(cause))
+	}
+}
+
+func (c *call) tell(data []byte) {
+	c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
+}

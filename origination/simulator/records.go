@@ -1,0 +1,101 @@
+package simulator
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/event"
+	"trunkline/origination"
+)
+
+// The legs of a call: the owner's phone; the loopback leg that dials; the
+// destination's.
+const (
+	legOwner       = "owner"
+	legLoopback    = "loopback"
+	legDestination = "destination"
+)
+
+// legs makes the ids of legs from the call's, so that a record that is made
+// again after a crash is the same record.
+var legs = uuid.MustParse("6f1a1b52-2c0e-4a2b-9d43-1c2f6f6f3c11")
+
+func (c *call) leg(name string) string { return uuid.NewSHA1(legs, []byte(c.id+"/"+name)).String() }
+
+// rows are the records of the legs that there were.
+func (c *call) rows(cause string) []event.CDR {
+	owner := c.row(legOwner, c.begun, c.times[origination.UserAnswered], cause)
+	owner.Direction, owner.From, owner.To = "outbound", c.Destination, c.Extension
+	owner.CallerIDNumber, owner.CalleeIDNumber = c.Destination, c.Extension
+	owner.PresenceID, owner.OtherLegCallID = c.Extension, c.leg(legLoopback)
+
+	loopback := c.row(legLoopback, c.begun, c.times[origination.UserAnswered], cause)
+	loopback.Direction, loopback.From, loopback.To = "inbound", c.Extension, c.Destination
+	loopback.OriginationCallID, loopback.OtherLegCallID = c.id, c.leg(legOwner)
+	loopback.CustomChannelVars = json.RawMessage(`{"loopback_leg":"B"}`)
+	dialled, ok := c.times[origination.Dialling]
+	if !ok {
+		return []event.CDR{owner, loopback}
+	}
+	destination := c.row(legDestination, dialled, c.times[origination.Bridged], cause)
+	destination.Direction, destination.From, destination.To = "outbound", c.Extension, c.Destination
+	destination.CallerIDNumber, destination.CalleeIDNumber = c.Extension, c.Destination
+	destination.OriginationCallID, destination.OtherLegCallID = c.id, c.leg(legLoopback)
+	destination.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
+	return []event.CDR{owner, loopback, destination}
+}
+
+func (c *call) row(leg string, begun, answered time.Time, cause string) event.CDR {
+	start, end := begun.Unix(), c.times[origination.Ended].Unix()
+	duration := end - start
+	row := event.CDR{
+		AccountID: c.AccountID, CallID: c.leg(leg), InteractionID: c.InteractionID,
+		Timestamp: start, EndedTime: end, DurationSeconds: &duration, HangupCause: cause, MediaServer: MediaServer,
+	}
+	var ringing, billing int64
+	if answered.IsZero() {
+		ringing = duration
+	} else {
+		row.AnsweredTime = answered.Unix()
+		ringing, billing = row.AnsweredTime-start, end-row.AnsweredTime
+	}
+	row.RingingSeconds, row.BillingSeconds = &ringing, &billing
+	return row
+}
+
+// channelEvent is an event of the owner's phone, in the generic format.
+type channelEvent struct {
+	Type      event.Type  `json:"type"`
+	AccountID string      `json:"account_id"`
+	Timestamp int64       `json:"timestamp"`
+	Data      channelData `json:"data"`
+}
+
+type channelData struct {
+	AgentID           string `json:"agent_id"`
+	Extension         string `json:"extension"`
+	Destination       string `json:"destination"`
+	CallID            string `json:"call_id"`
+	InteractionID     string `json:"interaction_id"`
+	OriginationCallID string `json:"origination_call_id"`
+	HangupCause       string `json:"hangup_cause,omitempty"`
+	MediaServer       string `json:"media_server"`
+}
+
+func (c *call) started() []byte {
+	return c.event(event.AgentCallStart, origination.UserAnswered, "")
+}
+
+func (c *call) finished(cause string) []byte {
+	return c.event(event.AgentCallEnd, origination.Ended, cause)
+}
+
+func (c *call) event(kind event.Type, at origination.State, cause string) []byte {
+	data, _ := json.Marshal(channelEvent{kind, c.AccountID, c.times[at].Unix(), channelData{
+		AgentID: c.UserID, Extension: c.Extension, Destination: c.Destination, CallID: c.leg(legOwner),
+		InteractionID: c.InteractionID, OriginationCallID: c.id, HangupCause: cause, MediaServer: MediaServer,
+	}}) // texts and numbers always marshal
+	return data
+}

@@ -1,0 +1,60 @@
+package simulator
+
+import (
+	"context"
+	"time"
+)
+
+// send sends one thing to Kafka.
+type send func(ctx context.Context, records Records) error
+
+const (
+	sendTimeout = time.Second // how long a call stands still for Kafka
+	resendPause = 500 * time.Millisecond
+)
+
+// send sends what the call has to send, for as long as it may take. What is
+// left is sent with what comes next.
+func (s *Simulator) send(c *call, most time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	_ = s.sendIn(ctx, c) // it stays to be sent, and sendAll tells
+}
+
+func (s *Simulator) sendIn(ctx context.Context, c *call) error {
+	for len(c.sends) > 0 {
+		if err := c.sends[0](ctx, s.records); err != nil {
+			return err
+		}
+		c.sends = c.sends[1:]
+	}
+	return nil
+}
+
+// sendAll tries until everything is sent; at the end of Follow, until that has
+// waited for long enough.
+func (s *Simulator) sendAll(c *call) {
+	for told := false; len(c.sends) > 0; told = true {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		err := s.sendIn(ctx, c)
+		cancel()
+		if err == nil {
+			return
+		}
+		if !told {
+			s.log.Warn("a simulated call's records are not on Kafka yet, it is tried again", "error", err)
+		}
+		var over <-chan struct{} // never, until Follow ends
+		select {
+		case <-s.ending:
+			over = s.drained.Done()
+		default:
+		}
+		select {
+		case <-over:
+			s.log.Error("a simulated call's records are lost: Kafka did not take them in time", "records", len(c.sends))
+			return
+		case <-time.After(resendPause):
+		}
+	}
+}

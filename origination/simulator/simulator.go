@@ -1,0 +1,150 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+// MediaServer is what the simulator's call records name.
+const MediaServer = "simulator"
+
+// idPrefix begins the id of every simulated call.
+const idPrefix = "sim-"
+
+// drainTimeout is how long call records may take to leave at the end.
+const drainTimeout = 5 * time.Second
+
+// Config are the simulator's settings.
+type Config struct {
+	MaxCalls int // at once, then fault.Unavailable
+}
+
+// Validate says what cannot work.
+func (c Config) Validate() error {
+	if c.MaxCalls < 1 {
+		return errors.New("simulator: there must be room for a call")
+	}
+	return nil
+}
+
+// Records takes what a phone platform tells of its calls; nil means that it is
+// durable.
+type Records interface {
+	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
+	// PublishEvent takes an event in the generic format.
+	PublishEvent(ctx context.Context, accountID string, data []byte) error
+}
+
+// Simulator is an origination.Driver.
+type Simulator struct {
+	cfg     Config
+	records Records
+	log     *slog.Logger
+
+	followed chan struct{} // closed when report is set
+	report   func(origination.Progress)
+	ending   chan struct{} // closed when Follow ends
+	drained  context.Context
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	calls map[string]*call // by the id given out
+	ended bool
+}
+
+// New makes a simulator. It does nothing before Follow.
+func New(cfg Config, records Records, log *slog.Logger) (*Simulator, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Simulator{
+		cfg: cfg, records: records, log: log,
+		followed: make(chan struct{}), ending: make(chan struct{}), calls: map[string]*call{},
+	}, nil
+}
+
+// Simulated says whether the id is one of a simulated call.
+func Simulated(callID string) bool { return strings.HasPrefix(callID, idPrefix) }
+
+// Name implements origination.Namer: nobody is to take a simulated call for a
+// real one.
+func (s *Simulator) Name(_ context.Context, order origination.Order) (id string, err error) {
+	return idPrefix + order.ID, nil
+}
+
+// Originate implements origination.Driver.
+func (s *Simulator) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
+	if err := s.begin(newCall(order.ID, order, time.Now(), origination.Accepted)); err != nil {
+		return origination.Placed{}, err
+	}
+	return origination.Placed{CallID: order.ID}, nil
+}
+
+func (s *Simulator) begin(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return fault.Unavailable(nil, time.Second, "Shutting down")
+	case len(s.calls) >= s.cfg.MaxCalls:
+		return fault.Unavailable(nil, time.Second, "Too many calls are open")
+	}
+	s.calls[c.id] = c
+	s.running.Go(func() { s.run(c) })
+	return nil
+}
+
+func (s *Simulator) forget(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c.id)
+}
+
+// Cancel implements origination.Driver.
+func (s *Simulator) Cancel(_ context.Context, callID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.calls[callID]
+	if !ok {
+		return fault.NotFound("There is no such call")
+	}
+	c.cancelOnce.Do(func() { close(c.cancelled) })
+	return nil
+}
+
+// Follow implements origination.Driver.
+func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+	s.report = report
+	close(s.followed)
+	for _, lost := range s.Adopt(ctx, open) {
+		report(origination.Progress{CallID: lost.CallID, State: origination.Ended, Cause: origination.CauseLost, At: time.Now()})
+	}
+	<-ctx.Done()
+	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	s.mu.Lock()
+	s.ended, s.drained = true, drained
+	s.mu.Unlock()
+	close(s.ending)
+	s.running.Wait()
+	return nil
+}
+
+// Adopt implements origination.Adopter: it takes up simulated calls.
+func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+	for _, o := range open {
+		c := newCall(o.CallID, o.Order, o.Since, o.State)
+		if !Simulated(o.CallID) || s.begin(c) != nil {
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
