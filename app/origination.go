@@ -33,19 +33,19 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 	}
 	s := a.settings.Origination
 	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
-	driver, err := a.originationDriver(producer)
+	rules, err := origination.ParseRules(origination.RuleTexts{
+		Allow: s.Allow, Deny: s.Deny, AccountAllow: s.AccountAllow, AccountDeny: s.AccountDeny,
+	})
+	if err != nil {
+		return fmt.Errorf("origination: %w", err)
+	}
+	driver, err := a.originationDriver(producer, rules)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
 		a.log.Warn("click to call is off: set origination.driver, or sip.listen for the driver sip")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("origination.driver: %w", err)
-	}
-	rules, err := origination.ParseRules(origination.RuleTexts{
-		Allow: s.Allow, Deny: s.Deny, AccountAllow: s.AccountAllow, AccountDeny: s.AccountDeny,
-	})
-	if err != nil {
-		return fmt.Errorf("origination: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 }
 
 // originationDriver is the one place where platforms are chosen.
-func (a *App) originationDriver(producer *kafka.Producer) (origination.Driver, error) {
+func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
 	name := s.Driver
 	if name == "" {
@@ -78,7 +78,7 @@ func (a *App) originationDriver(producer *kafka.Producer) (origination.Driver, e
 	}
 	switch name {
 	case "sip":
-		return a.sipDriver(producer)
+		return a.sipDriver(producer, rules)
 	case "freeswitch":
 		return a.freeswitchDriver()
 	case "kazoo":
@@ -94,13 +94,13 @@ func (a *App) originationDriver(producer *kafka.Producer) (origination.Driver, e
 	if err != nil || a.phones == nil {
 		return simulated, err
 	}
-	rung, err := a.sipDriver(producer)
+	rung, err := a.sipDriver(producer, rules)
 	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: a.phones.server.Registered,
 		Simulated: simulator.Simulated}, err
 }
 
 // sipDriver also takes the calls that phones and trunks make.
-func (a *App) sipDriver(producer *kafka.Producer) (*sipdriver.Driver, error) {
+func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*sipdriver.Driver, error) {
 	if a.phones == nil {
 		return nil, errNoSIP
 	}
@@ -111,7 +111,8 @@ func (a *App) sipDriver(producer *kafka.Producer) (*sipdriver.Driver, error) {
 	}
 	driver, err := sipdriver.New(sipdriver.Config{
 		MediaServer: name, OwnerTimeout: s.RingUser, DestinationTimeout: s.RingDestination, MaxCalls: s.MaxCalls,
-		Trunk: trunk(s.Trunk),
+		Trunk:   trunk(s.Trunk),
+		MayDial: func(accountID, number string) bool { return rules.Check(accountID, number) == nil },
 	}, a.phones.server, a.phones.ports, a.phones.directory, a.phones.sessions, platformRecords{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (a *App) buildSIP() error {
 	if listen == "" || listen == settings.Off || !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
 		return nil
 	}
-	bindings, err := sip.NewRedisBindings(a.redis)
+	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
 	if err != nil {
 		return fmt.Errorf("sip: %w", err)
 	}

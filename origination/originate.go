@@ -65,7 +65,7 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 	case user.PresenceID == "":
 		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
-	if err := s.cfg.Rules.check(account.ID, destination); err != nil {
+	if err := s.cfg.Rules.Check(account.ID, destination); err != nil {
 		return Order{}, err
 	}
 	id, err := uuid.NewV7()

@@ -71,8 +71,8 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
-// check refuses a destination that the account may not dial.
-func (r *Rules) check(accountID, destination string) error {
+// Check refuses a destination that the account may not dial (fault.Forbidden).
+func (r *Rules) Check(accountID, destination string) error {
 	in := func(p *regexp.Regexp) bool { return p.MatchString(destination) }
 	own, allow, deny := r.accounts[accountID], r.everyone.allow, r.everyone.deny
 	if own.allow != nil {

@@ -244,7 +244,7 @@ func TestRules(t *testing.T) {
 		{"vip", "+49123", true}, {"vip", "+43900123", true}, {"vip", "9999", false},
 		{"locked", "1002", false},
 	} {
-		if err := rules.check(c.account, c.destination); (err == nil) != c.ok {
+		if err := rules.Check(c.account, c.destination); (err == nil) != c.ok {
 			t.Errorf("%s dials %s: %v", c.account, c.destination, err)
 		} else if err != nil && (fault.KindOf(err) != fault.KindForbidden || fault.As(err).Fields[0].Field != "destination") {
 			t.Errorf("%v", err)
@@ -255,7 +255,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%+v was read", wrong)
 		}
 	}
-	if err := (&Rules{}).check("demo", "anything"); err != nil {
+	if err := (&Rules{}).Check("demo", "anything"); err != nil {
 		t.Error(err)
 	}
 }

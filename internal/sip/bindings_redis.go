@@ -16,19 +16,21 @@ import (
 
 // RedisBindings keeps bindings in Redis: a hash for each user, and one sorted
 // set of all by when they expire.
-type RedisBindings struct{ client redis.UniversalClient }
+type RedisBindings struct {
+	client redis.UniversalClient
+	prefix string
+}
 
-// NewRedisBindings makes one on a client that it does not close.
-func NewRedisBindings(client redis.UniversalClient) (*RedisBindings, error) {
+// NewRedisBindings makes one on a client that it does not close; its keys begin
+// with prefix.
+func NewRedisBindings(client redis.UniversalClient, prefix string) (*RedisBindings, error) {
 	if client == nil {
 		return nil, errors.New("sip: the bindings have no Redis client")
 	}
-	return &RedisBindings{client: client}, nil
+	return &RedisBindings{client: client, prefix: prefix}, nil
 }
 
 const (
-	bindingPrefix = "trunkline:sip:bindings:"
-	expiryKey     = "trunkline:sip:expiry"
 	// bindingGrace is how long a user's hash outlives what is in it, so that
 	// the expiry of each is still noticed.
 	bindingGrace = 10 * time.Minute
@@ -46,14 +48,17 @@ func (b Binding) place() (string, error) {
 	return string(text), err
 }
 
+// expiries is the key of the sorted set.
+func (r *RedisBindings) expiries() string { return r.prefix + "sip:expiry" }
+
 // key has no separator that an account's id could hold.
-func (a AOR) key() string {
-	return bindingPrefix + "{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
+func (r *RedisBindings) key(a AOR) string {
+	return r.prefix + "sip:bindings:{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
 }
 
 // List is Bindings'.
 func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
-	all, err := r.client.HGetAll(ctx, aor.key()).Result()
+	all, err := r.client.HGetAll(ctx, r.key(aor)).Result()
 	if err != nil {
 		return nil, away(err, "reading a user's phones")
 	}
@@ -83,9 +88,9 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 		return fmt.Errorf("writing a phone's registration: %w", err)
 	}
 	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSet(ctx, b.key(), b.Contact, text)
-		p.ExpireAt(ctx, b.key(), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxLife))
-		p.ZAdd(ctx, expiryKey, redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
+		p.HSet(ctx, r.key(b.AOR), b.Contact, text)
+		p.ExpireAt(ctx, r.key(b.AOR), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxLife))
+		p.ZAdd(ctx, r.expiries(), redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
 		return nil
 	})
 	return away(err, "keeping a phone's registration")
@@ -100,11 +105,11 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("writing a phone's registration: %w", err)
 	}
-	removed, err := r.client.HDel(ctx, b.key(), b.Contact).Result()
+	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	if err != nil {
 		return false, away(err, "removing a phone's registration")
 	}
-	if err := r.client.ZRem(ctx, expiryKey, member).Err(); err != nil {
+	if err := r.client.ZRem(ctx, r.expiries(), member).Err(); err != nil {
 		return false, away(err, "removing a phone's registration")
 	}
 	return removed > 0, nil
@@ -113,7 +118,7 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 // Expire is Bindings'. Whoever takes the member out of the sorted set has the
 // binding's expiry to itself.
 func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {
-	due, err := r.client.ZRangeByScore(ctx, expiryKey, &redis.ZRangeBy{
+	due, err := r.client.ZRangeByScore(ctx, r.expiries(), &redis.ZRangeBy{
 		Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: expireBatch,
 	}).Result()
 	if err != nil {
@@ -137,11 +142,11 @@ func (r *RedisBindings) expire(ctx context.Context, member string, now time.Time
 	if err := json.Unmarshal([]byte(member), &at); err != nil {
 		return Binding{}, false, fmt.Errorf("reading which phone has expired: %w", err)
 	}
-	taken, err := r.client.ZRem(ctx, expiryKey, member).Result()
+	taken, err := r.client.ZRem(ctx, r.expiries(), member).Result()
 	if err != nil || taken == 0 {
 		return Binding{}, false, away(err, "taking out a phone that has expired")
 	}
-	text, err := r.client.HGet(ctx, at.key(), at.Contact).Result()
+	text, err := r.client.HGet(ctx, r.key(at.AOR), at.Contact).Result()
 	if errors.Is(err, redis.Nil) {
 		return Binding{}, false, nil
 	}
@@ -155,7 +160,7 @@ func (r *RedisBindings) expire(ctx context.Context, member string, now time.Time
 	if b.Expires.After(now) { // refreshed just now
 		return Binding{}, false, r.Put(ctx, b)
 	}
-	removed, err := r.client.HDel(ctx, b.key(), b.Contact).Result()
+	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	return b, removed > 0, away(err, "removing a phone that has expired")
 }
 

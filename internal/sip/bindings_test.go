@@ -19,7 +19,7 @@ func redisBindings(t *testing.T) (*sip.RedisBindings, *miniredis.Miniredis) {
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	b, err := sip.NewRedisBindings(client)
+	b, err := sip.NewRedisBindings(client, "test:")
 	must(t, err)
 	return b, server
 }
@@ -84,7 +84,7 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 	one, server := redisBindings(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
-	two, err := sip.NewRedisBindings(client)
+	two, err := sip.NewRedisBindings(client, "test:")
 	must(t, err)
 	for i := range 100 {
 		must(t, one.Put(t.Context(), binding("1001", fmt.Sprint("sip:", i, "@x"), 0, -time.Second)))

@@ -19,6 +19,9 @@ type Config struct {
 	LocalPrefix        string        // of destinations that LocalDestination takes: "ai-"
 	Codecs             []sip.Codec   // in order of preference: sip.AllCodecs
 	Trunk              Trunk
+	// MayDial says whether an account's phones may call a number by the trunk;
+	// nil: they may.
+	MayDial func(accountID, number string) bool
 }
 
 // Trunk is where numbers go that are nobody's extension.

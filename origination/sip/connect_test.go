@@ -202,6 +202,25 @@ func TestTrunk(t *testing.T) {
 	}
 }
 
+func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
+	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
+	w := newWorld(t, func(c *sipdriver.Config) {
+		c.Trunk.Address = trunk.Addr()
+		c.MayDial = func(accountID, number string) bool { return accountID == account && number == "110" }
+	}, nil)
+	trunk.Talk(w.server.Addr().String())
+	a := w.phone("1001")
+	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 603 && got != 403 {
+		t.Errorf("a number that is denied: answered %d", got)
+	}
+	if got := a.Dial("110", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 200 {
+		t.Errorf("one that is allowed: answered %d", got)
+	}
+	if call := trunk.WaitCall(); call.Invite.Recipient.User != "110" {
+		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
+	}
+}
+
 // session is a LocalDestination that hears one packet and hangs up.
 type session struct {
 	refuse error

@@ -39,6 +39,8 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
 	case d.config.Trunk.Address == "" || by.outside:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
+	case d.config.MayDial != nil && !d.config.MayDial(c.accountID, destination):
+		return nil, &sip.Failure{Cause: sip.CallRejected}
 	}
 	return []phone{c.trunk(by, destination)}, nil
 }
