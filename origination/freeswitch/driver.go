@@ -19,6 +19,7 @@ type Driver struct {
 	client  *esl.Client
 	log     *slog.Logger
 	metrics *metrics
+	adopted chan struct{} // holds one while calls were taken over and not looked for yet
 
 	mu    sync.Mutex
 	conn  *esl.Conn        // nil while there is none
@@ -27,7 +28,10 @@ type Driver struct {
 	jobs  map[string]*call // the same, by job
 }
 
-var _ origination.Driver = (*Driver)(nil)
+var (
+	_ origination.Driver  = (*Driver)(nil)
+	_ origination.Adopter = (*Driver)(nil)
+)
 
 // retry is when to ask again while there is no connection.
 const retry = 2 * time.Second
@@ -44,7 +48,7 @@ func New(cfg Config, deps Deps) (*Driver, error) {
 	}
 	return &Driver{
 		cfg: cfg, client: client, log: deps.Log, metrics: newMetrics(deps.Metrics),
-		calls: make(map[string]*call), jobs: make(map[string]*call),
+		adopted: make(chan struct{}, 1), calls: make(map[string]*call), jobs: make(map[string]*call),
 	}, nil
 }
 

@@ -280,6 +280,31 @@ func TestCallsOfAnEarlierProcess(t *testing.T) {
 	noCalls(t, second)
 }
 
+func TestCallsOfAProcessThatDied(t *testing.T) {
+	s := newScripted(t, &scripted{scripts: allSessions(t), hold: "CHANNEL_HANGUP"})
+	first := newDriver(t, s.config())
+	j, stop := follow(t, first, nil)
+	if _, err := first.Originate(t.Context(), orderTo("kept", "2001")); err != nil {
+		t.Fatal(err)
+	}
+	j.await(t, "kept", origination.Bridged)
+	stop()
+	second := newDriver(t, s.config())
+	j, _ = follow(t, second, nil)
+	rest := second.Adopt(t.Context(), []origination.Open{
+		{Order: orderTo("kept", "2001"), CallID: "kept", State: origination.Accepted},
+		{Order: orderTo("lost", "2001"), CallID: "lost", State: origination.Bridged},
+	})
+	if len(rest) != 0 {
+		t.Errorf("left over: %v", rest)
+	}
+	j.await(t, "kept", origination.Bridged)
+	j.await(t, "lost", origination.Ended)
+	s.release()
+	j.await(t, "kept", origination.Ended)
+	noCalls(t, second)
+}
+
 func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 	s := newScripted(t, &scripted{scripts: allSessions(t), hold: "CHANNEL_HANGUP", blind: true})
 	d := newDriver(t, s.config())

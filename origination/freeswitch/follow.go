@@ -45,6 +45,17 @@ func (d *Driver) adopt(open []origination.Open) {
 	}
 }
 
+// Adopt implements origination.Adopter: the switch has the calls of a process
+// that died, and is looked at for them at once. Those it has no more end.
+func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+	d.adopt(open)
+	select {
+	case d.adopted <- struct{}{}:
+	default: // a look is asked for already
+	}
+	return nil
+}
+
 // session is one connection, from its making to its end.
 func (d *Driver) session(ctx context.Context, report func(origination.Progress)) error {
 	conn, err := d.client.Dial(ctx)
@@ -123,6 +134,8 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 			return "", f.conn.Err()
 		case <-next:
 			return lookPeriodic, nil
+		case <-f.adopted:
+			return lookAdopted, nil
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

@@ -16,6 +16,7 @@ const (
 	lookConnected = "connected"
 	lookPeriodic  = "periodic"
 	lookGap       = "gap"
+	lookAdopted   = "adopted"
 )
 
 // row is one of "show channels as json".

@@ -50,7 +50,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.progress.WithLabelValues(string(state))
 		}
 	}
-	for _, why := range []string{lookConnected, lookPeriodic, lookGap} {
+	for _, why := range []string{lookConnected, lookPeriodic, lookGap, lookAdopted} {
 		m.looks.WithLabelValues(why)
 	}
 	return m

@@ -1,0 +1,2 @@
+// Package chart tests deploy/helm/trunkline.
+package chart
