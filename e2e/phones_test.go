@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inNamespace runs the calling test again in a network namespace of its own
+// and says whether this is that run: phones from Debian open what sockets they
+// like, on every address.
+func inNamespace(t *testing.T) bool {
+	t.Helper()
+	const mark = "TEST_NAMESPACE"
+	if os.Getenv(mark) == t.Name() {
+		return true
+	}
+	for _, name := range []string{"baresip", "sox", "unshare", "ip"} {
+		tool(t, name)
+	}
+	flags := []string{"-n"}
+	if os.Getuid() != 0 {
+		flags = []string{"-rn"}
+	}
+	if out, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
+		missing(t, "no network namespace can be made: "+string(out))
+	}
+	again := exec.Command("unshare", append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
+		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")...)
+	again.Env = append(os.Environ(), mark+"="+t.Name())
+	out, err := again.CombinedOutput()
+	if err != nil {
+		t.Errorf("in the namespace: %v\n%s", err, out)
+	} else if !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
+		t.Errorf("it did not run in the namespace:\n%s", out)
+	}
+	return false
+}
+
+// phone is a baresip, registered as an extension of the demo account, that
+// answers by itself, plays a tone and records what it hears.
+type phone struct {
+	folder string
+	port   int
+	hertz  int
+}
+
+func newPhone(t *testing.T, extension string, port, hertz int) *phone {
+	t.Helper()
+	p := &phone{t.TempDir(), port, hertz}
+	tone := filepath.Join(p.folder, "tone.wav")
+	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz), "vol", "0.3")
+	files := map[string]string{
+		"config": strings.Join([]string{
+			fmt.Sprintf("sip_listen 127.0.0.1:%d", port), "net_interface 127.0.0.1", "module_path /usr/lib/baresip/modules",
+			"module g711.so", "module aufile.so", "module aubridge.so", "module sndfile.so", "module_tmp account.so",
+			"module_app menu.so", "module_app ctrl_tcp.so", fmt.Sprintf("ctrl_tcp_listen 127.0.0.1:%d", port+1000),
+			"audio_source aufile," + tone, "audio_player aubridge,x", "snd_path " + p.folder + "/rec", "",
+		}, "\n"),
+		"accounts": fmt.Sprintf("<sip:%[1]s@127.0.0.1>;auth_user=%[1]s;auth_pass=%[2]s;answermode=auto;audio_codecs=pcmu;regint=60\n",
+			extension, password),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(p.folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(p.folder, "rec"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("baresip", "-f", p.folder)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // it may hang in unregistering
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return p
+}
+
+// hangUp is what its person does.
+func (p *phone) hangUp(t *testing.T) {
+	t.Helper()
+	control, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	const command = `{"command":"hangup"}`
+	if _, err := fmt.Fprintf(control, "%d:%s,", len(command), command); err != nil {
+		t.Fatal(err)
+	}
+	_ = control.SetReadDeadline(time.Now().Add(patience))
+	if _, err := control.Read(make([]byte, 1)); err != nil { // it has heard
+		t.Fatal(err)
+	}
+}
+
+// heard is the loudest frequency of the recording's third second, by sox.
+func (p *phone) heard(t *testing.T) (hertz int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.folder, "rec", "*-dec.wav"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("recordings: %v (%v)", files, err)
+	}
+	out, err := exec.Command("sox", files[0], "-n", "trim", "2", "1", "stat").CombinedOutput()
+	if err != nil {
+		t.Fatalf("sox: %v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if value, ok := strings.CutPrefix(line, "Rough   frequency:"); ok {
+			hertz, err = strconv.Atoi(strings.TrimSpace(value))
+		}
+	}
+	if err != nil || hertz == 0 {
+		t.Fatalf("sox says %s", out)
+	}
+	return hertz
+}
+
+// TestClickToCallRingsRealPhones has two phones from Debian register, and one
+// request that makes them talk.
+func TestClickToCallRingsRealPhones(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	n := newNode(t, "phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	events := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice"))})
+	alice, bob := newPhone(t, "1001", 5071, 440), newPhone(t, "1002", 5081, 880)
+	events.await(t, "both phones to register", func(all []event) bool {
+		n := 0
+		for _, e := range all {
+			if e.Type == "AGENT_DEVICE_REGISTER" {
+				n++
+			}
+		}
+		return n == 2
+	})
+	d := n.dialler(t, "alice")
+	id := d.dial(t, "1002")
+	d.await(t, id, "bridged")
+	time.Sleep(4 * time.Second) // of talk
+	alice.hangUp(t)
+	p := d.await(t, id, "ended")
+	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
+		t.Errorf("progress %v, %s", p.states(), p.Cause)
+	}
+	row, all := d.found(t, id, 3)
+	checkRecords(t, id, "1002", "1001", row, all)
+	if row.BillingSeconds < 3 || row.BillingSeconds > 30 {
+		t.Errorf("billed %d s", row.BillingSeconds)
+	}
+	for _, heard := range []struct {
+		by, other *phone
+	}{{alice, bob}, {bob, alice}} {
+		if got := heard.by.heard(t); got < heard.other.hertz*9/10 || got > heard.other.hertz*11/10 {
+			t.Errorf("the phone that plays %d Hz heard %d Hz, not the other's %d", heard.by.hertz, got, heard.other.hertz)
+		}
+	}
+}
