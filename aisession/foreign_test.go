@@ -91,16 +91,14 @@ func TestAProviderInPython(t *testing.T) {
 	h := open(t, aisession.Config{}, nil)
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
 		run := h.start(request(p.account(encoding), ulaw))
-		until(t, "a second of the call", func() bool { return run.phone.frames() > 50 })
+		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.sound()) })
 		run.Pressed('#', 100*time.Millisecond)
-		until(t, "a little more", func() bool { return run.phone.frames() > 70 })
+		pressed := run.phone.frames()
+		until(t, "a little more", func() bool { return run.phone.frames() > pressed+20 })
 		run.end(t, "NO_ANSWER")
 		r := p.report(t)
-		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) || r.Media < 60 {
+		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) || r.Media < 20 {
 			t.Errorf("%s: %+v", encoding, r)
-		}
-		if amplitude, _ := clearest(t, ulaw, packetsOf(run.phone.sound()), 440); amplitude < 7000 {
-			t.Errorf("%s: the echo has amplitude %.0f", encoding, amplitude)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,17 +48,28 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.pacer.assign(session)
 	return session
 }
 
 // player notes when it is played to.
 type player struct {
 	probe
-	at   []time.Time
-	loud []bool
+	playing sync.Mutex
+	at      []time.Time
+	loud    []bool
+}
+
+// since are the times of the last frames, up to three.
+func (p *player) since() []time.Time {
+	p.playing.Lock()
+	defer p.playing.Unlock()
+	return slices.Clone(p.at[max(0, len(p.at)-3):])
 }
 
 func (p *player) Play(frame []byte) {
+	p.playing.Lock()
+	defer p.playing.Unlock()
 	p.at = append(p.at, time.Now())
 	p.loud = append(p.loud, frame[0] != 0xff)
 }
@@ -110,7 +123,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
 			if n > 2 {
-				for _, at := range p.at[len(p.at)-2:] {
+				for _, at := range p.since() {
 					if wait := at.Sub(came); wait >= 0 {
 						worst = max(worst, wait)
 						break
@@ -235,7 +248,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 				came := time.Now()
 				time.Sleep(every)
 				synctest.Wait()
-				for _, at := range p.at[max(0, len(p.at)-3):] {
+				for _, at := range p.since() {
 					if !at.Before(came) {
 						worst = max(worst, at.Sub(came))
 						break
@@ -266,4 +279,34 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
+	s := quietService(t, Config{})
+	s.pacer = newPacer(3, time.Now())
+	var sessions []*Session
+	loads := func() (all [3]int64) {
+		for i, w := range s.pacer.wheels {
+			all[i] = w.load.Load()
+		}
+		return all
+	}
+	for range 150 {
+		sessions = append(sessions, quietSession(t, s, "g711_ulaw"))
+	}
+	if got := loads(); got != [3]int64{150, 0, 0} {
+		t.Errorf("150 sessions: %v", got)
+	}
+	for range 75 {
+		sessions = append(sessions, quietSession(t, s, "opus"))
+	}
+	if got := loads(); got[0] < roomy-opusCost || got[1] < roomy-opusCost || got[2] < roomy-opusCost || got[0]+got[1]+got[2] != 750 {
+		t.Errorf("with 75 of opus: %v", got)
+	}
+	for _, session := range sessions {
+		s.pacer.release(session)
+	}
+	if got := loads(); got != [3]int64{} {
+		t.Errorf("in the end: %v", got)
+	}
 }

@@ -10,12 +10,10 @@ import (
 )
 
 // pacer ticks every session once in a frame's time, on absolute deadlines. It
-// has one wheel for each core: a wheel turns once in 20 ms and has a slot for
+// has one wheel for each core, of which it
+// uses as few as will do: a wheel turns once in 20 ms and has a slot for
 // every 2 ms, so that sessions of one slot share a timer.
-type pacer struct {
-	wheels []*wheel
-	next   atomic.Uint32 // the wheel of the next session
-}
+type pacer struct{ wheels []*wheel }
 
 const (
 	slotTime = 2 * time.Millisecond
@@ -23,6 +21,8 @@ const (
 	// slack is how long after a caller's packet its tick comes at least: as much
 	// jitter costs nothing.
 	slack = 1500 * time.Microsecond
+	// roomy is the load up to which a wheel takes all sessions: half a core.
+	roomy = 200
 	// mostBack is how much after its tick a packet may come for the ticks to wait
 	// for it from then on. What comes later is for the jitter buffer.
 	mostBack = 8 * time.Millisecond
@@ -49,6 +49,7 @@ type seat struct {
 type wheel struct {
 	base time.Time     // of slot 0, turn 0
 	wake chan struct{} // a session was seated; holds at most one
+	load atomic.Int64  // what its sessions' ticks cost
 
 	mu       sync.Mutex
 	slots    [slots][]*Session
@@ -72,9 +73,30 @@ func (p *pacer) run(ctx context.Context) {
 	turning.Wait()
 }
 
-// assign gives a new session its wheel.
+// assign gives a new session its wheel: the first that has room, so that few
+// timers serve many sessions, else the one with the least to do.
 func (p *pacer) assign(s *Session) {
-	s.seat = seat{wheel: p.wheels[int(p.next.Add(1))%len(p.wheels)], slot: -1, least: audio.FrameDuration}
+	s.seat = seat{slot: -1, least: audio.FrameDuration}
+	cost := int64(s.cost())
+	s.seat.wheel = p.wheels[0]
+	for _, w := range p.wheels {
+		if w.load.Load() < s.seat.wheel.load.Load() {
+			s.seat.wheel = w
+		}
+	}
+	for _, w := range p.wheels {
+		if w.load.Load()+cost <= roomy {
+			s.seat.wheel = w
+			break
+		}
+	}
+	s.seat.wheel.load.Add(cost)
+}
+
+// release takes a session from its wheel for good.
+func (p *pacer) release(s *Session) {
+	p.remove(s)
+	s.seat.wheel.load.Add(-int64(s.cost()))
 }
 
 // add begins a session's ticks.

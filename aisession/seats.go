@@ -10,7 +10,7 @@ import (
 const (
 	seatLife  = 60 * time.Second // a place outlives its last renewal
 	seatRenew = 15 * time.Second
-	seatLimit = 2 * time.Second // for Redis to answer
+	seatLimit = time.Second // for Redis to answer
 )
 
 // takeSeat counts a session against its account's limit. While Redis is away

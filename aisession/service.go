@@ -132,7 +132,6 @@ func (s *Service) newSession(r Request) (*Session, error) {
 		playout: newPlayout(format, s.cfg), ended: make(chan struct{}), asks: make(chan ask, maxAsks),
 	}
 	session.log = s.log.With("session", session.id, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
-	s.pacer.assign(session)
 	return session, nil
 }
 
@@ -142,6 +141,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	draining, full := s.draining, s.cfg.MaxSessions > 0 && len(s.sessions) >= s.cfg.MaxSessions
 	if !draining && !full {
 		s.sessions[session.id] = session
+		s.pacer.assign(session)
 		s.metrics.active.WithLabelValues(session.request.Way).Inc()
 	}
 	s.mu.Unlock()
@@ -163,6 +163,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 // leave counts a session out.
 func (s *Service) leave(session *Session) {
 	s.freeSeat(session)
+	s.pacer.release(session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.id)

@@ -35,7 +35,6 @@ type Session struct {
 	over    Ending
 	probe   *probe // of a test, which sees every message and connects once; else nil
 	asks    chan ask
-	begun   atomic.Bool  // the caller has been heard
 	first   atomic.Bool  // the provider has been heard since its start
 	soundAt atomic.Int64 // Unix nanoseconds: audio came last from the provider, or the start was said
 

@@ -27,6 +27,31 @@ func clearest(t *testing.T, format audio.Format, packets [][]byte, hz float64) (
 	return amplitude, snr
 }
 
+// hearsTone waits until a tone of 440 Hz and amplitude 9000 is heard well: a busy
+// machine may disturb it for a while.
+func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() [][]byte) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		amplitude, snr := clearest(t, format, sofar(), 440)
+		if amplitude > 7500 && amplitude < 10500 && snr > least {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the tone: amplitude %.0f, want 9000; signal to noise %.1f dB, want %.0f", amplitude, snr, least)
+		}
+	}
+}
+
+// audio is the audio of media messages.
+func (v *visit) audio() (packets [][]byte) {
+	for _, m := range v.heard() {
+		if m.event == "media" {
+			packets = append(packets, m.audio)
+		}
+	}
+	return packets
+}
+
 // decoded is packets as samples at 48 kHz.
 func decoded(t *testing.T, format audio.Format, packets [][]byte) (pcm []float64) {
 	t.Helper()
@@ -84,7 +109,12 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				h := open(t, aisession.Config{}, p)
 				run := h.start(request(account(p, encoding), format))
 				v := p.visit()
-				v.waitFor(t, "media", 30)
+				least := 30.0
+				if encoding == "opus" || format.Encoding == audio.Opus {
+					least = 8
+				}
+				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: account(p, encoding).Format.SampleRate}
+				hearsTone(t, to, least, v.audio)
 				run.Pressed('5', 180*time.Millisecond)
 				v.waitFor(t, "dtmf", 1)
 				if e := run.end(t, "USER_BUSY"); e.Reason != aisession.CallerHungUp || e.HandBack {
@@ -98,20 +128,6 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				}
 				if got := v.header.Get("Authorization"); got != "Bearer secret-of-the-account" {
 					t.Errorf("Authorization is %q", got)
-				}
-				var packets [][]byte
-				for _, m := range messages {
-					if m.event == "media" {
-						packets = append(packets, m.audio)
-					}
-				}
-				least := 30.0
-				if encoding == "opus" || format.Encoding == audio.Opus {
-					least = 8
-				}
-				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: account(p, encoding).Format.SampleRate}
-				if amplitude, snr := clearest(t, to, packets, 440); amplitude < 7500 || amplitude > 10500 || snr < least {
-					t.Errorf("the caller's tone: amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
 				}
 			})
 		}
@@ -198,12 +214,9 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	h := open(t, aisession.Config{}, p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
-	until(t, "an echo", func() bool { return run.phone.frames() > 60 })
+	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.sound()) })
 	run.end(t, "")
 	v.farewell(t, "NORMAL_CLEARING")
-	if amplitude, snr := clearest(t, ulaw, packetsOf(run.phone.sound()), 440); amplitude < 7500 || snr < 25 {
-		t.Errorf("the echo has amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
-	}
 	if h.metric("trunkline_aisession_first_audio_seconds") != 1 {
 		t.Error("the time to the first audio was not measured")
 	}

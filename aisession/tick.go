@@ -11,6 +11,19 @@ import (
 // scale. It only times how long a provider takes to answer.
 const loud audio.Level = 300
 
+// What a session's ticks cost, roughly: in quarters of a per cent of a core.
+const (
+	usualCost = 1
+	opusCost  = 8
+)
+
+func (s *Session) cost() int {
+	if s.request.Format.Encoding == audio.Opus || s.request.Provider.Format.Encoding == aiprotocol.Opus {
+		return opusCost
+	}
+	return usualCost
+}
+
 // tick moves one frame each way. now is the tick's deadline.
 func (s *Session) tick(now time.Time) {
 	s.ticking.Lock()
