@@ -7,9 +7,11 @@ import (
 	"trunkline/aisession"
 	"trunkline/aisession/audiosocket"
 	"trunkline/aisession/pcmsocket"
+	"trunkline/aisession/sipcall"
 	"trunkline/api"
 	"trunkline/app/settings"
 	"trunkline/internal/kafka"
+	sipdriver "trunkline/origination/sip"
 )
 
 // buildSessions builds the AI sessions and their ways in.
@@ -32,6 +34,11 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	if err != nil {
 		return fmt.Errorf("AI sessions: %w", err)
 	}
+	if a.phones != nil {
+		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: a.phones.ports, Sees: a.sees, Log: a.log})
+		a.phones.server.Handle(sipcall.Prefix, calls)
+		a.phones.sessions = aiDestination{calls}
+	}
 	if s.AudioSocketListen != "" {
 		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
 		if err != nil {
@@ -45,4 +52,30 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	a.life.runs("AI sessions", sessions.Run)
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)
 	return nil
+}
+
+// sees says whether a caller's account may reach a provider's; "" is a trusted
+// network, to which no account is hidden.
+func (a *App) sees(accountID, providerAccountID string) bool {
+	tree := a.identity.Tree()
+	if accountID == "" {
+		_, there := tree.Account(providerAccountID)
+		return there
+	}
+	return tree.Contains(accountID, providerAccountID)
+}
+
+// aiDestination lets the sip driver's calls reach AI sessions.
+type aiDestination struct{ calls *sipcall.Handler }
+
+// Take implements sipdriver.LocalDestination.
+func (d aiDestination) Take(ctx context.Context, call sipdriver.LocalCall) (sipdriver.LocalSession, error) {
+	taken, err := d.calls.Take(ctx, sipcall.Local{
+		Destination: call.Destination, AccountID: call.AccountID, CallID: call.CallID, OtherLegCallID: call.OtherLegCallID,
+		Caller: call.From, Port: call.Port, Agreed: call.Agreed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -87,22 +88,35 @@ func newPhone(t *testing.T, extension string, port, hertz int) *phone {
 	return p
 }
 
-// hangUp is what its person does.
-func (p *phone) hangUp(t *testing.T) {
+// command is what its person does: hangup, dial (an address), sndcode (a key).
+func (p *phone) command(t *testing.T, name, params string) {
 	t.Helper()
-	control, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+1000))
+	text, err := json.Marshal(map[string]string{"command": name, "params": params})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var control net.Conn
+	eventually(t, "baresip to listen", func() (err error) {
+		control, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+1000))
+		return err
+	})
 	defer control.Close()
-	const command = `{"command":"hangup"}`
-	if _, err := fmt.Fprintf(control, "%d:%s,", len(command), command); err != nil {
+	if _, err := fmt.Fprintf(control, "%d:%s,", len(text), text); err != nil {
 		t.Fatal(err)
 	}
 	_ = control.SetReadDeadline(time.Now().Add(patience))
 	if _, err := control.Read(make([]byte, 1)); err != nil { // it has heard
 		t.Fatal(err)
 	}
+}
+
+// press presses a key for a moment.
+func (p *phone) press(t *testing.T, key string) {
+	t.Helper()
+	p.command(t, "sndcode", key)
+	time.Sleep(200 * time.Millisecond)
+	p.command(t, "sndcode", "\x04")
+	time.Sleep(200 * time.Millisecond)
 }
 
 // heard is the loudest frequency of the recording's third second, by sox.
@@ -127,6 +141,17 @@ func (p *phone) heard(t *testing.T) (hertz int) {
 	return hertz
 }
 
+// registrations watches the channel for phones; what it returns waits until
+// there have been so many.
+func (n *node) registrations(t *testing.T) (await func(phones int)) {
+	t.Helper()
+	events := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice").types("AGENT_DEVICE_REGISTER"))})
+	return func(phones int) {
+		t.Helper()
+		events.awaitCount(t, phones)
+	}
+}
+
 // TestClickToCallRingsRealPhones has two phones from Debian register, and one
 // request that makes them talk.
 func TestClickToCallRingsRealPhones(t *testing.T) {
@@ -135,22 +160,14 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	}
 	n := newNode(t, "phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	events := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice"))})
+	registered := n.registrations(t)
 	alice, bob := newPhone(t, "1001", 5071, 440), newPhone(t, "1002", 5081, 880)
-	events.await(t, "both phones to register", func(all []event) bool {
-		n := 0
-		for _, e := range all {
-			if e.Type == "AGENT_DEVICE_REGISTER" {
-				n++
-			}
-		}
-		return n == 2
-	})
+	registered(2)
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
 	time.Sleep(4 * time.Second) // of talk
-	alice.hangUp(t)
+	alice.command(t, "hangup", "")
 	p := d.await(t, id, "ended")
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)

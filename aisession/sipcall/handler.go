@@ -32,7 +32,8 @@ type Deps struct {
 	Sessions  Sessions
 	Providers Providers
 	Ports     *rtp.Ports
-	// Sees says whether a user of one account may call a provider of another.
+	// Sees says whether a user of one account may call a provider of another;
+	// the first is "" of trusted networks, which see every account there is.
 	Sees func(accountID, providerAccountID string) bool
 	Log  *slog.Logger
 }
@@ -84,7 +85,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 	defer port.Receive(nil)
 	port.Receive(m)
-	call := &call{leg: leg, media: m}
+	call := &call{media: m, hangup: leg.Hangup}
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
 		session.HungUp(string(leg.Cause()))
@@ -96,15 +97,15 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 // provider finds whom the call is for. A provider that the caller may not see
 // does not exist.
 func (h *Handler) provider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
-	id, _ := strings.CutPrefix(invite.User(), Prefix)
+	return h.visible(ctx, strings.TrimPrefix(invite.User(), Prefix), invite.Caller().AccountID)
+}
+
+func (h *Handler) visible(ctx context.Context, id, callerAccount string) (aiprovider.Provider, error) {
 	p, err := h.deps.Providers.Open(ctx, id)
-	if err != nil {
-		return p, err
+	if err == nil && !h.deps.Sees(callerAccount, p.AccountID) {
+		err = fault.NotFound("AI provider not found")
 	}
-	if caller := invite.Caller(); caller.UserID != "" && !h.deps.Sees(caller.AccountID, p.AccountID) {
-		return p, fault.NotFound("AI provider not found")
-	}
-	return p, nil
+	return p, err
 }
 
 func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {

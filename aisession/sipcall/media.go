@@ -123,8 +123,8 @@ func (m *media) Receive(packet *rtp.Packet) {
 
 // call is a leg as its session uses it.
 type call struct {
-	leg   *sip.Leg
-	media *media
+	media  *media
+	hangup func(sip.Cause)
 }
 
 // Play implements aisession.Call.
@@ -145,8 +145,8 @@ func (c *call) Transfer(context.Context, string) error {
 // Release implements aisession.Call.
 func (c *call) Release(e aisession.Ending) {
 	if e.HandBack {
-		c.leg.Hangup(sip.NormalTemporaryFailure)
+		c.hangup(sip.NormalTemporaryFailure)
 		return
 	}
-	c.leg.Hangup(sip.Cause(e.Cause))
+	c.hangup(sip.Cause(e.Cause))
 }

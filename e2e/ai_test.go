@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// createProvider configures an AI provider of the demo account.
+func (n *node) createProvider(t *testing.T, format string, rate int, address string) (id string) {
+	t.Helper()
+	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
+	for name, value := range n.dialler(t, "admin").header {
+		header[name] = value
+	}
+	a := n.ask(t, http.MethodPost, "/api/v2/config/ai_providers", header, fmt.Sprintf(
+		`{"name":"echo","media":{"audioFormat":%q,"sampleRate":%d},"websocket":{"url":%q,"headers":{"Authorization":"Bearer s3cret"}}}`,
+		format, rate, address))
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated || strings.Contains(string(a.body), "s3cret") {
+		t.Fatalf("configuring a provider: %v", a)
+	}
+	a = n.ask(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
+	var report struct {
+		OK     bool     `json:"ok"`
+		Events []string `json:"events"`
+	}
+	if err := json.Unmarshal(a.body, &report); err != nil || !report.OK || report.Events[0] != "start" ||
+		report.Events[len(report.Events)-1] != "hangup" {
+		t.Fatalf("testing it: %v", a)
+	}
+	return made.ID
+}
+
+// TestAIProviderWithARealPhone has a phone from Debian call `trunkline ai echo`,
+// hear itself, and press keys; then the same by click to call.
+func TestAIProviderWithARealPhone(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	echo := startForeign(t, nil, program(t), "ai", "echo", "--listen", "127.0.0.1:9555")
+	echo.await(t, "to listen", func(out, _ []string) bool { return len(out) > 0 })
+	n := newNode(t, "ai", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
+	})
+	n.start(t)
+	registered := n.registrations(t)
+	states := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
+	id := n.createProvider(t, "g711_ulaw", 8000, "ws://127.0.0.1:9555/")
+	alice := newPhone(t, "1001", 5071, 440)
+	registered(1)
+
+	said := func(part string) func(out, _ []string) bool {
+		return func(out, _ []string) bool {
+			return slices.ContainsFunc(out, func(line string) bool { return strings.Contains(line, part) })
+		}
+	}
+	alice.command(t, "dial", "sip:ai-"+id+"@127.0.0.1")
+	echo.await(t, "to be told of alice's call", said("1001"))
+	time.Sleep(4 * time.Second) // of talk
+	for _, key := range []string{"5", "#"} {
+		alice.press(t, key)
+		echo.await(t, "to be told of the key "+key, said(key))
+	}
+	alice.command(t, "hangup", "")
+	echo.await(t, "to be told that she hung up", said("NORMAL_CLEARING"))
+	if got := alice.heard(t); got < alice.hertz*9/10 || got > alice.hertz*11/10 {
+		t.Errorf("the phone that plays %d Hz heard %d Hz", alice.hertz, got)
+	}
+	awaitSessions(t, states, 2)
+
+	d := n.dialler(t, "alice")
+	call := d.dial(t, "ai-"+id)
+	d.await(t, call, "bridged")
+	awaitSessions(t, states, 3)
+	if a := d.ask(t, http.MethodDelete, "/api/v2/calls/"+call, d.header, ""); a.status != http.StatusAccepted {
+		t.Errorf("cancelling: %v", a)
+	}
+	d.await(t, call, "ended")
+	awaitSessions(t, states, 4)
+	row, _ := d.found(t, call, 3)
+	if row.To != "ai-"+id {
+		t.Errorf("the record: %+v", row)
+	}
+}
+
+// awaitSessions waits for so many steps of AI sessions on the channel, but
+// those of tests.
+func awaitSessions(t *testing.T, s *subscriber, steps int) {
+	t.Helper()
+	s.await(t, fmt.Sprintf("%d steps of sessions", steps), func(all []event) bool {
+		n := 0
+		for _, e := range all {
+			var data struct {
+				Event string `json:"event"`
+				Way   string `json:"way"`
+			}
+			if json.Unmarshal(e.Data, &data) == nil && data.Event == "ai.session" && data.Way != "test" {
+				n++
+			}
+		}
+		return n >= steps
+	})
+}

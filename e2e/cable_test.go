@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// cable is the way to a server, which can be pulled and cut.
+type cable struct {
+	address string // where it begins
+	server  string // where it leads
+
+	mu    sync.Mutex
+	moves *sync.Cond
+	state cableState
+	conns map[net.Conn]struct{}
+}
+
+type cableState int
+
+const (
+	plugged cableState = iota
+	pulled             // nothing passes, and nobody is told
+	severed            // connections are reset, and refused
+)
+
+func newCable(t testing.TB, server string) *cable {
+	t.Helper()
+	listener, err := net.Listen("tcp4", freePorts(t, 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{address: listener.Addr().String(), server: server, conns: map[net.Conn]struct{}{}}
+	c.moves = sync.NewCond(&c.mu)
+	var working sync.WaitGroup
+	working.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			working.Go(func() { c.carry(near) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.become(severed)
+		working.Wait()
+	})
+	return c
+}
+
+func (c *cable) become(s cableState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = s
+	if s == severed {
+		for conn := range c.conns {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}
+	c.moves.Broadcast()
+}
+
+// passes waits while the cable is pulled, and says whether it is whole.
+func (c *cable) passes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.state == pulled {
+		c.moves.Wait()
+	}
+	return c.state == plugged
+}
+
+func (c *cable) keep(conn net.Conn) (forget func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns[conn] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.conns, conn)
+		_ = conn.Close()
+	}
+}
+
+func (c *cable) carry(near net.Conn) {
+	defer c.keep(near)()
+	if !c.passes() {
+		return
+	}
+	far, err := net.Dial("tcp4", c.server)
+	if err != nil {
+		return // as if nobody listened
+	}
+	defer c.keep(far)()
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		both.Go(func() {
+			c.copy(way[1], way[0])
+			_ = way[1].Close()
+			_ = way[0].Close()
+		})
+	}
+	both.Wait()
+}
+
+func (c *cable) copy(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if !c.passes() {
+			return
+		}
+		if _, lost := to.Write(buffer[:n]); lost != nil || err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// page is one page in a headless Chromium, driven by the DevTools protocol.
+type page struct {
+	conn *websocket.Conn
+
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan reply
+	sockets []string // addresses of the WebSockets that were opened
+	faults  []string // uncaught exceptions, and what the policy refused
+}
+
+type reply struct {
+	Result json.RawMessage
+	Error  *struct{ Message string }
+}
+
+// newPage starts a browser of the test's own.
+func newPage(t *testing.T) *page {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		missing(t, "chromium is not installed")
+	}
+	profile := t.TempDir()
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--force-color-profile=srgb", "--ignore-certificate-errors", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
+	browser, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-browser.process.Pid, syscall.SIGKILL) // and its own processes
+		<-browser.exited
+		_ = os.RemoveAll(filepath.Join(profile, "Default")) // a process that is not quite gone may still write
+	})
+	var debugger string
+	eventually(t, "Chromium to listen", func() error {
+		text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
+		if err != nil {
+			return err
+		}
+		debugger, _, _ = strings.Cut(string(text), "\n")
+		return nil
+	})
+	n := &node{url: "http://127.0.0.1:" + debugger, web: plainClient}
+	var targets []struct {
+		Type string
+		URL  string `json:"webSocketDebuggerUrl"`
+	}
+	eventually(t, "Chromium to have a page", func() error {
+		a, err := n.call(t.Context(), "GET", "/json", nil, "")
+		if err == nil {
+			err = json.Unmarshal(a.body, &targets)
+		}
+		for _, target := range targets {
+			if target.Type == "page" {
+				debugger = target.URL
+				return nil
+			}
+		}
+		return errors.Join(errors.New("none"), err)
+	})
+	p := &page{waiting: map[int]chan reply{}}
+	if p.conn, _, err = websocket.DefaultDialer.Dial(debugger, nil); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.listen()
+	}()
+	t.Cleanup(func() {
+		_ = p.conn.Close()
+		<-done
+	})
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "Accessibility"} {
+		p.call(t, domain+".enable", nil, nil)
+	}
+	return p
+}
+
+func (p *page) listen() {
+	for {
+		var m struct {
+			reply
+			ID     int
+			Method string
+			Params json.RawMessage
+		}
+		if err := p.conn.ReadJSON(&m); err != nil {
+			return
+		}
+		p.mu.Lock()
+		switch {
+		case m.Method == "":
+			p.waiting[m.ID] <- m.reply
+			delete(p.waiting, m.ID)
+		case m.Method == "Network.webSocketCreated":
+			var opened struct{ URL string }
+			if json.Unmarshal(m.Params, &opened) == nil {
+				p.sockets = append(p.sockets, opened.URL)
+			}
+		case m.Method == "Runtime.exceptionThrown",
+			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), `"source":"security"`),
+			m.Method == "Log.entryAdded" && strings.Contains(string(m.Params), "Content Security Policy"):
+			p.faults = append(p.faults, string(m.Params))
+		}
+		p.mu.Unlock()
+	}
+}
+
+// call sends a command and waits for its result.
+func (p *page) call(t testing.TB, method string, params map[string]any, result any) {
+	t.Helper()
+	answer := make(chan reply, 1)
+	p.mu.Lock()
+	p.last++
+	p.waiting[p.last] = answer
+	err := p.conn.WriteJSON(map[string]any{"id": p.last, "method": method, "params": params})
+	p.mu.Unlock()
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	select {
+	case r := <-answer:
+		if r.Error != nil {
+			t.Fatalf("%s: %s", method, r.Error.Message)
+		}
+		if result != nil {
+			if err := json.Unmarshal(r.Result, result); err != nil {
+				t.Fatalf("%s: %v", method, err)
+			}
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s is not answered", method)
+	}
+}
+
+// eval gives what an expression comes to; a promise is waited for.
+func (p *page) eval(t testing.TB, expression string, to any) error {
+	t.Helper()
+	var got struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	p.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got)
+	if e := got.ExceptionDetails; e != nil {
+		return fmt.Errorf("%s: %s %s", expression, e.Text, e.Exception.Description)
+	}
+	if to == nil || got.Result.Value == nil {
+		return nil
+	}
+	return json.Unmarshal(got.Result.Value, to)
+}
+
+// do runs an expression that must not fail.
+func (p *page) do(t testing.TB, expression string, to any) {
+	t.Helper()
+	if err := p.eval(t, expression, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits until an expression is true.
+func (p *page) until(t testing.TB, what, expression string) {
+	t.Helper()
+	eventually(t, what, func() error {
+		var yes bool
+		if err := p.eval(t, "Boolean("+expression+")", &yes); err != nil || yes {
+			return err
+		}
+		var seen string
+		_ = p.eval(t, "document.body.innerText.slice(0, 600)", &seen)
+		return fmt.Errorf("the page shows %q", seen)
+	})
+}
+
+func (p *page) open(t testing.TB, url string) {
+	t.Helper()
+	p.call(t, "Page.navigate", map[string]any{"url": url}, nil)
+	p.until(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
+}
+
+// write types text where the focus is, and press a key.
+func (p *page) write(t testing.TB, text string) {
+	t.Helper()
+	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
+}
+
+var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27}
+
+func (p *page) press(t testing.TB, key string) {
+	t.Helper()
+	params := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
+	if key == "Enter" {
+		params["text"] = "\r"
+	}
+	p.call(t, "Input.dispatchKeyEvent", params, nil)
+	p.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}, nil)
+}
+
+// look takes a picture, where the variable TRUNKLINE_SCREENSHOTS names a folder
+// for them.
+func (p *page) look(t testing.TB, name string, width, height int, scheme string) {
+	t.Helper()
+	folder := os.Getenv("TRUNKLINE_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
+	p.call(t, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	p.do(t, "new Promise((done) => setTimeout(done, 700))", nil)
+	var shot struct{ Data string }
+	p.call(t, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	data, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wellBehaved fails the test on what went wrong inside of the page.
+func (p *page) wellBehaved(t testing.TB) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.faults {
+		t.Errorf("in the page: %s", one)
+	}
+}
+
+// unnamed are the controls that a screen reader would have no name for.
+func (p *page) unnamed(t testing.TB) (controls int, bad []string) {
+	t.Helper()
+	var tree struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name struct{ Value any }
+			BackendID  int `json:"backendDOMNodeId"`
+		}
+	}
+	p.call(t, "Accessibility.getFullAXTree", nil, &tree)
+	for _, n := range tree.Nodes {
+		role, _ := n.Role.Value.(string)
+		switch role {
+		case "button", "link", "textbox", "searchbox", "combobox", "checkbox", "dialog", "navigation", "region", "DateTime", "table", "search":
+		default:
+			continue
+		}
+		if n.Ignored {
+			continue
+		}
+		controls++
+		if name, _ := n.Name.Value.(string); strings.TrimSpace(name) == "" && role != "table" {
+			bad = append(bad, fmt.Sprintf("%s (node %d)", role, n.BackendID))
+		}
+	}
+	return controls, bad
+}
+
+func quote(text string) string {
+	data, _ := json.Marshal(text) // a string always marshals
+	return string(data)
+}
