@@ -25,6 +25,9 @@ if [ -z "$password" ]; then
 	[ ! -s "$kept" ] || password=$(cat "$kept")
 fi
 
+# An AI provider on this machine, as trunkline ai echo, is what one begins with.
+export TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS="${TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS-127.0.0.0/8}"
+
 tmp=$(mktemp -d)
 server='' first='' demo='' listen='' interrupted=''
 trap 'rm -rf "$tmp"' EXIT
