@@ -1,6 +1,8 @@
 PREFIX  ?= /usr/local
+LIB     ?= /usr/lib
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-BUILD    = go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+BUILD    = go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 SERVICES = go run -buildvcs=false ./internal/testservice/cmd/services
 FUZZTIME ?= 10s
 BENCH    ?= .
@@ -9,7 +11,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt fuzz bench services services-stop image install
+.PHONY: help run test lint fmt fuzz bench services services-stop image up down install
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ##/ {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,11 +22,13 @@ run: ## build, then serve on the embedded default with the demo beside it; Ctrl-
 
 test: ## all tests, race detector on, with real Kafka, Redis and PostgreSQL
 	$(SERVICES) run -- go test -race -p 2 -timeout 20m ./...
+	cd .ci/chart && go test -timeout 10m ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go tool -modfile=.ci/tools.mod staticcheck ./...
+	cd .ci/chart && go vet ./...
 
 fmt: ## gofmt everything
 	gofmt -l -w .
@@ -48,8 +52,24 @@ services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s
 services-stop: ## end what services started
 	@$(SERVICES) stop
 
-image: ## a container image, trunkline:VERSION
-	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t trunkline:$(VERSION) .
+image: ## a container image, trunkline:VERSION; needs Docker, no registry
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) \
+		deploy/image.sh '$(VERSION)' '$(COMMIT)' bin/image
+	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image
 
-install: ## the binary to PREFIX/bin (/usr/local)
+up: image ## a cluster on this machine's Docker: deploy/compose.yaml
+	TRUNKLINE_VERSION=$(VERSION) deploy/compose/up.sh
+
+down: ## end what up started; the data stay
+	docker compose -f deploy/compose.yaml down
+
+install: ## binary, systemd unit and example settings, to DESTDIR and PREFIX (/usr/local)
 	$(BUILD) -o $(DESTDIR)$(PREFIX)/bin/trunkline ./cmd/trunkline
+	install -d $(DESTDIR)$(LIB)/systemd/system $(DESTDIR)$(LIB)/sysusers.d $(DESTDIR)$(LIB)/tmpfiles.d
+	install -d -m 750 $(DESTDIR)/etc/trunkline
+	sed 's#@PREFIX@#$(PREFIX)#' deploy/systemd/trunkline.service >$(DESTDIR)$(LIB)/systemd/system/trunkline.service
+	install -m 644 deploy/systemd/trunkline.sysusers $(DESTDIR)$(LIB)/sysusers.d/trunkline.conf
+	install -m 644 deploy/systemd/trunkline.tmpfiles $(DESTDIR)$(LIB)/tmpfiles.d/trunkline.conf
+	test -e $(DESTDIR)/etc/trunkline/trunkline.yaml || install -m 640 deploy/trunkline.example.yaml $(DESTDIR)/etc/trunkline/trunkline.yaml
+	test -e $(DESTDIR)/etc/trunkline/environment || install -m 640 deploy/systemd/trunkline.environment $(DESTDIR)/etc/trunkline/environment
+	@test -n "$(DESTDIR)" || echo "now: systemd-sysusers; systemd-tmpfiles --create; systemctl daemon-reload; systemctl enable --now trunkline"

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config is what an operator can set, and the page at "/".
+// Config is what an operator can set, and the pages.
 type Config struct {
 	// RequestTimeout bounds an ordinary request; taking in bodies,
 	// recordings and the events channel have limits of their own. 30 s when zero.
@@ -17,7 +17,7 @@ type Config struct {
 	StallTimeout time.Duration
 	// TrustedProxies may say in X-Forwarded-For whom they speak for.
 	TrustedProxies []netip.Prefix
-	// Board is the live board; nil leaves "/" out.
+	// Board is the live board, with the pages under /docs; nil leaves them out.
 	Board http.Handler
 }
 

@@ -27,10 +27,14 @@ func (a *API) routes() []route {
 	routes := []route{
 		{method: http.MethodGet, path: "/openapi.yaml", handle: serveFile("openapi.yaml")},
 		{method: http.MethodGet, path: "/asyncapi.yaml", handle: serveFile("asyncapi.yaml")},
+		{method: http.MethodGet, path: "/openapi.json", handle: serveAsJSON("openapi.yaml")},
+		{method: http.MethodGet, path: "/asyncapi.json", handle: serveAsJSON("asyncapi.yaml")},
 		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
 	}
 	if board := a.config.Board; board != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/", handle: echo.WrapHandler(board)})
+		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
+			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board)})
+		}
 	}
 	if a.deps.Portal != nil {
 		p := portalRoutes{a.deps.Portal, a.auth}

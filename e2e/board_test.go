@@ -197,10 +197,11 @@ func TestBoard(t *testing.T) {
 			b.until(t, "a WebSocket again", "document.getElementById('transport').textContent === 'WebSocket'")
 		}},
 	} {
+		t.Logf("%s, after %s", loss.name, reference.last())
 		loss.lose()
 		b.live(t)
 		b.look(t, "board-after-"+strings.ReplaceAll(loss.name, " ", "-"), 1440, 900, "light")
-		t.Logf("%s: back", loss.name)
+		t.Logf("%s: back at %s", loss.name, reference.last())
 	}
 	b.testNothingLost(t, n, reference, stopDemo, token)
 	b.wellBehaved(t)
@@ -211,6 +212,12 @@ func (b *board) offline(t *testing.T, yes bool) {
 	b.call(t, "Network.emulateNetworkConditions", map[string]any{"offline": yes, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 }
 
+// last is the id of the last event.
+func (s *subscriber) last() string {
+	all := s.events()
+	return all[len(all)-1].ID
+}
+
 // testNothingLost stops the traffic, and compares what the board showed with
 // what the reference got, and the board's floor with the server's.
 func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, stopDemo func(), token string) {
@@ -218,8 +225,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	stopDemo()
 	var last, before string
 	eventually(t, "board and reference to be at the same event", func() error {
-		all := reference.events()
-		last = all[len(all)-1].ID
+		last = reference.last()
 		var shown string
 		if b.do(t, "document.getElementById('last-id').textContent", &shown); shown != last || shown != before {
 			before = shown
@@ -234,7 +240,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	want := slices.DeleteFunc(ids(reference.events()), func(id string) bool { return id <= from })
 	got := b.shown(t)
 	if !slices.Equal(got, want) {
-		t.Errorf("the board showed %d events, the reference got %d:\nnot shown %v\nnot to be shown, or twice %v", len(got), len(want), without(want, got), without(got, want))
+		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v", len(got), len(want), from, without(want, got), without(got, want))
 	}
 	var count string
 	b.do(t, "document.getElementById('feed-count').textContent", &count)

@@ -77,7 +77,7 @@ func explain(err error) string {
 
 func (p *program) root() *cobra.Command {
 	root := group("trunkline", "Contact-center events in, Kafka, WebSocket out",
-		p.serveCommand(), p.configCommand(), p.versionCommand(),
+		p.serveCommand(), p.configCommand(), p.versionCommand(), p.healthCommand(),
 		p.accountCommand(), p.userCommand(), p.apikeyCommand(),
 		p.topicsCommand(), p.deadletterCommand(),
 		p.masterkeyCommand(), p.recordingCommand(), p.cdrCommand(),

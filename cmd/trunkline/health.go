@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthPatience is how long a server may take to say whether it is ready.
+const healthPatience = 3 * time.Second
+
+// healthCommand is for those who watch a container that has no shell and no
+// curl.
+func (p *program) healthCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Exit 0 when the server of the settings is ready on this machine, else 1",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := p.settings()
+			if err != nil {
+				return err
+			}
+			return ready(cmd.Context(), p.out, s.MetricsListen)
+		},
+	}
+}
+
+// ready asks the server that listens there, and prints its answer.
+func ready(ctx context.Context, out io.Writer, listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("metrics_listen: %w", err)
+	}
+	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	if err != nil {
+		return fmt.Errorf("asking for readiness: %w", err)
+	}
+	if text := strings.TrimSpace(string(said)); answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("not ready: %s", text)
+	}
+	_, err = out.Write(said)
+	return err
+}

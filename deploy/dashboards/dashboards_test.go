@@ -1,0 +1,46 @@
+package dashboards_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"trunkline/deploy/dashboards"
+)
+
+var update = flag.Bool("update", false, "write the JSON files")
+
+// TestFiles holds the JSON that Grafana reads against what it is made from.
+func TestFiles(t *testing.T) {
+	wanted := map[string]bool{}
+	for _, d := range dashboards.All() {
+		file := d.Name + ".json"
+		wanted[file] = true
+		made, err := d.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(file, made, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		} else if !bytes.Equal(kept, made) {
+			t.Errorf("%s is not what this package makes: go test ./deploy/dashboards -update", file)
+		}
+	}
+	found, err := filepath.Glob("*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		if !wanted[file] {
+			t.Errorf("%s is made from nothing", file)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package dashboards
+
+func fanout() Dashboard {
+	return Dashboard{Name: "fanout", Title: "Trunkline / Fanout", Description: "Subscribers: who is connected, what they get, and how late.", rows: []row{
+		{"Connections", []panel{
+			graph("Connected", count, "Subscribers that have not been told to go.", gauge("trunkline_fanout_connections", "instance")),
+			graph("Opened", perSecond, "", rates("trunkline_fanout_opened_total", "transport")),
+			graph("Closed", perSecond, "By close code: 1001 going away, 1006 broke, 1012 restart, 4001 expired, 4003 revoked, 4008 too slow, 4009 replaced.",
+				rates("trunkline_fanout_closed_total", "code")),
+			graph("Refused", perSecond, "Before the upgrade, by the kind of fault.", rates("trunkline_fanout_refused_total", "kind")),
+			graph("Slow closes", perSecond, "4008: their queue was full, or the node's was.", rates(`trunkline_fanout_closed_total{code="4008"}`, "instance")),
+			graph("Shared state in Redis", perSecond, "", rates("trunkline_fanout_presence_total", "result")),
+		}},
+		{"Deliveries", []panel{
+			graph("Deliveries", perSecond, "Put on live subscribers' queues.", rates("trunkline_fanout_deliveries_total", "instance")),
+			graph("Events read", perSecond, "From cc.evt; each node reads all of it while it has a subscriber.", rates("trunkline_fanout_events_total", "instance")),
+			graph("Subscribers for an event", count, "", query{`sum(rate(trunkline_fanout_deliveries_total{S}[R])) / (sum(rate(trunkline_fanout_events_total{S}[R])) > 0)`, "deliveries/event"}),
+			graph("Latency", seconds, "From the raw record's Kafka timestamp to the socket write.",
+				quantiles("trunkline_fanout_delivery_latency_seconds", "0.5", "0.95", "0.99")...),
+			graph("Latency by node", seconds, "p99.", query{quantile("0.99", "trunkline_fanout_delivery_latency_seconds", "instance"), "{{instance}}"}),
+			graph("Queues", octets, "Waiting for all subscribers of a node; bounded by fanout.node_queue_bytes.", gauge("trunkline_fanout_queued_bytes", "instance")),
+		}},
+		{"Resume", []panel{
+			graph("Catching up", count, "Subscribers, now.", gauge("trunkline_fanout_replays", "instance")),
+			graph("Delivered by catching up", perSecond, "", rates("trunkline_fanout_replayed_total", "instance")),
+			graph("Reads from Kafka", perSecond, "For what the ring no longer has.", rates("trunkline_fanout_history_reads_total", "instance")),
+		}},
+		{"Stream", []panel{
+			graph("Partitions followed", count, "", gauge("trunkline_fanout_partitions_followed", "instance")),
+			graph("Faults", perSecond, "While following or replaying; hole: events were lost.", rates("trunkline_fanout_stream_errors_total", "kind")),
+			graph("Repeats dropped", perSecond, "A normalizer ran twice.", rates("trunkline_fanout_repeats_total", "instance")),
+		}},
+		{"Snapshots", []panel{
+			graph("Agents and calls", count, "Of all accounts, as a node's snapshots show them.",
+				query{`max(trunkline_fanout_snapshot_agents{S})`, "agents"}, query{`max(trunkline_fanout_snapshot_calls{S})`, "calls"}),
+			graph("Behind", count, "Events that snapshots do not have yet.", gauge("trunkline_fanout_snapshot_lag_messages", "instance")),
+			graph("Left out", perSecond, "There were too many.", rates("trunkline_fanout_snapshot_dropped_total", "instance")),
+		}},
+	}}
+}

@@ -1,0 +1,94 @@
+{{- define "trunkline.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "trunkline.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "trunkline.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "trunkline.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "trunkline.selector" -}}
+app.kubernetes.io/name: {{ include "trunkline.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "trunkline.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "trunkline.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "trunkline.serviceAccount" -}}
+{{- default (ternary (include "trunkline.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "trunkline.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* The components of the mode, by name, with all keys that one can have. */}}
+{{- define "trunkline.components" -}}
+{{- include "trunkline.check" . -}}
+{{- $given := .Values.components -}}
+{{- if eq .Values.mode "single" -}}
+{{- $roles := list "ingest" "normalizer" "fanout" "cdrindex" "origination" "aisession" "api" -}}
+{{- $given = dict "node" (merge (dict "roles" $roles "replicas" 1 "autoscaling" (dict "enabled" false)) (omit .Values.single "persistence")) -}}
+{{- end -}}
+{{- $all := dict -}}
+{{- range $name, $one := $given -}}
+{{- if $one -}}
+{{- $optional := dict "settings" dict "env" list "ports" list "hostNetwork" false "podAnnotations" dict
+  "nodeSelector" dict "tolerations" list "affinity" dict "service" $.Values.service
+  "autoscaling" (dict "metrics" list "behavior" dict) -}}
+{{- $_ := set $all $name (merge (deepCopy $one) $optional) -}}
+{{- end -}}
+{{- end -}}
+{{- $all | toYaml -}}
+{{- end -}}
+
+{{/* trunkline.yaml of a component: root, component. */}}
+{{- define "trunkline.settings" -}}
+{{- $v := .root.Values -}}
+{{- $tls := dict "mode" $v.tls.mode -}}
+{{- if has $v.tls.mode (list "secret" "certManager") -}}
+{{- $tls = dict "mode" "files" "cert_file" "/etc/trunkline/tls/tls.crt" "key_file" "/etc/trunkline/tls/tls.key" -}}
+{{- end -}}
+{{- $own := dict "listen" ":9443" "metrics_listen" ":9464" "data_dir" "/var/lib/trunkline" "drain_timeout" (printf "%ds" (int $v.drain.timeoutSeconds)) "tls" $tls -}}
+{{- mergeOverwrite (deepCopy $v.settings) (deepCopy .component.settings) $own | toYaml -}}
+{{- end -}}
+
+{{- define "trunkline.tlsSecret" -}}
+{{- if eq .Values.tls.mode "certManager" -}}
+{{ default (printf "%s-tls" (include "trunkline.fullname" .)) .Values.tls.secretName }}
+{{- else if eq .Values.tls.mode "secret" -}}
+{{ required "tls.mode secret needs tls.secretName" .Values.tls.secretName }}
+{{- end -}}
+{{- end -}}
+
+{{/* What cannot work is said here, with how to mend it. */}}
+{{- define "trunkline.check" -}}
+{{- $secrets := list -}}
+{{- range .Values.secrets -}}{{- $secrets = append $secrets .setting -}}{{- end -}}
+{{- if eq .Values.mode "cluster" -}}
+{{- if not (dig "kafka" "brokers" "" .Values.settings) -}}{{- fail "mode cluster needs settings.kafka.brokers" -}}{{- end -}}
+{{- if not (dig "redis" "address" "" .Values.settings) -}}{{- fail "mode cluster needs settings.redis.address" -}}{{- end -}}
+{{- range list "database.url" "master_key" "recordings.url" -}}
+{{- if not (has . $secrets) -}}{{- fail (printf "mode cluster needs %s among secrets" .) -}}{{- end -}}
+{{- end -}}
+{{- if eq .Values.tls.mode "auto" -}}{{- fail "mode cluster needs tls.mode off, secret or certManager: each pod would make a certificate of its own" -}}{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.tls.mode "certManager") (not (and .Values.tls.certManager.issuerRef.name .Values.tls.certManager.dnsNames)) -}}
+{{- fail "tls.mode certManager needs tls.certManager.issuerRef.name and tls.certManager.dnsNames" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}{{- fail "ingress.enabled needs ingress.host" -}}{{- end -}}
+{{- end -}}

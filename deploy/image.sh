@@ -1,0 +1,32 @@
+#!/bin/sh
+# Fills a folder with what the image holds: the binary, the certificates of the
+# authorities, an empty data directory. The same source, Go and version give the
+# same bytes.
+# usage: deploy/image.sh VERSION COMMIT FOLDER
+set -eu
+
+version=$1
+commit=$2
+folder=$3
+
+rm -rf "$folder"
+mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
+chmod 700 "$folder/var/lib/trunkline"
+
+CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit" \
+	-o "$folder/trunkline" ./cmd/trunkline
+
+authorities=
+for one in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+	[ ! -r "$one" ] || { authorities=$one && break; }
+done
+[ "$authorities" ] || {
+	echo "no certificates of authorities on this machine: install ca-certificates" >&2
+	exit 1
+}
+cp "$authorities" "$folder/etc/ssl/certs/ca-certificates.crt"
+chmod 644 "$folder/etc/ssl/certs/ca-certificates.crt"
+
+# A file's time is in the image's layers too.
+find "$folder" -exec touch -d @"${SOURCE_DATE_EPOCH:-0}" {} +

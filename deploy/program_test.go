@@ -1,0 +1,199 @@
+package deploy_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds what is waited for on a busy machine.
+const patience = 90 * time.Second
+
+var scratch string // where the program is built
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "trunkline-deploy-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	scratch = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+var build = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(scratch, "trunkline")
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, "trunkline/cmd/trunkline").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building trunkline: %w: %s", err, output)
+	}
+	return path, err
+})
+
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// environment has none of our settings but those given.
+func environment(settings ...string) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "TRUNKLINE_") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, settings...)
+}
+
+// tool finds a program of the operator's.
+func tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not here: .ci/run installs it", name)
+		}
+		t.Skipf("NOT TESTED: %s is not here", name)
+	}
+	return path
+}
+
+// must runs a tool to its end, which must be a good one.
+func must(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}
+
+// beside runs a program for as long as the test; what it said is shown when the
+// test fails. The kernel ends it with us, which it takes from the thread that
+// forked: one goroutine keeps that thread. ended is closed when it has ended by
+// itself.
+func beside(t testing.TB, env []string, name string, args ...string) (ended <-chan struct{}) {
+	t.Helper()
+	var said bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, gone := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+			close(gone)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-gone:
+		case <-time.After(patience):
+			_ = cmd.Process.Kill()
+			<-gone
+			t.Errorf("%s %v does not stop", filepath.Base(name), args)
+		}
+		if t.Failed() {
+			text := said.Bytes()
+			t.Logf("%s %v says:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
+		}
+	})
+	return gone
+}
+
+// freeAddress is one on loopback that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// eventually waits until try has no complaint.
+func eventually(t testing.TB, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s: %v", patience, what, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func get(client *http.Client, url string) (string, error) {
+	answer, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, body)
+	}
+	return string(body), err
+}
+
+const password = "the demo users' own"
+
+// server is one `trunkline serve` on the embedded default.
+type server struct {
+	settings        []string
+	public, metrics string // host:port
+	data            string
+}
+
+func serve(t testing.TB, settings ...string) server {
+	t.Helper()
+	s := server{public: freeAddress(t), metrics: freeAddress(t), data: filepath.Join(t.TempDir(), "data")}
+	s.settings = environment(append([]string{
+		"TRUNKLINE_LISTEN=" + s.public, "TRUNKLINE_METRICS_LISTEN=" + s.metrics, "TRUNKLINE_DATA_DIR=" + s.data,
+		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeAddress(t),
+	}, settings...)...)
+	ended := beside(t, s.settings, program(t), "serve")
+	eventually(t, "trunkline to be ready", func() error {
+		select {
+		case <-ended:
+			t.Fatal("trunkline has ended")
+		default:
+		}
+		_, err := get(http.DefaultClient, "http://"+s.metrics+"/readyz")
+		return err
+	})
+	return s
+}

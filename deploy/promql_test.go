@@ -1,0 +1,233 @@
+package deploy_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// uses is what an expression asks of the metrics that exist.
+type uses struct {
+	selectors []selector
+	grouping  []string // labels of by, on and the like
+}
+
+type selector struct {
+	metric   string
+	matchers []matcher
+}
+
+type matcher struct{ label, op, value string }
+
+// usesOf reads an expression of PromQL as far as names go; whether it is valid
+// is Prometheus' business.
+func usesOf(expr string) (uses, error) {
+	r := reader{rest: expr}
+	for {
+		switch token := r.next(); {
+		case token == "":
+			return r.found, nil
+		case token == "{":
+			return r.found, fmt.Errorf("a selector without a metric's name before %q", r.rest)
+		case token == "[":
+			for token != "]" && token != "" {
+				token = r.next()
+			}
+		case grouping[token]:
+			if strings.HasPrefix(strings.TrimSpace(r.rest), "(") {
+				r.found.grouping = append(r.found.grouping, r.labels()...)
+			}
+		case !name.MatchString(token) || words[token] || r.called():
+		default:
+			s := selector{metric: token}
+			if strings.HasPrefix(strings.TrimSpace(r.rest), "{") {
+				s.matchers = r.matchers()
+			}
+			r.found.selectors = append(r.found.selectors, s)
+		}
+	}
+}
+
+var (
+	token    = regexp.MustCompile(`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
+	name     = regexp.MustCompile(`^[a-zA-Z_:]`)
+	grouping = set("by without on ignoring group_left group_right")
+	words    = set("and or unless bool offset inf nan atan2")
+)
+
+func set(words string) map[string]bool {
+	out := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		out[word] = true
+	}
+	return out
+}
+
+type reader struct {
+	rest  string
+	found uses
+}
+
+// next takes a token; "" is the end.
+func (r *reader) next() string {
+	for {
+		r.rest = strings.TrimLeft(r.rest, " \t\r\n")
+		if r.rest == "" {
+			return ""
+		}
+		found := token.FindString(r.rest)
+		if found == "" {
+			_, size := utf8.DecodeRuneInString(r.rest)
+			found = r.rest[:size]
+		}
+		r.rest = r.rest[len(found):]
+		if !strings.HasPrefix(found, "#") {
+			return found
+		}
+	}
+}
+
+// called says that the name before is a function's or an aggregation's.
+func (r *reader) called() bool {
+	after := reader{rest: r.rest}
+	next := after.next()
+	return next == "(" || next == "by" || next == "without"
+}
+
+// labels takes a list in parentheses.
+func (r *reader) labels() (labels []string) {
+	for token := r.next(); token != ")" && token != ""; token = r.next() {
+		if name.MatchString(token) {
+			labels = append(labels, token)
+		}
+	}
+	return labels
+}
+
+// matchers takes what is in braces.
+func (r *reader) matchers() (out []matcher) {
+	for token := r.next(); token != "}" && token != ""; token = r.next() {
+		if name.MatchString(token) {
+			m := matcher{label: token, op: r.next()}
+			quoted := r.next()
+			m.value = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.Trim(quoted, `"'`))
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func TestUses(t *testing.T) {
+	for expr, want := range map[string]uses{
+		`up`: {selectors: []selector{{metric: "up"}}},
+		`sum by (a, b) (rate(x_total{c="1",d=~"2|3"}[5m]))`: {
+			[]selector{{"x_total", []matcher{{"c", "=", "1"}, {"d", "=~", "2|3"}}}}, []string{"a", "b"}},
+		`sum(x) without (a) > 5e8`:                            {[]selector{{metric: "x"}}, []string{"a"}},
+		`x{a="}\"{"} and on (j) y or vector(0)`:               {[]selector{{"x", []matcher{{"a", "=", `}"{`}}}, {metric: "y"}}, []string{"j"}},
+		`x * on (a) group_left (b) y # and z`:                 {[]selector{{metric: "x"}, {metric: "y"}}, []string{"a", "b"}},
+		`histogram_quantile(0.99, sum by (le) (rate(h[1h])))`: {[]selector{{metric: "h"}}, []string{"le"}},
+		`x offset 5m == bool 1`:                               {selectors: []selector{{metric: "x"}}},
+	} {
+		if got, err := usesOf(expr); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", expr, got, err, want)
+		}
+	}
+	if got, err := usesOf(`sum({a="b"})`); err == nil {
+		t.Errorf("a selector without a name is taken as %+v", got)
+	}
+}
+
+// series are those of one scrape: metric, then label, then the values it has.
+type series map[string]map[string]map[string]bool
+
+// seriesIn reads the text format.
+func seriesIn(exposition string) (series, error) {
+	all := series{}
+	for line := range strings.Lines(exposition) {
+		if comment := strings.Fields(line); comment[0] == "#" {
+			if comment[1] == "TYPE" && comment[3] == "histogram" {
+				all.add(selector{metric: comment[2]}) // native: it can be asked for itself
+			}
+			continue
+		}
+		found, err := usesOf(line[:strings.LastIndexByte(line, ' ')])
+		if err != nil || len(found.selectors) != 1 {
+			return nil, fmt.Errorf("no series: %q: %w", line, err)
+		}
+		s := found.selectors[0]
+		all.add(s)
+		if base, ok := strings.CutSuffix(s.metric, "_count"); ok && all[base] != nil {
+			all.add(selector{base, s.matchers})
+		}
+	}
+	return all, nil
+}
+
+func (all series) add(s selector) {
+	if all[s.metric] == nil {
+		all[s.metric] = map[string]map[string]bool{}
+	}
+	for _, m := range s.matchers {
+		if all[s.metric][m.label] == nil {
+			all[s.metric][m.label] = map[string]bool{}
+		}
+		all[s.metric][m.label][m.value] = true
+	}
+}
+
+// lacks says what an expression asks for that a scrape does not have. The
+// scrape adds job and instance.
+func (all series) lacks(expr string) (missing []string) {
+	asked, err := usesOf(expr)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	labels := map[string]bool{"job": true, "instance": true}
+	for _, s := range asked.selectors {
+		if s.metric == "up" {
+			continue
+		}
+		has := all[s.metric]
+		if has == nil {
+			missing = append(missing, s.metric)
+		}
+		for label := range maps.Keys(has) {
+			labels[label] = true
+		}
+		for _, m := range s.matchers {
+			if has != nil && m.label != "job" && m.label != "instance" && !m.matchesAny(has[m.label]) {
+				missing = append(missing, fmt.Sprintf("%s{%s%s%q}", s.metric, m.label, m.op, m.value))
+			}
+		}
+		if has == nil {
+			return missing // its labels are not known either
+		}
+	}
+	for _, label := range asked.grouping {
+		if !labels[label] {
+			missing = append(missing, "label "+label)
+		}
+	}
+	return missing
+}
+
+// matchesAny: each alternative of a regular expression must match something,
+// or the series that it is about would not be there from the beginning.
+func (m matcher) matchesAny(values map[string]bool) bool {
+	alternatives := []string{regexp.QuoteMeta(m.value)}
+	if m.op == "=~" || m.op == "!~" {
+		alternatives = strings.Split(m.value, "|")
+	}
+	for _, one := range alternatives {
+		pattern, err := regexp.Compile("^(?:" + one + ")$")
+		if err != nil || !slices.ContainsFunc(slices.Collect(maps.Keys(values)), pattern.MatchString) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,69 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestExampleSettings: the file that make install lays down is valid.
+func TestExampleSettings(t *testing.T) {
+	said := must(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
+	if !strings.Contains(said, "data_dir: /var/lib/trunkline") || strings.Contains(said, "warning") {
+		t.Errorf("config check says %s", said)
+	}
+}
+
+// TestInstall installs into a folder, and has systemd judge what lies there.
+func TestInstall(t *testing.T) {
+	root := t.TempDir()
+	must(t, tool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
+	for _, file := range []string{
+		"usr/bin/trunkline", "usr/lib/systemd/system/trunkline.service", "usr/lib/sysusers.d/trunkline.conf",
+		"usr/lib/tmpfiles.d/trunkline.conf", "etc/trunkline/trunkline.yaml", "etc/trunkline/environment",
+	} {
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			t.Error(err)
+		}
+	}
+	unit := filepath.Join(root, "usr/lib/systemd/system/trunkline.service")
+	text, err := os.ReadFile(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "ExecStart=/usr/bin/trunkline serve") {
+		t.Error("the unit starts another binary")
+	}
+	settings := filepath.Join(root, "etc/trunkline/trunkline.yaml")
+	if err := os.WriteFile(settings, []byte("log: {level: debug}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, tool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
+	if kept, err := os.ReadFile(settings); err != nil || string(kept) != "log: {level: debug}\n" {
+		t.Errorf("installing again writes over the settings: %s %v", kept, err)
+	}
+	analyze := tool(t, "systemd-analyze")
+	// It looks for the program that is started.
+	here := strings.ReplaceAll(string(text), "/usr/bin/trunkline", filepath.Join(root, "usr/bin/trunkline"))
+	if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := must(t, analyze, "verify", "--man=no", unit); strings.Contains(said, unit) {
+		t.Errorf("systemd-analyze verify: %s", said)
+	}
+	said := must(t, analyze, "security", "--offline=true", "--no-pager", unit)
+	level := regexp.MustCompile(`exposure level for trunkline.service: ([0-9.]+)`).FindStringSubmatch(said)
+	if level == nil {
+		t.Fatalf("systemd-analyze security: %s", said)
+	}
+	if exposure, err := strconv.ParseFloat(level[1], 64); err != nil || exposure > 1.5 {
+		t.Errorf("the service's exposure is %s", level[1])
+	}
+	stop := regexp.MustCompile(`TimeoutStopSec=(\d+)`).FindStringSubmatch(string(text))
+	if seconds, err := strconv.Atoi(stop[1]); err != nil || seconds <= 20 {
+		t.Errorf("%v is no time to drain in", stop)
+	}
+}

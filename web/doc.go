@@ -1,0 +1,24 @@
+// Package web is the live board at "/" and the pages under /docs that make the
+// descriptions of the API readable: HTML, CSS and ES modules, embedded as they
+// lie in static. Nothing is built, bundled or fetched from elsewhere.
+//
+// It refuses to know anything: the pages are the same for everybody, hold no
+// secret, and use the public API with the tokens of whoever has logged in. Its
+// Content-Security-Policy refuses inline scripts and styles, other origins, and
+// (Trusted Types) every way of turning a string into HTML, so that what comes
+// in events stays text.
+//
+// static/ by purpose:
+//
+//	main, session, http      who is logged in, and requests on their behalf
+//	link, place, endings     the channel's connection: resume, back-off, fallback
+//	sse, clock               event streams as text; the server's time
+//	floor, sources, words    what the events say of agents and calls (fanout/floor)
+//	agents, calls, feed      what is seen of that
+//	pulse, spark             rates and latency, and their charts
+//	dial, lookup, admin      click to call, call records, administration
+//	dom, show                small helpers of all of these
+//	docs, schema, markdown   the pages under /docs
+//
+// No goroutines and no state: a Handler is safe for any number of requests.
+package web

@@ -1,0 +1,30 @@
+package web
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// node is the path of Node, without which there is no test; where everything
+// must be tested that is a failure.
+func node(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("node")
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("CI") == "true":
+		t.Fatal("node is not installed")
+	}
+	t.Skip("SKIPPED: node is not installed, so the board's modules are not tested")
+	return ""
+}
+
+// TestModules runs the unit tests of the modules, which are JavaScript too.
+func TestModules(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), node(t), "--test", "jstest/")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}

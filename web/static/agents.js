@@ -1,0 +1,73 @@
+/** The agents at work: one tile each, in a stable order, and how many are in which state. */
+import { el, say, sync } from "./dom.js";
+import { duration, local, tone, word } from "./show.js";
+
+/** @typedef {import("./floor.js").Agent} Agent */
+
+const shown = 300; // tiles; a floor that is larger is better filtered by account
+const names = { available: "Available", ringing: "Ringing", talking: "On a call", wrap: "After call", break: "On break", other: "Other" };
+
+export class Agents {
+  #tiles; #counts; #empty; #more;
+  /** @type {Agent[]} */ #list = [];
+
+  /** @param {{tiles: Element, counts: Element, empty: HTMLElement, more: Element}} parts */
+  constructor({ tiles, counts, empty, more }) {
+    this.#tiles = tiles;
+    this.#counts = counts;
+    this.#empty = empty;
+    this.#more = more;
+  }
+
+  /** @param {Agent[]} agents @param {number} now ms @param {boolean} several accounts */
+  show(agents, now, several) {
+    this.#list = agents.sort((a, b) => a.account.localeCompare(b.account) || a.id.localeCompare(b.id, undefined, { numeric: true }));
+    sync(this.#tiles, this.#list.slice(0, shown), (a) => `${a.account}\n${a.id}`, make, (tile, a) => {
+      const kind = tone(a);
+      tile.dataset.tone = kind;
+      say(tile.parts.name, local(a.id));
+      tile.parts.name.title = a.id;
+      say(tile.parts.state, words(a));
+      say(tile.parts.account, several ? a.account : "");
+      tile.since = a.since;
+    });
+    this.#empty.hidden = agents.length > 0;
+    say(this.#more, agents.length > shown ? `and ${agents.length - shown} more` : "");
+    /** @type {Map<string, number>} */
+    const counts = new Map();
+    for (const a of agents) counts.set(tone(a), (counts.get(tone(a)) ?? 0) + 1);
+    for (const item of /** @type {any} */ (this.#counts.children)) {
+      say(item.firstElementChild, counts.get(item.dataset.tone) ?? 0);
+    }
+    this.tick(now);
+  }
+
+  /** Lets the times go on. */
+  tick(/** @type {number} */ now) {
+    for (const tile of /** @type {any} */ (this.#tiles.children)) say(tile.parts.time, duration(now / 1000 - tile.since));
+  }
+}
+
+/** @returns {HTMLElement} */
+function make() {
+  const parts = {
+    name: el("span", { class: "name" }), state: el("span", { class: "state" }),
+    account: el("span", { class: "account" }), time: el("span", { class: "clock" }),
+  };
+  const tile = el("li", { class: "tile" }, el("span", { class: "lamp", "aria-hidden": "true" }), parts.name, parts.time, parts.state, parts.account);
+  tile.parts = parts;
+  return tile;
+}
+
+/** State and status, each once. */
+function words(/** @type {Agent} */ { state, status }) {
+  const both = tone({ state: "", status }) === "break" ? [status] : [state, status];
+  const told = [...new Set(both.filter(Boolean).map(word))];
+  return told.length > 1 && tone({ state: "", status }) === "available" ? told[0] : told.join(" · ");
+}
+
+/** The counters, one for each tone. */
+export function counters() {
+  return Object.entries(names).map(([tone, name]) =>
+    el("li", { "data-tone": tone }, el("b", {}, "0"), " ", el("span", {}, name)));
+}

@@ -1,0 +1,123 @@
+/**
+ * Click to call: one order at a time, and how far each call has come, told by
+ * the channel's call.progress and, where that is missing, by asking.
+ */
+import { busy, copyButton, el, say } from "./dom.js";
+import { Refused } from "./http.js";
+import { time } from "./show.js";
+
+/** @type {Record<string, string>} */
+const steps = {
+  accepted: "Accepted", ringing_user: "Your phone rings", user_answered: "You answered",
+  dialling: "Dialling", bridged: "Connected", ended: "Ended",
+};
+const order = Object.keys(steps);
+const most = 6; // calls shown
+
+export class Dial {
+  #session; #parts;
+  /** @type {Map<string, Card>} */ #cards = new Map();
+  #key = ""; // of the order under way: asked again, it rings once
+
+  /**
+   * @param {import("./session.js").Session} session
+   * @param {{form: HTMLFormElement, number: HTMLInputElement, button: HTMLButtonElement, output: Element, list: Element, said: Element}} parts
+   * @param {(id: string) => void} lookUp
+   */
+  constructor(session, parts, lookUp) {
+    this.#session = session;
+    this.#parts = parts;
+    this.lookUp = lookUp;
+    parts.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      busy(parts.button, parts.output, () => this.#place(parts.number.value.trim()));
+    });
+    parts.number.addEventListener("input", () => { this.#key = ""; });
+  }
+
+  /** Puts a number into the form, ready to be called. */
+  offer(/** @type {string} */ number) {
+    this.#parts.number.value = number;
+    this.#key = "";
+    this.#parts.number.focus();
+  }
+
+  async #place(/** @type {string} */ number) {
+    if (number === "") throw new Error("Which number?");
+    this.#key ||= crypto.randomUUID();
+    const path = `/ucp/v2/c2c/${encodeURIComponent(number)}`;
+    const { origination_call_id: id } = await this.#session.ask(path, { method: "POST", headers: { "Idempotency-Key": this.#key } });
+    this.#key = "";
+    if (!id) {
+      say(this.#parts.output, `The call to ${number} is placed. The platform gave it no id, so its progress is not known.`);
+      return;
+    }
+    const card = new Card(this, this.#session, id, number, (text) => say(this.#parts.said, text));
+    this.#cards.set(id, card);
+    this.#parts.list.prepend(card.element);
+    while (this.#parts.list.children.length > most) this.#parts.list.lastElementChild?.remove();
+  }
+
+  /** The channel tells of a call. */
+  progress(/** @type {any} */ data) { this.#cards.get(data.origination_call_id)?.step(data.state, data.timestamp, data.cause); }
+}
+
+/** One call. */
+class Card {
+  /** @type {string[]} */ #seen = [];
+  #session; #tell; #steps; #cancel; #output;
+
+  /**
+   * @param {Dial} dial
+   * @param {import("./session.js").Session} session
+   * @param {string} id
+   * @param {string} number
+   * @param {(text: string) => void} tell
+   */
+  constructor(dial, session, id, number, tell) {
+    this.id = id;
+    this.number = number;
+    this.#session = session;
+    this.#tell = tell;
+    this.#steps = el("ol", { class: "steps" });
+    this.#output = el("p", { class: "output", role: "alert" });
+    this.#cancel = el("button", { type: "button", class: "quiet", onclick: () =>
+      busy(this.#cancel, this.#output, () => session.ask(this.#path, { method: "DELETE" })) }, "Hang up");
+    this.element = el("li", { class: "card", "aria-label": `Call to ${number}` },
+      el("h3", {}, "Call to ", el("span", { class: "clock" }, number)), this.#steps,
+      el("p", { class: "actions" }, this.#cancel, copyButton("Copy id", () => id),
+        el("button", { type: "button", class: "quiet", onclick: () => dial.lookUp(id) }, "Look it up")), this.#output);
+    this.#follow();
+  }
+
+  get #path() { return `/api/v2/calls/${encodeURIComponent(this.id)}`; }
+
+  get over() { return this.#seen.includes("ended"); }
+
+  step(/** @type {string} */ state, /** @type {number} */ at, /** @type {string|undefined} */ cause) {
+    if (this.#seen.includes(state)) return;
+    this.#seen.push(state);
+    const name = steps[state] ?? state;
+    const item = el("li", { "data-state": state }, el("span", {}, name), cause && el("span", { class: "cause" }, cause),
+      el("span", { class: "clock" }, time(at * 1000)));
+    // Answers and events overtake each other.
+    const later = [...this.#steps.children].find((/** @type {any} */ other) => order.indexOf(other.dataset.state) > order.indexOf(state));
+    this.#steps.insertBefore(item, later ?? null);
+    if (this.over) this.#cancel.hidden = true;
+    this.#tell(`Call to ${this.number}: ${name}${cause ? `, ${cause}` : ""}`);
+  }
+
+  /** Asks until the call has ended: events say it sooner, asking says it surely. */
+  async #follow() {
+    for (let wait = 400; ; wait = Math.min(wait * 1.3, 5000)) {
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      if (this.over || !this.element.isConnected) return;
+      try {
+        const call = await this.#session.ask(this.#path);
+        for (const { state, at } of call.history) this.step(state, at, state === "ended" ? call.cause : undefined);
+      } catch (error) {
+        if (error instanceof Refused && error.status === 404) return say(this.#output, error.message);
+      }
+    }
+  }
+}

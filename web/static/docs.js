@@ -1,0 +1,43 @@
+/** The pages under /docs: /openapi.json and /asyncapi.json to be read. */
+import { Document } from "./schema.js";
+import { asyncAPI } from "./docs_events.js";
+import { openAPI } from "./docs_http.js";
+import { byID, el } from "./dom.js";
+
+const events = location.pathname === "/docs/events";
+
+async function read(/** @type {string} */ path) {
+  const answer = await fetch(path, { credentials: "omit" });
+  if (!answer.ok) throw new Error(`${path} is answered with ${answer.status}`);
+  return answer.json();
+}
+
+/** The schema files that a description refers to, and those they refer to. */
+async function schemas(/** @type {any} */ root) {
+  /** @type {Map<string, any>} */
+  const files = new Map();
+  const names = (/** @type {unknown} */ value) => [...JSON.stringify(value).matchAll(/"\$ref":"(?:schemas\/)?([\w.-]+\.json)/g)].map(([, name]) => name);
+  for (let wanted = names(root); wanted.length;) {
+    const fresh = [...new Set(wanted)].filter((name) => !files.has(name));
+    const found = await Promise.all(fresh.map((name) => read(`/schemas/${name}`)));
+    fresh.forEach((name, i) => files.set(name, found[i]));
+    wanted = found.flatMap(names).filter((name) => !files.has(name));
+  }
+  return files;
+}
+
+async function show() {
+  byID(events ? "to-events" : "to-api").setAttribute("aria-current", "page");
+  const root = await read(events ? "/asyncapi.json" : "/openapi.json");
+  const doc = new Document(root, events ? await schemas(root) : undefined);
+  document.title = `Trunkline · ${events ? "events and topics" : "HTTP API"}`;
+  const groups = events ? asyncAPI(doc) : openAPI(doc);
+  byID("toc").append(...groups.map(({ title, id, entries }) => el("section", {}, el("h2", {}, el("a", { href: `#${id}` }, title)),
+    el("ul", {}, ...entries.map((entry) => el("li", {}, el("a", { href: `#${entry.id}` }, entry.label)))))));
+  byID("content").replaceChildren(...groups.map(({ view }) => view));
+  if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
+show().catch((error) => {
+  byID("content").replaceChildren(el("p", { class: "output bad", role: "alert" }, `The description could not be read: ${error.message}`));
+});

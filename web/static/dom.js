@@ -1,0 +1,119 @@
+/** Small helpers. Text becomes text: there is no way from here to HTML. */
+
+/** The element of the page with this id. @returns {any} */
+export function byID(/** @type {string} */ id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no #${id}`);
+  return element;
+}
+
+/**
+ * Makes an element. Attributes that are true stand without a value, those that
+ * are false, null or undefined are left out; on… are listeners.
+ * @param {string} tag
+ * @param {Record<string, any>} attributes
+ * @param {...(Node|string|number|null|undefined|false)} children
+ * @returns {any}
+ */
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** The same in SVG. @returns {any} */
+export function svg(/** @type {string} */ tag, /** @type {Record<string, any>} */ attributes = {}, /** @type {any[]} */ ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+/** @param {Element} element @param {Record<string, any>} attributes @param {any[]} children */
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map((child) =>
+    child instanceof Node ? child : String(child)));
+  return element;
+}
+
+/** Sets text only where it is another: what did not change is not said again. */
+export function say(/** @type {Element} */ element, /** @type {string|number} */ text) {
+  if (element.textContent !== String(text)) element.textContent = String(text);
+}
+
+/**
+ * Makes parent's children those of the list, by key, without touching what stays.
+ * @template T
+ * @param {Element} parent
+ * @param {T[]} list
+ * @param {(one: T) => string} key
+ * @param {(one: T) => any} make
+ * @param {(element: any, one: T) => void} update
+ */
+export function sync(parent, list, key, make, update) {
+  /** @type {Map<string, any>} */
+  const old = new Map([...parent.children].map((child) => [/** @type {any} */ (child).key, child]));
+  let at = parent.firstElementChild;
+  for (const one of list) {
+    const name = key(one);
+    let element = old.get(name);
+    old.delete(name);
+    if (!element) {
+      element = make(one);
+      element.key = name;
+    }
+    update(element, one);
+    if (element === at) at = at.nextElementSibling;
+    else parent.insertBefore(element, at);
+  }
+  for (const gone of old.values()) gone.remove();
+}
+
+/** Runs work at most once a frame, and soon also where nobody looks. */
+export function framed(/** @type {() => void} */ work) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    const run = () => {
+      asked = false;
+      work();
+    };
+    if (document.hidden) setTimeout(run, 1000);
+    else requestAnimationFrame(run);
+  };
+}
+
+/** A button that copies, and says so for a moment. @returns {HTMLButtonElement} */
+export function copyButton(/** @type {string} */ label, /** @type {() => string} */ text) {
+  const button = el("button", { type: "button", class: "quiet", onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      say(button, "Copied");
+    } catch {
+      say(button, "Could not copy");
+    }
+    setTimeout(() => say(button, label), 1500);
+  } }, label);
+  return button;
+}
+
+/**
+ * Runs an action of a form or button: busy while it lasts, its failure told.
+ * @param {HTMLButtonElement} button
+ * @param {Element} output where a failure is told
+ * @param {() => Promise<void>} action
+ */
+export async function busy(button, output, action) {
+  if (button.getAttribute("aria-disabled") === "true") return;
+  button.setAttribute("aria-disabled", "true");
+  say(output, "");
+  output.classList.remove("bad");
+  try {
+    await action();
+  } catch (error) {
+    output.classList.add("bad");
+    say(output, error instanceof Error ? error.message : String(error));
+  } finally {
+    button.removeAttribute("aria-disabled");
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The stream of events, newest first. What is kept is bounded by count and by
+ * bytes, what is in the page by count; a paused feed goes on keeping.
+ */
+import { copyButton, el, framed, say, sync } from "./dom.js";
+import { date, kindOf, local, short, time } from "./show.js";
+
+const keptEvents = 2000, keptBytes = 16 << 20, shown = 150, pretty = 64 << 10;
+
+/** @typedef {{message: any, text: string, find: string}} Kept */
+
+export class Feed {
+  /** @type {Kept[]} */ #kept = []; // oldest first
+  #bytes = 0;
+  #total = 0;
+  #paused = false;
+  #pausedAt = 0; // of the total
+  /** @type {Kept[]} */ #frozen = []; // what a paused feed shows, newest first
+  #parts; #render; #dial;
+  /** Ids of the entries that are open. @type {Set<string>} */ #open = new Set();
+  /** @type {Set<string>} */ accounts = new Set();
+
+  /**
+   * @param {{list: Element, account: HTMLSelectElement, type: HTMLSelectElement, text: HTMLInputElement,
+   *   pause: HTMLButtonElement, clear: HTMLButtonElement, count: Element, empty: HTMLElement}} parts
+   * @param {(number: string) => void} dial
+   */
+  constructor(parts, dial) {
+    this.#parts = parts;
+    this.#dial = dial;
+    this.#render = framed(() => this.#show());
+    for (const input of [parts.account, parts.type, parts.text]) input.addEventListener("input", () => this.#thaw());
+    parts.pause.addEventListener("click", () => this.#pause(!this.#paused));
+    parts.clear.addEventListener("click", () => this.clear());
+  }
+
+  add(/** @type {any} */ message, /** @type {string} */ text) {
+    this.#kept.push({ message, text, find: "" });
+    this.#bytes += text.length;
+    this.#total++;
+    while (this.#kept.length > keptEvents || this.#bytes > keptBytes && this.#kept.length > 1) {
+      this.#bytes -= /** @type {Kept} */ (this.#kept.shift()).text.length;
+    }
+    if (!this.accounts.has(message.account_id)) this.#account(message.account_id);
+    this.#render();
+  }
+
+  clear() {
+    this.#kept = [];
+    this.#bytes = 0;
+    this.#open.clear();
+    this.#thaw();
+  }
+
+  #account(/** @type {string} */ id) {
+    this.accounts.add(id);
+    if (this.accounts.size > 500) return;
+    this.#parts.account.append(el("option", { value: id }, id));
+  }
+
+  #pause(/** @type {boolean} */ paused) {
+    this.#frozen = paused ? this.#matching() : [];
+    this.#paused = paused;
+    this.#parts.pause.setAttribute("aria-pressed", String(paused));
+    this.#pausedAt = this.#total;
+    this.#render();
+  }
+
+  #thaw() {
+    if (this.#paused) this.#frozen = this.#matching();
+    this.#render();
+  }
+
+  /** @returns {Kept[]} newest first */
+  #matching() {
+    const { account, type, text } = this.#parts;
+    const wanted = text.value.trim().toLowerCase();
+    const found = [];
+    for (let i = this.#kept.length - 1; i >= 0 && found.length < shown; i--) {
+      const one = this.#kept[i], m = one.message;
+      if (account.value && m.account_id !== account.value || type.value && m.type !== type.value) continue;
+      if (wanted) {
+        one.find ||= one.text.toLowerCase();
+        if (!one.find.includes(wanted)) continue;
+      }
+      found.push(one);
+    }
+    return found;
+  }
+
+  #show() {
+    const list = this.#paused ? this.#frozen : this.#matching();
+    sync(this.#parts.list, list, (one) => one.message.id, (one) => this.#make(one), () => {});
+    this.#parts.empty.hidden = list.length > 0;
+    say(this.#parts.empty, this.#kept.length ? "No event matches." : "Events appear here as they happen.");
+    const waiting = this.#total - this.#pausedAt;
+    say(this.#parts.count, this.#paused ? `Paused, ${waiting} new` : `${this.#total} since this page was opened`);
+    say(this.#parts.pause, this.#paused ? "Resume" : "Pause");
+  }
+
+  #make(/** @type {Kept} */ one) {
+    const m = one.message;
+    const body = el("div", { class: "details", id: `d-${m.id}`, hidden: true });
+    const button = el("button", { type: "button", class: "entry", "aria-expanded": "false", "aria-controls": body.id, onclick: () => {
+      const open = button.getAttribute("aria-expanded") !== "true";
+      button.setAttribute("aria-expanded", String(open));
+      body.hidden = !open;
+      if (open && !body.hasChildNodes()) this.#fill(body, one);
+    } },
+    el("span", { class: "clock" }, time(m.timestamp * 1000)), el("span", { class: "kind", "data-kind": m.type }, kindOf(m)),
+    el("span", { class: "about" }, summary(m)));
+    return el("li", {}, button, body);
+  }
+
+  #fill(/** @type {Element} */ body, /** @type {Kept} */ { message: m, text }) {
+    const numbers = numbersIn(m.data);
+    const json = JSON.stringify(m, null, 2);
+    body.append(
+      el("dl", { class: "facts" },
+        ...[["Type", m.type], ["Account", m.account_id], ["Happened", date(m.timestamp)],
+          ["Source", m.metadata?.source], ["Format", m.metadata?.original_format]].flatMap(([name, value]) =>
+          [el("dt", {}, name), el("dd", {}, value ?? "")])),
+      el("p", { class: "actions" }, copyButton("Copy id", () => m.id), copyButton("Copy JSON", () => text),
+        ...numbers.map((number) => el("button", { type: "button", class: "quiet", onclick: () => this.#dial(number) }, `Call ${number}`))),
+      el("pre", { tabindex: "0", "aria-label": "The event as JSON" }, json.length > pretty ? `${json.slice(0, pretty)}\n…` : json),
+    );
+  }
+}
+
+/** What an event is about, in a line. */
+export function summary(/** @type {any} */ m) {
+  const d = m.data ?? {}, inner = typeof d.data === "object" && d.data !== null ? d.data : d;
+  const text = (/** @type {unknown[]} */ ...values) => values.find((v) => typeof v === "string" && v !== "") ?? "";
+  const agent = local(String(text(inner.agent_id, d["Agent-ID"], d["CC-Agent"], inner.recipient_id)));
+  const queue = local(String(text(m.metadata?.queue_id, inner.queue_id)));
+  const what = text(d.state, d["CC-Agent-State"], d["CC-Agent-Status"], d["Agent-State"], inner.state,
+    Array.isArray(d.history) ? d.history.at(-1)?.event : "", d["CC-Action"], d.CDR?.Event);
+  const call = String(text(d["CC-Member-UUID"], d.CDR?.["Call-ID"], inner.origination_call_id, inner.call_id));
+  return [agent && `agent ${agent}`, queue, what, call && short(call)].filter(Boolean).join(" · ");
+}
+
+/** The callers' numbers in an event's data. @returns {string[]} */
+export function numbersIn(/** @type {any} */ data) {
+  const candidates = [data?.customer_info?.customer_callerid_number, data?.["CC-Member-CID-Number"],
+    data?.data?.caller_id_number, data?.["Caller-Caller-ID-Number"], data?.Call?.["Caller-ID-Number"]];
+  return [...new Set(candidates.filter((number) => typeof number === "string" && /^\+?\d{2,20}$/.test(number)))];
+}

@@ -1,0 +1,23 @@
+/**
+ * The specification's event types. The board asks for all by name, since
+ * Trunkline's own events come only to those who name AGENT_CUSTOM_EVENT.
+ */
+export const kinds = [
+  "svc_cc_queue_on_call_event",
+  "svc_cc_queue_on_agent_state_event",
+  "AGENT_LOGIN",
+  "AGENT_LOGOUT",
+  "AGENT_STATUS_CHANGE",
+  "AGENT_QUEUE_JOIN",
+  "AGENT_QUEUE_LEAVE",
+  "AGENT_CALL_START",
+  "AGENT_CALL_END",
+  "AGENT_BREAK_START",
+  "AGENT_BREAK_END",
+  "AGENT_TRANSFER",
+  "AGENT_CONFERENCE",
+  "AGENT_DEVICE_REGISTER",
+  "AGENT_DEVICE_UNREGISTER",
+  "AGENT_PERFORMANCE",
+  "AGENT_CUSTOM_EVENT",
+];

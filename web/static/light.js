@@ -1,0 +1,62 @@
+/** How the connection is, in words and a colour. What is read aloud changes with the state only. */
+import { byID, copyButton, say } from "./dom.js";
+import { duration, time } from "./show.js";
+
+/** @typedef {import("./link.js").State} State */
+
+const names = {
+  snapshot: "Taking a snapshot", connecting: "Connecting", "catching up": "Catching up", live: "Live",
+  waiting: "Not connected", login: "Logged out", stopped: "Stopped",
+};
+
+export class Light {
+  /** @type {?State} */ #state = null;
+
+  constructor() {
+    byID("notice-close").addEventListener("click", () => { byID("notice").hidden = true; });
+    byID("last-id-copy").append(copyButton("Copy", () => this.#state?.lastID ?? ""));
+  }
+
+  show(/** @type {State} */ state) {
+    const was = this.#state;
+    this.#state = state;
+    byID("light").dataset.phase = state.phase;
+    say(byID("phase"), names[state.phase]);
+    byID("reconnect").hidden = state.phase !== "waiting";
+    say(byID("transport"), state.transport || "–");
+    say(byID("breaks"), state.breaks);
+    if (was?.phase === "catching up" && state.phase === "live") this.#back(state);
+    if (state.phase === "stopped" && state.why) this.#notice(state.why, "bad");
+    this.tick();
+  }
+
+  /** Tells how a break went. */
+  #back(/** @type {State} */ { away, caughtUp, gap }) {
+    const lasted = away < 1000 ? "a moment" : duration(away / 1000);
+    if (gap) return this.#notice(`Back after ${lasted}. The log does not reach back that far: some events were missed, and the floor was read anew.`, "bad");
+    this.#notice(`Back after ${lasted}. ${caughtUp === 0 ? "Nothing happened meanwhile" : `${caughtUp} event${caughtUp === 1 ? "" : "s"} caught up`}; nothing was missed.`, "good");
+  }
+
+  #notice(/** @type {string} */ text, /** @type {"good"|"bad"} */ how) {
+    const notice = byID("notice");
+    notice.dataset.how = how;
+    say(byID("notice-text"), `${time(Date.now())}  ${text}`);
+    notice.hidden = false;
+  }
+
+  /** Counts down. */
+  tick() {
+    const state = this.#state;
+    if (!state) return;
+    say(byID("last-id"), state.lastID || "–");
+    byID("last-id-copy").hidden = !state.lastID;
+    const left = Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000));
+    const lost = state.lostAt ? ` · ${duration((Date.now() - state.lostAt) / 1000)}` : "";
+    /** @type {Partial<Record<State["phase"], string>>} */
+    const details = {
+      waiting: `${state.why}. Again in ${left} s${lost}`, connecting: state.why ? `${state.why}${lost}` : "",
+      "catching up": `${state.caughtUp} events`, stopped: state.why, login: state.why,
+    };
+    say(byID("phase-detail"), details[state.phase] ?? "");
+  }
+}

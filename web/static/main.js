@@ -1,0 +1,143 @@
+/** Puts the board together. */
+import { Admin } from "./admin.js";
+import { Agents, counters } from "./agents.js";
+import { Calls } from "./calls.js";
+import { Clock } from "./clock.js";
+import { Dial } from "./dial.js";
+import { busy, byID, el, framed, say } from "./dom.js";
+import { Feed } from "./feed.js";
+import { Floor } from "./floor.js";
+import { kinds } from "./kinds.js";
+import { Light } from "./light.js";
+import { Link } from "./link.js";
+import { LookUp } from "./lookup.js";
+import { Place, timeOf } from "./place.js";
+import { Pulse } from "./pulse.js";
+import { Session } from "./session.js";
+import { kind, milliseconds, rate } from "./show.js";
+import { Spark } from "./spark.js";
+import { Views } from "./views.js";
+
+const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
+const views = new Views(() => admin.leave());
+const light = new Light();
+
+const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
+const calls = new Calls({ rows: byID("calls"), queues: byID("queues"), empty: byID("calls-empty"), more: byID("calls-more") });
+byID("agent-counts").append(...counters());
+
+const offer = (/** @type {string} */ number) => {
+  views.go("phone");
+  dial.offer(number);
+};
+const feed = new Feed({
+  list: byID("feed"), account: byID("feed-account"), type: byID("feed-type"), text: byID("feed-text"),
+  pause: byID("feed-pause"), clear: byID("feed-clear"), count: byID("feed-count"), empty: byID("feed-empty"),
+}, offer);
+byID("feed-type").append(...kinds.map((type) => el("option", { value: type }, kind(type))));
+
+const lookUp = new LookUp(session, {
+  form: byID("lookup"), button: byID("lookup-go"), output: byID("lookup-output"), result: byID("lookup-result"),
+}, offer);
+const dial = new Dial(session, {
+  form: byID("dial"), number: byID("dial-number"), button: byID("dial-go"), output: byID("dial-output"),
+  list: byID("dial-calls"), said: byID("dial-said"),
+}, (id) => lookUp.find(id));
+const admin = new Admin(session, {
+  account: byID("admin-account"), seal: byID("seal-read"), sealOutput: byID("seal-output"), sealResult: byID("seal-result"),
+  list: byID("ai-read"), listOutput: byID("ai-output"), listResult: byID("ai-result"),
+});
+
+// The floor is drawn at most once a frame, its times once a second.
+const several = () => feed.accounts.size > 1;
+const draw = framed(() => {
+  const list = floor.calls;
+  agents.show(floor.agents, clock.now(), several());
+  calls.show(list, clock.now(), several());
+  say(byID("waiting-now"), list.filter((c) => c.state !== "answered").length);
+  say(byID("talking-now"), list.filter((c) => c.state === "answered").length);
+});
+
+const rates = new Spark(byID("rate-chart")), delays = new Spark(byID("delay-chart"));
+function tick() {
+  const now = clock.now(), { rate: perSecond, median, p95 } = pulse.recent(now);
+  agents.tick(now);
+  calls.tick(now);
+  say(byID("rate-now"), rate(perSecond));
+  say(byID("delay-now"), milliseconds(median));
+  say(byID("delay-p95"), Number.isFinite(p95) ? `95 % within ${milliseconds(p95)}` : "\u00a0");
+  rates.draw(pulse.rates(now), 2);
+  delays.draw(pulse.delays(now), 50);
+  light.tick();
+}
+setInterval(tick, 1000);
+setInterval(() => { floor.forget(clock.now()); draw(); }, 60_000);
+
+const link = new Link(new Place(), clock, {
+  snapshot(snapshot) {
+    floor.start(snapshot);
+    draw();
+  },
+  message(message, text) {
+    const live = link.state.phase === "live", now = clock.now();
+    pulse.beat(now, live ? now - timeOf(message.id) : NaN);
+    floor.apply(message);
+    feed.add(message, text);
+    if (message.metadata?.original_format === "trunkline.event" && message.data?.event === "call.progress") dial.progress(message.data);
+    draw();
+  },
+  state(state) {
+    light.show(state);
+    if (state.phase === "login") askLogin(state.why);
+  },
+});
+addEventListener("online", () => link.nudge());
+addEventListener("offline", () => link.nudge());
+document.addEventListener("visibilitychange", () => { if (!document.hidden) link.nudge(); });
+byID("reconnect").addEventListener("click", () => link.nudge());
+
+// Who is logged in.
+const dialog = byID("login");
+function askLogin(/** @type {string} */ why = "") {
+  say(byID("login-why"), why);
+  if (session.domain) byID("login-domain").value = session.domain;
+  if (session.user) byID("login-username").value = session.user.username;
+  if (!dialog.open) dialog.showModal();
+  (byID("login-username").value ? byID("login-password") : byID("login-username")).focus();
+}
+dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
+  if (!link.state.transport) event.preventDefault(); // there is nothing behind it
+});
+session.expired = askLogin;
+byID("login-form").addEventListener("submit", (/** @type {Event} */ event) => {
+  event.preventDefault();
+  busy(byID("login-go"), byID("login-output"), async () => {
+    const [username, password, domain] = ["username", "password", "domain"].map((name) => byID(`login-${name}`).value);
+    const before = session.user?.id;
+    await session.login(username.trim(), password, domain.trim());
+    byID("login-password").value = "";
+    dialog.close();
+    if (before && before !== session.user?.id) return location.reload(); // another's board
+    begin();
+  });
+});
+byID("logout").addEventListener("click", async () => {
+  link.stop();
+  await session.logout();
+  location.reload(); // nothing of it stays in the page
+});
+
+function begin() {
+  const user = session.user;
+  if (!user) return askLogin();
+  document.body.classList.add("in");
+  say(byID("who"), `${user.username} · ${user.account_id}`);
+  byID("admin-account").placeholder = user.account_id;
+  views.allow("admin", user.role === "admin");
+  say(byID("dial-hint"), user.presence_id ? `Your phone, extension ${user.presence_id}, rings first.`
+    : "You have no extension: click to call needs one.");
+  link.run(session.channel);
+}
+draw();
+tick();
+begin();

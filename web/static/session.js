@@ -1,0 +1,133 @@
+/**
+ * Who is logged in. There are two tokens: the portal's for REST, the channel's
+ * for events (neither opens what the other does).
+ *
+ * Both are kept in sessionStorage, so that a wall screen survives a reload, and
+ * go with the tab. The refresh token stays in memory: it is good for one use,
+ * and a tab that is duplicated copies its storage, so that two tabs would show
+ * the same one and the server would end both sessions. The password is not kept.
+ * What guards the tokens is the policy of web.go: no script but ours runs here.
+ */
+import { ask, Refused } from "./http.js";
+import { kinds } from "./kinds.js";
+
+const kept = "trunkline.session";
+
+/**
+ * @typedef {{id: string, account_id: string, username: string, presence_id: string, role: "user"|"admin"}} User
+ * @typedef {{user: User, domain: string, portal: string, portalUntil: number, channel: string}} Tokens
+ */
+
+export class Session {
+  /** @type {?Tokens} */ #tokens = null;
+  #refreshToken = "";
+  /** @type {?Promise<string>} */ #refreshing = null;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */ #timer;
+  #clock;
+  #storage;
+  /** Called when only a login helps. @type {(why: string) => void} */ expired = () => {};
+
+  /**
+   * @param {import("./clock.js").Clock} clock
+   * @param {Storage} storage
+   */
+  constructor(clock, storage = sessionStorage) {
+    this.#clock = clock;
+    this.#storage = storage;
+    try {
+      this.#tokens = JSON.parse(storage.getItem(kept) ?? "null");
+    } catch {
+      storage.removeItem(kept);
+    }
+  }
+
+  get user() { return this.#tokens?.user ?? null; }
+  get domain() { return this.#tokens?.domain ?? ""; }
+  /** The token of the events channel, "" when logged out. */
+  get channel() { return this.#tokens?.channel ?? ""; }
+
+  /** @param {string} username @param {string} password @param {string} domain */
+  async login(username, password, domain) {
+    const credentials = { username, password, domain };
+    const portal = await this.#post("/ucp/v2/login", credentials);
+    const channel = await this.#post("/ws/v1/cc_events/login", { ...credentials, event_types: kinds });
+    this.#tokens = { user: portal.user, domain, portal: "", portalUntil: 0, channel: channel.access_token };
+    this.#take(portal);
+  }
+
+  /** Ends the session here, and on the server as far as that can be reached. */
+  async logout() {
+    const token = this.#tokens?.portal;
+    this.#forget();
+    if (!token) return;
+    try {
+      await ask("/ucp/v2/logout", { method: "POST", token, patience: 5000 });
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error; // it ends by itself within the hour
+    }
+  }
+
+  /**
+   * Asks on behalf of the user.
+   * @param {string} path
+   * @param {import("./http.js").Question} question
+   */
+  async ask(path, question = {}) {
+    const token = await this.#portalToken();
+    try {
+      return await ask(path, { ...question, token, clock: this.#clock });
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 401 || !this.#refreshToken) throw error;
+      return ask(path, { ...question, token: await this.#refresh(), clock: this.#clock });
+    }
+  }
+
+  async #portalToken() {
+    if (this.#tokens && Date.now() < this.#tokens.portalUntil) return this.#tokens.portal;
+    if (this.#refreshToken) return this.#refresh();
+    this.expired("Log in again to do this. The events go on.");
+    throw new Refused(401, "Log in again to do this");
+  }
+
+  /** One at a time: a refresh token is good for one use. */
+  #refresh() {
+    this.#refreshing ??= this.#exchange().finally(() => { this.#refreshing = null; });
+    return this.#refreshing;
+  }
+
+  async #exchange() {
+    const refresh_token = this.#refreshToken;
+    try {
+      this.#take(await this.#post("/ucp/v2/login/refresh", { refresh_token }));
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) {
+        this.#refreshToken = "";
+        this.expired("Your session has ended");
+      }
+      throw error;
+    }
+    return this.#tokens?.portal ?? "";
+  }
+
+  /** @param {{access_token: string, refresh_token: string, expires_in: number}} pair */
+  #take(pair) {
+    if (!this.#tokens) return; // logged out meanwhile
+    const lasts = pair.expires_in * 1000;
+    Object.assign(this.#tokens, { portal: pair.access_token, portalUntil: Date.now() + lasts * 0.95 });
+    this.#refreshToken = pair.refresh_token;
+    this.#storage.setItem(kept, JSON.stringify(this.#tokens));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#refresh().catch(() => {}), Math.min(lasts * 0.8, 2 ** 31 - 1)); // or when it is needed
+  }
+
+  #forget() {
+    clearTimeout(this.#timer);
+    this.#tokens = null;
+    this.#refreshToken = "";
+    this.#storage.removeItem(kept);
+  }
+
+  #post(/** @type {string} */ path, /** @type {unknown} */ body) {
+    return ask(path, { method: "POST", body, clock: this.#clock });
+  }
+}

@@ -1,0 +1,46 @@
+/** A small chart of the last two minutes. */
+import { svg } from "./dom.js";
+
+const width = 240, height = 44;
+
+export class Spark {
+  #area; #line;
+
+  /** @param {Element} host */
+  constructor(host) {
+    this.#area = svg("path", { class: "area" });
+    this.#line = svg("path", { class: "line" });
+    host.append(svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
+      this.#area, this.#line));
+  }
+
+  /** @param {number[]} values NaN: not known @param {number} least what the full height is at least */
+  draw(values, least) {
+    const top = Math.max(least, ...values.filter(Number.isFinite)) * 1.1;
+    const x = (/** @type {number} */ i) => (i * width / (values.length - 1)).toFixed(1);
+    const y = (/** @type {number} */ v) => (height - 1 - v / top * (height - 4)).toFixed(1);
+    let line = "", area = "";
+    for (const run of runs(values)) {
+      const path = run.map((i) => `${x(i)},${y(values[i])}`).join("L");
+      line += `M${path}`;
+      area += `M${x(run[0])},${height}L${path}L${x(run[run.length - 1])},${height}Z`;
+    }
+    this.#line.setAttribute("d", line);
+    this.#area.setAttribute("d", area);
+  }
+}
+
+const bridged = 6; // values that may be missing without a gap in the line
+
+/** The indexes of the values there are, apart where many are missing. */
+export function runs(/** @type {number[]} */ values) {
+  /** @type {number[][]} */
+  const all = [];
+  for (let i = 0, last = -Infinity; i < values.length; i++) {
+    if (!Number.isFinite(values[i])) continue;
+    if (i - last > bridged) all.push([]);
+    all[all.length - 1].push(i);
+    last = i;
+  }
+  return all;
+}

@@ -1,0 +1,34 @@
+/** The words of the sources, as fanout/floor/words.go has them. */
+
+/** @typedef {{state: ""|"waiting"|"offering"|"answered", begins: boolean, over: boolean}} Step */
+
+/** @type {(state: Step["state"], begins?: boolean, over?: boolean) => Readonly<Step>} */
+const step = (state, begins = false, over = false) => Object.freeze({ state, begins, over });
+
+export const nothing = step("");
+
+/** @type {[Readonly<Step>, string][]} */
+const meanings = [
+  [step("waiting", true), `member_queue_start member_queue_resume waiting call member_add
+    create created join_queue channel_create entered queued`],
+  [step("waiting"), "bridge_agent_fail missed channel_unbridge"],
+  [step("offering"), "agent_offering offering offered connecting ringing channel_progress channel_progress_media"],
+  [step("answered"), `bridge_agent_start handled connect_accepted call_success pickup connected
+    answered bridged transferred channel_answer channel_bridge`],
+  [step("", false, true), `bridge_agent_end member_queue_end abandoned processed hungup call_cancel call_failure
+    delete deleted hangup ended completed del_member channel_hangup channel_hangup_complete channel_destroy`],
+];
+
+const steps = new Map(meanings.flatMap(([meaning, words]) =>
+  words.split(/\s+/).map((word) => /** @type {const} */ ([word, meaning]))));
+
+/** What a word says of a call; undefined of a word that says nothing. */
+export function stepOf(/** @type {string} */ word) { return steps.get(normal(word)); }
+
+/** The word in one spelling. */
+export function normal(/** @type {string} */ word) { return word.replace(/[- ]/g, "_").toLowerCase(); }
+
+/** Whether a state or status is the word for not being at work. */
+export function loggedOut(/** @type {string} */ word) {
+  return ["logged_out", "loggedout", "logout"].includes(normal(word));
+}

@@ -1,0 +1,232 @@
+package web
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"trunkline/event"
+)
+
+func newHandler(t *testing.T) *Handler {
+	t.Helper()
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func get(h http.Handler, path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestPagesAndAssets(t *testing.T) {
+	h := newHandler(t)
+	for path, contentType := range map[string]string{
+		"/":                "text/html; charset=utf-8",
+		"/docs":            "text/html; charset=utf-8",
+		"/docs/events":     "text/html; charset=utf-8",
+		"/board/main.js":   "text/javascript; charset=utf-8",
+		"/board/board.css": "text/css; charset=utf-8",
+		"/board/icon.svg":  "image/svg+xml",
+	} {
+		w := get(h, path)
+		if w.Code != 200 || w.Header().Get("Content-Type") != contentType || w.Body.Len() == 0 ||
+			w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len()) {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		for _, directive := range []string{
+			"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
+			"form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+		} {
+			if !slices.Contains(strings.Split(csp, "; "), directive) {
+				t.Errorf("%s: the policy has no %s: %s", path, directive, csp)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") || strings.Contains(csp, "http") {
+			t.Errorf("%s: the policy is too wide: %s", path, csp)
+		}
+	}
+	for _, path := range []string{"/board/", "/board/none.js", "/board/board.html", "/board/../web.go", "/other"} {
+		w := get(h, path)
+		if w.Code != 404 || w.Body.String() != `{"success":false,"message":"Not found"}` {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestWhatIsKeptIsAskedForAgain(t *testing.T) {
+	h := newHandler(t)
+	first := get(h, "/")
+	etag := first.Header().Get("ETag")
+	if first.Header().Get("Cache-Control") != "no-cache" || !strings.HasPrefix(etag, `"`) {
+		t.Fatalf("%v", first.Header())
+	}
+	for header, status := range map[string]int{
+		etag: 304, "W/" + etag: 304, `"other", ` + etag: 304, "*": 304, `"other"`: 200, "": 200,
+	} {
+		w := get(h, "/", "If-None-Match", header)
+		if w.Code != status || w.Code == 304 && w.Body.Len() > 0 || w.Header().Get("Content-Security-Policy") == "" {
+			t.Errorf("%q: %d, %d bytes", header, w.Code, w.Body.Len())
+		}
+	}
+	if get(h, "/docs").Header().Get("ETag") == etag {
+		t.Error("two files have one ETag")
+	}
+}
+
+func sources(t *testing.T, ends ...string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	entries, err := fs.ReadDir(static, "static")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if slices.Contains(ends, path.Ext(entry.Name())) {
+			text, err := static.ReadFile("static/" + entry.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[entry.Name()] = string(text)
+		}
+	}
+	return all
+}
+
+var (
+	attribute = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	imported  = regexp.MustCompile(`(?:from |import\(?)"([^"]+)"`)
+	inURL     = regexp.MustCompile(`url\(`)
+)
+
+// Every file that a page or module names is there, and every file is named.
+func TestEveryReferenceLeadsSomewhere(t *testing.T) {
+	h := newHandler(t)
+	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true} // of api
+	used := map[string]bool{"/": true, "/docs": true, "/docs/events": true}
+	for name, text := range sources(t, ".html") {
+		for _, found := range attribute.FindAllStringSubmatch(text, -1) {
+			to := found[1]
+			if at, ok := strings.CutPrefix(to, "#"); ok {
+				if !strings.Contains(text, `id="`+at+`"`) && at != "wall" {
+					t.Errorf("%s leads to %s, which is not on it", name, to)
+				}
+				continue
+			}
+			if _, ok := h.files[to]; !ok && !elsewhere[to] {
+				t.Errorf("%s leads to %s, which is not there", name, to)
+			}
+			used[to] = true
+		}
+	}
+	for name, text := range sources(t, ".js") {
+		for _, found := range imported.FindAllStringSubmatch(text, -1) {
+			file, ok := strings.CutPrefix(found[1], "./")
+			if _, there := h.files[PathAssets+file]; !ok || !there {
+				t.Errorf("%s imports %s, which is not there", name, found[1])
+			}
+			used[PathAssets+file] = true
+		}
+	}
+	for at := range h.files {
+		if !used[at] {
+			t.Errorf("%s is used by nothing", at)
+		}
+	}
+	for name, text := range sources(t, ".css") {
+		if inURL.MatchString(text) {
+			t.Errorf("%s names a URL", name)
+		}
+	}
+}
+
+// What the policy would refuse, and what would turn an event's text into HTML.
+func TestNothingInlineAndNoHTMLFromStrings(t *testing.T) {
+	for name, text := range sources(t, ".html") {
+		for _, wrong := range []string{`<style`, ` style=`, ` onclick=`, ` onload=`, `javascript:`, `http://`, `https://`} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s has %s", name, wrong)
+			}
+		}
+		for _, script := range regexp.MustCompile(`(?s)<script[^>]*>(.*?)</script>`).FindAllStringSubmatch(text, -1) {
+			if script[1] != "" {
+				t.Errorf("%s has an inline script", name)
+			}
+		}
+	}
+	for name, text := range sources(t, ".js") {
+		for _, wrong := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser",
+			`setAttribute("style"`, "localStorage", "document.cookie", "console.",
+		} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s has %s", name, wrong)
+			}
+		}
+	}
+}
+
+// The board asks for every type by name.
+func TestKindsAreTheTypes(t *testing.T) {
+	var want []string
+	for _, kind := range event.Types() {
+		want = append(want, string(kind))
+	}
+	var got []string
+	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(sources(t, ".js")["kinds.js"], -1) {
+		got = append(got, found[1])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("kinds.js has %v\nthe types are %v", got, want)
+	}
+}
+
+// Every control has a label, every id is there once, and what scripts look for
+// is on the page.
+func TestPagesAreWhole(t *testing.T) {
+	ids := regexp.MustCompile(` id="([^"]+)"`)
+	asked := regexp.MustCompile(`byID\("([^"]+)"\)`)
+	for page, scripts := range map[string][]string{
+		"board.html": {"main.js", "light.js"}, "docs.html": {},
+	} {
+		text := sources(t, ".html")[page]
+		seen := map[string]bool{}
+		for _, found := range ids.FindAllStringSubmatch(text, -1) {
+			if seen[found[1]] {
+				t.Errorf("%s has two #%s", page, found[1])
+			}
+			seen[found[1]] = true
+		}
+		for _, script := range scripts {
+			for _, found := range asked.FindAllStringSubmatch(sources(t, ".js")[script], -1) {
+				if !seen[found[1]] {
+					t.Errorf("%s looks for #%s, which %s has not", script, found[1], page)
+				}
+			}
+		}
+		for _, control := range regexp.MustCompile(`<(?:input|select)[^>]*>`).FindAllStringIndex(text, -1) {
+			before := text[:control[0]]
+			if strings.LastIndex(before, "<label") < strings.LastIndex(before, "</label") {
+				t.Errorf("%s: %s has no label", page, text[control[0]:control[1]])
+			}
+		}
+		if !strings.Contains(text, `<html lang="en">`) || !strings.Contains(text, `class="skip"`) || !strings.Contains(text, "<main") {
+			t.Errorf("%s lacks its language, its skip link or its main part", page)
+		}
+	}
+}
