@@ -8,13 +8,14 @@ import (
 )
 
 // directory is one snapshot of what memory holds, but for revocations. It
-// never changes.
+// never changes, but for what it remembers of tokens.
 type directory struct {
 	tree    *Tree
 	byHash  map[string]APIKey // by hashSecret of the key
 	keyIDs  map[string]struct{}
 	signing signingKeys
 	jwks    []byte
+	checked *checkedTokens
 }
 
 // readDirectory reads without a transaction: what changes meanwhile has a
@@ -28,7 +29,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if len(stray) > 0 {
 		s.log.ErrorContext(ctx, "accounts that lead to no root are left out", "accounts", len(stray), "first", stray[0])
 	}
-	d := &directory{tree: tree}
+	d := &directory{tree: tree, checked: newCheckedTokens()}
 	if d.byHash, d.keyIDs, err = readKeyHashes(ctx, s.db); err != nil {
 		return nil, err
 	}

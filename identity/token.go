@@ -94,6 +94,10 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	if len(token) > maxTokenLength {
 		return nil, errors.New("it is too long")
 	}
+	checked := s.directory.Load().checked
+	if c, ok := checked.find(token); ok {
+		return c, c.check(s.cfg.Issuer, s.cfg.Now())
+	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{signingAlgorithm}),
 		jwt.WithStrictDecoding(),
@@ -104,6 +108,7 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	if err != nil {
 		return nil, err
 	}
+	checked.put(token, c)
 	return c, c.check(s.cfg.Issuer, s.cfg.Now())
 }
 

@@ -3,8 +3,10 @@ package identity
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +246,7 @@ func FuzzAuthenticate(f *testing.F) {
 		cfg: Config{Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
 		early: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
 	}
-	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}})
+	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}, checked: newCheckedTokens()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	if _, err := s.Authenticate(f.Context(), good); err != nil {
 		f.Fatal(err)
@@ -266,4 +268,49 @@ func FuzzAuthenticate(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
+	s := start(t, onSQLite(t), Config{})
+	if _, err := s.SeedDemo(t.Context(), password); err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.Login(t.Context(), Credentials{Username: "alice", Password: password, Domain: "demo.local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Authenticate(t.Context(), session.AccessToken); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := s.directory.Load().checked.find(session.AccessToken); !ok {
+		t.Fatal("the token is checked anew for each request")
+	}
+	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
+		t.Error("another token with the same beginning is taken")
+	}
+	err = s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+		_, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Authenticate(t.Context(), session.AccessToken); err == nil {
+		t.Error("a token of a key that is gone is taken")
+	}
+}
+
+func TestCheckedTokensAreBounded(t *testing.T) {
+	checked := newCheckedTokens()
+	for i := range maxChecked + 10 {
+		checked.put(fmt.Sprint(i), &claims{})
+	}
+	if n := len(checked.all); n > maxChecked {
+		t.Errorf("%d are kept", n)
+	}
+	if _, ok := checked.find(fmt.Sprint(maxChecked + 9)); !ok {
+		t.Error("the newest is not there")
+	}
 }
