@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func sipHandler(h *house) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: h, Providers: providers{h}, Ports: ports,
-			Sees: func(a, b string) bool { return a == b }, Log: slog.New(slog.DiscardHandler),
+			Sees: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
 		})
 	}
 }
@@ -332,4 +333,81 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	until(t, "audio at the new port", func() bool { return len(moved.heard()) > 20 })
 	phone.leg.Hangup(sip.UserBusy)
 	p.visit().farewell(t, "USER_BUSY")
+}
+
+// TestACallThatIsConnectedAlready hands a caller's media to a session, as click
+// to call to a provider does.
+func TestACallThatIsConnectedAlready(t *testing.T) {
+	p := startProvider(t, 160, echoing)
+	h := open(t, aisession.Config{}, p)
+	provider := account(p, "g711_ulaw")
+	h.known = map[string]aiprovider.Provider{"prov1": provider}
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 31600, Max: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, theirs, agreed := connected(t, ports)
+	handler := sipcall.New(sipcall.Deps{
+		Sessions: h, Providers: providers{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
+		Sees: func(caller, provider string) bool { return caller == provider },
+	})
+	local := sipcall.Local{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
+		Caller: "1001", Port: theirs, Agreed: agreed}
+	for _, unknown := range []sipcall.Local{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
+		if _, err := handler.Take(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("%+v: %v", unknown, err)
+		}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	taken, err := handler.Take(ctx, local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk, quiet := context.WithCancel(t.Context())
+	talking := make(chan struct{})
+	go func() { defer close(talking); mine.talk(talk, audio.Format{Encoding: audio.ULaw, Rate: 8000}) }()
+	hearsTone(t, audio.Format{Encoding: audio.ULaw, Rate: 8000}, 30, mine.heard)
+	quiet()
+	<-talking
+	v := p.visit()
+	if start := v.waitFor(t, "start", 1); !strings.Contains(string(start.body), `"callId":"here","otherLegCallId":"there","callerIdNumber":"1001","calleeIdNumber":"ai-prov1"`) {
+		t.Errorf("start: %s", start.body)
+	}
+	hangUp()
+	<-taken.Done()
+	if taken.Cause() != sip.NormalClearing {
+		t.Errorf("ended with %s", taken.Cause())
+	}
+	v.farewell(t, "NORMAL_CLEARING")
+}
+
+// connected is a phone, and the port that its media comes to.
+func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, agreed sip.Agreed) {
+	t.Helper()
+	near, far := openPort(t, ports), openPort(t, ports)
+	caller, called := sip.NewLocal(near.Addr(), sip.AllCodecs()), sip.NewLocal(far.Addr(), sip.AllCodecs())
+	offer := caller.Offer(sip.PCMU())
+	answer, agreed, err := called.Answer(offer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := caller.Accept(offer, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phone = &sipPhone{port: near, format: theirs.Formats[0], keypad: rtp.Keypad{Clock: theirs.Events.Clock}}
+	near.SetRemote(theirs.Remote)
+	near.Receive(phone)
+	phone.stream = rtp.NewStream(near, rtp.Format{PayloadType: phone.format.Send, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
+	return phone, far, agreed
+}
+
+func openPort(t *testing.T, ports *rtp.Ports) *rtp.Port {
+	t.Helper()
+	port, err := ports.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(port.Close)
+	return port
 }

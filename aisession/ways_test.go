@@ -236,6 +236,7 @@ func TestACallByAudioSocket(t *testing.T) {
 			p := startProvider(t, 960, echoing)
 			h := open(t, aisession.Config{}, p)
 			announced(t, h, account(p, "pcm16"))
+			tone := samples(c.rate, 20*time.Second) // before the call: its first audio must not be late
 			a := dialAudioSocket(t, h)
 			id := uuid.MustParse(callUUID)
 			_ = a.send(0x01, id[:])
@@ -246,7 +247,7 @@ func TestACallByAudioSocket(t *testing.T) {
 				ticker := time.NewTicker(20 * time.Millisecond)
 				defer ticker.Stop()
 				n := c.rate / 25
-				for tone := samples(c.rate, 20*time.Second); len(tone) > 0; tone = tone[n:] {
+				for ; len(tone) > 0; tone = tone[n:] {
 					if a.send(c.kind, tone[:n]) != nil {
 						return
 					}
