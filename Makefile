@@ -57,7 +57,8 @@ image: ## a container image, trunkline:VERSION; needs Docker, no registry
 		deploy/image.sh '$(VERSION)' '$(COMMIT)' bin/image
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image
 
-up: image ## a cluster on this machine's Docker: deploy/compose.yaml
+up: ## a cluster on this machine's Docker: deploy/compose.yaml
+	@$(MAKE) image
 	TRUNKLINE_VERSION=$(VERSION) deploy/compose/up.sh
 
 down: ## end what up started; the data stay

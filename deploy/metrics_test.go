@@ -17,21 +17,28 @@ var later = map[string]string{
 	"trunkline_kafka_lane_restarts_total":    "labelled by group, made with the first restart",
 }
 
-// TestAllThatIsAskedForExists scrapes a fresh server. A metric, label or value
-// that a panel or an alert names is there before anything has happened: else
-// its first event would be missed, and nobody would see a wrong name.
+// TestAllThatIsAskedForExists scrapes fresh servers, one for each of the phone
+// platforms that have metrics. A metric, label or value that a panel or an alert
+// names is there before anything has happened: else its first event would be
+// missed, and nobody would see a wrong name.
 func TestAllThatIsAskedForExists(t *testing.T) {
-	s := serve(t)
+	servers := []server{
+		serve(t),
+		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD=x",
+			"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS="+freeAddress(t)),
+	}
 	queries := append(panelQueries(t), otherQueries(t)...)
 	var needed map[string]bool
 	eventually(t, "all that is asked for", func() (err error) {
-		text, err := get(http.DefaultClient, "http://"+s.metrics+"/metrics")
-		if err != nil {
-			return err
-		}
-		all, err := seriesIn(text)
-		if err != nil {
-			return err
+		all := series{}
+		for _, s := range servers {
+			text, err := get(http.DefaultClient, "http://"+s.metrics+"/metrics")
+			if err != nil {
+				return err
+			}
+			if err := all.read(text); err != nil {
+				return err
+			}
 		}
 		needed, err = compare(all, queries)
 		return err

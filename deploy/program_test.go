@@ -90,9 +90,8 @@ func must(t testing.TB, name string, args ...string) string {
 
 // beside runs a program for as long as the test; what it said is shown when the
 // test fails. The kernel ends it with us, which it takes from the thread that
-// forked: one goroutine keeps that thread. ended is closed when it has ended by
-// itself.
-func beside(t testing.TB, env []string, name string, args ...string) (ended <-chan struct{}) {
+// forked: one goroutine keeps that thread.
+func beside(t testing.TB, env []string, name string, args ...string) child {
 	t.Helper()
 	var said bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -126,7 +125,13 @@ func beside(t testing.TB, env []string, name string, args ...string) (ended <-ch
 			t.Logf("%s %v says:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
 		}
 	})
-	return gone
+	return child{cmd.Process, gone}
+}
+
+// child is a program that runs; ended is closed when it does not any more.
+type child struct {
+	*os.Process
+	ended <-chan struct{}
 }
 
 // freeAddress is one on loopback that nobody listens on.
@@ -176,6 +181,7 @@ type server struct {
 	settings        []string
 	public, metrics string // host:port
 	data            string
+	child
 }
 
 func serve(t testing.TB, settings ...string) server {
@@ -185,10 +191,10 @@ func serve(t testing.TB, settings ...string) server {
 		"TRUNKLINE_LISTEN=" + s.public, "TRUNKLINE_METRICS_LISTEN=" + s.metrics, "TRUNKLINE_DATA_DIR=" + s.data,
 		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeAddress(t),
 	}, settings...)...)
-	ended := beside(t, s.settings, program(t), "serve")
+	s.child = beside(t, s.settings, program(t), "serve")
 	eventually(t, "trunkline to be ready", func() error {
 		select {
-		case <-ended:
+		case <-s.ended:
 			t.Fatal("trunkline has ended")
 		default:
 		}

@@ -25,6 +25,13 @@ var quiet = map[string]string{
 	"trunkline_aisession_first_audio_seconds_bucket": "a call to an AI provider",
 	"trunkline_aisession_turn_gap_seconds_bucket":    "a call to an AI provider",
 	"trunkline_kafka_lane_restarts_total":            "a partition that failed",
+
+	"trunkline_origination_freeswitch_connected":           "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_originates_total":    "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_gone_total":          "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_missed_events_total": "origination.driver freeswitch",
+	"trunkline_esl_commands_total":                         "origination.driver freeswitch",
+	"trunkline_esl_connections_ended_total":                "origination.driver freeswitch",
 }
 
 // TestPrometheus has a real Prometheus scrape the program under demonstration

@@ -145,9 +145,8 @@ func TestUses(t *testing.T) {
 // series are those of one scrape: metric, then label, then the values it has.
 type series map[string]map[string]map[string]bool
 
-// seriesIn reads the text format.
-func seriesIn(exposition string) (series, error) {
-	all := series{}
+// read adds what one scrape has, in the text format.
+func (all series) read(exposition string) error {
 	for line := range strings.Lines(exposition) {
 		if comment := strings.Fields(line); comment[0] == "#" {
 			if comment[1] == "TYPE" && comment[3] == "histogram" {
@@ -157,7 +156,7 @@ func seriesIn(exposition string) (series, error) {
 		}
 		found, err := usesOf(line[:strings.LastIndexByte(line, ' ')])
 		if err != nil || len(found.selectors) != 1 {
-			return nil, fmt.Errorf("no series: %q: %w", line, err)
+			return fmt.Errorf("no series: %q: %w", line, err)
 		}
 		s := found.selectors[0]
 		all.add(s)
@@ -165,7 +164,7 @@ func seriesIn(exposition string) (series, error) {
 			all.add(selector{base, s.matchers})
 		}
 	}
-	return all, nil
+	return nil
 }
 
 func (all series) add(s selector) {

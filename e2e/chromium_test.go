@@ -210,7 +210,7 @@ func (p *page) write(t testing.TB, text string) {
 	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
 }
 
-var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27}
+var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40}
 
 func (p *page) press(t testing.TB, key string) {
 	t.Helper()

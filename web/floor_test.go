@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,39 @@ func odd() (all []message) {
 	return all
 }
 
+// everyWord has a call that rings meet each word that either fold knows.
+func everyWord(t *testing.T) (all []message) {
+	t.Helper()
+	word := regexp.MustCompile(`[a-z_]{4,}`)
+	var words []string
+	for _, file := range []string{"../fanout/floor/words.go", "static/words.js"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = append(words, word.FindAllString(string(text), -1)...)
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	if !slices.Contains(words, "channel_unbridge") || !slices.Contains(words, "loggedout") {
+		t.Fatalf("the words are %v", words)
+	}
+	tell := func(kind event.Type, data string) {
+		m := message{Type: kind, Account: "a", Data: json.RawMessage(data)}
+		m.Metadata.Format = "generic"
+		all = append(all, m)
+	}
+	for _, w := range words {
+		all = append(all, message{restart: true})
+		tell(event.QueueCall, `{"call_id":"c","Event":"offered","agent_id":"7"}`)
+		tell(event.QueueCall, `{"call_id":"c","Event":"`+w+`","agent_id":"8"}`)
+		tell(event.QueueCall, `{"call_id":"d","Event":"`+strings.ToUpper(strings.ReplaceAll(w, "_", "-"))+`"}`)
+		tell(event.AgentStatus, `{"agent_id":"7","state":"idle"}`)
+		tell(event.AgentStatus, `{"agent_id":"7","status":"`+w+`"}`)
+	}
+	return all
+}
+
 // TestTheBoardFoldsAsTheServerDoes has the board's floor and fanout's take in the
 // same messages: the samples of every source as they are, then all of them and
 // the odd ones in random orders, over few accounts.
@@ -111,6 +145,7 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		all = append(append(all, message{restart: true}), session...)
 		pool = append(pool, session...)
 	}
+	all = append(all, everyWord(t)...)
 	random := rand.New(rand.NewPCG(7, 42))
 	for range 30 {
 		all = append(all, message{restart: true})

@@ -23,6 +23,8 @@ func TestChart(t *testing.T) {
 	want := map[string]map[string]int{
 		"defaults": {"Deployment": 1, "Service": 2, "PersistentVolumeClaim": 1, "ServiceAccount": 1, "ConfigMap": 1},
 		"minimal":  {"Deployment": 1, "Service": 2, "ConfigMap": 1},
+		documented: {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
+			"NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 		"production": {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
 			"HorizontalPodAutoscaler": 2, "NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 		"everything": {"Deployment": 5, "Service": 8, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,

@@ -13,6 +13,28 @@ func calls() Dashboard {
 				`sum(rate(trunkline_origination_states_total{S,state="bridged"}[R])) / (sum(rate(trunkline_origination_accepted_total{S}[R])) > 0)`, "bridged"}),
 			graph("Cancelled", perSecond, "", rates("trunkline_origination_cancels_total", "result")),
 		}},
+		{"Phones", []panel{
+			graph("Calls", count, "Being set up or up, click to call and ordinary ones.", gauge("trunkline_origination_sip_calls", "instance")),
+			graph("Legs", count, "", gauge("trunkline_sip_legs", "instance")),
+			graph("Calls placed and taken", perSecond, "By what came of them; NORMAL_CLEARING is an answered one.", rates("trunkline_sip_setups_total", "cause")),
+			graph("Registrations", perSecond, "", rates("trunkline_sip_registrations_total", "event")),
+			graph("Refused as too much", perSecond, "By limit.", rates("trunkline_sip_flood_dropped_total", "limit")),
+			graph("Not understood", perSecond, "", total("trunkline_sip_malformed_total", "no SIP"), total("trunkline_sip_stray_answers_total", "stray answers")),
+			graph("Records and events that wait", count, "", gauge("trunkline_origination_sip_outbox", "instance")),
+		}},
+		{"Media", []panel{
+			graph("Ports", share, "Of the range, in use.", query{`trunkline_rtp_ports_in_use{S} / trunkline_rtp_ports{S}`, "{{instance}}"}),
+			graph("Packets", perSecond, "", total("trunkline_rtp_packets_received_total", "received"), total("trunkline_rtp_packets_sent_total", "sent")),
+			graph("Packets dropped", perSecond, "", rates("trunkline_rtp_packets_dropped_total", "reason")),
+		}},
+		{"FreeSWITCH", []panel{
+			graph("Connected", count, "1: the event socket is connected and followed.", gauge("trunkline_origination_freeswitch_connected", "instance")),
+			graph("Calls asked for", perSecond, "", rates("trunkline_origination_freeswitch_originates_total", "result")),
+			graph("Found missing", perSecond, "Calls whose end no event told; events missing in runs.",
+				total("trunkline_origination_freeswitch_gone_total", "calls"), total("trunkline_origination_freeswitch_missed_events_total", "events")),
+			graph("Commands", perSecond, "", rates("trunkline_esl_commands_total", "result")),
+			graph("Connections ended", perSecond, "", rates("trunkline_esl_connections_ended_total", "reason")),
+		}},
 		{"Reports", []panel{
 			graph("Queries", perSecond, "", query{`sum by (status) (rate(trunkline_api_requests_total{S,route="/api/v2/reports/cdrs"}[R]))`, "{{status}}"}),
 			graph("How long they took", seconds, "p99, or the mean without native histograms.",

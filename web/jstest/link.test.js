@@ -132,7 +132,7 @@ test("a silent line is tested, and cut when nothing answers; a silent one that w
   };
   await pass(1000);
   assert.equal(w.link.state.phase, "live");
-  await pass(limits.silent + 8000);
+  await pass(limits.silent + 3000);
   assert.equal(w.link.state.breaks, 1, "cut and connected again");
   await pass(limits.stale + 3000);
   assert.ok(w.asked.filter((path) => path.includes("token=")).length >= 3, "replaced");

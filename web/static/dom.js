@@ -62,24 +62,27 @@ export function sync(parent, list, key, make, update) {
       element.key = name;
     }
     update(element, one);
-    if (element === at) at = at.nextElementSibling;
+    if (element === at) at = element.nextElementSibling;
     else parent.insertBefore(element, at);
   }
   for (const gone of old.values()) gone.remove();
 }
 
-/** Runs work at most once a frame, and soon also where nobody looks. */
+const pace = 100; // ms: nobody reads faster
+
+/** Runs work with the next frame, but not too often; rarely where nobody looks. */
 export function framed(/** @type {() => void} */ work) {
-  let asked = false;
+  let asked = false, last = 0;
+  const run = () => {
+    asked = false;
+    last = Date.now();
+    work();
+  };
   return () => {
     if (asked) return;
     asked = true;
-    const run = () => {
-      asked = false;
-      work();
-    };
     if (document.hidden) setTimeout(run, 1000);
-    else requestAnimationFrame(run);
+    else setTimeout(() => requestAnimationFrame(run), Math.max(0, last + pace - Date.now()));
   };
 }
 

@@ -8,7 +8,10 @@
  * - restart: the log does not reach back; take a snapshot anew
  * - stay: do not come back
  *
- * @typedef {{then: "again"|"soon"|"login"|"restart"|"stay", why: string, after?: number}} Ending
+ * after is how long the server wants to be left alone, since is when the
+ * connection was lost where that was not just now; both in ms.
+ *
+ * @typedef {{then: "again"|"soon"|"login"|"restart"|"stay", why: string, after?: number, since?: number}} Ending
  */
 
 /** @type {Record<number, Ending>} */

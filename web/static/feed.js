@@ -5,7 +5,7 @@
 import { copyButton, el, framed, say, sync } from "./dom.js";
 import { date, kindOf, local, short, time } from "./show.js";
 
-const keptEvents = 2000, keptBytes = 16 << 20, shown = 150, pretty = 64 << 10;
+const keptEvents = 2000, keptBytes = 16 << 20, shown = 200, pretty = 64 << 10;
 
 /** @typedef {{message: any, text: string, find: string}} Kept */
 
@@ -32,6 +32,7 @@ export class Feed {
     for (const input of [parts.account, parts.type, parts.text]) input.addEventListener("input", () => this.#thaw());
     parts.pause.addEventListener("click", () => this.#pause(!this.#paused));
     parts.clear.addEventListener("click", () => this.clear());
+    parts.list.addEventListener("keydown", (event) => this.#move(/** @type {KeyboardEvent} */ (event)));
   }
 
   add(/** @type {any} */ message, /** @type {string} */ text) {
@@ -50,6 +51,17 @@ export class Feed {
     this.#bytes = 0;
     this.#open.clear();
     this.#thaw();
+  }
+
+  /** Arrow keys go from entry to entry: there are too many for the tab key. */
+  #move(/** @type {KeyboardEvent} */ event) {
+    const entries = /** @type {HTMLElement[]} */ ([...this.#parts.list.querySelectorAll(".entry")]);
+    const at = entries.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    if (at < 0 && document.activeElement !== this.#parts.list) return; // inside of an open one
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length - 1 }[event.key];
+    if (to === undefined || !entries[to]) return;
+    event.preventDefault();
+    entries[to].focus();
   }
 
   #account(/** @type {string} */ id) {
@@ -101,7 +113,7 @@ export class Feed {
   #make(/** @type {Kept} */ one) {
     const m = one.message;
     const body = el("div", { class: "details", id: `d-${m.id}`, hidden: true });
-    const button = el("button", { type: "button", class: "entry", "aria-expanded": "false", "aria-controls": body.id, onclick: () => {
+    const button = el("button", { type: "button", class: "entry", tabindex: "-1", "aria-expanded": "false", "aria-controls": body.id, onclick: () => {
       const open = button.getAttribute("aria-expanded") !== "true";
       button.setAttribute("aria-expanded", String(open));
       body.hidden = !open;

@@ -1,4 +1,4 @@
-/** How the connection is, in words and a colour. What is read aloud changes with the state only. */
+/** How the connection is, in words and a colour. */
 import { byID, copyButton, say } from "./dom.js";
 import { duration, time } from "./show.js";
 
@@ -6,6 +6,12 @@ import { duration, time } from "./show.js";
 
 const names = {
   snapshot: "Taking a snapshot", connecting: "Connecting", "catching up": "Catching up", live: "Live",
+  waiting: "Not connected", login: "Logged out", stopped: "Stopped",
+};
+
+/** What is read aloud: attempts come and go, and say nothing. @type {Record<State["phase"], string>} */
+const aloud = {
+  snapshot: "Not connected yet", connecting: "Not connected", "catching up": "Connected, catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
 };
 
@@ -22,6 +28,7 @@ export class Light {
     this.#state = state;
     byID("light").dataset.phase = state.phase;
     say(byID("phase"), names[state.phase]);
+    say(byID("phase-said"), aloud[state.phase]);
     byID("reconnect").hidden = state.phase !== "waiting";
     say(byID("transport"), state.transport || "–");
     say(byID("breaks"), state.breaks);

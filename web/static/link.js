@@ -66,6 +66,7 @@ export class Link {
   #heardAt = 0;
   #openedAt = 0; // by the server's clock
   #probing = false;
+  #probedAt = 0;
   /** Ends the connection there is. @type {(ending: Ending) => void} */ #cut = () => {};
   /** Ends the pause there is. */ #wake = () => {};
   /** @type {ReturnType<typeof setTimeout>|undefined} */ #quiet;
@@ -136,7 +137,7 @@ export class Link {
 
   /** Does what an ending says. false: there is nothing more to do. */
   async #follow(/** @type {Ending} */ ending, /** @type {number} */ failures) {
-    this.#set({ why: ending.why, transport: "", lostAt: this.state.lostAt || Date.now() });
+    this.#set({ why: ending.why, transport: "", lostAt: this.state.lostAt || ending.since || Date.now() });
     let wait = pause(failures, this.#world.random);
     switch (ending.then) {
       case "login": this.#set({ phase: "login" }); return false;
@@ -290,17 +291,18 @@ export class Link {
     const silent = Date.now() - this.#heardAt, old = this.#clock.now() - this.#openedAt > limits.stream;
     if (silent > limits.stale) this.#cut({ then: "soon", why: "The connection was silent" });
     else if (old && this.state.transport === "event stream") this.#cut({ then: "soon", why: "Trying a WebSocket again" });
-    else if (silent > limits.silent && Math.floor(silent / 1000) % 8 === 0) this.#probe();
+    else if (silent > limits.silent && Date.now() - this.#probedAt > limits.silent) this.#probe();
   }
 
   async #probe() {
     if (this.#probing || !this.state.transport) return;
     this.#probing = true;
-    const cut = this.#cut; // of the connection that is tested
+    this.#probedAt = Date.now();
+    const cut = this.#cut, heardAt = this.#heardAt; // of the connection that is tested
     try {
       await this.#world.fetch(paths.health, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(limits.probe) });
     } catch {
-      cut({ then: "again", why: "The network is away" });
+      cut({ then: "again", why: "The network is away", since: heardAt });
     } finally {
       this.#probing = false;
     }

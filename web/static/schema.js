@@ -26,7 +26,7 @@ export class Document {
       const [file, pointer = ""] = $ref.split("#");
       let from = root;
       if (file) from = this.#files.get(file.replace(/^.*\//, ""));
-      const found = pointer.split("/").filter(Boolean).reduce((at, step) =>
+      const found = pointer.split("/").filter(Boolean).reduce((/** @type {any} */ at, /** @type {string} */ step) =>
         at?.[decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~")], from);
       value = { ...found ?? { description: `${$ref} is not here` }, ...beside };
     }

@@ -1,0 +1,83 @@
+package deploy_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestImage builds the image as make image does, and runs it as production
+// does: not root, nothing to write to but its volume, no capability, no shell.
+func TestImage(t *testing.T) {
+	docker := engine(t)
+	must(t, "make", "-C", "..", "image", "VERSION=v0-test")
+	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:v0-test", "version"); !strings.HasPrefix(said, "trunkline v0-test\ncommit ") {
+		t.Errorf("the image's version is %q", said)
+	}
+	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
+		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:v0-test"))
+	t.Cleanup(func() { docker(t, "rm", "--force", "--volumes", id) })
+	inspect := func(field string) string { return strings.TrimSpace(docker(t, "inspect", "--format", field, id)) }
+	eventually(t, "the container to be healthy", func() error {
+		if state := inspect("{{.State.Status}} {{.State.Health.Status}}"); state != "running healthy" {
+			return errors.New(state + docker(t, "logs", "--tail", "3", id))
+		}
+		return nil
+	})
+	if user := inspect("{{.Config.User}}"); user != "65532:65532" {
+		t.Errorf("it runs as %s", user)
+	}
+	if said := docker(t, "exec", id, "/trunkline", "account", "list"); !strings.Contains(said, "demo.local") {
+		t.Errorf("account list beside the server says %s", said)
+	}
+	docker(t, "stop", "--time", "30", id)
+	if code := inspect("{{.State.ExitCode}}"); code != "0" {
+		t.Errorf("told to end, it exits with %s", code)
+	}
+}
+
+// engine is the Docker engine that is there, or one of our own; docker runs its
+// client. Not every machine lets one run.
+func engine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
+	t.Helper()
+	client, err := exec.LookPath("docker")
+	if err != nil {
+		t.Skip("NOT TESTED: docker is not here")
+	}
+	docker = func(t *testing.T, args ...string) string {
+		t.Helper()
+		output, err := exec.Command(client, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, output)
+		}
+		return string(output)
+	}
+	if exec.Command(client, "info").Run() == nil {
+		return docker
+	}
+	daemon, err := exec.LookPath("dockerd")
+	if err != nil || os.Getuid() != 0 {
+		t.Skip("NOT TESTED: no Docker engine runs here, and none can be started")
+	}
+	dir, err := os.MkdirTemp("", "tl-docker-") // a socket's name must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := "unix://" + filepath.Join(dir, "sock")
+	t.Setenv("DOCKER_HOST", socket)
+	daemonRuns := beside(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"),
+		"--pidfile", filepath.Join(dir, "pid"), "--storage-driver", "vfs", "--bridge", "none", "--iptables=false")
+	eventually(t, "the Docker engine", func() error {
+		select {
+		case <-daemonRuns.ended:
+			t.Skip("NOT TESTED: a Docker engine does not run on this machine")
+		default:
+		}
+		return exec.Command(client, "info").Run()
+	})
+	return docker
+}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestBoardOverManyAccounts has a board that sees several accounts, which lie in
+// several partitions, lose its connection over and over under traffic, and its
+// token expire in the middle.
+func TestBoardOverManyAccounts(t *testing.T) {
+	t.Parallel()
+	broker := freePorts(t, 1)[0]
+	n := newNode(t, "embedded", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_AUTH_EVENTS_TTL": "12s",
+	})
+	c := newCluster(t, []string{broker}, "", n)
+	accounts := []string{"demo"}
+	for i := range 5 {
+		name := fmt.Sprintf("team%d", i)
+		accounts = append(accounts, n.cli(t, "account", "create", name, "--domain", name+".demo.local", "--parent", "demo", "--id", name))
+	}
+	sent := 0
+	send := func() { // a few events for each account
+		for _, account := range accounts {
+			c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch(account, sent, sent+2), 2)
+			sent += 2
+		}
+	}
+	b := n.newBoard(t)
+	b.record(t)
+	b.login(t, "alice")
+	began := time.Now()
+	for range 5 {
+		send()
+		b.cable.become(severed)
+		send()
+		b.cable.become(plugged)
+		b.live(t)
+		send()
+	}
+	b.until(t, "the token to expire", "document.getElementById('login').open")
+	t.Logf("the token expired after %v", time.Since(began))
+	send()
+	b.until(t, "the password to be asked for", "document.activeElement?.id === 'login-password'")
+	b.write(t, password)
+	b.press(t, "Enter")
+	b.live(t)
+	send()
+
+	want := []string{}
+	token := n.login(t, wsPaths, user("alice").types(everyType...))
+	reference := n.subscribe(t, subscription{paths: wsPaths, token: token, since: "earliest"})
+	for _, e := range reference.awaitCount(t, sent) {
+		want = append(want, e.ID)
+	}
+	slices.Sort(want)
+	b.until(t, "all events", fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
+	if got := b.shown(t); !slices.Equal(got, want) {
+		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), without(want, got), without(got, want))
+	}
+	b.wellBehaved(t)
+}
