@@ -87,11 +87,14 @@ func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rul
 			return nil, err
 		}
 		return kazoo.New(kazoo.Config{URL: s.Kazoo.URL, APIKey: string(s.Kazoo.APIKey), Accounts: accounts}, http.DefaultClient, a.log)
-	case "simulator":
-		return a.simulator(producer)
 	}
-	simulated, err := a.simulator(producer)
-	if err != nil || a.phones == nil {
+	whose := "all calls"
+	if name == "auto" && a.phones != nil {
+		whose = "calls of users without a registered phone"
+	}
+	a.log.Info("simulator: " + whose + " ring nobody; their records and events are made up")
+	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
+	if err != nil || name == "simulator" || a.phones == nil {
 		return simulated, err
 	}
 	rung, err := a.sipDriver(producer, rules)
@@ -139,11 +142,6 @@ func (a *App) freeswitchDriver() (*freeswitch.Driver, error) {
 		OwnerTimeout: f.RingUser, DestinationTimeout: f.RingDestination, AllEvents: f.AllEvents,
 		MaxCalls: a.settings.Origination.MaxCalls,
 	}, freeswitch.Deps{Log: a.log, Metrics: a.registry})
-}
-
-func (a *App) simulator(producer *kafka.Producer) (*simulator.Simulator, error) {
-	a.log.Info("simulator: click to call rings nobody; its calls, records and events are made up")
-	return simulator.New(simulator.Config{MaxCalls: a.settings.Origination.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
 }
 
 // callEvents sends the progress of calls on its way to the channel.

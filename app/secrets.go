@@ -40,6 +40,13 @@ func (a *App) haveMasterKey() error {
 		}
 		return nil
 	}
+	if file := a.settings.MasterKeyFile; file != "" {
+		// Whoever names a file has one: a new key in its place would be a mistake.
+		if _, err := a.keys.Newest(); err != nil {
+			return fmt.Errorf("master_key_file %s: %w", file, err)
+		}
+		return nil
+	}
 	made, err := a.keys.Create()
 	if err != nil {
 		return err

@@ -313,6 +313,13 @@ func (b *board) testCall(t *testing.T) {
 		return nil
 	})
 	b.look(t, "board-phone-view", 1440, 900, "light")
+
+	b.do(t, "document.getElementById('dial-number').value = '', document.getElementById('dial-number').focus()", nil)
+	b.write(t, "9903") // rings for 3 s
+	b.press(t, "Enter")
+	b.until(t, "the second call to ring", `document.querySelector("#dial-calls li:first-child[aria-label='Call to 9903'] [data-state='dialling']")`)
+	b.do(t, `[...document.querySelectorAll("#dial-calls > li:first-child button")].find((button) => button.textContent === "Hang up").click()`, nil)
+	b.until(t, "it to be cancelled", `document.querySelector("#dial-calls > li:first-child [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
 }
 
 // TestBoardPages looks at every page: names for all controls, reloading, an

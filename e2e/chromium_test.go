@@ -204,7 +204,7 @@ func (p *page) open(t testing.TB, url string) {
 	p.until(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
 }
 
-// write types text where the focus is, and press a key.
+// write types text where the focus is.
 func (p *page) write(t testing.TB, text string) {
 	t.Helper()
 	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
@@ -212,6 +212,7 @@ func (p *page) write(t testing.TB, text string) {
 
 var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40}
 
+// press presses a key and lets it go.
 func (p *page) press(t testing.TB, key string) {
 	t.Helper()
 	params := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}

@@ -162,6 +162,10 @@ func TestRefusesToStart(t *testing.T) {
 		{"no role", []string{"TRUNKLINE_ROLES", "cook"}, 2, []string{"roles", "cook"}},
 		{"no certificate", []string{"TRUNKLINE_TLS_CERT_FILE", "none.pem", "TRUNKLINE_TLS_KEY_FILE", "none.pem"}, 1, []string{"tls.cert_file", "none.pem"}},
 		{"no directory file", []string{"TRUNKLINE_DIRECTORY_FILE", "none.yaml"}, 1, []string{"directory_file", "none.yaml"}},
+		{"no master key file", []string{"TRUNKLINE_MASTER_KEY_FILE", "none.key"}, 1, []string{"master_key_file", "none.key"}},
+		{"a SIP port that is taken", []string{"TRUNKLINE_SIP_LISTEN", taken.Addr().String()}, 1, []string{"sip.listen", "in use"}},
+		{"phones without SIP", []string{"TRUNKLINE_ORIGINATION_DRIVER", "sip", "TRUNKLINE_SIP_LISTEN", "off"}, 1, []string{"origination.driver", "sip.listen"}},
+		{"a switch without a password", []string{"TRUNKLINE_ORIGINATION_DRIVER", "freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS", "pbx:8021"}, 2, []string{"origination.freeswitch.password"}},
 		{"a database that is away", []string{"TRUNKLINE_DATABASE_URL", "postgres://u:hush@127.0.0.1:1/d"}, 1, []string{"database", "127.0.0.1:1", "refused"}},
 		{"a wrong address", []string{"TRUNKLINE_REDIS_ADDRESS", "nowhere"}, 2, []string{"redis.address"}},
 	} {
