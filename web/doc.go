@@ -10,15 +10,18 @@
 //
 // static/ by purpose:
 //
-//	main, session, http      who is logged in, and requests on their behalf
+//	main, views              puts the board together; which part is seen
+//	session, http            who is logged in, and requests on their behalf
 //	link, place, endings     the channel's connection: resume, back-off, fallback
-//	sse, clock               event streams as text; the server's time
+//	sse, clock, light        event streams as text; the server's time; the connection as it is seen
 //	floor, sources, words    what the events say of agents and calls (fanout/floor)
 //	agents, calls, feed      what is seen of that
 //	pulse, spark             rates and latency, and their charts
 //	dial, lookup, admin      click to call, call records, administration
-//	dom, show                small helpers of all of these
-//	docs, schema, markdown   the pages under /docs
+//	dom, show, kinds         small helpers of all of these; the event types
+//	docs…, schema, markdown  the pages under /docs
+//
+// jstest/ holds the modules' unit tests, which Node runs (js_test.go).
 //
 // No goroutines and no state: a Handler is safe for any number of requests.
 package web

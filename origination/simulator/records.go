@@ -73,9 +73,11 @@ type channelEvent struct {
 	Data      channelData `json:"data"`
 }
 
+// channelData names the user and no agent_id: whoever places a call need not be
+// an agent, whose state is the contact center's to say.
 type channelData struct {
-	AgentID           string `json:"agent_id"`
-	Extension         string `json:"extension"`
+	UserID            string `json:"user_id"`
+	PresenceID        string `json:"presence_id"`
 	Destination       string `json:"destination"`
 	CallID            string `json:"call_id"`
 	InteractionID     string `json:"interaction_id"`
@@ -94,7 +96,7 @@ func (c *call) finished(cause string) []byte {
 
 func (c *call) event(kind event.Type, at origination.State, cause string) []byte {
 	data, _ := json.Marshal(channelEvent{kind, c.AccountID, c.times[at].Unix(), channelData{
-		AgentID: c.UserID, Extension: c.Extension, Destination: c.Destination, CallID: c.leg(legOwner),
+		UserID: c.UserID, PresenceID: c.Extension, Destination: c.Destination, CallID: c.leg(legOwner),
 		InteractionID: c.InteractionID, OriginationCallID: c.id, HangupCause: cause, MediaServer: MediaServer,
 	}}) // texts and numbers always marshal
 	return data

@@ -17,7 +17,7 @@ func (d *Driver) DeviceUnregistered(b sip.Binding, reason sip.Unregistered) {
 
 func (d *Driver) device(kind event.Type, b sip.Binding, reason string) {
 	d.outbox.event(b.AccountID+b.Extension, b.AccountID, string(kind), time.Now(), map[string]any{
-		"agent_id": b.UserID, "presence_id": b.Extension, "contact": b.Contact, "source": b.Source.String(),
+		"user_id": b.UserID, "presence_id": b.Extension, "contact": b.Contact, "source": b.Source.String(),
 		"transport": b.Transport, "user_agent": b.UserAgent, "reason": reason,
 	})
 }

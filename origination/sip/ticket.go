@@ -94,13 +94,15 @@ func (t *ticket) end(cause sip.Cause) {
 // in whole seconds differ.
 func whole(from, to time.Time) int64 { return max(to.Unix()-from.Unix(), 0) }
 
-// agent publishes an event when the leg is a user's.
+// agent publishes an event when the leg is a user's. It names no agent_id:
+// whoever has a phone need not be an agent, whose state is the contact center's
+// to say.
 func (t *ticket) agent(kind event.Type, at time.Time, more map[string]any) {
 	if t.user.UserID == "" {
 		return
 	}
 	data := map[string]any{
-		"call_id": t.row.CallID, "interaction_id": t.row.InteractionID, "agent_id": t.user.UserID,
+		"call_id": t.row.CallID, "interaction_id": t.row.InteractionID, "user_id": t.user.UserID,
 		"presence_id": t.user.Extension, "direction": t.row.Direction, "from": t.row.From, "to": t.row.To,
 	}
 	if id := t.call.originationID(); id != "" {
