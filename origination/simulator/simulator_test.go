@@ -195,7 +195,7 @@ func TestTheLegsOfACall(t *testing.T) {
 			t.Errorf("destination %+v", destination)
 		}
 		if e := s.kafka.got().events; len(e) != 2 || e[0].Type != event.AgentCallStart || e[1].Type != event.AgentCallEnd ||
-			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id || e[0].Data.CallID != owner.CallID || e[0].Data.AgentID != "u" {
+			e[1].Data.HangupCause != "NORMAL_CLEARING" || e[0].Data.OriginationCallID != id || e[0].Data.CallID != owner.CallID || e[0].Data.UserID != "u" {
 			t.Errorf("events %+v", e)
 		}
 		s.stop()
