@@ -100,7 +100,10 @@ func (r aiSessionRoutes) socket(c echo.Context) error {
 		return err
 	}
 	if !asksForWebSocket(c.Request().Header) {
-		c.Response().Header().Set("Upgrade", "websocket")
+		if c.Request().ProtoMajor == 1 { // HTTP/2 has no such headers
+			c.Response().Header().Set("Upgrade", "websocket")
+			c.Response().Header().Set("Connection", "Upgrade")
+		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
 	r.media.ServeMedia(c.Response(), c.Request(), provider)
