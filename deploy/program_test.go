@@ -81,7 +81,9 @@ func tool(t testing.TB, name string) string {
 // must runs a tool to its end, which must be a good one.
 func must(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = environment()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, output)
 	}
