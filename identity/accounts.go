@@ -128,7 +128,7 @@ func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {
 
 // resolve finds an account by id, name or domain in the database, where what
 // another process did a moment ago is seen.
-func resolve(ctx context.Context, db querier, ref string) (Account, error) {
+func resolve(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
 	unknown := fault.NotFound("There is no account %s", quote(ref))
 	if !storable(ref) {
 		return Account{}, unknown

@@ -77,7 +77,7 @@ func (s *Service) APIKeys(ctx context.Context, accountRef string) ([]APIKey, err
 	}
 	rows, err := s.db.QueryContext(ctx, `SELECT id, name, created_at FROM identity_api_keys
 		WHERE account_id = $1 ORDER BY created_at, id`, account.ID)
-	return collect(rows, err, "reading API keys", func(scan scanFunc) (APIKey, error) {
+	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) {
 		key := APIKey{AccountID: account.ID}
 		var created int64
 		err := scan(&key.ID, &key.Name, &created)

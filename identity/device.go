@@ -61,7 +61,7 @@ func (s *Service) Device(ctx context.Context, domain, extension string) (Device,
 // storeDevice keeps what the user's phone needs, when that can be kept: without
 // a master key, or where MD5 is forbidden, the user has no phone and the rest
 // of the service works.
-func (s *Service) storeDevice(ctx context.Context, db querier, u User, domain, password string) error {
+func (s *Service) storeDevice(ctx context.Context, db sqldb.Runner, u User, domain, password string) error {
 	if u.PresenceID == "" || fips140.Enforced() {
 		return nil
 	}

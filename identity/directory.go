@@ -42,10 +42,10 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	return d, nil
 }
 
-func readAccounts(ctx context.Context, db querier) ([]Account, error) {
+func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	rows, err := db.QueryContext(ctx,
 		`SELECT id, name, domain, COALESCE(parent_id, ''), created_at FROM identity_accounts ORDER BY id`)
-	return collect(rows, err, "reading accounts", func(scan scanFunc) (Account, error) {
+	return sqldb.Collect(rows, err, "reading accounts", func(scan sqldb.ScanFunc) (Account, error) {
 		var a Account
 		var created int64
 		err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &created)
@@ -54,10 +54,10 @@ func readAccounts(ctx context.Context, db querier) ([]Account, error) {
 	})
 }
 
-func readKeyHashes(ctx context.Context, db querier) (byHash map[string]APIKey, ids map[string]struct{}, err error) {
+func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash map[string]APIKey, ids map[string]struct{}, err error) {
 	byHash, ids = make(map[string]APIKey), make(map[string]struct{})
 	rows, err := db.QueryContext(ctx, `SELECT hash, id, account_id, name, created_at FROM identity_api_keys`)
-	_, err = collect(rows, err, "reading API keys", func(scan scanFunc) (struct{}, error) {
+	_, err = sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (struct{}, error) {
 		var hash string
 		var key APIKey
 		var created int64
@@ -72,7 +72,7 @@ func readKeyHashes(ctx context.Context, db querier) (byHash map[string]APIKey, i
 // revision is how far memory is.
 type revision struct{ directory, revocations int64 }
 
-func readRevision(ctx context.Context, db querier) (revision, error) {
+func readRevision(ctx context.Context, db sqldb.Runner) (revision, error) {
 	var r revision
 	err := db.QueryRowContext(ctx, `SELECT directory, revocations FROM identity_revision`).
 		Scan(&r.directory, &r.revocations)

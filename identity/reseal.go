@@ -10,8 +10,9 @@ import (
 // MasterKeys lists the ids of the master keys that the stored phones need.
 func (s *Service) MasterKeys(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM identity_devices`)
-	return collect(rows, err, "listing the master keys in use", func(scan scanFunc) (id string, err error) {
-		return id, scan(&id)
+	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
+		err = scan(&id)
+		return id, err
 	})
 }
 
@@ -36,8 +37,9 @@ func (s *Service) Reseal(ctx context.Context, progress func(done, total int)) er
 	for done := 0; ; {
 		rows, err := s.db.QueryContext(ctx, `SELECT user_id, ha1 FROM identity_devices
 			WHERE user_id > $1 AND master_key_id <> $2 ORDER BY user_id LIMIT $3`, last, newest, resealBatch)
-		batch, err := collect(rows, err, "reading the phones to seal anew", func(scan scanFunc) (d sealedDevice, err error) {
-			return d, scan(&d.userID, &d.ha1)
+		batch, err := sqldb.Collect(rows, err, "reading the phones to seal anew", func(scan sqldb.ScanFunc) (d sealedDevice, err error) {
+			err = scan(&d.userID, &d.ha1)
+			return d, err
 		})
 		if err != nil || len(batch) == 0 {
 			return err

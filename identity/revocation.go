@@ -53,9 +53,9 @@ type revocation struct {
 	expires int64 // Unix milliseconds
 }
 
-func readRevocations(ctx context.Context, db querier, after int64) ([]revocation, error) {
+func readRevocations(ctx context.Context, db sqldb.Runner, after int64) ([]revocation, error) {
 	rows, err := db.QueryContext(ctx, `SELECT id, expires_at FROM identity_revocations WHERE revision > $1`, after)
-	return collect(rows, err, "reading revocations", func(scan scanFunc) (revocation, error) {
+	return sqldb.Collect(rows, err, "reading revocations", func(scan sqldb.ScanFunc) (revocation, error) {
 		var one revocation
 		err := scan(&one.id, &one.expires)
 		return one, err

@@ -69,7 +69,7 @@ func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error
 	return true, nil
 }
 
-func isEmpty(ctx context.Context, db querier) (bool, error) {
+func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 	var accounts int
 	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts`).Scan(&accounts)
 	return accounts == 0, sqldb.Wrap(err, "reading accounts")

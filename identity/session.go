@@ -13,7 +13,7 @@ import (
 
 // newSession makes a pair of tokens of a family: the login, and each refresh
 // that descends from it.
-func (s *Service) newSession(ctx context.Context, db querier, user User, family string) (*Session, error) {
+func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, family string) (*Session, error) {
 	access, err := s.sign(user, AudienceAPI, s.cfg.AccessTTL, claims{Family: family})
 	if err != nil {
 		return nil, err

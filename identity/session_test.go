@@ -106,7 +106,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	}
 	rows := must(s.db.QueryContext(t.Context(), `SELECT hash FROM identity_refresh_tokens UNION ALL
 		SELECT hash FROM identity_api_keys UNION ALL SELECT password FROM identity_users`))(t)
-	stored := must(collect(rows, nil, "reading", func(scan scanFunc) (string, error) {
+	stored := must(sqldb.Collect(rows, nil, "reading", func(scan sqldb.ScanFunc) (string, error) {
 		var text string
 		err := scan(&text)
 		return text, err

@@ -131,10 +131,10 @@ func insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, now time.Time)
 	return sqldb.Wrap(err, "storing a signing key")
 }
 
-func readSigningKeys(ctx context.Context, db querier) (signingKeys, error) {
+func readSigningKeys(ctx context.Context, db sqldb.Runner) (signingKeys, error) {
 	const doing = "reading the signing keys"
 	rows, err := db.QueryContext(ctx, `SELECT id, seed, signs_from FROM identity_signing_keys ORDER BY signs_from, id`)
-	return collect(rows, err, doing, func(scan scanFunc) (signingKey, error) {
+	return sqldb.Collect(rows, err, doing, func(scan sqldb.ScanFunc) (signingKey, error) {
 		var key signingKey
 		var encoded string
 		var signsFrom int64

@@ -24,7 +24,7 @@ type NewUser struct {
 // userColumns are what scanUser reads, of a table called u.
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at`
 
-func scanUser(scan scanFunc) (User, error) {
+func scanUser(scan sqldb.ScanFunc) (User, error) {
 	var u User
 	var created int64
 	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created)
@@ -104,10 +104,10 @@ func (s *Service) Users(ctx context.Context, accountRef string) ([]User, error) 
 	return readUsers(ctx, s.db, account.ID)
 }
 
-func readUsers(ctx context.Context, db querier, accountID string) ([]User, error) {
+func readUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
 	rows, err := db.QueryContext(ctx,
 		`SELECT `+userColumns+` FROM identity_users u WHERE u.account_id = $1 ORDER BY u.username_key`, accountID)
-	return collect(rows, err, "reading users", scanUser)
+	return sqldb.Collect(rows, err, "reading users", scanUser)
 }
 
 // User is the user of that id.

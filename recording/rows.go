@@ -24,23 +24,6 @@ type rows struct{ db *sqldb.DB }
 const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
 	digest, content_type, created_at, object`
 
-// runner runs statements.
-type runner interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// alone runs one statement that stands for itself. In PostgreSQL's serializable
-// transactions uploads would spoil each other and the announcer's claims, for
-// nothing; SQLite's one writer has to wait for its turn, which Tx gives.
-func (t rows) alone(ctx context.Context, statement func(runner) error) error {
-	if t.db.Postgres() {
-		return statement(t.db)
-	}
-	return t.db.Tx(ctx, func(tx *sql.Tx) error { return statement(tx) })
-}
-
 func (r *row) scan(from interface{ Scan(...any) error }) error {
 	err := from.Scan(&r.AccountID, &r.RecordingID, &r.Encrypted, &r.KeyID, &r.KeyVersion, &r.Algorithm, &r.Salt,
 		&r.Size, &r.StoredSize, &r.Digest, &r.ContentType, &r.createdAt, &r.object)
@@ -49,7 +32,7 @@ func (r *row) scan(from interface{ Scan(...any) error }) error {
 }
 
 func (t rows) insert(ctx context.Context, r *row) error {
-	err := t.alone(ctx, func(tx runner) error {
+	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
@@ -102,7 +85,7 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 		return nil, missing(recordingID)
 	}
 	r := new(row)
-	err := t.alone(ctx, func(tx runner) error {
+	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		return r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
 			accountID, recordingID))
 	})
@@ -115,7 +98,7 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 // move makes the row name another object, sealed under another key, unless the
 // row has changed or gone meanwhile.
 func (t rows) move(ctx context.Context, from, to *row) (moved bool, err error) {
-	err = t.alone(ctx, func(tx runner) error {
+	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 			stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
 			to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
@@ -150,7 +133,7 @@ func (t rows) list(ctx context.Context, query string, args ...any) (found []*row
 // claim takes up to limit recordings whose storing is to be announced and keeps
 // other nodes from announcing them until lease has passed.
 func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
-	err = t.alone(ctx, func(tx runner) error {
+	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		claimed = nil
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
@@ -172,7 +155,7 @@ func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, lim
 }
 
 func (t rows) announced(ctx context.Context, r *row) error {
-	err := t.alone(ctx, func(tx runner) error {
+	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `UPDATE recordings SET announce_after = NULL
 			WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
 		return err

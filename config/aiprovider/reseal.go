@@ -3,28 +3,18 @@ package aiprovider
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
 
 // MasterKeys lists the ids of the master keys that the stored headers need.
-func (s *Service) MasterKeys(ctx context.Context) (ids []string, err error) {
-	const doing = "listing the master keys in use"
+func (s *Service) MasterKeys(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM ai_providers WHERE master_key_id <> ''`)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		ids = append(ids, id)
-	}
-	return ids, sqldb.Wrap(rows.Err(), doing)
+	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
+		err = scan(&id)
+		return id, err
+	})
 }
 
 // resealBatch is how many providers are read at once.
@@ -59,22 +49,13 @@ func (s *Service) Reseal(ctx context.Context, progress func(done, total int)) er
 	}
 }
 
-func (s *Service) notUnder(ctx context.Context, newest, last string) (batch []row, err error) {
-	const doing = "reading the AI providers to seal anew"
+func (s *Service) notUnder(ctx context.Context, newest, last string) ([]row, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM ai_providers
 		WHERE id > $1 AND master_key_id NOT IN ('', $2) ORDER BY id LIMIT $3`, last, newest, resealBatch)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
-	for rows.Next() {
-		var r row
-		if err := r.scan(rows.Scan); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		batch = append(batch, r)
-	}
-	return batch, sqldb.Wrap(rows.Err(), doing)
+	return sqldb.Collect(rows, err, "reading the AI providers to seal anew", func(scan sqldb.ScanFunc) (r row, err error) {
+		err = r.scan(scan)
+		return r, err
+	})
 }
 
 // resealRow leaves a provider alone that was replaced since it was read: it is

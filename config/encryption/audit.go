@@ -2,7 +2,6 @@ package encryption
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -20,13 +19,11 @@ const (
 	actionChange = "change"
 )
 
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+func (e entry) write(ctx context.Context, to sqldb.Runner) error {
+	return writeEntries(ctx, to, []entry{e})
 }
 
-func (e entry) write(ctx context.Context, to execer) error { return writeEntries(ctx, to, []entry{e}) }
-
-func writeEntries(ctx context.Context, to execer, entries []entry) error {
+func writeEntries(ctx context.Context, to sqldb.Runner, entries []entry) error {
 	const fields = 6
 	query := []byte(`INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision) VALUES `)
 	args := make([]any, 0, fields*len(entries))
@@ -41,15 +38,4 @@ func writeEntries(ctx context.Context, to execer, entries []entry) error {
 	}
 	_, err := to.ExecContext(ctx, string(query), args...)
 	return sqldb.Wrap(err, "writing the audit log")
-}
-
-// alone runs one statement that stands for itself. PostgreSQL commits those of
-// many connections together, four times as many as transactions, and they never
-// spoil a serializable one; SQLite's one writer has to wait for its turn, which
-// Tx gives.
-func (s *Service) alone(ctx context.Context, statement func(execer) error) error {
-	if s.db.Postgres() {
-		return statement(s.db)
-	}
-	return s.db.Tx(ctx, func(tx *sql.Tx) error { return statement(tx) })
 }

@@ -9,21 +9,12 @@ import (
 )
 
 // MasterKeys lists the ids of the master keys that the stored keys need.
-func (s *Service) MasterKeys(ctx context.Context) (ids []string, err error) {
-	const doing = "listing the master keys in use"
+func (s *Service) MasterKeys(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM encryption_keys`)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		ids = append(ids, id)
-	}
-	return ids, sqldb.Wrap(rows.Err(), doing)
+	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
+		err = scan(&id)
+		return id, err
+	})
 }
 
 // resealBatch is how many keys are read at once.
@@ -77,7 +68,7 @@ func (s *Service) resealRow(ctx context.Context, row sealedRow) error {
 	if err != nil {
 		return err
 	}
-	return s.alone(ctx, func(e execer) error {
+	return s.db.Alone(ctx, func(e sqldb.Runner) error {
 		_, err := e.ExecContext(ctx, `UPDATE encryption_keys SET sealed = $1, master_key_id = $2
 			WHERE account_id = $3 AND version = $4 AND sealed = $5`,
 			sealed, masterkey.ID(sealed), row.accountID, row.version, row.sealed)

@@ -47,7 +47,7 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 		return s.loadAll(ctx, s.db, accountIDs)
 	}
 	s.readers.log = func(ctx context.Context, reads []entry) error {
-		return s.alone(ctx, func(e execer) error { return writeEntries(ctx, e, reads) })
+		return s.db.Alone(ctx, func(e sqldb.Runner) error { return writeEntries(ctx, e, reads) })
 	}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
