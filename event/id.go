@@ -2,7 +2,7 @@ package event
 
 import (
 	"errors"
-	"strconv"
+	"math"
 	"time"
 )
 
@@ -63,14 +63,14 @@ func ParseID(s string) (ID, error) {
 	if len(s) != len(idPrefix)+idDigits || s[:len(idPrefix)] != idPrefix {
 		return 0, ErrID
 	}
-	digits := s[len(idPrefix):]
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
+	var n uint64 // 19 digits are below 2^64
+	for _, digit := range []byte(s[len(idPrefix):]) {
+		if digit < '0' || digit > '9' {
 			return 0, ErrID
 		}
+		n = n*10 + uint64(digit-'0')
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n < minMilli*int64(time.Millisecond) {
+	if n < minMilli*uint64(time.Millisecond) || n > math.MaxInt64 {
 		return 0, ErrID
 	}
 	return ID(n), nil

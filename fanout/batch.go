@@ -90,7 +90,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		if compress {
 			f.packed = &packs[i]
 		}
-		f.class = event.ClassOf(event.Type(interned.get(typ)), interned.get(format))
+		f.class = event.ClassOf(event.Type(typ), string(format))
 		b.frames = append(b.frames, f)
 	}
 	b.slab = slab

@@ -6,7 +6,8 @@ import "sync"
 // order. It holds no memory while empty.
 type queue struct {
 	frames []*frame
-	box    *[]*frame // what frames came in, to give it back without an allocation
+	one    [1]*frame // what frames lie in while there is only one
+	box    *[]*frame // what they lie in otherwise, to give it back without an allocation
 	head   int       // frames before head are gone
 	sent   int       // bytes of frames[head] that are already out
 	bytes  int       // waiting, all frames
@@ -20,9 +21,12 @@ var spare = sync.Pool{New: func() any { s := make([]*frame, 0, 32); return &s }}
 const maxPooled = 1024
 
 func (q *queue) push(f *frame) {
-	if q.frames == nil {
+	switch {
+	case q.frames == nil:
+		q.frames = q.one[:0]
+	case q.box == nil:
 		q.box = spare.Get().(*[]*frame)
-		q.frames = (*q.box)[:0]
+		q.frames = append((*q.box)[:0], q.frames...)
 	}
 	q.frames = append(q.frames, f)
 	q.bytes += len(f.wire)
@@ -108,4 +112,5 @@ func (q *queue) release() {
 		spare.Put(q.box)
 	}
 	q.frames, q.box, q.head, q.sent = nil, nil, 0, 0
+	q.one[0] = nil
 }

@@ -71,12 +71,8 @@ func (o *socketOutlet) adopt(l *line) {
 
 // flush sends what waits until nothing waits, or the socket is full.
 func (o *socketOutlet) flush(s *subscriber, scratch []byte) {
-	for {
-		s.mu.Lock()
-		if s.state == closed {
-			s.mu.Unlock()
-			return
-		}
+	s.mu.Lock()
+	for s.state != closed {
 		s.conclude()
 		if s.queue.empty() {
 			s.state = idle
@@ -94,26 +90,23 @@ func (o *socketOutlet) flush(s *subscriber, scratch []byte) {
 
 		s.mu.Lock()
 		if s.state == closed {
-			s.mu.Unlock()
-			return
+			break
 		}
 		s.advanced(n)
+		if !full && err == nil {
+			continue
+		}
 		if full {
 			s.state = blocked
 			s.freeRoom()
 		}
 		s.mu.Unlock()
-		if err != nil {
+		if err != nil || !o.f.begin(func() { o.wait(s) }) {
 			o.f.remove(s, codeAbnormal)
-			return
 		}
-		if full {
-			if !o.f.begin(func() { o.wait(s) }) {
-				o.f.remove(s, codeAbnormal)
-			}
-			return
-		}
+		return
 	}
+	s.mu.Unlock()
 }
 
 // wait parks until the socket has room again. Only subscribers whose socket is

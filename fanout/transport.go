@@ -27,25 +27,15 @@ func (l *listener) Accept() (net.Conn, error) {
 // rest instead of waiting. Until then it is an ordinary net.Conn.
 type socket struct {
 	net.Conn
-	raw syscall.RawConn
+	raw syscall.RawConn // to wait for room; what needs no waiting goes to fd
 
 	mu      sync.Mutex
+	fd      int    // -1: closed. Whoever uses it holds mu: its number may be another's a moment later
 	spill   bool   // Write never waits
 	pending []byte // what did not fit, in spill mode
-
-	// Arguments and results of the write that is under way, so that attempt is
-	// one function value for all writes.
-	buf     []byte
-	n       int
-	err     error
-	waiting bool
-	attempt func(fd uintptr) bool
 }
 
 func newSocket(c net.Conn) (*socket, error) {
-	if s, ok := c.(*socket); ok {
-		return s, nil
-	}
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return nil, errors.New("fanout: connection without a file descriptor")
@@ -55,35 +45,36 @@ func newSocket(c net.Conn) (*socket, error) {
 		return nil, err
 	}
 	s := &socket{Conn: c, raw: raw}
-	s.attempt = s.write
+	if err := raw.Control(func(fd uintptr) { s.fd = int(fd) }); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
-// write makes one attempt at the socket; it asks to be called again when the
-// socket is full and the caller wants to wait.
-func (s *socket) write(fd uintptr) bool {
-	for {
-		s.n, s.err = syscall.Write(int(fd), s.buf)
-		switch s.err {
-		case syscall.EINTR:
-			continue
-		case syscall.EAGAIN:
-			s.n, s.err = 0, nil
-			return !s.waiting
-		}
-		s.n = max(s.n, 0)
-		return true
-	}
+// Close ends the connection; whoever waits for room learns it.
+func (s *socket) Close() error {
+	s.mu.Lock()
+	s.fd = -1
+	s.mu.Unlock()
+	return s.Conn.Close()
 }
 
-func (s *socket) try(b []byte, wait bool) (int, error) {
-	s.buf, s.waiting = b, wait
-	err := s.raw.Write(s.attempt)
-	s.buf = nil
-	if err == nil {
-		err = s.err
+// try writes what the socket has room for, with mu held.
+func (s *socket) try(b []byte) (int, error) {
+	if s.fd < 0 {
+		return 0, net.ErrClosed
 	}
-	return s.n, err
+	return writeNow(s.fd, b)
+}
+
+// await calls attempt, with mu held, now and whenever there is room again,
+// until it is true.
+func (s *socket) await(attempt func() bool) error {
+	return s.raw.Write(func(uintptr) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return attempt()
+	})
 }
 
 // Write in spill mode takes all of b: what the socket has no room for is kept,
@@ -91,14 +82,15 @@ func (s *socket) try(b []byte, wait bool) (int, error) {
 // must be finished.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.spill {
+		s.mu.Unlock()
 		return s.Conn.Write(b)
 	}
+	defer s.mu.Unlock()
 	n := 0
 	if len(s.pending) == 0 {
 		var err error
-		if n, err = s.try(b, false); err != nil {
+		if n, err = s.try(b); err != nil {
 			return n, err
 		}
 	}
@@ -123,13 +115,10 @@ func newLine(c net.Conn) (*line, error) {
 	if t, ok := c.(*tls.Conn); ok {
 		l.tls = t
 		c = t.NetConn()
-		if _, ok := c.(*socket); !ok {
-			return nil, errListener
-		}
 	}
-	s, err := newSocket(c)
-	if err != nil {
-		return nil, err
+	s, ok := c.(*socket)
+	if !ok {
+		return nil, errListener
 	}
 	s.mu.Lock()
 	s.spill = true
@@ -141,42 +130,40 @@ func newLine(c net.Conn) (*line, error) {
 // send gives b to the connection without waiting. It returns how much of b
 // needs no second sending; full says that the socket takes no more for now.
 func (l *line) send(b []byte) (n int, full bool, err error) {
+	s := l.socket
 	if l.tls == nil {
-		l.socket.mu.Lock()
-		defer l.socket.mu.Unlock()
-		n, err = l.socket.try(b, false)
+		s.mu.Lock()
+		n, err = s.try(b)
+		s.mu.Unlock()
 		return n, n < len(b), err
 	}
 	if n, err = l.tls.Write(b); err != nil {
 		return n, false, err
 	}
-	return n, l.behind(), nil
-}
-
-func (l *line) behind() bool {
-	l.socket.mu.Lock()
-	defer l.socket.mu.Unlock()
-	return len(l.socket.pending) > 0
+	s.mu.Lock()
+	full = len(s.pending) > 0
+	s.mu.Unlock()
+	return n, full, nil
 }
 
 // wait waits until the socket has taken something: of the TLS records that
 // did not fit, else of b.
 func (l *line) wait(b []byte) (n int, err error) {
 	s := l.socket
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.pending) == 0 {
-		if l.tls != nil {
-			return 0, nil
+	waiting := s.await(func() bool {
+		if l.tls == nil {
+			n, err = s.try(b)
+			return n > 0 || err != nil
 		}
-		return s.try(b, true)
-	}
-	n, err = s.try(s.pending, true)
-	s.pending = s.pending[:copy(s.pending, s.pending[n:])]
-	if len(s.pending) == 0 {
-		s.pending = nil
-	}
-	return 0, err
+		taken := 0
+		if taken, err = s.try(s.pending); taken == len(s.pending) {
+			s.pending = nil
+			return true
+		}
+		s.pending = s.pending[:copy(s.pending, s.pending[taken:])]
+		return taken > 0 || err != nil
+	})
+	return n, errors.Join(err, waiting)
 }
 
-func (l *line) close() error { return l.socket.Conn.Close() }
+func (l *line) close() error { return l.socket.Close() }
