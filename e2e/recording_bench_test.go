@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,13 +21,12 @@ import (
 // BenchmarkRecordingEncryption reads and changes encryption configurations over
 // TLS, of 100 accounts with three versions each: as fast as 32 connections go,
 // and at half of the goals (5,000 reads and 500 changes a second), where the
-// time from when a request was due counts. Clients, server and PostgreSQL share
-// the machine. BENCH_DATABASE_URL names a PostgreSQL with fsync on; the tests'
-// own has it off.
+// time from when a request was due counts. Clients, server and PostgreSQL, which
+// syncs every commit, share the machine.
 func BenchmarkRecordingEncryption(b *testing.B) {
 	n := newNode(b, "configs", map[string]string{
 		"TRUNKLINE_ROLES": "api", "TRUNKLINE_LOG_LEVEL": "warn", "TRUNKLINE_DIRECTORY_FILE": manyAccounts(b),
-		"TRUNKLINE_DATABASE_URL": cmp.Or(os.Getenv("BENCH_DATABASE_URL"), testservice.Postgres(b)),
+		"TRUNKLINE_DATABASE_URL": testservice.DurablePostgres(b).URL,
 		"TRUNKLINE_MASTER_KEY":   "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
 	})
 	n.start(b)

@@ -17,7 +17,7 @@ func onStores(t *testing.T, test func(t *testing.T, s Store)) {
 		t.Cleanup(func() { check(t, d.Close()) })
 		test(t, d)
 	})
-	t.Run("S3", func(t *testing.T) { test(t, newBucket(t).store(t)) })
+	t.Run("S3", func(t *testing.T) { onBuckets(t, func(t *testing.T, b *bucket) { test(t, b.store(t)) }) })
 }
 
 func put(t *testing.T, s Store, name string, content []byte) {
