@@ -37,6 +37,10 @@ type bucket struct {
 	parts  atomic.Int64 // that were uploaded
 	served atomic.Int64 // bytes of objects
 	broken atomic.Bool  // answers 500, or breaks off an answer
+	alter  atomic.Bool  // changes a byte of every upload on its way
+	plain  atomic.Bool  // what should be sealed came by in plain
+
+	atPart atomic.Pointer[func(n int64)] // called before the n-th part goes on
 }
 
 // onBuckets runs a test on a real S3 server and on a small one in the process.
@@ -116,11 +120,32 @@ func (b *bucket) serve(t testing.TB, handler http.Handler) {
 			return
 		}
 		if r.Method == http.MethodPut && r.URL.Query().Has("partNumber") {
-			b.parts.Add(1)
+			n := b.parts.Add(1)
+			if call := b.atPart.Load(); call != nil {
+				(*call)(n)
+			}
 		}
+		r.Body = &watched{r.Body, b}
 		handler.ServeHTTP(&counted{w, &b.served}, r)
 	}))
 	t.Cleanup(b.Close)
+}
+
+// watched is a request's body on its way through the proxy.
+type watched struct {
+	io.ReadCloser
+	b *bucket
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if bytes.Contains(p[:n], []byte("private")) {
+		w.b.plain.Store(true)
+	}
+	if n > 0 && w.b.alter.Load() {
+		p[n/2] ^= 1
+	}
+	return n, err
 }
 
 type counted struct {

@@ -22,10 +22,14 @@ func onStores(t *testing.T, test func(t *testing.T, s Store)) {
 
 func put(t *testing.T, s Store, name string, content []byte) {
 	t.Helper()
-	size, err := s.Put(t.Context(), name, func(w io.Writer) error { _, err := w.Write(content); return err })
+	size, err := s.Put(t.Context(), name, writing(content))
 	if err != nil || size != int64(len(content)) {
 		t.Fatalf("put %s: %d, %v", name, size, err)
 	}
+}
+
+func writing(content []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(content); return err }
 }
 
 func names(t *testing.T, s Store) (all []string) {
