@@ -40,7 +40,7 @@ type bucket struct {
 	alter  atomic.Bool  // changes a byte of every upload on its way
 	plain  atomic.Bool  // what should be sealed came by in plain
 
-	atPart atomic.Pointer[func(n int64)] // called before the n-th part goes on
+	atPart atomic.Pointer[func(n int64) (refuse bool)] // asked before the n-th part goes on
 }
 
 // onBuckets runs a test on a real S3 server and on a small one in the process.
@@ -121,8 +121,9 @@ func (b *bucket) serve(t testing.TB, handler http.Handler) {
 		}
 		if r.Method == http.MethodPut && r.URL.Query().Has("partNumber") {
 			n := b.parts.Add(1)
-			if call := b.atPart.Load(); call != nil {
-				(*call)(n)
+			if ask := b.atPart.Load(); ask != nil && (*ask)(n) {
+				http.Error(w, "down", http.StatusInternalServerError)
+				return
 			}
 		}
 		r.Body = &watched{r.Body, b}
