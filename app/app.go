@@ -124,6 +124,12 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
+	if err := a.requirePhones(ctx); err != nil {
+		return fmt.Errorf("phones: %w", err)
+	}
+	if err := a.haveMasterKey(); err != nil {
+		return fmt.Errorf("master keys: %w", err)
+	}
 	a.life.runs("identity", a.identity.Run)
 	return a.seed(ctx)
 }

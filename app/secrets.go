@@ -24,15 +24,24 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.registry); err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
-	if err := a.haveMasterKey(); err != nil {
-		return fmt.Errorf("master keys: %w", err)
-	}
 	return nil
+}
+
+// requirePhones refuses to start without the master key that the phones'
+// passwords are sealed under, as the rooms of openSecrets do for theirs.
+func (a *App) requirePhones(ctx context.Context) error {
+	if !a.has(settings.RoleAPI) && !a.has(settings.RoleOrigination) {
+		return nil
+	}
+	return a.identity.Secrets().Require(ctx)
 }
 
 // haveMasterKey makes the first master key where this process alone has the
 // database. It comes after every room has found that no key is lost.
 func (a *App) haveMasterKey() error {
+	if !a.has(settings.RoleAPI) {
+		return nil
+	}
 	if a.db.Postgres() {
 		if _, err := a.keys.Newest(); err != nil {
 			// Keys made here would be unknown to the other nodes.

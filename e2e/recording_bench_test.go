@@ -1,33 +1,32 @@
 package e2e
 
 import (
-	"cmp"
-	"crypto/tls"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"trunkline/internal/loadtest"
 	"trunkline/internal/testservice"
 )
 
 // BenchmarkRecordingEncryption reads and changes encryption configurations over
 // TLS, of 100 accounts with three versions each: as fast as 32 connections go,
 // and at half of the goals (5,000 reads and 500 changes a second), where the
-// time from when a request was due counts. Clients, server and PostgreSQL share
-// the machine. BENCH_DATABASE_URL names a PostgreSQL with fsync on; the tests'
-// own has it off.
+// time from when a request was due counts. Clients, server and PostgreSQL, which
+// syncs every commit, share the machine.
 func BenchmarkRecordingEncryption(b *testing.B) {
 	n := newNode(b, "configs", map[string]string{
 		"TRUNKLINE_ROLES": "api", "TRUNKLINE_LOG_LEVEL": "warn", "TRUNKLINE_DIRECTORY_FILE": manyAccounts(b),
-		"TRUNKLINE_DATABASE_URL": cmp.Or(os.Getenv("BENCH_DATABASE_URL"), testservice.Postgres(b)),
+		"TRUNKLINE_DATABASE_URL": testservice.DurablePostgres(b).URL,
 		"TRUNKLINE_MASTER_KEY":   "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
 	})
 	n.start(b)
@@ -67,22 +66,26 @@ func manyAccounts(b *testing.B) string {
 	return file
 }
 
-// configLoad asks a node for configurations.
+// configLoad asks a node for configurations, over connections that are kept.
 type configLoad struct {
-	node   *node
-	client *http.Client
-	token  string
-	serial atomic.Int64 // makes every key another
+	node    *node
+	token   string
+	clients chan *thinClient // that nobody uses now
+	serial  atomic.Int64     // makes every key another
 }
 
 func newConfigLoad(b *testing.B, n *node) *configLoad {
 	b.Helper()
 	c := &cluster{nodes: []*node{n}, ingest: n}
-	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken, client: &http.Client{
-		Timeout:   patience,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: n.roots}, MaxIdleConnsPerHost: benchConnections},
-	}}
-	b.Cleanup(l.client.CloseIdleConnections)
+	l := &configLoad{node: n, token: c.portalLogin(b, user("admin")).AccessToken, clients: make(chan *thinClient, benchConnections)}
+	for range benchConnections {
+		client, err := dialThin(n)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = client.conn.Close() }) // the server may have gone first
+		l.clients <- client
+	}
 	return l
 }
 
@@ -97,25 +100,14 @@ func (l *configLoad) rotate(i int64) error {
 }
 
 func (l *configLoad) ask(method string, i int64, body string) error {
-	request, err := http.NewRequest(method, l.node.url+"/api/v2/config/call_recording_encryption", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Authorization", "Bearer "+l.token)
-	request.Header.Set("X-Account-ID", fmt.Sprint("a", i%benchAccounts))
-	answer, err := l.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%d %s", answer.StatusCode, text)
-	}
-	return err
+	client := <-l.clients
+	defer func() { l.clients <- client }()
+	return client.ask(method+" /api/v2/config/call_recording_encryption HTTP/1.1\r\nAuthorization: Bearer "+l.token+
+		"\r\nX-Account-ID: a"+strconv.FormatInt(i%benchAccounts, 10)+"\r\n", body)
 }
 
 func (l *configLoad) flatOut(b *testing.B, work func(int64) error) {
+	defer l.usage(b)()
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range benchConnections {
@@ -130,6 +122,26 @@ func (l *configLoad) flatOut(b *testing.B, work func(int64) error) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+}
+
+// usage reports what a request has cost our client and the server, in
+// microseconds of CPU.
+func (l *configLoad) usage(b *testing.B) (report func()) {
+	b.Helper()
+	now := func() (client, server time.Duration) {
+		own, err1 := loadtest.OwnUsage()
+		theirs, err2 := loadtest.ProcessUsage(l.node.child.process.Pid)
+		if err := errors.Join(err1, err2); err != nil {
+			b.Fatal(err)
+		}
+		return own.CPU, theirs.CPU
+	}
+	client, server := now()
+	return func() {
+		c, s := now()
+		b.ReportMetric(float64((c-client).Microseconds())/float64(b.N), "client-µs")
+		b.ReportMetric(float64((s-server).Microseconds())/float64(b.N), "server-µs")
+	}
 }
 
 func (l *configLoad) paced(b *testing.B, perSecond int, work func(int64) error) {

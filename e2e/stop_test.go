@@ -195,3 +195,33 @@ func TestRefusesToStart(t *testing.T) {
 		}
 	})
 }
+
+// Without its master key a node refuses to serve what is sealed under it: here
+// the demo's phones, there from the first start on.
+func TestALostMasterKeyStopsTheStart(t *testing.T) {
+	n := newNode(t, "lost", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	stop := func() {
+		n.signal(t, syscall.SIGTERM)
+		if code, ok := n.exit(patience); !ok || code != 0 {
+			t.Fatalf("stopped with %d, %v", code, ok)
+		}
+	}
+	n.start(t)
+	stop()
+	key := filepath.Join(n.dir, "master.key")
+	if err := os.Rename(key, key+".lost"); err != nil {
+		t.Fatal(err)
+	}
+	done := run(t, with(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
+	if done.code != 1 || !strings.Contains(done.err, "phones: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
+		t.Errorf("exit %d, says %s", done.code, done.err)
+	}
+	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("another key was made in its place: %v", err)
+	}
+	if err := os.Rename(key+".lost", key); err != nil {
+		t.Fatal(err)
+	}
+	n.start(t)
+	stop()
+}

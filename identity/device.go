@@ -14,13 +14,6 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Secrets seals what must not be read from a stolen database.
-type Secrets interface {
-	Newest() (id string, err error)
-	Seal(secret []byte, place ...string) (string, error)
-	Unseal(sealed string, place ...string) ([]byte, error)
-}
-
 // Device is what a phone proves itself to be when it registers: a user, by
 // their extension and password.
 type Device struct {
@@ -32,6 +25,11 @@ type Device struct {
 }
 
 const devicePlace = "identity_devices"
+
+// Secrets are what is kept of the phones' passwords.
+func (s *Service) Secrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.secrets, Name: devicePlace, Key: []string{"user_id"}, Secret: "ha1"}
+}
 
 // Device is the phone of a domain's extension. A user has one once the service
 // has seen their password while it had a master key: when the user was made,

@@ -126,13 +126,13 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told []int
-		if err := s.Reseal(t.Context(), func(done, total int) { told = append(told, done, total) }); err != nil {
+		if err := s.Secrets().Reseal(t.Context(), func(done, total int) { told = append(told, done, total) }); err != nil {
 			t.Fatal(err)
 		}
 		if len(told) != 2 || told[0] != 2 || told[1] != 2 {
 			t.Errorf("progress told: %v", told)
 		}
-		if ids, err := s.MasterKeys(t.Context()); err != nil || len(ids) != 1 || ids[0] != next {
+		if ids, err := s.Secrets().MasterKeys(t.Context()); err != nil || len(ids) != 1 || ids[0] != next {
 			t.Errorf("in use: %v, %v; want %s", ids, err, next)
 		}
 		if err := keys.Retire(nil); err != nil {

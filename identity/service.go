@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
 
@@ -23,7 +24,7 @@ var migrations embed.FS
 type Service struct {
 	cfg       Config
 	db        *sqldb.DB
-	secrets   Secrets
+	secrets   *masterkey.Keyring
 	limiter   Limiter
 	metrics   *metrics
 	log       *slog.Logger
@@ -43,7 +44,7 @@ type Service struct {
 
 // New brings the tables up to date, makes the first signing key when there is
 // none, and loads memory.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets Secrets, limiter Limiter,
+func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
 	if secrets == nil || limiter == nil {
 		return nil, errors.New("identity: no secrets or no limiter")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -66,6 +67,7 @@ func ParseS3URL(text string) (S3Config, error) {
 type S3 struct {
 	cfg      S3Config
 	client   *minio.Client
+	uploads  *minio.Client // does not try again by itself: see send
 	partSize uint64
 }
 
@@ -73,19 +75,26 @@ const (
 	s3PartSize = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
 	s3Threads  = 2        // parts on their way at once
 	s3Retries  = 4
+	s3Pause    = 200 * time.Millisecond // before the second try of an upload, twice as long before each other
 )
 
 // NewS3 makes the store. It asks the server nothing: one that is away now may
 // be there when it is needed.
 func NewS3(cfg S3Config) (*S3, error) {
-	client, err := minio.New(cfg.Endpoint, &minio.Options{
+	options := minio.Options{
 		Creds:  credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
 		Secure: !cfg.Plain, Region: cfg.Region, MaxRetries: s3Retries,
-	})
+	}
+	client, err := minio.New(cfg.Endpoint, &options)
 	if err != nil {
 		return nil, fmt.Errorf("recordings' S3 store: %w", err)
 	}
-	return &S3{cfg, client, s3PartSize}, nil
+	options.MaxRetries = 1
+	uploads, err := minio.New(cfg.Endpoint, &options)
+	if err != nil {
+		return nil, fmt.Errorf("recordings' S3 store: %w", err)
+	}
+	return &S3{cfg, client, uploads, s3PartSize}, nil
 }
 
 // Put implements Store.
@@ -98,20 +107,32 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 	if err := write(spool); err != nil {
 		return 0, dirFault(err, "spooling a recording")
 	}
-	size, err = spool.Seek(0, io.SeekCurrent)
-	if err == nil {
-		_, err = spool.Seek(0, io.SeekStart)
-	}
-	if err != nil {
+	if size, err = spool.Seek(0, io.SeekCurrent); err != nil {
 		return 0, dirFault(err, "reading a recording's spool file")
 	}
-	_, err = s.client.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, spool, size, minio.PutObjectOptions{
-		ContentType: anyType, PartSize: s.partSize, NumThreads: s3Threads,
-		// Without TLS the client signs a body in chunks, which it cannot do
-		// with an empty one.
-		DisableContentSha256: size == 0,
-	})
-	return size, s3Fault(err, "storing a recording")
+	return size, s.send(ctx, name, spool, size)
+}
+
+// send tries again where the client must not: it would rewind the reader of a
+// request that was answered early and may still be on its way, and store what
+// the two together read. Here every try has a reader of its own.
+func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
+	for try, pause := 1, s3Pause; ; try, pause = try+1, 2*pause {
+		_, err := s.uploads.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{
+			ContentType: anyType, PartSize: s.partSize, NumThreads: s3Threads,
+			// Without TLS the client signs a body in chunks, which it cannot do
+			// with an empty one.
+			DisableContentSha256: size == 0,
+		})
+		if err = s3Fault(err, "storing a recording"); try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
 }
 
 // spool is a file without a name: whatever becomes of the process, it is gone.

@@ -2,11 +2,15 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -14,36 +18,85 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/rclone/gofakes3"
 	"github.com/rclone/gofakes3/s3mem"
 	"github.com/rclone/gofakes3/signature"
 
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
 )
 
-// bucket is an S3 server that checks signatures, and what it was asked.
+// bucket is one on an S3 server, asked through a proxy that counts, and that
+// can be broken.
 type bucket struct {
 	*httptest.Server
+	name, region, access, secret string
+
 	parts  atomic.Int64 // that were uploaded
 	served atomic.Int64 // bytes of objects
 	broken atomic.Bool  // answers 500, or breaks off an answer
+	alter  atomic.Bool  // changes a byte of every upload on its way
+	plain  atomic.Bool  // what should be sealed came by in plain
+
+	atPart atomic.Pointer[func(n int64) (refuse bool)] // asked before the n-th part goes on
 }
 
-const s3Secret = "the/secret+of=the bucket"
+// onBuckets runs a test on a real S3 server and on a small one in the process.
+func onBuckets(t *testing.T, test func(t *testing.T, b *bucket)) {
+	t.Run("real", func(t *testing.T) { test(t, realBucket(t, testservice.S3(t))) })
+	t.Run("in process", func(t *testing.T) { test(t, smallBucket(t)) })
+}
 
-func newBucket(t testing.TB) *bucket {
+// realBucket makes one on the server of an s3:// URL, for this test.
+func realBucket(t testing.TB, server string) *bucket {
 	t.Helper()
+	at := must(url.Parse(server))(t)
+	secret, _ := at.User.Password()
+	b := &bucket{name: strings.TrimSuffix(testservice.Prefix(t), "-"), region: at.Query().Get("region"), access: at.User.Username(), secret: secret}
+	b.region = cmp.Or(b.region, "eu-1")
+	secure := at.Query().Get("tls") != "false"
+	direct := must(minio.New(at.Host, &minio.Options{
+		Creds: credentials.NewStaticV4(b.access, b.secret, ""), Secure: secure, Region: b.region,
+	}))(t)
+	check(t, direct.MakeBucket(t.Context(), b.name, minio.MakeBucketOptions{Region: b.region}))
+	t.Cleanup(func() { empty(t, direct, b.name) })
+	target := &url.URL{Scheme: "http", Host: at.Host}
+	if secure {
+		target.Scheme = "https"
+	}
+	b.serve(t, &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // which is signed
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // of clients that go away
+	})
+	return b
+}
+
+// empty removes a bucket with all that is in it.
+func empty(t testing.TB, client *minio.Client, bucket string) {
+	ctx := context.Background() // the test's has ended
+	for object := range client.ListObjectsIter(ctx, bucket, minio.ListObjectsOptions{Recursive: true}) {
+		check(t, errors.Join(object.Err, client.RemoveObject(ctx, bucket, object.Key, minio.RemoveObjectOptions{})))
+	}
+	for upload := range client.ListIncompleteUploads(ctx, bucket, "", true) {
+		check(t, errors.Join(upload.Err, client.RemoveIncompleteUpload(ctx, bucket, upload.Key)))
+	}
+	check(t, client.RemoveBucket(ctx, bucket))
+}
+
+// smallBucket checks signatures as a real one does.
+func smallBucket(t testing.TB) *bucket {
+	t.Helper()
+	b := &bucket{name: "calls", region: "eu-1", access: "access", secret: "the/secret+of=the bucket"}
 	memory := s3mem.New()
-	check(t, memory.CreateBucket(t.Context(), "calls"))
+	check(t, memory.CreateBucket(t.Context(), b.name))
 	handler := gofakes3.New(memory).Server()
-	b := &bucket{}
-	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if b.broken.Load() {
-			http.Error(w, "down", http.StatusInternalServerError)
-			return
-		}
-		if code := signature.V4SignVerifyWithSecret(r, s3Secret); code != signature.ErrNone {
+	b.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := signature.V4SignVerifyWithSecret(r, b.secret); code != signature.ErrNone {
 			refusal := signature.GetAPIError(code)
 			w.WriteHeader(refusal.HTTPStatusCode)
 			_, _ = w.Write(signature.EncodeAPIErrorToResponse(refusal))
@@ -55,13 +108,45 @@ func newBucket(t testing.TB) *bucket {
 			query.Del("delimiter")
 		}
 		r.URL.RawQuery = query.Encode()
-		if r.Method == http.MethodPut && query.Has("partNumber") {
-			b.parts.Add(1)
+		handler.ServeHTTP(w, r)
+	}))
+	return b
+}
+
+func (b *bucket) serve(t testing.TB, handler http.Handler) {
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.broken.Load() {
+			http.Error(w, "down", http.StatusInternalServerError)
+			return
 		}
+		if r.Method == http.MethodPut && r.URL.Query().Has("partNumber") {
+			n := b.parts.Add(1)
+			if ask := b.atPart.Load(); ask != nil && (*ask)(n) {
+				http.Error(w, "down", http.StatusInternalServerError)
+				return
+			}
+		}
+		r.Body = &watched{r.Body, b}
 		handler.ServeHTTP(&counted{w, &b.served}, r)
 	}))
 	t.Cleanup(b.Close)
-	return b
+}
+
+// watched is a request's body on its way through the proxy.
+type watched struct {
+	io.ReadCloser
+	b *bucket
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if bytes.Contains(p[:n], []byte("private")) {
+		w.b.plain.Store(true)
+	}
+	if n > 0 && w.b.alter.Load() {
+		p[n/2] ^= 1
+	}
+	return n, err
 }
 
 type counted struct {
@@ -74,14 +159,17 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
+// Unwrap lets the proxy flush.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
 func (b *bucket) url(secret string) string {
-	return "s3://access:" + strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
-		"@" + strings.TrimPrefix(b.URL, "http://") + "/calls/of/ours?tls=false&region=eu-1"
+	return "s3://" + b.access + ":" + strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
+		"@" + strings.TrimPrefix(b.URL, "http://") + "/" + b.name + "/of/ours?tls=false&region=" + b.region
 }
 
 func (b *bucket) store(t testing.TB) *S3 {
 	t.Helper()
-	cfg := must(ParseS3URL(b.url(s3Secret)))(t)
+	cfg := must(ParseS3URL(b.url(b.secret)))(t)
 	cfg.SpoolDir = t.TempDir()
 	s := must(NewS3(cfg))(t)
 	s.partSize = 5 << 20 // the least S3 allows
@@ -109,126 +197,131 @@ func TestParseS3URL(t *testing.T) {
 }
 
 func TestALongObjectGoesInParts(t *testing.T) {
-	b := newBucket(t)
-	s := b.store(t)
-	content := bytes.Repeat(speech(1<<20), 12)
-	put(t, s, "acme/long", content)
-	if n := b.parts.Load(); n != 3 {
-		t.Errorf("%d parts", n)
-	}
-	object := must(s.Open(t.Context(), "acme/long"))(t)
-	if got := must(io.ReadAll(object))(t); !bytes.Equal(got, content) {
-		t.Errorf("%d bytes come back", len(got))
-	}
-	check(t, object.Close())
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		s := b.store(t)
+		content := bytes.Repeat(speech(1<<20), 12)
+		put(t, s, "acme/long", content)
+		if n := b.parts.Load(); n != 3 {
+			t.Errorf("%d parts", n)
+		}
+		object := must(s.Open(t.Context(), "acme/long"))(t)
+		if got := must(io.ReadAll(object))(t); !bytes.Equal(got, content) {
+			t.Errorf("%d bytes come back", len(got))
+		}
+		check(t, object.Close())
+	})
 }
 
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
-	b := newBucket(t)
-	h := newHouse(t, Config{}, lite(t))
-	h.store = b.store(t)
-	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	audio := speech(8 << 20)
-	check2(t)(h.upload("acme", "call", audio))
-	b.served.Store(0)
-	a := must(h.Open(t.Context(), "acme", "call"))(t)
-	check2(t)(a.Seek(5<<20, io.SeekStart))
-	got := make([]byte, 1000)
-	check2(t)(io.ReadFull(a, got))
-	check(t, a.Close())
-	if !bytes.Equal(got, audio[5<<20:][:1000]) {
-		t.Error("another part")
-	}
-	if n := b.served.Load(); n > 4*firstWindow {
-		t.Errorf("%d bytes were read", n)
-	}
-	if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
-		t.Error("the whole is another")
-	}
-	// Ten seconds later in life: another key, then swept.
-	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
-	check2(t)(h.Reseal(t.Context(), "", func(Progress) {}))
-	check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
-	if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
-		t.Error("after resealing it is another")
-	}
-	check(t, h.Delete(t.Context(), "acme", "call"))
-	if all := names(t, h.store); len(all) != 0 {
-		t.Errorf("left: %v", all)
-	}
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		h := newHouse(t, Config{}, lite(t))
+		h.store = b.store(t)
+		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+		audio := speech(8 << 20)
+		check2(t)(h.upload("acme", "call", audio))
+		b.served.Store(0)
+		a := must(h.Open(t.Context(), "acme", "call"))(t)
+		check2(t)(a.Seek(5<<20, io.SeekStart))
+		got := make([]byte, 1000)
+		check2(t)(io.ReadFull(a, got))
+		check(t, a.Close())
+		if !bytes.Equal(got, audio[5<<20:][:1000]) {
+			t.Error("another part")
+		}
+		if n := b.served.Load(); n > 4*firstWindow {
+			t.Errorf("%d bytes were read", n)
+		}
+		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
+			t.Error("the whole is another")
+		}
+		// Ten seconds later in life: another key, then swept.
+		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
+		check2(t)(h.Reseal(t.Context(), "", func(Progress) {}))
+		check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
+		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
+			t.Error("after resealing it is another")
+		}
+		check(t, h.Delete(t.Context(), "acme", "call"))
+		if all := names(t, h.store); len(all) != 0 {
+			t.Errorf("left: %v", all)
+		}
+	})
 }
 
 func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
-	b := newBucket(t)
-	s := b.store(t)
-	check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
-	core := minio.Core{Client: s.client}
-	begun := func() int {
-		n := 0
-		for range s.client.ListIncompleteUploads(t.Context(), s.cfg.Bucket, "", true) {
-			n++
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		s := b.store(t)
+		check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+		core := minio.Core{Client: s.client}
+		begun := func() int {
+			n := 0
+			for range s.client.ListIncompleteUploads(t.Context(), s.cfg.Bucket, "", true) {
+				n++
+			}
+			return n
 		}
-		return n
-	}
-	for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
-		check2(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
-	}
-	check(t, s.Tidy(t.Context(), time.Now().Add(-time.Hour)))
-	if n := begun(); n != 2 {
-		t.Errorf("%d uploads are left, one may go on", n)
-	}
-	check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
-	if n := begun(); n != 1 {
-		t.Errorf("%d uploads are left, want the other's alone", n)
-	}
+		for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
+			check2(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
+		}
+		check(t, s.Tidy(t.Context(), time.Now().Add(-time.Hour)))
+		if n := begun(); n != 2 {
+			t.Errorf("%d uploads are left, one may go on", n)
+		}
+		check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+		if n := begun(); n != 1 {
+			t.Errorf("%d uploads are left, want the other's alone", n)
+		}
+	})
 }
 
 func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
-	b := newBucket(t)
-	s := b.store(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.Put(ctx, "acme/a", func(w io.Writer) error {
-		_, err := w.Write(make([]byte, 6<<20))
-		cancel() // as a server that goes away while it sends
-		return err
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		s := b.store(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := s.Put(ctx, "acme/a", func(w io.Writer) error {
+			_, err := w.Write(make([]byte, 6<<20))
+			cancel() // as a server that goes away while it sends
+			return err
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if all := names(t, s); len(all) != 0 {
+			t.Errorf("left: %v", all)
+		}
+		if spooled := must(os.ReadDir(s.cfg.SpoolDir))(t); len(spooled) != 0 {
+			t.Errorf("spooled: %v", spooled)
+		}
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if all := names(t, s); len(all) != 0 {
-		t.Errorf("left: %v", all)
-	}
-	if spooled := must(os.ReadDir(s.cfg.SpoolDir))(t); len(spooled) != 0 {
-		t.Errorf("spooled: %v", spooled)
-	}
 }
 
 func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
-	b := newBucket(t)
-	h := newHouse(t, Config{}, lite(t))
-	s := b.store(t)
-	h.store = s
-	check2(t)(h.upload("acme", "call", speech(3*firstWindow)))
-	a := must(h.Open(t.Context(), "acme", "call"))(t)
-	b.broken.Store(true)
-	if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("reading: %v", err)
-	}
-	if _, err := h.Open(t.Context(), "acme", "call"); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("opening: %v", err)
-	}
-	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("storing: %v", err)
-	}
-	check(t, a.Close())
-	b.broken.Store(false)
-	s.cfg.Bucket = "nobodys"
-	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
-		t.Errorf("storing in a bucket that is not there: %v", err)
-	}
-	wrong := must(ParseS3URL(b.url("wrong")))(t)
-	h.store = must(NewS3(wrong))(t)
-	if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
-		t.Errorf("storing with a wrong secret: %v", err)
-	}
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		h := newHouse(t, Config{}, lite(t))
+		s := b.store(t)
+		h.store = s
+		check2(t)(h.upload("acme", "call", speech(3*firstWindow)))
+		a := must(h.Open(t.Context(), "acme", "call"))(t)
+		b.broken.Store(true)
+		if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("reading: %v", err)
+		}
+		if _, err := h.Open(t.Context(), "acme", "call"); fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("opening: %v", err)
+		}
+		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("storing: %v", err)
+		}
+		check(t, a.Close())
+		b.broken.Store(false)
+		s.cfg.Bucket = "nobodys"
+		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+			t.Errorf("storing in a bucket that is not there: %v", err)
+		}
+		wrong := must(ParseS3URL(b.url("wrong")))(t)
+		h.store = must(NewS3(wrong))(t)
+		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+			t.Errorf("storing with a wrong secret: %v", err)
+		}
+	})
 }

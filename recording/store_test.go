@@ -17,15 +17,19 @@ func onStores(t *testing.T, test func(t *testing.T, s Store)) {
 		t.Cleanup(func() { check(t, d.Close()) })
 		test(t, d)
 	})
-	t.Run("S3", func(t *testing.T) { test(t, newBucket(t).store(t)) })
+	t.Run("S3", func(t *testing.T) { onBuckets(t, func(t *testing.T, b *bucket) { test(t, b.store(t)) }) })
 }
 
 func put(t *testing.T, s Store, name string, content []byte) {
 	t.Helper()
-	size, err := s.Put(t.Context(), name, func(w io.Writer) error { _, err := w.Write(content); return err })
+	size, err := s.Put(t.Context(), name, writing(content))
 	if err != nil || size != int64(len(content)) {
 		t.Fatalf("put %s: %d, %v", name, size, err)
 	}
+}
+
+func writing(content []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(content); return err }
 }
 
 func names(t *testing.T, s Store) (all []string) {

@@ -8,12 +8,13 @@ import (
 
 	"trunkline/app/settings"
 	"trunkline/identity"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
 
 // Identity is the directory of accounts in db.
 func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB,
-	secrets identity.Secrets, limiter identity.Limiter,
+	secrets *masterkey.Keyring, limiter identity.Limiter,
 	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
 	return identity.New(ctx, identity.Config{
 		AccessTTL:  s.Auth.AccessTTL,

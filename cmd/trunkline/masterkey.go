@@ -39,7 +39,8 @@ node, restart them, and run this: it seals everything under the last one.`,
 					return err
 				}
 				progress := p.meter("secrets sealed anew")
-				done, err := masterkey.Rotate(cmd.Context(), w.keys, []masterkey.Room{w.encryption, w.providers, directory}, progress.tell)
+				rooms := []masterkey.Room{w.encryption.Secrets(), w.providers.Secrets(), directory.Secrets()}
+				done, err := masterkey.Rotate(cmd.Context(), w.keys, rooms, progress.tell)
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)
 				}

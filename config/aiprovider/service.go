@@ -41,11 +41,12 @@ func New(ctx context.Context, config Config, db *sqldb.DB, keys *masterkey.Keyri
 		return nil, err
 	}
 	s := &Service{config: config, db: db, keys: keys, metrics: newMetrics(reg)}
-	inUse, err := s.MasterKeys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s, keys.Require(inUse...)
+	return s, s.Secrets().Require(ctx)
+}
+
+// Secrets are the stored headers.
+func (s *Service) Secrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keys, Name: table, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }
 
 // maxProviders bounds an account's list.

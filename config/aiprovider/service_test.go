@@ -268,16 +268,16 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 		keys := fileKeys(t)
 		s := service(t, db, keys)
 		var ids []string
-		for i := range resealBatch + 5 {
+		for i := range 105 {
 			d := create(t, s, "acme", strings.Replace(whole, "Bearer abc", fmt.Sprint("Bearer ", i), 1))
 			ids = append(ids, d.ID)
 		}
 		create(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
-		done, err := masterkey.Rotate(ctx, keys, []masterkey.Room{s}, func(int, int) {})
+		done, err := masterkey.Rotate(ctx, keys, []masterkey.Room{s.Secrets()}, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if inUse, err := s.MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.ID {
+		if inUse, err := s.Secrets().MasterKeys(ctx); err != nil || len(inUse) != 1 || inUse[0] != done.ID {
 			t.Errorf("in use: %v, %v", inUse, err)
 		}
 		for i, id := range ids {

@@ -52,11 +52,12 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
-	inUse, err := s.MasterKeys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s, keys.Require(inUse...)
+	return s, s.Secrets().Require(ctx)
+}
+
+// Secrets are the stored keys.
+func (s *Service) Secrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
 
 // Answer is what GET and PUT answer.

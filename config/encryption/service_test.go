@@ -284,7 +284,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		for i := range 250 {
 			put(t, server, fmt.Sprintf("account-%d", i), Change{Enabled: true})
 		}
-		before, err := server.MasterKeys(t.Context())
+		before, err := server.Secrets().MasterKeys(t.Context())
 		if err != nil || len(before) != 1 {
 			t.Fatal(before, err)
 		}
@@ -306,13 +306,13 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		})
 		command := open()
 		var last, total int
-		got, err := masterkey.Rotate(t.Context(), command, []masterkey.Room{service(t, db, command)}, func(d, n int) { last, total = d, n })
+		got, err := masterkey.Rotate(t.Context(), command, []masterkey.Room{service(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
 		close(stop)
 		wg.Wait()
 		if err != nil || last < 250 && total < 250 {
 			t.Fatalf("%d of %d: %v", last, total, err)
 		}
-		after, err := server.MasterKeys(t.Context())
+		after, err := server.Secrets().MasterKeys(t.Context())
 		if err != nil || len(after) != 1 || after[0] != got.ID || after[0] == before[0] {
 			t.Fatalf("in use: %v, %v", after, err)
 		}

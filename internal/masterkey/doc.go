@@ -13,6 +13,9 @@
 // A sealed secret is bound to its place (table, account, version): moved
 // elsewhere in the database it does not open.
 //
+// Table is how rooms keep such secrets: it tells which keys they need and seals
+// them anew, in batches, when Rotate has made the next key.
+//
 // It refuses to seal when its file cannot be read (what it sealed then might
 // never be opened again), to make a key where Create was not called, and to
 // drop a key that is in use. It has no goroutines; one lock guards the ring,

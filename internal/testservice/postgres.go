@@ -48,6 +48,23 @@ func OwnPostgres(t testing.TB) *Server {
 	return own(t, newPostgres)
 }
 
+// DurablePostgres is OwnPostgres with every commit synced to the disk, as in
+// production: for benchmarks.
+func DurablePostgres(t testing.TB) *Server {
+	t.Helper()
+	return own(t, func(ctx context.Context) (*Server, error) {
+		server, err := newPostgres(ctx)
+		if err == nil {
+			args := &server.command.args
+			*args = slices.DeleteFunc(*args, func(arg string) bool { return arg == noSync || arg == noFullPages })
+		}
+		return server, err
+	})
+}
+
+// A killed process loses nothing without these, only a dead machine does.
+const noSync, noFullPages = "-cfsync=off", "-cfull_page_writes=off"
+
 func newPostgres(ctx context.Context) (*Server, error) {
 	initdb, err := postgresProgram("initdb")
 	if err != nil {
@@ -83,8 +100,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 				postgres, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(ports[0]),
 				"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir,
 				"-c", "max_connections=200", "-c", "shared_buffers=32MB",
-				// a killed process loses nothing without fsync, only a dead machine does
-				"-c", "fsync=off", "-c", "full_page_writes=off",
+				noSync, noFullPages,
 			},
 		},
 		probe: func(ctx context.Context) error { return execute(ctx, at, "SELECT 1") },

@@ -42,6 +42,7 @@ type command struct {
 	name string
 	dir  string // working folder, also of the log
 	args []string
+	env  []string            // NAME=value, besides our own
 	user *syscall.Credential // nil: as ourselves
 	stop syscall.Signal      // polite end; also sent by the kernel when we die
 }
@@ -63,6 +64,7 @@ func launch(c command) (*process, error) {
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	cmd.ExtraFiles = []*os.File{held}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
+	cmd.Env = append(cmd.Environ(), c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: c.user,
 		Pdeathsig:  c.stop,

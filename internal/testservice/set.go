@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// Set is one of each service, started by the services command for all test
-// binaries to share.
+// Set is a Kafka, a Redis and a PostgreSQL, started by the services command for
+// all test binaries to share. An S3 store starts in no time: whoever needs one
+// starts its own.
 type Set struct {
 	environment []string
 	services    []*service

@@ -56,6 +56,7 @@ var (
 	sharedKafka    = openOnce(kafkaKind())
 	sharedRedis    = openOnce(redisKind())
 	sharedPostgres = openOnce(postgresKind())
+	sharedS3       = openOnce(s3Kind())
 )
 
 func openOnce(k kind) func() (*service, error) {

@@ -1,0 +1,140 @@
+package masterkey
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"trunkline/internal/sqldb"
+)
+
+// Table is a Room: a table with a sealed secret in each row. The secret's place
+// is the table's name and the row's key. A column master_key_id has the ID of
+// every secret, and is empty where nothing is sealed. Names are trusted.
+type Table struct {
+	DB   *sqldb.DB
+	Keys *Keyring
+
+	Name   string
+	Key    []string // the columns that name a row, in the place's order; they never change
+	Secret string   // the column of the sealed secret
+}
+
+// MasterKeys implements Room.
+func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
+	rows, err := t.DB.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM `+t.Name+` WHERE master_key_id <> ''`)
+	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
+		err = scan(&id)
+		return id, err
+	})
+}
+
+// Require is an error unless the ring has every key that the table's secrets
+// need. Rooms call it when they start.
+func (t Table) Require(ctx context.Context) error {
+	inUse, err := t.MasterKeys(ctx)
+	if err != nil {
+		return err
+	}
+	return t.Keys.Require(inUse...)
+}
+
+// resealBatch is how many secrets are read at once.
+const resealBatch = 100
+
+// Reseal implements Room. What another process seals meanwhile behind the row
+// it is at, it leaves to the next call.
+func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error {
+	newest, err := t.Keys.Newest()
+	if err != nil {
+		return err
+	}
+	var total int
+	err = t.DB.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, newest).Scan(&total)
+	if err != nil {
+		return sqldb.Wrap(err, "counting the secrets to seal anew")
+	}
+	var last []any
+	for done := 0; ; {
+		// Asked again for every batch: someone may rotate meanwhile.
+		if newest, err = t.Keys.Newest(); err != nil {
+			return err
+		}
+		batch, err := t.others(ctx, newest, last)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for _, row := range batch {
+			if err := t.resealRow(ctx, row); err != nil {
+				return err
+			}
+		}
+		last = batch[len(batch)-1].key
+		done += len(batch)
+		progress(done, max(total, done))
+	}
+}
+
+type sealedRow struct {
+	key    []any
+	sealed string
+}
+
+func (r sealedRow) place(table string) []string {
+	place := []string{table}
+	for _, part := range r.key {
+		place = append(place, fmt.Sprint(part))
+	}
+	return place
+}
+
+// others reads the next rows after last, in the order of their keys, that are
+// sealed under another master key than newest. nil begins at the first.
+func (t Table) others(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
+	key := strings.Join(t.Key, ", ")
+	query, args := `SELECT `+key+`, `+t.Secret+` FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, []any{newest}
+	if last != nil {
+		query += ` AND (` + key + `) > (` + places(2, len(last)) + `)`
+		args = append(args, last...)
+	}
+	rows, err := t.DB.QueryContext(ctx, query+fmt.Sprintf(` ORDER BY %s LIMIT %d`, key, resealBatch), args...)
+	return sqldb.Collect(rows, err, "reading the secrets to seal anew", func(scan sqldb.ScanFunc) (sealedRow, error) {
+		row := sealedRow{key: make([]any, len(t.Key))}
+		into := make([]any, 0, len(t.Key)+1)
+		for i := range row.key {
+			into = append(into, &row.key[i])
+		}
+		err := scan(append(into, &row.sealed)...)
+		return row, err
+	})
+}
+
+// resealRow needs no transaction: a secret that was replaced since it was read
+// is under the newest key already, and is left alone.
+func (t Table) resealRow(ctx context.Context, row sealedRow) error {
+	place := row.place(t.Name)
+	secret, err := t.Keys.Unseal(row.sealed, place...)
+	if err != nil {
+		return fmt.Errorf("the secret of %s: %w", strings.Join(place, " "), err)
+	}
+	defer clear(secret)
+	sealed, err := t.Keys.Seal(secret, place...)
+	if err != nil {
+		return err
+	}
+	return t.DB.Alone(ctx, func(to sqldb.Runner) error {
+		_, err := to.ExecContext(ctx, `UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
+			AND (`+strings.Join(t.Key, ", ")+`) = (`+places(4, len(row.key))+`)`,
+			append([]any{sealed, ID(sealed), row.sealed}, row.key...)...)
+		return sqldb.Wrap(err, "sealing a secret anew")
+	})
+}
+
+// places are n placeholders from $first on.
+func places(first, n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", first+i)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,145 @@
+package masterkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// onTables runs a test on a table of n secrets under the keyring's first key,
+// and one row without, over SQLite and over PostgreSQL.
+func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
+	for name, cfg := range map[string]func(*testing.T) sqldb.Config{
+		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} },
+		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := sqldb.Open(t.Context(), cfg(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			k, _ := fileRing(t)
+			table := Table{DB: db, Keys: k, Name: "safes", Key: []string{"owner", "number"}, Secret: "sealed"}
+			table.exec(t, `CREATE TABLE safes (owner TEXT, number BIGINT, sealed TEXT NOT NULL, master_key_id TEXT NOT NULL, PRIMARY KEY (owner, number))`)
+			table.exec(t, `INSERT INTO safes VALUES ('nobody', 1, '', '')`)
+			for i := range n {
+				sealed := seal(t, k, fmt.Sprint("secret ", i), "safes", "o", fmt.Sprint(i))
+				table.exec(t, `INSERT INTO safes VALUES ('o', $1, $2, $3)`, i, sealed, ID(sealed))
+			}
+			test(t, table)
+		})
+	}
+}
+
+func (t Table) exec(test *testing.T, statement string, args ...any) {
+	test.Helper()
+	if _, err := t.DB.ExecContext(test.Context(), statement, args...); err != nil {
+		test.Fatal(err)
+	}
+}
+
+// secret opens the one of a row.
+func (t Table) secret(test *testing.T, number int) string {
+	test.Helper()
+	var sealed string
+	if err := t.DB.QueryRowContext(test.Context(), `SELECT sealed FROM safes WHERE owner = 'o' AND number = $1`, number).Scan(&sealed); err != nil {
+		test.Fatal(err)
+	}
+	secret, err := t.Keys.Unseal(sealed, "safes", "o", fmt.Sprint(number))
+	if err != nil {
+		test.Fatal(err)
+	}
+	return string(secret)
+}
+
+func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
+	const secrets = 2*resealBatch + 17
+	onTables(t, secrets, func(t *testing.T, table Table) {
+		next, err := table.Keys.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, breakOff := context.WithCancel(t.Context())
+		defer breakOff()
+		var told []int
+		err = table.Reseal(ctx, func(done, total int) { told = append(told, done, total); breakOff() })
+		if !errors.Is(err, context.Canceled) || fmt.Sprint(told) != fmt.Sprint([]int{resealBatch, secrets}) {
+			t.Fatalf("told %v, %v", told, err)
+		}
+		if ids, err := table.MasterKeys(t.Context()); err != nil || len(ids) != 2 {
+			t.Fatalf("half way: %v, %v", ids, err)
+		}
+		told = nil
+		if err := table.Reseal(t.Context(), func(done, total int) { told = append(told, done, total) }); err != nil {
+			t.Fatal(err)
+		}
+		const rest = secrets - resealBatch
+		if fmt.Sprint(told) != fmt.Sprint([]int{resealBatch, rest, rest, rest}) {
+			t.Errorf("told %v", told)
+		}
+		if ids, err := table.MasterKeys(t.Context()); err != nil || len(ids) != 1 || ids[0] != next {
+			t.Errorf("in use: %v, %v; want %s", ids, err, next)
+		}
+		if err := table.Keys.Retire(nil); err != nil {
+			t.Fatal(err)
+		}
+		for i := range secrets {
+			if got := table.secret(t, i); got != fmt.Sprint("secret ", i) {
+				t.Fatalf("%d: %s", i, got)
+			}
+		}
+	})
+}
+
+func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
+	onTables(t, 1, func(t *testing.T, table Table) {
+		old, err := table.others(t.Context(), "another", nil)
+		if err != nil || len(old) != 1 {
+			t.Fatal(old, err)
+		}
+		fresh := seal(t, table.Keys, "fresh", "safes", "o", "0")
+		table.exec(t, `UPDATE safes SET sealed = $1 WHERE owner = 'o'`, fresh)
+		if err := table.resealRow(t.Context(), old[0]); err != nil {
+			t.Fatal(err)
+		}
+		if got := table.secret(t, 0); got != "fresh" {
+			t.Errorf("became %s", got)
+		}
+	})
+}
+
+func TestADamagedSecretEndsResealingAndIsNamed(t *testing.T) {
+	onTables(t, 3, func(t *testing.T, table Table) {
+		if _, err := table.Keys.Next(); err != nil {
+			t.Fatal(err)
+		}
+		table.exec(t, `UPDATE safes SET number = 7 WHERE number = 2`) // moved
+		err := table.Reseal(t.Context(), func(int, int) {})
+		if err == nil || !strings.Contains(err.Error(), "safes o 7") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestATableWhoseKeyIsLostIsNotUsed(t *testing.T) {
+	onTables(t, 1, func(t *testing.T, table Table) {
+		if err := table.Require(t.Context()); err != nil {
+			t.Error(err)
+		}
+		table.Keys, _ = fileRing(t)
+		if err := table.Require(t.Context()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+			t.Errorf("%v", err)
+		}
+	})
+}

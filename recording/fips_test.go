@@ -1,0 +1,26 @@
+package recording
+
+import (
+	"crypto/fips140"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// In Go's FIPS 140-3 mode whatever is not approved fails: keys at rest, sealing
+// and opening need nothing of it. (PostgreSQL's and S3's clients are not ours.)
+func TestRecordingsAreSealedInFIPSMode(t *testing.T) {
+	const child = "RECORDING_FIPS"
+	if os.Getenv(child) != "" {
+		if !fips140.Enforced() {
+			t.Fatal("not in FIPS mode")
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0],
+		"-test.run=^(TestRecordingsAreSealedInFIPSMode|TestARecordingLiesAsItsAccountSays|TestEveryOldRecordingOpensAfterRotations|TestPlaybackServesRanges|TestResealMovesOldRecordingsWhileTheyArePlayed)$/^(sqlite)?$")
+	cmd.Env = append(os.Environ(), child+"=yes", "GODEBUG=fips140=only")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,146 @@
+package recording
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
+)
+
+// sealingHouse keeps acme's recordings sealed in the bucket.
+func sealingHouse(t *testing.T, b *bucket) *house {
+	t.Helper()
+	h := newHouse(t, Config{}, lite(t))
+	h.store = b.store(t)
+	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
+	return h
+}
+
+// checkNothingOf wants no trace of call-1 in the bucket once it was swept, and
+// that the recording can be stored after all.
+func (h *house) checkNothingOf(t *testing.T, b *bucket) {
+	t.Helper()
+	s := h.store.(*S3)
+	if all := names(t, s); len(all) != 0 {
+		t.Errorf("objects are left: %v", all)
+	}
+	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
+		t.Error(err)
+	}
+	check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
+	for upload := range s.client.ListIncompleteUploads(t.Context(), b.name, "", true) {
+		if minio.ToErrorResponse(upload.Err).Code != minio.NoSuchUpload {
+			t.Errorf("an unfinished upload is left: %s, %v", upload.Key, upload.Err)
+		}
+	}
+	if b.plain.Load() {
+		t.Error("something was sent in plain")
+	}
+	audio := speech(7 << 20)
+	check2(t)(h.upload("acme", "call-1", audio))
+	if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
+		t.Error("stored again, it is another")
+	}
+}
+
+func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
+	server := testservice.OwnS3(t)
+	b := realBucket(t, server.URL)
+	h := sealingHouse(t, b)
+	var once sync.Once
+	b.atPart.Store(new(func(n int64) bool {
+		if n == 2 { // one has arrived
+			once.Do(func() { server.Kill(t) })
+		}
+		return false
+	}))
+	if _, err := h.upload("acme", "call-1", speech(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("stored on a server that is gone: %v", err)
+	}
+	if _, err := h.upload("acme", "call-2", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("stored on a server that is gone: %v", err)
+	}
+	server.Start(t)
+	h.checkNothingOf(t, b)
+}
+
+func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		h := sealingHouse(t, b)
+		sealing := must(h.config.Current(t.Context(), "acme"))(t)
+		spool := t.TempDir()
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
+		child.Env = append(os.Environ(), "RECORDING_CRASH_DB=-", "RECORDING_CRASH_S3="+b.url(b.secret), "TMPDIR="+spool,
+			"RECORDING_CRASH_KEY="+sealing.Key.Key+" "+sealing.Key.Salt)
+		halfway, killed := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		b.atPart.Store(new(func(n int64) bool {
+			if n == 2 {
+				once.Do(func() { close(halfway) })
+			}
+			if n > 1 {
+				<-killed
+			}
+			return false
+		}))
+		check(t, child.Start())
+		<-halfway
+		check(t, child.Process.Kill())
+		if child.Wait() == nil {
+			t.Fatal("the child was not killed")
+		}
+		close(killed)
+		if spooled := must(os.ReadDir(spool))(t); len(spooled) > 1 || len(spooled) == 1 && !spooled[0].IsDir() { // the child's own test folder
+			t.Errorf("spooled: %v", spooled)
+		}
+		h.checkNothingOf(t, b)
+	})
+}
+
+// crashingS3 is the store of the child that crash is.
+func crashingS3(t *testing.T, at string) *S3 {
+	cfg := must(ParseS3URL(at))(t)
+	cfg.SpoolDir = os.TempDir()
+	s := must(NewS3(cfg))(t)
+	s.partSize = 5 << 20
+	return s
+}
+
+// What is signed is the audio too: one who sits on a way without TLS cannot
+// change it unseen.
+func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
+	b := realBucket(t, testservice.S3(t))
+	s := b.store(t)
+	b.alter.Store(true)
+	for _, size := range []int{1000, 6 << 20} {
+		_, err := s.Put(t.Context(), "acme/a", writing(speech(size)))
+		if err == nil {
+			t.Errorf("%d bytes: it was stored", size)
+		}
+	}
+	b.alter.Store(false)
+	if all := names(t, s); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// An answer that comes while a part is still on its way is where a retry could
+// read the same part twice at once.
+func TestAPartThatFailsOnceIsSentAgainWhole(t *testing.T) {
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		h := sealingHouse(t, b)
+		b.atPart.Store(new(func(n int64) bool { return n <= 2 }))
+		audio := speech(12 << 20)
+		check2(t)(h.upload("acme", "call-1", audio))
+		if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
+			t.Error("another one was stored")
+		}
+	})
+}
