@@ -1,108 +1,216 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"os/exec"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"trunkline/internal/loadtest"
 )
 
 func (p *program) benchCommand() *cobra.Command {
-	command := group("bench", "Measure a running server", p.benchFanout())
+	command := group("bench", "Measure a running server", p.benchFanout(), p.benchPipeline())
 	command.AddCommand(p.benchFloor()) // hidden: bench fanout --floor starts it
 	return command
 }
 
-// bench is what bench fanout is told.
+// bench is what every scenario is told.
 type bench struct {
 	p *program
 
 	url, ca  string
 	insecure bool
 
-	subscribers, accounts, workers int
-	everyAccount                   bool
-	rate, ramp                     float64
-	size                           int
-	warmup, duration, idle, climb  time.Duration
-	stall                          string
-	stalled                        float64 // of stall
-	resume                         string
+	rate                    float64
+	warmup, duration, climb time.Duration
 
-	through, apiKey  string
 	username, domain string
-	accountIDs       []string
-	pids             []int
-	metrics          []string
-	floor            string
-	asJSON           bool
 
-	self func(args ...string) (*exec.Cmd, error) // this program, for a floor
+	// Of scenarios that publish, see addEventFlags.
+	accounts, size int
+	through        string
+	apiKey         string
+	accountIDs     []string
+
+	pids    []int
+	metrics []string
+	asJSON  bool
 }
 
-// errFaults ends bench after a report of what was wrong.
-var errFaults = errors.New("events were lost, repeated or out of order: see the report")
-
-func (p *program) benchFanout() *cobra.Command {
-	b := bench{p: p, self: ourselves}
-	command := &cobra.Command{
-		Use:   "fanout",
-		Short: "Open many subscribers, publish at a rate, and report what it took",
-		Long: `Open many subscribers, publish at a rate, and report what it took.
-
-Subscribers check every event: exit code 1 means that events were lost, came
-twice or out of order. Latency is from the time an event was due to the time a
-subscriber has read it.
-
-Without --username, accounts and a user are made in the database of the
-settings, and deleted at the end. Events go to Kafka (that of the settings, or
-of the server on --data-dir), or else to the public ingest.
-Run it on the server's machine, or on one that has the same settings.
-
-Sizing: --idle 10s tells memory and CPU of idle connections, --climb 200ms the
-highest rate whose p99 stays below. Compare with --floor plain and --floor
-coalesced, the least that any server costs here, in the same minute.`,
-		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := b.validate(); err != nil {
-				return err
-			}
-			return b.run(cmd.Context())
-		},
-	}
-	b.addFlags(command)
-	return showSettings(command)
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.p.err, "trunkline: "+format+"\n", args...)
 }
 
-func (b *bench) addFlags(command *cobra.Command) {
-	flags := command.Flags()
+// addFlags adds the flags that all scenarios have; rate says what --rate counts.
+func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.StringVar(&b.url, "url", "", "the server; empty: the one of the settings, on this machine")
 	flags.StringVar(&b.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
 	flags.BoolVar(&b.insecure, "insecure", false, "believe any server; for tests only")
-	flags.IntVar(&b.subscribers, "subscribers", 1000, "sockets")
-	flags.IntVar(&b.accounts, "accounts", 1, "accounts that events are of, in turn; a subscriber sees one of them")
-	flags.BoolVar(&b.everyAccount, "every-account", false, "each subscriber sees all accounts")
-	flags.Float64Var(&b.rate, "rate", 25, "events per second, all accounts together")
-	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")
-	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "publish this long before measuring")
+	flags.Float64Var(&b.rate, "rate", rate, rateUsage)
+	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "load this long before measuring")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
-	flags.DurationVar(&b.idle, "idle", 0, "before publishing, measure idle connections this long")
 	flags.DurationVar(&b.climb, "climb", 0, "from --rate, raise the rate until p99 is above this; each step takes --duration")
-	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as it goes")
-	flags.StringVar(&b.stall, "stall", "0%", "share of the subscribers that do not read")
-	flags.StringVar(&b.resume, "resume", string(loadtest.Never), "how subscribers go on when the server closes: never, id or cursor")
-	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
-	flags.StringVar(&b.through, "through", "auto", "where events go in: kafka, http, or auto")
-	flags.StringVar(&b.apiKey, "api-key", "", "with --username, key of the accounts, for http; better "+envAPIKey)
-	flags.StringVar(&b.username, "username", "", "user who subscribes, with "+envPassword+"; empty: made")
-	flags.StringVar(&b.domain, "domain", "", "domain of the user's account")
-	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts that events are of")
+	flags.StringVar(&b.username, "username", "", "user of the server, with "+envPassword+"; empty: made")
+	flags.StringVar(&b.domain, "domain", "", "with --username, domain of the user's account")
 	flags.IntSliceVar(&b.pids, "server-pid", nil, "processes of the server on this machine, to tell their CPU and memory")
 	flags.StringSliceVar(&b.metrics, "metrics", nil, "metrics listeners of the server, such as http://127.0.0.1:9464, for the same")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
-	flags.StringVar(&b.floor, "floor", "", "measure a floor in the server's place: plain or coalesced")
-	_ = flags.MarkHidden("floor") // fails only for a name that is not there
+}
+
+// addEventFlags adds the flags of scenarios that publish.
+func (b *bench) addEventFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
+	flags.IntVar(&b.accounts, "accounts", accounts, accountsUsage)
+	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")
+	flags.StringVar(&b.apiKey, "api-key", "", "with --username, key of the accounts, for http; better "+envAPIKey)
+	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts that events are of")
+}
+
+// maxRate is the highest rate that may be asked for, a second.
+const maxRate = 1e6
+
+// validateShared is about the flags of addFlags, and settles the URL. unpaced
+// says that --rate 0 means as fast as it goes.
+func (b *bench) validateShared(unpaced bool) error {
+	switch {
+	case b.rate < 0 || b.rate == 0 && !unpaced || !(b.rate <= maxRate):
+		least := map[bool]string{true: "at least", false: "above"}[unpaced]
+		return usagef("--rate must be %s 0 and at most %.0f, is %v", least, maxRate, b.rate)
+	case b.duration <= 0:
+		return usagef("--duration must be above 0, is %v", b.duration)
+	case b.warmup < 0:
+		return usagef("--warmup must not be below 0, is %v", b.warmup)
+	case b.climb < 0:
+		return usagef("--climb must not be below 0, is %v", b.climb)
+	case b.climb > 0 && b.rate == 0:
+		return usagef("--climb needs a --rate to begin with")
+	}
+	for _, pid := range b.pids {
+		if pid < 1 {
+			return usagef("--server-pid is the number of a process, not %d", pid)
+		}
+	}
+	for _, base := range b.metrics {
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return usagef("--metrics is such as http://127.0.0.1:9464, not %q", base)
+		}
+	}
+	return b.wholeURL()
+}
+
+// maxEventBytes is the size of the longest record there is.
+const maxEventBytes = 1 << 20
+
+// validateEvents is about the flags of addEventFlags.
+func (b *bench) validateEvents() error {
+	if len(b.accountIDs) > 0 {
+		b.accounts = len(b.accountIDs)
+	}
+	switch {
+	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
+		return usagef("--username needs --domain and --account")
+	case b.username == "" && (len(b.accountIDs) > 0 || b.apiKey != ""):
+		return usagef("--account and --api-key need --username")
+	case b.accounts < 1 || b.accounts > loadtest.MaxStreams:
+		return usagef("--accounts must be from 1 to %d, is %d", loadtest.MaxStreams, b.accounts)
+	case b.size > maxEventBytes:
+		return usagef("--size must be at most %d, is %d", maxEventBytes, b.size)
+	}
+	if least := loadtest.MinEventSize(b.longestAccount()); b.size < least {
+		return usagef("--size must be at least %d", least)
+	}
+	return nil
+}
+
+// wholeURL settles the server's URL.
+func (b *bench) wholeURL() error {
+	s, err := b.p.settings()
+	if err != nil {
+		return err
+	}
+	if b.url == "" {
+		b.url = serverURL(s)
+	}
+	b.url = strings.TrimRight(b.url, "/")
+	u, err := url.Parse(b.url)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return usagef("--url must be https://host:port, without a user")
+	}
+	return nil
+}
+
+// findings are what a run reports.
+type findings interface {
+	write(w io.Writer) error // for people
+	fault() error            // what was wrong with the server, nil when nothing was
+}
+
+// tell prints a report, whatever has happened. err is what ended the run.
+func (b *bench) tell(r findings, err error) error {
+	if b.asJSON {
+		err = errors.Join(err, jsonLine(b.p.out, r))
+	} else {
+		err = errors.Join(err, r.write(b.p.out))
+	}
+	if err == nil {
+		err = r.fault()
+	}
+	return err
+}
+
+// endings are what a run has to undo, last first.
+type endings []func()
+
+func (e *endings) add(end func()) { *e = append(*e, end) }
+
+func (e *endings) run() {
+	for i := len(*e) - 1; i >= 0; i-- {
+		(*e)[i]()
+	}
+}
+
+// runUntil runs work until the function it returns is called, which gives its
+// error.
+func runUntil(ctx context.Context, work func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- work(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// everySecond calls tell once a second, with the time since it began and since
+// the last call, until the function it returns is called.
+func everySecond(tell func(elapsed, since time.Duration)) (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		began := time.Now()
+		last := began
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				now := time.Now()
+				tell(now.Sub(began), now.Sub(last))
+				last = now
+			}
+		}
+	})
+	return func() {
+		close(done)
+		running.Wait()
+	}
 }

@@ -3,57 +3,40 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
+	"trunkline/identity"
 	"trunkline/internal/loadtest"
 )
 
 // spareFiles is what a process needs open beside its sockets.
 const spareFiles = 200
 
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(b.p.err, "trunkline: "+format+"\n", args...)
-}
-
 // benchRun is one run.
 type benchRun struct {
-	*bench
+	*fanoutBench
 	load     *loadtest.Load
 	source   *loadtest.Source
 	observer observer
 	report   benchReport
-	atEnd    []func()
+	atEnd    endings
 }
 
 // run makes a run, and a report of it whatever has happened after the
 // subscribers were there.
-func (b *bench) run(ctx context.Context) error {
+func (b *fanoutBench) run(ctx context.Context) error {
 	if err := loadtest.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
 		return err
 	}
-	r := &benchRun{bench: b}
-	defer func() {
-		for i := len(r.atEnd) - 1; i >= 0; i-- {
-			r.atEnd[i]()
-		}
-	}()
+	r := &benchRun{fanoutBench: b}
+	defer r.atEnd.run()
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
-	if b.asJSON {
-		err = errors.Join(err, jsonLine(b.p.out, &r.report))
-	} else {
-		err = errors.Join(err, r.report.write(b.p.out))
-	}
-	if err == nil && !r.report.faultless() {
-		return errFaults
-	}
-	return err
+	return b.tell(&r.report, err)
 }
 
 // prepare makes what the run needs: accounts, tokens, a way in for events.
@@ -94,7 +77,7 @@ func (r *benchRun) parties(ctx context.Context, client *http.Client, run string)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		r.atEnd = append(r.atEnd, func() {
+		r.atEnd.add(func() {
 			if err := process.stop(); err != nil {
 				r.say("the floor: %v", err)
 			}
@@ -103,11 +86,11 @@ func (r *benchRun) parties(ctx context.Context, client *http.Client, run string)
 		r.observer = observer{pids: []int{process.command.Process.Pid}}
 		return []string{floorAccount}, process, []loadtest.Group{{Sockets: r.subscribers, Streams: 1}}, nil
 	}
-	made, err := r.accountsFor(ctx, run)
+	made, err := r.accountsFor(ctx, run, identity.RoleUser)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.atEnd = append(r.atEnd, made.forget)
+	r.atEnd.add(made.forget)
 	if groups, err = r.groups(ctx, client, made); err != nil {
 		return nil, nil, nil, err
 	}
@@ -115,6 +98,6 @@ func (r *benchRun) parties(ctx context.Context, client *http.Client, run string)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.atEnd = append(r.atEnd, closeSink)
+	r.atEnd.add(closeSink)
 	return made.ids, sink, groups, nil
 }

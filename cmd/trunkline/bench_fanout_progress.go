@@ -1,7 +1,6 @@
 package main
 
 import (
-	"sync"
 	"time"
 
 	"trunkline/internal/loadtest"
@@ -10,27 +9,12 @@ import (
 // showProgress tells once a second how things stand, until the function it
 // returns is called.
 func (r *benchRun) showProgress() (stop func()) {
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		began, last, lastAt := time.Now(), r.load.Tally(), time.Now()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				now, at := r.load.Tally(), time.Now()
-				r.sayProgress(at.Sub(began), now, last, at.Sub(lastAt))
-				last, lastAt = now, at
-			}
-		}
+	last := r.load.Tally()
+	return everySecond(func(elapsed, since time.Duration) {
+		now := r.load.Tally()
+		r.sayProgress(elapsed, now, last, since)
+		last = now
 	})
-	return func() {
-		close(done)
-		running.Wait()
-	}
 }
 
 func (r *benchRun) sayProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {

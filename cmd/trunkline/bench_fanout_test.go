@@ -336,9 +336,9 @@ func TestBenchFloors(t *testing.T) {
 	for _, floor := range []string{floorPlain, floorCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
-			b := &bench{p: &program{out: &out, err: t.Output()}, floor: floor, url: url, asJSON: true,
-				subscribers: 20, accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond,
-				stall: "0%", through: throughAuto, resume: "never",
+			b := &fanoutBench{bench: bench{p: &program{out: &out, err: t.Output()}, url: url, asJSON: true,
+				accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
+				stall: "0%", resume: "never",
 				self: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0], append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
 					command.Env = append(os.Environ(), envFloor+"=1")
@@ -390,7 +390,7 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 		"needs its password in TRUNKLINE_PA": {"--username", "u", "--domain", "d", "--account", "a"},
 		"--metrics is such as":               {"--metrics", "9464"},
 		"--url must be":                      {"--url", "ws://x"},
-		"--duration and --workers":           {"--duration", "0"},
+		"--duration must be":                 {"--duration", "0"},
 	} {
 		w.fails(exitUsage, want, append([]string{"bench", "fanout"}, args...)...)
 	}
