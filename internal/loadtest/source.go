@@ -47,7 +47,10 @@ var Unpaced = math.Inf(1)
 func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
 
 // Least is the size of the smallest event for an account's id, bytes.
-func (f Form) Least(account string) int { return len(f(nil, Stamp{}, "12345678", account, nil)) }
+func (f Form) Least(account string) int {
+	const now = 2e18 // Unix seconds have ten digits till 2286
+	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
+}
 
 func (c *SourceConfig) form() Form {
 	if c.Form == nil {
