@@ -17,7 +17,7 @@ import (
 )
 
 func (p *program) benchCommand() *cobra.Command {
-	command := group("bench", "Measure a running server", p.benchFanout(), p.benchPipeline())
+	command := group("bench", "Measure a running server", p.benchFanout(), p.benchPipeline(), p.benchAPI())
 	command.AddCommand(p.benchFloor()) // hidden: bench fanout --floor starts it
 	return command
 }
@@ -34,7 +34,7 @@ type bench struct {
 
 	username, domain string
 
-	// Of scenarios that publish, see addEventFlags.
+	// See addAccountFlags and addEventFlags.
 	accounts, size int
 	through        string
 	apiKey         string
@@ -65,12 +65,17 @@ func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
 }
 
-// addEventFlags adds the flags of scenarios that publish.
-func (b *bench) addEventFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
+// addAccountFlags adds the flags that say whose the load is.
+func (b *bench) addAccountFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
 	flags.IntVar(&b.accounts, "accounts", accounts, accountsUsage)
+	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts in place of --accounts")
+}
+
+// addEventFlags adds those of scenarios that publish.
+func (b *bench) addEventFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
+	b.addAccountFlags(flags, accounts, accountsUsage)
 	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")
 	flags.StringVar(&b.apiKey, "api-key", "", "with --username, key of the accounts, for http; better "+envAPIKey)
-	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts that events are of")
 }
 
 // maxRate is the highest rate that may be asked for, a second.
@@ -108,8 +113,8 @@ func (b *bench) validateShared(unpaced bool) error {
 // maxEventBytes is the size of the longest record there is.
 const maxEventBytes = 1 << 20
 
-// validateEvents is about the flags of addEventFlags.
-func (b *bench) validateEvents() error {
+// validateAccounts is about the flags of addAccountFlags.
+func (b *bench) validateAccounts() error {
 	if len(b.accountIDs) > 0 {
 		b.accounts = len(b.accountIDs)
 	}
@@ -120,11 +125,20 @@ func (b *bench) validateEvents() error {
 		return usagef("--account and --api-key need --username")
 	case b.accounts < 1 || b.accounts > loadtest.MaxStreams:
 		return usagef("--accounts must be from 1 to %d, is %d", loadtest.MaxStreams, b.accounts)
+	}
+	return nil
+}
+
+// validateEvents is about the flags of addEventFlags.
+func (b *bench) validateEvents() error {
+	if err := b.validateAccounts(); err != nil {
+		return err
+	}
+	switch least := loadtest.MinEventSize(b.longestAccount()); {
 	case b.size > maxEventBytes:
 		return usagef("--size must be at most %d, is %d", maxEventBytes, b.size)
-	}
-	if least := loadtest.MinEventSize(b.longestAccount()); b.size < least {
-		return usagef("--size must be at least %d", least)
+	case b.size < least:
+		return usagef("--size must be at least %d, is %d", least, b.size)
 	}
 	return nil
 }
@@ -161,6 +175,14 @@ func (b *bench) tell(r findings, err error) error {
 	}
 	if err == nil {
 		err = r.fault()
+	}
+	return err
+}
+
+// unlessInterrupted is why a run was not begun.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("interrupted before anything was measured")
 	}
 	return err
 }

@@ -77,6 +77,13 @@ func (b *bench) longestAccount() string {
 	return longest
 }
 
+// sayLeft says what a run that made its accounts does not take away.
+func (b *bench) sayLeft(a *benchAccounts, what string) {
+	if a.root != "" {
+		b.say("account %s and those below it are deleted; left are %s", a.root, what)
+	}
+}
+
 // forget deletes the run's accounts, whatever there is of them.
 func (b *bench) forget(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

@@ -32,7 +32,7 @@ func (b *fanoutBench) run(ctx context.Context) error {
 	r := &benchRun{fanoutBench: b}
 	defer r.atEnd.run()
 	if err := r.prepare(ctx); err != nil {
-		return err
+		return unlessInterrupted(ctx, err)
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil

@@ -52,7 +52,7 @@ const (
 
 func newLookups(r *pipelineRun, a *benchAccounts, sink loadtest.Sink) *lookups {
 	return &lookups{Sink: sink, of: r, accounts: a.ids, newest: make(chan sample, 1),
-		who: credentials{Username: a.username, Password: a.password, Domain: a.domain}}
+		who: a.credentials()}
 }
 
 func (l *lookups) login(ctx context.Context) error {

@@ -40,7 +40,7 @@ func (r *pipelineRun) prove(ctx context.Context) error {
 				r.accounts, missing, proveWithin, kinds(r.dead.of(missing)))
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (r *pipelineRun) proven() bool {

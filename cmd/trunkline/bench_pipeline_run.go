@@ -29,6 +29,9 @@ type pipelineRun struct {
 	atEnd    endings
 }
 
+// spareConnections are for what is not a post: looking up, observing.
+const spareConnections = 4
+
 // flow is one kind of record on its way through the server.
 type flow struct {
 	topic  string // where it goes in
@@ -43,10 +46,10 @@ func (b *pipelineBench) run(ctx context.Context) error {
 	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:loadtest.RunLength], clock: loadtest.NewClock()}
 	defer r.atEnd.run()
 	if err := r.prepare(ctx); err != nil {
-		return err
+		return unlessInterrupted(ctx, err)
 	}
-	if err := r.prove(ctx); err != nil || ctx.Err() != nil {
-		return err
+	if err := r.prove(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
@@ -56,7 +59,7 @@ func (b *pipelineBench) run(ctx context.Context) error {
 // prepare makes what the run needs: accounts, ways in, and readers of what
 // comes out.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
-	if r.client, err = r.bench.client(); err != nil {
+	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
@@ -70,11 +73,17 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 			r.say("closing Kafka: %v", err)
 		}
 	})
+	if r.through == throughHTTP || r.reports {
+		if err := r.awake(ctx, r.client); err != nil {
+			return err
+		}
+	}
 	accounts, err := r.accountsFor(ctx, r.run, identity.RoleUser)
 	if err != nil {
 		return err
 	}
 	r.atEnd.add(accounts.forget)
+	r.atEnd.add(func() { r.sayLeft(accounts, "the run's events and call records, on the topics and in the reports") })
 	r.follower, r.dead = newFollower(ctx, cluster), newDeadLetters(r.run)
 	r.atEnd.add(r.follower.close)
 	if err := r.follower.follow(ctx, event.TopicDead, r.dead.see); err != nil {
