@@ -3,14 +3,14 @@ package main
 import "context"
 
 // climbUp raises the rate, and reports the best step.
-func (r *benchRun) climbUp(ctx context.Context) error {
+func (r *fanoutRun) climbUp(ctx context.Context) error {
 	best := r.report
 	err := climb(ctx, r.rate, r.climb, func(ctx context.Context, rate float64) (p99 float64, ok bool, err error) {
 		if err := r.window(ctx, rate); err != nil {
 			return 0, false, err
 		}
 		r.drain() // a step must not wait for what the one before has left
-		step := climbStep{rate, r.report.DeliveriesPerSecond, r.report.LatencyMS}
+		step := fanoutStep{rate, r.report.DeliveriesPerSecond, r.report.LatencyMS}
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb, step)
 		return step.LatencyMS.P99, r.report.Deliveries > 0, nil

@@ -8,7 +8,7 @@ import (
 
 // showProgress tells once a second how things stand, until the function it
 // returns is called.
-func (r *benchRun) showProgress() (stop func()) {
+func (r *fanoutRun) showProgress() (stop func()) {
 	last := r.load.Tally()
 	return everySecond(func(elapsed, since time.Duration) {
 		now := r.load.Tally()
@@ -17,7 +17,7 @@ func (r *benchRun) showProgress() (stop func()) {
 	})
 }
 
-func (r *benchRun) sayProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {
+func (r *fanoutRun) sayProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {
 	recent := now.Latency.Since(&last.Latency)
 	r.say("%3.0fs  connected %d of %d, %.0f deliveries/s, p99 %.1f ms, faults %d", elapsed.Seconds(), now.Open, r.subscribers,
 		float64(now.Deliveries-last.Deliveries)/since.Seconds(), ms(recent.Quantile(.99)),

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// benchReport is what a run has found. The JSON names are for scripts and do
+// fanoutReport is what a run has found. The JSON names are for scripts and do
 // not change.
-type benchReport struct {
+type fanoutReport struct {
 	Server       string  `json:"server"` // "trunkline", or which floor
 	Transport    string  `json:"transport"`
 	Subscribers  int     `json:"subscribers"`
@@ -33,7 +33,7 @@ type benchReport struct {
 	DeliveriesPerSecond float64      `json:"deliveries_per_second"`
 	LatencyMS           latencies    `json:"latency_ms"`
 	DrainSeconds        float64      `json:"drain_seconds"`
-	Climb               []climbStep  `json:"climb,omitempty"`
+	Climb               []fanoutStep `json:"climb,omitempty"`
 	Lost                int64        `json:"lost"`
 	Duplicated          uint64       `json:"duplicated"`
 	Disordered          uint64       `json:"disordered"`
@@ -45,8 +45,8 @@ type benchReport struct {
 	Interrupted         bool         `json:"interrupted"`
 }
 
-// climbStep is one rate of a climb.
-type climbStep struct {
+// fanoutStep is one rate of a climb.
+type fanoutStep struct {
 	Rate                float64   `json:"rate"`
 	DeliveriesPerSecond float64   `json:"deliveries_per_second"`
 	LatencyMS           latencies `json:"latency_ms"`
@@ -68,7 +68,7 @@ type serverUsage struct {
 }
 
 // fault says when the run did not see every event once and in order.
-func (r *benchReport) fault() error {
+func (r *fanoutReport) fault() error {
 	if r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Misbehaved != 0 {
 		return errFaults
 	}
@@ -76,7 +76,7 @@ func (r *benchReport) fault() error {
 }
 
 // write writes the report for people.
-func (r *benchReport) write(w io.Writer) error {
+func (r *fanoutReport) write(w io.Writer) error {
 	rows := [][]string{
 		{"server", r.Server + ", " + r.Transport},
 		{"connected", fmt.Sprintf("%d of %d in %.1f s, %.0f a second", r.Connected, r.Subscribers, r.ConnectSeconds, r.ConnectionsPerSecond)},

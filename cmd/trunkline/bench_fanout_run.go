@@ -13,13 +13,13 @@ import (
 // spareFiles is what a process needs open beside its sockets.
 const spareFiles = 200
 
-// benchRun is one run.
-type benchRun struct {
+// fanoutRun is one run.
+type fanoutRun struct {
 	*fanoutBench
 	load     *loadtest.Load
 	source   *loadtest.Source
 	observer observer
-	report   benchReport
+	report   fanoutReport
 	atEnd    endings
 }
 
@@ -29,7 +29,7 @@ func (b *fanoutBench) run(ctx context.Context) error {
 	if err := loadtest.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
 		return err
 	}
-	r := &benchRun{fanoutBench: b}
+	r := &fanoutRun{fanoutBench: b}
 	defer r.atEnd.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
@@ -40,7 +40,7 @@ func (b *fanoutBench) run(ctx context.Context) error {
 }
 
 // prepare makes what the run needs: accounts, tokens, a way in for events.
-func (r *benchRun) prepare(ctx context.Context) error {
+func (r *fanoutRun) prepare(ctx context.Context) error {
 	run := rand.Text()[:loadtest.RunLength]
 	clock := loadtest.NewClock()
 	client, err := r.client()
@@ -48,7 +48,7 @@ func (r *benchRun) prepare(ctx context.Context) error {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
-	r.report = benchReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate, EventBytes: r.size}
+	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate, EventBytes: r.size}
 	accounts, sink, groups, err := r.parties(ctx, client, run)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (r *benchRun) prepare(ctx context.Context) error {
 }
 
 // parties are the accounts, where their events go in, and who subscribes.
-func (r *benchRun) parties(ctx context.Context, client *http.Client, run string) (
+func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string) (
 	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
 	if r.floor != "" {
 		process, err := r.startFloor()

@@ -8,13 +8,6 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// The ways of events.
-const (
-	throughAuto  = "auto"
-	throughKafka = "kafka"
-	throughHTTP  = "http"
-)
-
 // The floors.
 const (
 	floorPlain     = "plain"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,27 +9,34 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/loadtest"
 )
 
 // deadLetters counts those of a run.
 type deadLetters struct {
-	run []byte
+	run string
 
-	mu    sync.Mutex
-	kinds map[string]map[string]uint64 // by topic, by kind
+	mu     sync.Mutex
+	kinds  map[string]map[string]uint64 // by topic, by kind
+	probes map[string]uint64            // of probes: servers may not know the accounts yet
 }
 
 func newDeadLetters(run string) *deadLetters {
-	return &deadLetters{run: []byte(run + "."), kinds: map[string]map[string]uint64{}} // as a stamp has it
+	return &deadLetters{run: run, kinds: map[string]map[string]uint64{}, probes: map[string]uint64{}}
 }
 
 func (d *deadLetters) see(record *kafka.Record) {
-	if !bytes.Contains(record.Value, d.run) {
+	stamp, ok := loadtest.ReadStamp(d.run, record.Value)
+	if !ok {
 		return
 	}
 	topic, kind := string(record.Header(event.HeaderOrigTopic)), string(record.Header(event.HeaderErrorKind))
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if stamp.Seq == 0 {
+		d.probes[kind]++
+		return
+	}
 	if d.kinds[topic] == nil {
 		d.kinds[topic] = map[string]uint64{}
 	}
@@ -51,11 +57,11 @@ func sum(counts map[string]uint64) (n uint64) {
 	return n
 }
 
-// forget begins anew.
-func (d *deadLetters) forget() {
+// ofProbes is how many there are of probes, by kind.
+func (d *deadLetters) ofProbes() map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	clear(d.kinds)
+	return maps.Clone(d.probes)
 }
 
 // kinds lists counts by kind.

@@ -23,7 +23,6 @@ func (r *pipelineRun) prove(ctx context.Context) error {
 			missing = f.topic
 		}
 		if missing == "" {
-			r.dead.forget() // servers did not know the accounts yet
 			return nil
 		}
 		for range 20 {
@@ -37,7 +36,7 @@ func (r *pipelineRun) prove(ctx context.Context) error {
 		if time.Since(began) > proveWithin && !r.proven() {
 			return fmt.Errorf("nothing has come out of some of %d accounts' records on %s within %s (dead letters: %s): "+
 				"is there a normalizer, and do the settings name the server's Kafka?",
-				r.accounts, missing, proveWithin, kinds(r.dead.of(missing)))
+				r.accounts, missing, proveWithin, kinds(r.dead.ofProbes()))
 		}
 	}
 	return ctx.Err()

@@ -283,6 +283,7 @@ func TestBenchPipelineSaysWhatIsMissing(t *testing.T) {
 		"--warmup must not be below 0":     {"--warmup", "-1s"},
 		"--climb needs a --rate":           {"--climb", "1s", "--rate", "0"},
 		"--username needs --domain":        {"--username", "u"},
+		"--account needs --username":       {"--account", "a"},
 		"--server-pid is the number":       {"--server-pid", "-4"},
 		"its Kafka does not answer":        nil,
 		"--url must be https://host:port,": {"--url", "ws://x"},

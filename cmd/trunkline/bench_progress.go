@@ -1,0 +1,33 @@
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+// everySecond calls tell once a second, with the time since it began and since
+// the last call, until the function it returns is called.
+func everySecond(tell func(elapsed, since time.Duration)) (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		began := time.Now()
+		last := began
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				now := time.Now()
+				tell(now.Sub(began), now.Sub(last))
+				last = now
+			}
+		}
+	})
+	return func() {
+		close(done)
+		running.Wait()
+	}
+}
