@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"trunkline/internal/loadtest"
 )
 
 // prove sends until something has come of every stream of every flow.
@@ -65,11 +63,7 @@ func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
-		rate := r.rate
-		if rate == 0 {
-			rate = loadtest.Unpaced
-		}
-		err = r.window(ctx, rate)
+		err = r.window(ctx, r.rate)
 	}
 	r.conclude()
 	return errors.Join(err, r.follower.err())

@@ -51,9 +51,9 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-// dueOf is when an event is due; of an unpaced lane that is now.
+// dueOf is when an event is due; without a rate that is now.
 func (l *lane) dueOf(number int) time.Time {
-	if l.rate == Unpaced {
+	if l.rate == 0 {
 		return l.source.cfg.Clock.Now()
 	}
 	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))

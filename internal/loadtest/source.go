@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -38,10 +37,6 @@ type SourceConfig struct {
 	Lanes    int  // batches on their way at the same time, one of an account; 0: 16
 	Batch    int  // events of a batch, due together; 0: what is due when the one before is safe
 }
-
-// Unpaced is the rate of a source that publishes as fast as its sink takes it:
-// an event is then due when it is made. It needs a Batch.
-var Unpaced = math.Inf(1)
 
 // MinEventSize is the smallest generic event there is for an account's id.
 func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
@@ -161,9 +156,11 @@ func (s *Source) Probe(ctx context.Context) error {
 }
 
 // Run publishes rate events a second, all accounts in turn, until ctx ends, then
-// finishes what it has begun. It may run again: numbers go on.
+// finishes what it has begun. It may run again: numbers go on. A source with
+// a Batch may have rate 0: it publishes as fast as its sink takes it, and an
+// event is due when it is made.
 func (s *Source) Run(ctx context.Context, rate float64) error {
-	if rate <= 0 || rate == Unpaced && s.cfg.Batch == 0 {
+	if rate < 0 || rate == 0 && s.cfg.Batch == 0 {
 		return fmt.Errorf("source: a rate above 0 is needed, or a batch, not %v", rate)
 	}
 	group, cancel := context.WithCancelCause(ctx)

@@ -101,7 +101,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 }
 
 func TestSourceSendsWholeBatches(t *testing.T) {
-	for name, rate := range map[string]float64{"paced": 100, "as fast as it goes": Unpaced} {
+	for name, rate := range map[string]float64{"paced": 100, "as fast as it goes": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &notebook{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
@@ -127,7 +127,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 					}
 					total += len(stamps)
 				}
-				// Unpaced, each of two lanes sends five every 10 ms; else lanes
+				// Without a rate, each of two lanes sends five every 10 ms; else lanes
 				// take turns, and the last batch is due when the time is over.
 				want := map[string]int{"paced": 95, "as fast as it goes": 1000}[name]
 				if total != want {
@@ -181,7 +181,7 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 }
 
 func TestSourceNeedsARate(t *testing.T) {
-	for _, rate := range []float64{0, Unpaced} { // which needs a batch
+	for _, rate := range []float64{-1, 0} { // which needs a batch
 		if _, err := publish(t, 1, rate, time.Second, &notebook{}); err == nil {
 			t.Errorf("%v was taken", rate)
 		}
