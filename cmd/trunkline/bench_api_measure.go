@@ -22,8 +22,8 @@ func (r *apiRun) measure(ctx context.Context) error {
 		}
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb, apiStep{rate, r.report.RequestsPerSecond, r.report.Failed, r.report.Behind, r.report.LatencyMS})
-		// What was not begun has no latency yet.
-		ok = r.report.Requests > 0 && r.report.Failed == 0 && r.report.Behind*100 <= r.report.Requests
+		// What waits for a connection has no latency yet.
+		ok = r.report.Requests > 0 && r.report.Failed == 0 && r.report.Behind <= uint64(r.connections)
 		return r.report.LatencyMS.P99, ok, nil
 	}, func() { best = r.report })
 	if best.Requests > 0 {

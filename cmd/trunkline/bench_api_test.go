@@ -30,9 +30,9 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.serve()
-	r, code, errs := w.benchAPI(t.Context(), "--mix", "login=1,token=5,encryption-get=5,encryption-put=1,call=3,lookup=5,report=5", "--rate", "100",
-		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "1500ms", "--server-pid", strconv.Itoa(os.Getpid()))
-	if code != exitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 100 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {
+	r, code, errs := w.benchAPI(t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
+		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "2s", "--server-pid", strconv.Itoa(os.Getpid()))
+	if code != exitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 10 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
 	for name, status := range map[string]int{askLogin: 200, askToken: 200, askEncryption: 200, changeEncryption: 200, placeCall: 201, lookUp: 200, askReport: 200} {
@@ -40,9 +40,6 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 		if o.Requests == 0 || o.Statuses[status] != o.Requests || o.GoodPerSecond <= 0 || o.LatencyMS.P50 <= 0 {
 			t.Errorf("%s: %+v", name, o)
 		}
-	}
-	if r.Operations[placeCall].Requests*4 < r.Operations[lookUp].Requests {
-		t.Errorf("%+v", r.Operations)
 	}
 	if !strings.Contains(errs, "requests/s") || !strings.Contains(errs, "are deleted; left are") {
 		t.Errorf("says %s", errs)
@@ -185,15 +182,20 @@ func TestBenchAPIClimbs(t *testing.T) {
 	t.Parallel()
 	var p *portal
 	p = newPortal(t, 3600, func(w http.ResponseWriter, r *http.Request) {
-		if p.asked.Load() > 400 {
-			time.Sleep(10 * time.Millisecond) // so 100 a second is the most for one connection
+		if p.asked.Load() > 60 {
+			w.WriteHeader(http.StatusServiceUnavailable) // too much for it
+			return
 		}
 		statsAnswer(w, r)
 	})
-	r, code, errs := newWorld(t).benchAPI(t.Context(), "--url", p.URL, "--mix", "token", "--rate", "300", "--connections", "1",
-		"--warmup", "0", "--duration", "400ms", "--climb", "250ms")
-	if code != exitOK || len(r.Climb) < 3 || r.LatencyMS.P99 > 250 || r.Rate >= r.Climb[len(r.Climb)-1].Rate {
-		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+	r, code, errs := newWorld(t).benchAPI(t.Context(), "--url", p.URL, "--mix", "token", "--rate", "50",
+		"--warmup", "0", "--duration", "400ms", "--climb", "1m")
+	if code != exitOK || len(r.Climb) < 3 {
+		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
+	}
+	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
+	if last.Rate != repeated.Rate || last.Failed == 0 || repeated.Failed == 0 || r.Rate >= last.Rate || r.Failed != 0 || r.Requests == 0 {
+		t.Errorf("reports %+v", r)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,20 +42,20 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	if code != exitOK || r.CallRecords == nil || r.Reports == nil || r.Usage == nil || r.Interrupted {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if r.Events.Lost != 0 || r.Events.Sent < 200 || r.Events.WholeRun.Records < r.Events.Sent || r.Events.LatencyMS.P50 <= 0 || r.Events.AcknowledgedMS.P50 <= 0 {
+	if r.Events.Lost != 0 || r.Events.Sent == 0 || r.Events.WholeRun.Records < r.Events.Sent || r.Events.LatencyMS.P50 <= 0 || r.Events.AcknowledgedMS.P50 <= 0 {
 		t.Errorf("events %+v", r.Events)
 	}
 	if len(r.Events.Partitions) < 2 || len(r.Events.Partitions) > 5 {
 		t.Errorf("partitions %+v", r.Events.Partitions)
 	}
-	if r.CallRecords.Lost != 0 || r.CallRecords.WholeRun.Records < 20 || r.Reports.Found == 0 || r.Reports.NotFound != 0 || r.Reports.FoundMS.P50 <= 0 {
+	if r.CallRecords.Lost != 0 || r.CallRecords.WholeRun.Records == 0 || r.Reports.Found == 0 || r.Reports.NotFound != 0 || r.Reports.FoundMS.P50 <= 0 {
 		t.Errorf("call records %+v, reports %+v", r.CallRecords, r.Reports)
 	}
 	if r.Usage.CPUSeconds <= 0 || r.Usage.RSSBytesEnd <= 0 || !strings.Contains(errs, "events/s in") {
 		t.Errorf("usage %+v, says %s", r.Usage, errs)
 	}
 	r, code, errs = w.pipeline(t.Context(), "--accounts", "4", "--rate", "0", "--batch", "50", "--through", "kafka", "--warmup", "0", "--duration", "500ms")
-	if code != exitOK || r.Events.WholeRun.Records < 1000 || r.Events.Lost != 0 {
+	if code != exitOK || r.Events.WholeRun.Records < 200 || r.Events.Lost != 0 {
 		t.Errorf("as fast as it goes: exits with %d: %+v\n%s", code, r, errs)
 	}
 	var accounts []accountRow
@@ -234,16 +233,17 @@ func TestBenchPipelineClimbs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
-		if n > 600 {
-			time.Sleep(4 * time.Millisecond) // so 250 a second is too much for a partition
+		if n > 150 {
+			return nil // too much for it
 		}
 		return []kafka.Record{r}
 	})
-	r, code, errs := w.pipeline(t.Context(), append(slices.Clone(quickPipeline), "--accounts", "1", "--climb", "250ms", "--duration", "600ms")...)
-	if code != exitOK || len(r.Climb) < 3 {
+	r, code, errs := w.pipeline(t.Context(), append(slices.Clone(quickPipeline), "--rate", "100", "--climb", "1m")...)
+	if code != exitFailed || !strings.Contains(errs, errPipelineFaults.Error()) || len(r.Climb) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
-	if last := r.Climb[len(r.Climb)-1]; r.Rate >= last.Rate || r.Events.LatencyMS.P99 > 250 || last.LatencyMS.P99 <= 250 {
+	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
+	if last.Rate != repeated.Rate || last.RecordsPerSecond != 0 || r.Rate >= last.Rate || r.Events.Records == 0 || r.Events.Lost == 0 {
 		t.Errorf("reports %+v after %+v", r.Events, r.Climb)
 	}
 }
