@@ -12,23 +12,24 @@ import (
 
 // benchAccounts are whom a run's events are of, and who sees them.
 type benchAccounts struct {
+	root                       string // account of the user, "" when it is not ours
 	ids                        []string
 	username, password, domain string
 	forget                     func() // deletes what was made
 }
 
 // accountsFor are the accounts of a run: those of the command line, or made in
-// the database beside the server.
-func (b *bench) accountsFor(ctx context.Context, run string) (*benchAccounts, error) {
+// the database beside the server, with a user of the role.
+func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
 	if b.username != "" {
 		password := b.p.getenv(envPassword)
 		if password == "" {
 			return nil, usagef("--username needs its password in %s", envPassword)
 		}
-		return &benchAccounts{b.accountIDs, b.username, password, b.domain, func() {}}, nil
+		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain, forget: func() {}}, nil
 	}
 	root := rootAccount(run)
-	a := &benchAccounts{username: "bench", password: rand.Text(), domain: root + ".invalid"}
+	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
 	a.forget = func() { b.forget(ctx, root) }
 	err := b.p.withDirectory(ctx, func(directory *identity.Service) error {
 		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain}); err != nil {
@@ -43,7 +44,7 @@ func (b *bench) accountsFor(ctx context.Context, run string) (*benchAccounts, er
 			a.ids = append(a.ids, id)
 		}
 		_, err := directory.CreateUser(ctx, identity.NewUser{
-			Account: root, Username: a.username, Password: a.password, Role: identity.RoleUser,
+			Account: root, Username: a.username, Password: a.password, Role: role,
 		})
 		return err
 	})
@@ -74,6 +75,13 @@ func (b *bench) longestAccount() string {
 		}
 	}
 	return longest
+}
+
+// sayLeft says what a run that made its accounts does not take away.
+func (b *bench) sayLeft(a *benchAccounts, what string) {
+	if a.root != "" {
+		b.say("account %s and those below it are deleted; left are %s", a.root, what)
+	}
 }
 
 // forget deletes the run's accounts, whatever there is of them.

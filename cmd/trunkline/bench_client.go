@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -26,5 +28,37 @@ func (b *bench) client() (*http.Client, error) {
 		return nil, err
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true}
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}, nil
+	return &http.Client{Transport: transport, Timeout: answerWithin}, nil
+}
+
+// awake makes sure that a Trunkline answers, before anything is made for it.
+func (b *bench) awake(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/openapi.yaml", nil)
+	if err != nil {
+		return err
+	}
+	if _, err := fetch(client, request, http.StatusOK); err != nil {
+		return fmt.Errorf("no Trunkline answers at %s: %w: start it, or give its --url", b.url, err)
+	}
+	return nil
+}
+
+// answerWithin is how long an answer may take.
+const answerWithin = 30 * time.Second
+
+// connectionsClient speaks HTTP/1.1 over as many connections as it is told, so
+// that each holds one request at a time.
+func (b *bench) connectionsClient(connections int) (*http.Client, error) {
+	config, err := b.trust()
+	if err != nil {
+		return nil, err
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.NextProtos = []string{"http/1.1"}
+	return &http.Client{Timeout: answerWithin, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config,
+		MaxConnsPerHost: connections, MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
+	}}, nil
 }

@@ -3,35 +3,34 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // climbFactor is how much a step of a climb is above the one before.
 const climbFactor = 1.15
 
-// climbUp raises the rate until p99 is above the limit twice at the same rate,
-// and reports the best step. Twice: a machine has other things to do, too.
-func (r *benchRun) climbUp(ctx context.Context) error {
-	best, failures := r.report, 0
-	for rate := r.rate; ctx.Err() == nil && failures < 2; {
-		if err := r.window(ctx, rate); err != nil {
+// climb measures at rising rates until p99 is above the limit, or something
+// failed, twice at the same rate. Twice: a machine has other things to do, too.
+// step says what p99 was, and whether nothing failed; keep is told of each
+// step that held, so that the last that it was told of is the best.
+func climb(ctx context.Context, rate float64, limit time.Duration,
+	step func(ctx context.Context, rate float64) (p99 float64, ok bool, err error), keep func()) error {
+	kept, failures := false, 0
+	for ctx.Err() == nil && failures < 2 && rate <= maxRate {
+		p99, ok, err := step(ctx, rate)
+		if err != nil {
 			return err
 		}
-		r.drain() // a step must not wait for what the one before has left
-		step := climbStep{rate, r.report.DeliveriesPerSecond, r.report.LatencyMS}
-		r.report.Rate = rate
-		r.report.Climb = append(r.report.Climb, step)
-		if step.LatencyMS.P99 > ms(r.climb) || r.report.Deliveries == 0 {
+		if !ok || p99 > ms(limit) {
 			failures++
 			continue
 		}
-		best, failures = r.report, 0
+		keep()
+		kept, failures = true, 0
 		rate *= climbFactor
 	}
-	if best.Deliveries == 0 {
-		return errors.New("p99 is above the limit at the first rate: begin with a lower --rate")
+	if !kept && ctx.Err() == nil {
+		return errors.New("p99 is above the limit at the first rate, or requests fail: begin with a lower --rate")
 	}
-	steps := r.report.Climb
-	r.report = best
-	r.report.Climb = steps
 	return nil
 }

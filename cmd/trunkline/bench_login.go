@@ -6,43 +6,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
-
-	"trunkline/internal/loadtest"
 )
 
-const channelPath = "/api/v2/cc_events_channel"
+// The two logins: of the events channel, and of everything else.
+const (
+	channelPath = "/api/v2/cc_events_channel"
+	portalLogin = "/ucp/v2/login"
+)
 
-// groups logs in for every group of subscribers: one for each account, or one
-// for all.
-func (b *bench) groups(ctx context.Context, client *http.Client, a *benchAccounts) ([]loadtest.Group, error) {
-	if b.everyAccount {
-		token, err := b.login(ctx, client, a, a.ids)
-		return []loadtest.Group{{Token: token, Sockets: b.subscribers, Streams: len(a.ids)}}, err
-	}
-	var groups []loadtest.Group
-	for i, id := range a.ids {
-		token, err := b.login(ctx, client, a, []string{id})
-		if err != nil {
-			return nil, err
-		}
-		sockets := b.subscribers / len(a.ids)
-		if i < b.subscribers%len(a.ids) {
-			sockets++
-		}
-		groups = append(groups, loadtest.Group{Token: token, Sockets: sockets, First: i, Streams: 1})
-	}
-	return groups, nil
+type credentials struct {
+	Username   string   `json:"username"`
+	Password   string   `json:"password"`
+	Domain     string   `json:"domain"`
+	AccountIDs []string `json:"account_ids,omitempty"` // of the channel's
 }
 
-// login obtains a token for the accounts. A server that does not know them yet
-// is asked again, a few times: failures are counted there.
-func (b *bench) login(ctx context.Context, client *http.Client, a *benchAccounts, ids []string) (token string, err error) {
+type granted struct {
+	AccessToken string `json:"access_token"`
+	ExpiresIn   int64  `json:"expires_in"` // seconds
+}
+
+// login obtains a token. A server that does not know its accounts yet is asked
+// again, a few times: failures are counted there.
+func login(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
 	for range 4 {
-		if token, err = b.loginOnce(ctx, client, a, ids); err == nil {
-			return token, nil
+		if got, err = loginOnce(ctx, client, url, who); err == nil {
+			return got, nil
 		}
 		var refused *answer
 		if !errors.As(err, &refused) || refused.status != http.StatusUnauthorized && refused.status != http.StatusBadRequest {
@@ -52,38 +43,25 @@ func (b *bench) login(ctx context.Context, client *http.Client, a *benchAccounts
 			break
 		}
 	}
-	return "", fmt.Errorf("logging in as %s of %s: %w", a.username, a.domain, err)
+	return granted{}, fmt.Errorf("logging in as %s of %s: %w", who.Username, who.Domain, err)
 }
 
-func (b *bench) loginOnce(ctx context.Context, client *http.Client, a *benchAccounts, ids []string) (token string, err error) {
-	body, err := json.Marshal(map[string]any{
-		"username": a.username, "password": a.password, "domain": a.domain, "account_ids": ids,
-	})
+func loginOnce(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
+	body, err := json.Marshal(who)
 	if err != nil {
-		return "", err
+		return got, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+channelPath+"/login", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return got, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
+	text, err := fetch(client, request, http.StatusOK)
 	if err != nil {
-		return "", err
+		return got, err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil {
-		return "", err
+	if err := json.Unmarshal(text, &got); err != nil || got.AccessToken == "" {
+		return got, errors.New("the answer holds no access_token")
 	}
-	if response.StatusCode != http.StatusOK {
-		return "", &answer{status: response.StatusCode, body: string(text)}
-	}
-	var granted struct {
-		AccessToken string `json:"access_token"`
-	}
-	if err := json.Unmarshal(text, &granted); err != nil || granted.AccessToken == "" {
-		return "", errors.New("the answer holds no access_token")
-	}
-	return granted.AccessToken, nil
+	return got, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -41,4 +42,38 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage,
 		sum = sum.Add(u)
 	}
 	return sum, nil
+}
+
+// windowUsage is what the server has used while it was measured.
+type windowUsage struct {
+	CPUSeconds           float64 `json:"cpu_seconds"`
+	Cores                float64 `json:"cpu_cores"`
+	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million"` // records or requests
+	RSSBytesBefore       int64   `json:"rss_bytes_before"`
+	RSSBytesEnd          int64   `json:"rss_bytes_end"`
+}
+
+// between is what was used from one look to another, for so many records or
+// requests; nil when nothing is observed.
+func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
+	if o.blind() {
+		return nil
+	}
+	used := (to.CPU - from.CPU).Seconds()
+	u := &windowUsage{CPUSeconds: used, Cores: used / seconds, RSSBytesBefore: from.RSS, RSSBytesEnd: to.RSS}
+	if n > 0 {
+		u.CPUSecondsPerMillion = used / float64(n) * 1e6
+	}
+	return u
+}
+
+// rows are those of the report; what says of what a million is.
+func (u *windowUsage) rows(what string) [][]string {
+	if u == nil {
+		return nil
+	}
+	return [][]string{
+		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores, u.CPUSecondsPerMillion, what)},
+		{"server memory", fmt.Sprintf("%.1f MB before, %.1f MB at the end", mb(u.RSSBytesBefore), mb(u.RSSBytesEnd))},
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,8 @@ import (
 // sinkFor is where the run's events go in, and what ends it.
 func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
 	if b.through == throughHTTP {
-		return b.httpSink(ctx, client, a)
+		sink, err := b.httpSink(ctx, client, a)
+		return sink, func() {}, err
 	}
 	cluster, closeKafka, err := b.serversKafka(ctx)
 	if err != nil && b.through == throughKafka {
@@ -31,13 +33,13 @@ func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccoun
 	}
 	if err != nil {
 		b.say("%v: publishing over HTTP", err)
-		return b.httpSink(ctx, client, a)
+		sink, err := b.httpSink(ctx, client, a)
+		return sink, func() {}, err
 	}
-	sink := &kafkaSink{cluster.NewProducer(kafka.ProducerConfig{}), a.ids}
+	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, goesTo: eventsIn}
 	return sink, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := errors.Join(sink.producer.Close(ctx), closeKafka()); err != nil {
+		sink.close(ctx, b)
+		if err := closeKafka(); err != nil {
 			b.say("closing Kafka: %v", err)
 		}
 	}, nil
@@ -80,20 +82,38 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	}, nil
 }
 
+// way is where records go in.
+type way struct{ topic, format string }
+
+// The ways of what loadtest makes.
+var (
+	eventsIn      = way{event.TopicRaw, "generic"}
+	callRecordsIn = way{event.TopicCDRRaw, "svc.cdr"}
+)
+
 // kafkaSink publishes as a source that speaks Kafka does.
 type kafkaSink struct {
 	producer *kafka.Producer
 	accounts []string
+	goesTo   way
+}
+
+func (k *kafkaSink) close(ctx context.Context, b *bench) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := k.producer.Close(ctx); err != nil {
+		b.say("closing the producer: %v", err)
+	}
 }
 
 func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error {
 	headers := []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte("generic")}, {Key: event.HeaderSource, Value: []byte("bench")},
+		{Key: event.HeaderFormat, Value: []byte(k.goesTo.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
 	}
 	records := make([]kafka.Record, len(events))
 	for i, e := range events {
 		records[i] = kafka.Record{
-			Topic: event.TopicRaw, Partition: kafka.AnyPartition,
+			Topic: k.goesTo.topic, Partition: kafka.AnyPartition,
 			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
 		}
 	}
@@ -102,13 +122,13 @@ func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error 
 
 // httpSink publishes over the public ingest, with the key that was given for
 // accounts that were named, or one that is made, and goes, with the accounts.
-func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (*httpSink, error) {
 	key := b.apiKey
 	if b.username != "" && key == "" {
 		key = b.p.getenv(envAPIKey)
 	}
 	if b.username != "" && key == "" {
-		return nil, nil, usagef("publishing over HTTP needs an API key in %s", envAPIKey)
+		return nil, usagef("publishing over HTTP needs an API key in %s", envAPIKey)
 	}
 	if b.username == "" {
 		err := b.p.withDirectory(ctx, func(directory *identity.Service) (err error) {
@@ -116,14 +136,18 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 			return err
 		})
 		if err != nil {
-			return nil, nil, fmt.Errorf("making an API key: %w", err)
+			return nil, fmt.Errorf("making an API key: %w", err)
 		}
 		pause(ctx, followWithin)
 	}
-	return &httpSink{sender{url: b.url, key: key, http: client}}, func() {}, nil
+	return &httpSink{sender: sender{url: b.url, key: key, http: client}, format: eventsIn.format}, nil
 }
 
-type httpSink struct{ sender }
+type httpSink struct {
+	sender
+	format string
+	busy   atomic.Uint64 // answers that there is no room now
+}
 
 // Publish sends the events in one body, and again as long as the server has no
 // room for it.
@@ -140,6 +164,7 @@ func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
 			refused.status != http.StatusTooManyRequests && refused.status != http.StatusServiceUnavailable {
 			return err
 		}
+		h.busy.Add(1)
 		if !pause(ctx, max(refused.after, 50*time.Millisecond)) {
 			return ctx.Err()
 		}
@@ -147,7 +172,7 @@ func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
 }
 
 func (h *httpSink) postLines(ctx context.Context, lines []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/generic", bytes.NewReader(lines))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/"+h.format, bytes.NewReader(lines))
 	if err != nil {
 		return err
 	}

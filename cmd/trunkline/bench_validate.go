@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/url"
-	"runtime"
-	"strconv"
 	"strings"
 
 	"trunkline/internal/loadtest"
@@ -16,45 +14,29 @@ const (
 	throughHTTP  = "http"
 )
 
-// The floors.
-const (
-	floorPlain     = "plain"
-	floorCoalesced = "coalesced"
-)
+// maxRate is the highest rate that may be asked for, a second.
+const maxRate = 1e6
 
-func (b *bench) validate() error {
-	share, err := strconv.ParseFloat(strings.TrimSuffix(b.stall, "%"), 64)
-	if err != nil || share < 0 || share > 100 || !strings.HasSuffix(b.stall, "%") {
-		return usagef("--stall is a share such as 5%%, not %q", b.stall)
+// validateShared is about the flags of addFlags, and settles the URL. unpaced
+// says that --rate 0 means as fast as it goes.
+func (b *bench) validateShared(unpaced bool) error {
+	switch {
+	case b.rate < 0 || b.rate == 0 && !unpaced || !(b.rate <= maxRate):
+		least := map[bool]string{true: "at least", false: "above"}[unpaced]
+		return usagef("--rate must be %s 0 and at most %.0f, is %v", least, maxRate, b.rate)
+	case b.duration <= 0:
+		return usagef("--duration must be above 0, is %v", b.duration)
+	case b.warmup < 0:
+		return usagef("--warmup must not be below 0, is %v", b.warmup)
+	case b.climb < 0:
+		return usagef("--climb must not be below 0, is %v", b.climb)
+	case b.climb > 0 && b.rate == 0:
+		return usagef("--climb needs a --rate to begin with")
 	}
-	b.stalled = share / 100
-	if b.workers == 0 {
-		b.workers = max(runtime.NumCPU()/2, 1)
-	}
-	if len(b.accountIDs) > 0 {
-		b.accounts = len(b.accountIDs)
-	}
-	switch resume := loadtest.Resume(b.resume); {
-	case b.subscribers < 1 || b.accounts < 1 || b.accounts > b.subscribers:
-		return usagef("--subscribers must be at least 1, and at least --accounts, which is at least 1")
-	case b.rate <= 0 || b.rate > 1e6:
-		return usagef("--rate must be above 0 and at most 1000000, is %v", b.rate)
-	case b.duration <= 0 || b.warmup < 0 || b.idle < 0 || b.climb < 0 || b.ramp < 0 || b.workers < 1:
-		return usagef("--duration and --workers must be above 0, --warmup, --idle, --climb and --ramp not below")
-	case b.size > 1<<20:
-		return usagef("--size must be at most 1048576, is %d", b.size)
-	case b.through != throughAuto && b.through != throughKafka && b.through != throughHTTP:
-		return usagef("--through is auto, kafka or http, not %q", b.through)
-	case resume != loadtest.Never && resume != loadtest.ByID && resume != loadtest.ByCursor:
-		return usagef("--resume is never, id or cursor, not %q", b.resume)
-	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
-		return usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.accounts > 1 || b.stalled > 0 || resume != loadtest.Never):
-		return usagef("a floor has one account, reading subscribers, and no resume")
-	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
-		return usagef("--username needs --domain and --account")
-	case b.username == "" && (len(b.accountIDs) > 0 || b.apiKey != ""):
-		return usagef("--account and --api-key need --username")
+	for _, pid := range b.pids {
+		if pid < 1 {
+			return usagef("--server-pid is the number of a process, not %d", pid)
+		}
 	}
 	for _, base := range b.metrics {
 		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -62,6 +44,41 @@ func (b *bench) validate() error {
 		}
 	}
 	return b.wholeURL()
+}
+
+// maxEventBytes is the size of the longest record there is.
+const maxEventBytes = 1 << 20
+
+// validateAccounts is about the flags of addAccountFlags.
+func (b *bench) validateAccounts() error {
+	if len(b.accountIDs) > 0 {
+		b.accounts = len(b.accountIDs)
+	}
+	switch {
+	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
+		return usagef("--username needs --domain and --account")
+	case b.username == "" && len(b.accountIDs) > 0:
+		return usagef("--account needs --username")
+	case b.accounts < 1 || b.accounts > loadtest.MaxStreams:
+		return usagef("--accounts must be from 1 to %d, is %d", loadtest.MaxStreams, b.accounts)
+	}
+	return nil
+}
+
+// validateEvents is about the flags of addEventFlags.
+func (b *bench) validateEvents() error {
+	if err := b.validateAccounts(); err != nil {
+		return err
+	}
+	switch least := loadtest.MinEventSize(b.longestAccount()); {
+	case b.username == "" && b.apiKey != "":
+		return usagef("--api-key needs --username")
+	case b.size > maxEventBytes:
+		return usagef("--size must be at most %d, is %d", maxEventBytes, b.size)
+	case b.size < least:
+		return usagef("--size must be at least %d, is %d", least, b.size)
+	}
+	return nil
 }
 
 // wholeURL settles the server's URL.
@@ -77,9 +94,6 @@ func (b *bench) wholeURL() error {
 	u, err := url.Parse(b.url)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return usagef("--url must be https://host:port, without a user")
-	}
-	if least := loadtest.MinEventSize(b.longestAccount()); b.size < least {
-		return usagef("--size must be at least %d", least)
 	}
 	return nil
 }

@@ -41,20 +41,30 @@ func (a *answer) Error() string {
 }
 
 func (s *sender) do(request *http.Request, want int) error {
-	response, err := s.http.Do(request)
+	_, err := fetch(s.http, request, want)
+	return err
+}
+
+// longestAnswer bounds what is read of an answer: a page of 1,000 call records
+// is smaller.
+const longestAnswer = 4 << 20
+
+// fetch is the body of the answer that is wanted; any other is an *answer.
+func fetch(client *http.Client, request *http.Request, want int) ([]byte, error) {
+	response, err := client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	if response.StatusCode == want {
-		return nil
+		return body, nil
 	}
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
-	return &answer{response.StatusCode, string(body), time.Duration(seconds) * time.Second}
+	return nil, &answer{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
 }
 
 func (s *sender) post(ctx context.Context, e callcenter.Event) error {

@@ -1,6 +1,7 @@
 // Package loadtest is the load that Trunkline is measured with: many cheap
-// WebSocket subscribers that check what they get, and a source of numbered
-// events.
+// WebSocket subscribers that check what they get, a source of numbered events,
+// and a Trail that checks what a topic shows of them. The folder requests asks
+// an HTTP API.
 //
 // A subscriber is a socket, a few hundred bytes and no goroutine: one worker
 // waits for many sockets (epoll) and reads each into a buffer that all share.
@@ -21,7 +22,8 @@
 //
 // Goroutines: Workers for each Load, one for each connection that is being
 // opened (Dialers at most) and one for each that waits to come back; Close
-// ends them all. A Source has up to 16 while Run runs.
+// ends them all. A Source has one for each lane, 16 unless told,
+// while Run runs.
 //
 // When it is full: a subscriber that cannot keep up slows its worker, which
 // its own CPU usage shows; nothing is queued but in the kernel. A Source whose

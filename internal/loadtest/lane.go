@@ -15,6 +15,7 @@ type lane struct {
 	rate          float64
 	began         time.Time
 	next          int // event number; in the lane's first turn, its first stream
+	batches       int // that were made, where they are of a set size
 	memory        []byte
 }
 
@@ -22,11 +23,19 @@ func (l *lane) run(ctx context.Context) error {
 	s := l.source
 	var events []Event
 	for {
-		sleepUntil(ctx, time.Now().Add(l.due().Sub(s.cfg.Clock.Now())))
+		due := l.dueOf(l.next)
+		if s.cfg.Batch > 0 {
+			due = l.batchDue()
+		}
+		sleepUntil(ctx, time.Now().Add(due.Sub(s.cfg.Clock.Now())))
 		if ctx.Err() != nil {
 			return nil
 		}
-		events = l.batch(events[:0])
+		if s.cfg.Batch > 0 {
+			events = l.wholeBatch(events[:0], due)
+		} else {
+			events = l.batch(events[:0])
+		}
 		before := time.Now()
 		// A batch that was begun is finished: half of it may be there.
 		if err := s.sink.Publish(context.WithoutCancel(ctx), events); err != nil {
@@ -42,8 +51,20 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-func (l *lane) due() time.Time {
-	return l.began.Add(time.Duration(float64(l.next) / l.rate * float64(time.Second)))
+// dueOf is when an event is due; without a rate that is now.
+func (l *lane) dueOf(number int) time.Time {
+	if l.rate == 0 {
+		return l.source.cfg.Clock.Now()
+	}
+	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
+}
+
+// after is the number of the lane's next event after number.
+func (l *lane) after(number int) int {
+	streams := len(l.source.cfg.Accounts)
+	for number++; number%streams%l.lanes != l.number; number++ {
+	}
+	return number
 }
 
 // batch is the events that are due, at least one.
@@ -53,22 +74,46 @@ func (l *lane) batch(events []Event) []Event {
 	if need := maxBatch * s.cfg.Size; cap(l.memory) == 0 {
 		l.memory = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}
-	streams := len(s.cfg.Accounts)
 	now := s.cfg.Clock.Now()
 	for len(events) < maxBatch && cap(l.memory)-len(l.memory) >= s.cfg.Size {
-		due := l.due()
+		due := l.dueOf(l.next)
 		if len(events) > 0 && due.After(now) {
 			break
 		}
-		stream := l.next % streams
-		from := len(l.memory)
-		s.given[stream]++
-		event := s.event(l.memory, Stamp{stream, s.given[stream], due.UnixNano()})
-		l.memory = event.JSON
-		event.JSON = l.memory[from:]
-		events = append(events, event)
-		for l.next++; l.next%streams%l.lanes != l.number; l.next++ {
-		}
+		events = append(events, l.event(due))
+	}
+	return events
+}
+
+// event makes the lane's next event.
+func (l *lane) event(due time.Time) Event {
+	s := l.source
+	stream := l.next % len(s.cfg.Accounts)
+	from := len(l.memory)
+	s.given[stream]++
+	event := s.event(l.memory, Stamp{stream, s.given[stream], due.UnixNano()})
+	l.memory = event.JSON
+	event.JSON = l.memory[from:]
+	l.next = l.after(l.next)
+	return event
+}
+
+// batchDue is when the lane's next batch is due: lanes take turns.
+func (l *lane) batchDue() time.Time {
+	batch := l.batches*l.lanes + l.number + 1
+	return l.dueOf(batch * l.source.cfg.Batch)
+}
+
+// wholeBatch is as many events as were asked for, all due at the same time.
+func (l *lane) wholeBatch(events []Event, due time.Time) []Event {
+	s := l.source
+	if need := s.cfg.Batch * s.cfg.Size; cap(l.memory) < need {
+		l.memory = make([]byte, 0, need)
+	}
+	l.memory = l.memory[:0]
+	l.batches++
+	for range s.cfg.Batch {
+		events = append(events, l.event(due))
 	}
 	return events
 }

@@ -12,6 +12,7 @@ import (
 // Event is one event to be published.
 type Event struct {
 	Stream int
+	Seq    uint64 // in the stream, from 1; 0: a probe
 	JSON   []byte
 }
 
@@ -21,17 +22,36 @@ type Sink interface {
 	Publish(ctx context.Context, events []Event) error
 }
 
-// SourceConfig is what is published.
+// Form appends an event with its stamp and padding, which makes it longer by
+// as much.
+type Form func(dst []byte, s Stamp, run, account string, padding []byte) []byte
+
+// SourceConfig is what is published. All but Run, Accounts, Size and Clock may
+// be zero.
 type SourceConfig struct {
 	Run      string
 	Accounts []string // a stream each
 	Size     int      // bytes of an event
 	Clock    Clock
+	Form     Form // nil: GenericEvent
+	Lanes    int  // batches on their way at the same time, one of an account; 0: 16
+	Batch    int  // events of a batch, due together; 0: what is due when the one before is safe
 }
 
-// MinEventSize is the smallest event there is for an account's id.
-func MinEventSize(account string) int {
-	return len(appendEvent(nil, Stamp{}, "12345678", account, nil))
+// MinEventSize is the smallest generic event there is for an account's id.
+func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
+
+// Least is the size of the smallest event for an account's id, bytes.
+func (f Form) Least(account string) int {
+	const now = 2e18 // Unix seconds have ten digits till 2286
+	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
+}
+
+func (c *SourceConfig) form() Form {
+	if c.Form == nil {
+		return GenericEvent
+	}
+	return c.Form
 }
 
 // Validate says what is wrong with the configuration.
@@ -45,8 +65,11 @@ func (c *SourceConfig) Validate() error {
 	if c.Clock.began.IsZero() {
 		return errors.New("a clock is needed")
 	}
+	if c.Lanes < 0 || c.Batch < 0 || c.Batch > MaxBatch {
+		return fmt.Errorf("a source has lanes, and batches of at most %d events", MaxBatch)
+	}
 	for _, account := range c.Accounts {
-		if least := MinEventSize(account); c.Size < least {
+		if least := c.form().Least(account); c.Size < least {
 			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
 		}
 	}
@@ -54,11 +77,14 @@ func (c *SourceConfig) Validate() error {
 }
 
 // maxLanes is how many batches are on their way at the same time, and maxBatch
-// how many events one has.
+// how many events one has, unless the configuration says it.
 const (
 	maxLanes = 16
 	maxBatch = 512
 )
+
+// MaxBatch is how many events a batch may be told to have.
+const MaxBatch = 10_000
 
 // Source publishes numbered events at a rate. It keeps to its schedule: what a
 // slow sink delays is stamped with the time it was due, so that waiting shows
@@ -67,6 +93,7 @@ type Source struct {
 	cfg       SourceConfig
 	sink      Sink
 	padding   []byte
+	least     []int           // by stream: bytes of an event without padding
 	given     []uint64        // by stream: the last number; each is its lane's alone
 	published []atomic.Uint64 // by stream: how many are safe
 
@@ -76,11 +103,18 @@ type Source struct {
 
 // NewSource makes a source.
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
+	cfg.Form = cfg.form()
+	if cfg.Lanes == 0 {
+		cfg.Lanes = maxLanes
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	s := &Source{cfg: cfg, sink: sink,
 		given: make([]uint64, len(cfg.Accounts)), published: make([]atomic.Uint64, len(cfg.Accounts))}
+	for _, account := range cfg.Accounts {
+		s.least = append(s.least, cfg.Form.Least(account))
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	s.padding = make([]byte, cfg.Size)
 	for i := range s.padding {
@@ -122,15 +156,17 @@ func (s *Source) Probe(ctx context.Context) error {
 }
 
 // Run publishes rate events a second, all accounts in turn, until ctx ends, then
-// finishes what it has begun. It may run again: numbers go on.
+// finishes what it has begun. It may run again: numbers go on. A source with
+// a Batch may have rate 0: it publishes as fast as its sink takes it, and an
+// event is due when it is made.
 func (s *Source) Run(ctx context.Context, rate float64) error {
-	if rate <= 0 {
-		return fmt.Errorf("source: a rate above 0 is needed, not %v", rate)
+	if rate < 0 || rate == 0 && s.cfg.Batch == 0 {
+		return fmt.Errorf("source: a rate above 0 is needed, or a batch, not %v", rate)
 	}
 	group, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := s.cfg.Clock.Now()
-	lanes := min(len(s.cfg.Accounts), maxLanes)
+	lanes := min(len(s.cfg.Accounts), s.cfg.Lanes)
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
@@ -152,12 +188,12 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 // event makes an event of exactly the configured size.
 func (s *Source) event(dst []byte, stamp Stamp) Event {
 	account := s.cfg.Accounts[stamp.Stream]
-	padding := s.cfg.Size - MinEventSize(account)
-	return Event{stamp.Stream, appendEvent(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
+	padding := s.cfg.Size - s.least[stamp.Stream]
+	return Event{stamp.Stream, stamp.Seq, s.cfg.Form(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
 }
 
-// appendEvent appends a generic event.
-func appendEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
+// GenericEvent is the Form of a generic event.
+func GenericEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
 	dst = append(dst, `{"type":"AGENT_PERFORMANCE","account_id":"`...)
 	dst = append(dst, account...) // an id needs no escaping (contract, "The program")
 	dst = append(dst, `",`...)

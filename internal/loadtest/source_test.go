@@ -100,6 +100,49 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 	}
 }
 
+func TestSourceSendsWholeBatches(t *testing.T) {
+	for name, rate := range map[string]float64{"paced": 100, "as fast as it goes": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &notebook{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
+				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Lanes: 2, Batch: 5, Form: CallRecord}
+				s, err := NewSource(cfg, sink)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
+				defer cancel()
+				began := time.Now()
+				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[697] { // the test's clock is of 2000, whose Unix seconds have nine digits
+					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
+				}
+				total, dues := 0, map[time.Duration]int{}
+				for stream, stamps := range sink.stamps {
+					var c sequence
+					for _, stamp := range stamps {
+						if arrival, missing := c.see(stamp.Seq); arrival != inOrder || missing != 0 {
+							t.Fatalf("stream %d: %+v", stream, stamps)
+						}
+						dues[time.Unix(0, stamp.At).Sub(began)]++
+					}
+					total += len(stamps)
+				}
+				// Without a rate, each of two lanes sends five every 10 ms; else lanes
+				// take turns, and the last batch is due when the time is over.
+				want := map[string]int{"paced": 95, "as fast as it goes": 1000}[name]
+				if total != want {
+					t.Errorf("%d events in a second, want %d", total, want)
+				}
+				for due, n := range dues {
+					if n%5 != 0 || name == "paced" && due%(50*time.Millisecond) != 0 {
+						t.Errorf("%d events were due at %s", n, due)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestSourceGoesOnCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &notebook{}
@@ -138,8 +181,10 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 }
 
 func TestSourceNeedsARate(t *testing.T) {
-	if _, err := publish(t, 1, 0, time.Second, &notebook{}); err == nil {
-		t.Error("no rate was taken")
+	for _, rate := range []float64{-1, 0} { // which needs a batch
+		if _, err := publish(t, 1, rate, time.Second, &notebook{}); err == nil {
+			t.Errorf("%v was taken", rate)
+		}
 	}
 }
 
@@ -148,6 +193,9 @@ func TestSourceConfigIsValidated(t *testing.T) {
 		"run": func(c *SourceConfig) { c.Run = "" }, "accounts": func(c *SourceConfig) { c.Accounts = nil },
 		"size":  func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
 		"clock": func(c *SourceConfig) { c.Clock = Clock{} },
+		"lanes": func(c *SourceConfig) { c.Lanes = -1 },
+		"batch": func(c *SourceConfig) { c.Batch = MaxBatch + 1 },
+		"form":  func(c *SourceConfig) { c.Form = CallRecord }, // whose records are longer
 	} {
 		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Size: MinEventSize("a"), Clock: NewClock()}
 		if err := cfg.Validate(); err != nil {

@@ -44,6 +44,12 @@ func newStampReader(run string) stampReader {
 	return stampReader{marker: []byte(stampName + run + ".")}
 }
 
+// ReadStamp finds the stamp of a run's event; ok is false when there is none.
+func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
+	r := newStampReader(run)
+	return r.read(message)
+}
+
 // read is the stamp of a message; ok is false when it has none of this run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !r.here(message) {

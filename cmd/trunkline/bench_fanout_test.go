@@ -128,7 +128,7 @@ func (c *relayServer) relay(line string) error {
 }
 
 // bench runs bench fanout on the data directory.
-func (w *world) bench(ctx context.Context, args ...string) (report benchReport, code int, errs string) {
+func (w *world) bench(ctx context.Context, args ...string) (report fanoutReport, code int, errs string) {
 	w.t.Helper()
 	code, out, errs := w.runContext(ctx, append([]string{"bench", "fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
@@ -336,9 +336,9 @@ func TestBenchFloors(t *testing.T) {
 	for _, floor := range []string{floorPlain, floorCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
-			b := &bench{p: &program{out: &out, err: t.Output()}, floor: floor, url: url, asJSON: true,
-				subscribers: 20, accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond,
-				stall: "0%", through: throughAuto, resume: "never",
+			b := &fanoutBench{bench: bench{p: &program{out: &out, err: t.Output()}, url: url, asJSON: true,
+				accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
+				stall: "0%", resume: "never",
 				self: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0], append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
 					command.Env = append(os.Environ(), envFloor+"=1")
@@ -348,7 +348,7 @@ func TestBenchFloors(t *testing.T) {
 			if err := errors.Join(b.validate(), b.run(t.Context())); err != nil {
 				t.Fatalf("%s, %s: %v", floor, url, err)
 			}
-			var r benchReport
+			var r fanoutReport
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 				t.Fatal(err)
 			}
@@ -362,8 +362,8 @@ func TestBenchFloors(t *testing.T) {
 
 func TestBenchReportForPeople(t *testing.T) {
 	var out bytes.Buffer
-	r := benchReport{Server: "trunkline", Closed: map[int]int{4008: 2, 1012: 1}, Refused: map[int]uint64{503: 4}, Stalled: 3,
-		Resumed: 1, Climb: []climbStep{{Rate: 7}}, Usage: &serverUsage{GoBytesPerConnection: 2048, IdleCPUMicrosecondsPerSec: 1.5}}
+	r := fanoutReport{Server: "trunkline", Closed: map[int]int{4008: 2, 1012: 1}, Refused: map[int]uint64{503: 4}, Stalled: 3,
+		Resumed: 1, Climb: []fanoutStep{{Rate: 7}}, Usage: &serverUsage{GoBytesPerConnection: 2048, IdleCPUMicrosecondsPerSec: 1.5}}
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -386,11 +386,11 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 		"--floor is plain or coalesced":      {"--floor", "x"},
 		"a floor has one account":            {"--floor", "plain", "--accounts", "2"},
 		"--username needs --domain":          {"--username", "u"},
-		"--account and --api-key need":       {"--api-key", "k"},
+		"--api-key needs --username":         {"--api-key", "k"},
 		"needs its password in TRUNKLINE_PA": {"--username", "u", "--domain", "d", "--account", "a"},
 		"--metrics is such as":               {"--metrics", "9464"},
 		"--url must be":                      {"--url", "ws://x"},
-		"--duration and --workers":           {"--duration", "0"},
+		"--duration must be":                 {"--duration", "0"},
 	} {
 		w.fails(exitUsage, want, append([]string{"bench", "fanout"}, args...)...)
 	}

@@ -12,7 +12,7 @@ import (
 
 // measure goes through the phases of a run. When ctx ends, those that are left
 // are skipped, and the report tells what there is.
-func (r *benchRun) measure(ctx context.Context) (err error) {
+func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		if closeErr := r.load.Close(); err == nil {
 			err = closeErr
@@ -40,7 +40,7 @@ func (r *benchRun) measure(ctx context.Context) (err error) {
 const proveWithin = 30 * time.Second
 
 // prove publishes until every subscriber that reads has got something.
-func (r *benchRun) prove(ctx context.Context) error {
+func (r *fanoutRun) prove(ctx context.Context) error {
 	_, reading := r.load.Subscribers()
 	for began := time.Now(); ctx.Err() == nil; {
 		if err := r.source.Probe(ctx); err != nil && ctx.Err() == nil {
@@ -61,7 +61,7 @@ func (r *benchRun) prove(ctx context.Context) error {
 }
 
 // publishing publishes at a rate until the function it returns is called.
-func (r *benchRun) publishing(ctx context.Context, rate float64) (stop func() error) {
+func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var err error
 	var running sync.WaitGroup
@@ -74,13 +74,13 @@ func (r *benchRun) publishing(ctx context.Context, rate float64) (stop func() er
 }
 
 // window publishes at one rate, and reports what happens after the warm-up.
-func (r *benchRun) window(ctx context.Context, rate float64) error {
+func (r *fanoutRun) window(ctx context.Context, rate float64) error {
 	stop := r.publishing(ctx, rate)
 	err := r.within(ctx)
 	return errors.Join(err, stop())
 }
 
-func (r *benchRun) within(ctx context.Context) error {
+func (r *fanoutRun) within(ctx context.Context) error {
 	pause(ctx, r.warmup)
 	from, err := r.look(ctx)
 	if err != nil {
@@ -95,8 +95,8 @@ func (r *benchRun) within(ctx context.Context) error {
 	return nil
 }
 
-// moment is everything at one time.
-type moment struct {
+// fanoutMoment is everything at one time.
+type fanoutMoment struct {
 	at        time.Time
 	tally     *loadtest.Tally
 	published uint64
@@ -105,7 +105,7 @@ type moment struct {
 	own       loadtest.Usage
 }
 
-func (r *benchRun) look(ctx context.Context) (m moment, err error) {
+func (r *fanoutRun) look(ctx context.Context) (m fanoutMoment, err error) {
 	if m.server, err = r.observer.usage(ctx, false); err != nil {
 		return m, err
 	}
@@ -120,7 +120,7 @@ func (r *benchRun) look(ctx context.Context) (m moment, err error) {
 }
 
 // compare reports what happened between two moments.
-func (r *benchRun) compare(from, to moment) {
+func (r *fanoutRun) compare(from, to fanoutMoment) {
 	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
 	report.MeasuredSeconds = seconds
 	report.Published = to.published - from.published
@@ -148,7 +148,7 @@ func (r *benchRun) compare(from, to moment) {
 const quietFor = 3 * time.Second
 
 // drain waits for what is still on its way, and says how many never came.
-func (r *benchRun) drain() (left uint64) {
+func (r *fanoutRun) drain() (left uint64) {
 	published := r.source.Published()
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		tally := r.load.Tally()
@@ -163,7 +163,7 @@ func (r *benchRun) drain() (left uint64) {
 }
 
 // conclude reports what every subscriber saw from beginning to end.
-func (r *benchRun) conclude() {
+func (r *fanoutRun) conclude() {
 	began := time.Now()
 	left := r.drain()
 	report, tally := &r.report, r.load.Tally()

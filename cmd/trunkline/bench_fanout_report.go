@@ -3,17 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
-	"time"
-
-	"trunkline/internal/loadtest"
 )
 
-// benchReport is what a run has found. The JSON names are for scripts and do
+// fanoutReport is what a run has found. The JSON names are for scripts and do
 // not change.
-type benchReport struct {
+type fanoutReport struct {
 	Server       string  `json:"server"` // "trunkline", or which floor
 	Transport    string  `json:"transport"`
 	Subscribers  int     `json:"subscribers"`
@@ -39,7 +33,7 @@ type benchReport struct {
 	DeliveriesPerSecond float64      `json:"deliveries_per_second"`
 	LatencyMS           latencies    `json:"latency_ms"`
 	DrainSeconds        float64      `json:"drain_seconds"`
-	Climb               []climbStep  `json:"climb,omitempty"`
+	Climb               []fanoutStep `json:"climb,omitempty"`
 	Lost                int64        `json:"lost"`
 	Duplicated          uint64       `json:"duplicated"`
 	Disordered          uint64       `json:"disordered"`
@@ -51,27 +45,8 @@ type benchReport struct {
 	Interrupted         bool         `json:"interrupted"`
 }
 
-// latencies are percentiles in milliseconds.
-type latencies struct {
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	P999 float64 `json:"p999"`
-	Max  float64 `json:"max"`
-}
-
-func latenciesOf(h *loadtest.Histogram) latencies {
-	return latencies{ms(h.Quantile(.5)), ms(h.Quantile(.9)), ms(h.Quantile(.99)), ms(h.Quantile(.999)), ms(h.Max())}
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func (l latencies) String() string {
-	return fmt.Sprintf("p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f ms", l.P50, l.P90, l.P99, l.P999, l.Max)
-}
-
-// climbStep is one rate of a climb.
-type climbStep struct {
+// fanoutStep is one rate of a climb.
+type fanoutStep struct {
 	Rate                float64   `json:"rate"`
 	DeliveriesPerSecond float64   `json:"deliveries_per_second"`
 	LatencyMS           latencies `json:"latency_ms"`
@@ -92,13 +67,16 @@ type serverUsage struct {
 	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // with nobody connected
 }
 
-// faultless says that the run saw every event once and in order.
-func (r *benchReport) faultless() bool {
-	return r.Lost == 0 && r.Duplicated == 0 && r.Disordered == 0 && r.Misbehaved == 0
+// fault says when the run did not see every event once and in order.
+func (r *fanoutReport) fault() error {
+	if r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Misbehaved != 0 {
+		return errFaults
+	}
+	return nil
 }
 
 // write writes the report for people.
-func (r *benchReport) write(w io.Writer) error {
+func (r *fanoutReport) write(w io.Writer) error {
 	rows := [][]string{
 		{"server", r.Server + ", " + r.Transport},
 		{"connected", fmt.Sprintf("%d of %d in %.1f s, %.0f a second", r.Connected, r.Subscribers, r.ConnectSeconds, r.ConnectionsPerSecond)},
@@ -146,22 +124,4 @@ func (u *serverUsage) rows() [][]string {
 			u.IdleCPUMicrosecondsPerSec, u.BaseCPUMicrosecondsPerSec)
 	}
 	return rows
-}
-
-func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }
-
-// counts lists counts by what they count.
-func counts[N int | uint64](by map[int]N) string {
-	if len(by) == 0 {
-		return "none"
-	}
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		if key == 0 {
-			parts = append(parts, fmt.Sprintf("%d without an answer", by[key]))
-			continue
-		}
-		parts = append(parts, fmt.Sprintf("%d with %d", by[key], key))
-	}
-	return strings.Join(parts, ", ")
 }

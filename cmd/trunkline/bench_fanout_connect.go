@@ -7,7 +7,7 @@ import (
 )
 
 // connect opens the subscribers and measures what they cost at rest.
-func (r *benchRun) connect(ctx context.Context) error {
+func (r *fanoutRun) connect(ctx context.Context) error {
 	before, err := r.observer.usage(ctx, true)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *benchRun) connect(ctx context.Context) error {
 
 // idleCPU is how many microseconds of CPU the server uses in a second while
 // nothing is published; 0 when that is not to be measured.
-func (r *benchRun) idleCPU(ctx context.Context) (float64, error) {
+func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
 	if r.idle == 0 || r.observer.blind() || !pause(ctx, min(r.idle, 2*time.Second)) { // for what is under way to end
 		return 0, nil
 	}

@@ -114,7 +114,7 @@ func ourselves(args ...string) (*exec.Cmd, error) {
 
 // startFloor starts a floor in a process of its own: its CPU is to be told
 // apart from ours.
-func (b *bench) startFloor() (*floorProcess, error) {
+func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	secure := strings.HasPrefix(b.url, "https:")
 	command, err := b.self("bench", "floor", "--sockets", strconv.Itoa(b.subscribers),
 		"--coalesce="+strconv.FormatBool(b.floor == floorCoalesced), "--secure="+strconv.FormatBool(secure))

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"trunkline/internal/loadtest"
+)
+
+// groups logs in for every group of subscribers: one for each account, or one
+// for all.
+func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchAccounts) ([]loadtest.Group, error) {
+	if b.everyAccount {
+		token, err := b.channelLogin(ctx, client, a, a.ids)
+		return []loadtest.Group{{Token: token, Sockets: b.subscribers, Streams: len(a.ids)}}, err
+	}
+	var groups []loadtest.Group
+	for i, id := range a.ids {
+		token, err := b.channelLogin(ctx, client, a, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		sockets := b.subscribers / len(a.ids)
+		if i < b.subscribers%len(a.ids) {
+			sockets++
+		}
+		groups = append(groups, loadtest.Group{Token: token, Sockets: sockets, First: i, Streams: 1})
+	}
+	return groups, nil
+}
+
+// channelLogin obtains a token for the accounts.
+func (b *fanoutBench) channelLogin(ctx context.Context, client *http.Client, a *benchAccounts, ids []string) (string, error) {
+	granted, err := login(ctx, client, b.url+channelPath+"/login", credentials{
+		Username: a.username, Password: a.password, Domain: a.domain, AccountIDs: ids,
+	})
+	return granted.AccessToken, err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"trunkline/identity"
+	"trunkline/internal/loadtest"
+)
+
+// spareFiles is what a process needs open beside its sockets.
+const spareFiles = 200
+
+// fanoutRun is one run.
+type fanoutRun struct {
+	*fanoutBench
+	load     *loadtest.Load
+	source   *loadtest.Source
+	observer observer
+	report   fanoutReport
+	atEnd    endings
+}
+
+// run makes a run, and a report of it whatever has happened after the
+// subscribers were there.
+func (b *fanoutBench) run(ctx context.Context) error {
+	if err := loadtest.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
+		return err
+	}
+	r := &fanoutRun{fanoutBench: b}
+	defer r.atEnd.run()
+	if err := r.prepare(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	err := r.measure(ctx)
+	r.report.Interrupted = ctx.Err() != nil
+	return b.tell(&r.report, err)
+}
+
+// prepare makes what the run needs: accounts, tokens, a way in for events.
+func (r *fanoutRun) prepare(ctx context.Context) error {
+	run := rand.Text()[:loadtest.RunLength]
+	clock := loadtest.NewClock()
+	client, err := r.client()
+	if err != nil {
+		return err
+	}
+	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
+	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate, EventBytes: r.size}
+	accounts, sink, groups, err := r.parties(ctx, client, run)
+	if err != nil {
+		return err
+	}
+	tlsConfig, err := r.trust()
+	if err != nil {
+		return err
+	}
+	r.report.Transport = map[bool]string{true: "wss", false: "ws"}[strings.HasPrefix(r.url, "https:")]
+	r.source, err = loadtest.NewSource(loadtest.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
+	if err != nil {
+		return err
+	}
+	r.load, err = loadtest.New(loadtest.Config{
+		URL: r.url + channelPath + "/ws", Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
+		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: loadtest.Resume(r.resume),
+	})
+	return err
+}
+
+// parties are the accounts, where their events go in, and who subscribes.
+func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string) (
+	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
+	if r.floor != "" {
+		process, err := r.startFloor()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		r.atEnd.add(func() {
+			if err := process.stop(); err != nil {
+				r.say("the floor: %v", err)
+			}
+		})
+		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.floor
+		r.observer = observer{pids: []int{process.command.Process.Pid}}
+		return []string{floorAccount}, process, []loadtest.Group{{Sockets: r.subscribers, Streams: 1}}, nil
+	}
+	made, err := r.accountsFor(ctx, run, identity.RoleUser)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r.atEnd.add(made.forget)
+	if groups, err = r.groups(ctx, client, made); err != nil {
+		return nil, nil, nil, err
+	}
+	sink, closeSink, err := r.sinkFor(ctx, client, made)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r.atEnd.add(closeSink)
+	return made.ids, sink, groups, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// follower reads topics from where they end when it begins.
+type follower struct {
+	cluster *kafka.Cluster
+	cancel  context.CancelFunc
+	ctx     context.Context
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	failed error
+}
+
+func newFollower(ctx context.Context, cluster *kafka.Cluster) *follower {
+	f := &follower{cluster: cluster}
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it reads on when the run is interrupted
+	return f
+}
+
+// follow hands every record of a topic to see from now on, a partition's in
+// order, those of several at the same time.
+func (f *follower) follow(ctx context.Context, topic string, see func(*kafka.Record)) error {
+	partitions, err := f.cluster.Partitions(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("following %s: %w", topic, err)
+	}
+	for partition := range partitions {
+		_, next, err := f.cluster.Offsets(ctx, topic, partition)
+		if err != nil {
+			return fmt.Errorf("following %s: %w", topic, err)
+		}
+		f.running.Go(func() { f.read(topic, partition, next, see) })
+	}
+	return nil
+}
+
+func (f *follower) read(topic string, partition int, from int64, see func(*kafka.Record)) {
+	reader := f.cluster.NewReader(topic, partition, from)
+	defer reader.Close()
+	for {
+		records, err := reader.Read(f.ctx)
+		if f.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			f.mu.Lock()
+			f.failed = errors.Join(f.failed, fmt.Errorf("following %s: %w", topic, err))
+			f.mu.Unlock()
+			return
+		}
+		for i := range records {
+			see(&records[i])
+		}
+	}
+}
+
+// err is what ended the reading of a partition, nil while all are read.
+func (f *follower) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+func (f *follower) close() {
+	f.cancel()
+	f.running.Wait()
+}
+
+// sourceOf is the offset of what a record was made from, below zero when it
+// does not say.
+func sourceOf(record *kafka.Record) int64 {
+	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
+	if err != nil {
+		return -1
+	}
+	return position.Offset
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/loadtest"
+)
+
+// deadLetters counts those of a run.
+type deadLetters struct {
+	run string
+
+	mu     sync.Mutex
+	kinds  map[string]map[string]uint64 // by topic, by kind
+	probes map[string]uint64            // of probes: servers may not know the accounts yet
+}
+
+func newDeadLetters(run string) *deadLetters {
+	return &deadLetters{run: run, kinds: map[string]map[string]uint64{}, probes: map[string]uint64{}}
+}
+
+func (d *deadLetters) see(record *kafka.Record) {
+	stamp, ok := loadtest.ReadStamp(d.run, record.Value)
+	if !ok {
+		return
+	}
+	topic, kind := string(record.Header(event.HeaderOrigTopic)), string(record.Header(event.HeaderErrorKind))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if stamp.Seq == 0 {
+		d.probes[kind]++
+		return
+	}
+	if d.kinds[topic] == nil {
+		d.kinds[topic] = map[string]uint64{}
+	}
+	d.kinds[topic][kind]++
+}
+
+// of is how many there are of a raw topic's records, by kind.
+func (d *deadLetters) of(topic string) map[string]uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.kinds[topic])
+}
+
+func sum(counts map[string]uint64) (n uint64) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
+// ofProbes is how many there are of probes, by kind.
+func (d *deadLetters) ofProbes() map[string]uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.probes)
+}
+
+// kinds lists counts by kind.
+func kinds(counts map[string]uint64) string {
+	if len(counts) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,16 @@
+// Package requests asks a server at a rate, or from so many connections as fast
+// as they go, and counts what it answers.
+//
+// At a rate the loop is open: request number n is due at n/rate whatever became
+// of those before, and its latency is from then, so that a server which stops
+// for a second is a second late with all that were due meanwhile, not with one.
+// What was due and could not be begun, as every connection waited, is told by
+// Behind. Without a rate the loop is closed: each connection asks again when it
+// has its answer, and latency is from the asking.
+//
+// It knows nothing of HTTP but the numbers of its statuses: what an operation
+// does and what it expects is its maker's.
+//
+// Goroutines: Connections while Run runs; it ends when they have. Nothing is
+// queued.
+package requests

@@ -1,0 +1,145 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Operation is one kind of request.
+type Operation struct {
+	Name   string
+	Weight int // its share of the requests, of the sum of all
+	// Do makes the n-th request of the operation, from 0. status is 0 when there
+	// was no answer; err is nil when the answer was as it must be.
+	Do func(ctx context.Context, n uint64) (status int, err error)
+}
+
+// MaxWeight bounds the sum of all weights.
+const MaxWeight = 10_000
+
+// Load is operations in turn, by their weights.
+type Load struct {
+	operations  []Operation
+	connections int
+	pattern     []int // operation of request number n, modulo its length
+	numbers     []atomic.Uint64
+	counters    []counter
+
+	mu    sync.Mutex
+	began time.Time
+	rate  float64       // 0: closed
+	next  atomic.Uint64 // request number
+	begun atomic.Uint64 // requests that are under way or answered
+}
+
+// New makes a load of so many requests at the same time.
+func New(operations []Operation, connections int) (*Load, error) {
+	if connections < 1 {
+		return nil, errors.New("requests: at least one connection is needed")
+	}
+	sum := 0
+	for _, o := range operations {
+		if o.Weight < 1 {
+			return nil, errors.New("requests: a weight must be at least 1")
+		}
+		sum += o.Weight
+	}
+	if sum == 0 || sum > MaxWeight {
+		return nil, errors.New("requests: there must be operations, with weights of at most 10,000 together")
+	}
+	return &Load{
+		operations: operations, connections: connections, pattern: interleave(operations, sum),
+		numbers: make([]atomic.Uint64, len(operations)), counters: make([]counter, len(operations)),
+	}, nil
+}
+
+// interleave spreads each operation evenly over a turn.
+func interleave(operations []Operation, sum int) []int {
+	credit := make([]int, len(operations))
+	pattern := make([]int, sum)
+	for n := range pattern {
+		best := 0
+		for i, o := range operations {
+			if credit[i] += o.Weight; credit[i] > credit[best] {
+				best = i
+			}
+		}
+		credit[best] -= sum
+		pattern[n] = best
+	}
+	return pattern
+}
+
+// Run asks until ctx ends, and waits for the answers to what was begun. A rate
+// of 0 is as fast as it goes. It may run again.
+func (l *Load) Run(ctx context.Context, rate float64) {
+	l.mu.Lock()
+	l.began, l.rate = time.Now(), rate
+	l.next.Store(0)
+	l.begun.Store(0)
+	l.mu.Unlock()
+	var running sync.WaitGroup
+	for range l.connections {
+		running.Go(func() { l.work(ctx, rate) })
+	}
+	running.Wait()
+	l.mu.Lock()
+	l.rate = 0
+	l.mu.Unlock()
+}
+
+func (l *Load) work(ctx context.Context, rate float64) {
+	for {
+		n := l.next.Add(1) - 1
+		due := time.Now()
+		if rate > 0 {
+			due = l.began.Add(time.Duration(float64(n) / rate * float64(time.Second)))
+			sleepUntil(ctx, due)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		l.begun.Add(1)
+		kind := l.pattern[n%uint64(len(l.pattern))]
+		// What was begun is finished: the server has it.
+		status, err := l.operations[kind].Do(context.WithoutCancel(ctx), l.numbers[kind].Add(1)-1)
+		l.counters[kind].count(time.Since(due), status, err)
+	}
+}
+
+func sleepUntil(ctx context.Context, at time.Time) {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Behind is how many requests are due now and were not begun, as every
+// connection waits for an answer.
+func (l *Load) Behind() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rate == 0 {
+		return 0
+	}
+	due, begun := uint64(time.Since(l.began).Seconds()*l.rate)+1, l.begun.Load()
+	return max(due, begun) - begun
+}
+
+// Tally is what has been answered so far, by the operation's name.
+func (l *Load) Tally() map[string]*Tally {
+	tallies := make(map[string]*Tally, len(l.operations))
+	for i := range l.counters {
+		tallies[l.operations[i].Name] = l.counters[i].tally()
+	}
+	return tallies
+}

@@ -1,0 +1,46 @@
+package requests
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Unexpected is an answer that is not as it must be.
+type Unexpected struct {
+	Status int
+	Text   string // what the server says, or what is wrong with what it says
+}
+
+func (u *Unexpected) Error() string { return fmt.Sprintf("%d %s", u.Status, u.Text) }
+
+// Name is a short name of what went wrong, one of few.
+func Name(err error) string {
+	var unexpected *Unexpected
+	var network net.Error
+	var alert tls.AlertError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &unexpected) && unexpected.Status >= 400:
+		return fmt.Sprintf("status %d", unexpected.Status)
+	case errors.As(err, &unexpected):
+		return "wrong answer"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &network) && network.Timeout():
+		return "timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection reset"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed"
+	case errors.As(err, &certificate), errors.As(err, &alert):
+		return "TLS"
+	}
+	return "other"
+}

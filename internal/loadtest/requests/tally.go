@@ -1,0 +1,95 @@
+package requests
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"trunkline/internal/loadtest"
+)
+
+// Tally is what became of the requests of an operation.
+type Tally struct {
+	Requests uint64 // answered, or given up
+	Failed   uint64 // of them, those with another answer than expected, or none
+	Statuses map[int]uint64
+	Errors   map[string]uint64 // failed ones without a status, and wrong answers, by Name
+	Examples map[string]string // the first error of each name, or status, in words
+	Latency  loadtest.Histogram
+}
+
+// Since is what was counted after earlier; Examples are those of the whole.
+func (t *Tally) Since(earlier *Tally) *Tally {
+	return &Tally{
+		Requests: t.Requests - earlier.Requests, Failed: t.Failed - earlier.Failed,
+		Statuses: less(t.Statuses, earlier.Statuses), Errors: less(t.Errors, earlier.Errors),
+		Examples: t.Examples, Latency: *t.Latency.Since(&earlier.Latency),
+	}
+}
+
+// Add counts everything that o has counted, too.
+func (t *Tally) Add(o *Tally) {
+	t.Requests += o.Requests
+	t.Failed += o.Failed
+	t.Statuses = more(t.Statuses, o.Statuses)
+	t.Errors = more(t.Errors, o.Errors)
+	t.Latency.Add(&o.Latency)
+}
+
+func less[K comparable](all, earlier map[K]uint64) map[K]uint64 {
+	left := map[K]uint64{}
+	for key, n := range all {
+		if n > earlier[key] {
+			left[key] = n - earlier[key]
+		}
+	}
+	return left
+}
+
+func more[K comparable](one, other map[K]uint64) map[K]uint64 {
+	sum := maps.Clone(one)
+	if sum == nil {
+		sum = map[K]uint64{}
+	}
+	for key, n := range other {
+		sum[key] += n
+	}
+	return sum
+}
+
+// counter counts one operation.
+type counter struct {
+	mu  sync.Mutex
+	sum Tally
+}
+
+func (c *counter) count(took time.Duration, status int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &c.sum
+	if s.Statuses == nil {
+		s.Statuses, s.Errors, s.Examples = map[int]uint64{}, map[string]uint64{}, map[string]string{}
+	}
+	s.Requests++
+	s.Latency.Record(took)
+	if status != 0 {
+		s.Statuses[status]++
+	}
+	if err == nil {
+		return
+	}
+	s.Failed++
+	name := Name(err)
+	s.Errors[name]++
+	if _, known := s.Examples[name]; !known {
+		s.Examples[name] = err.Error()
+	}
+}
+
+func (c *counter) tally() *Tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.sum
+	t.Statuses, t.Errors, t.Examples = maps.Clone(t.Statuses), maps.Clone(t.Errors), maps.Clone(t.Examples)
+	return &t
+}
