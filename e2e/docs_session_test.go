@@ -12,7 +12,7 @@ import (
 // session is one page, followed from top to bottom.
 type session struct {
 	page     string // docs/api.md
-	text     string
+	blocks   []block
 	here     *strings.Replacer // what the page's addresses are in this test
 	shell    *shell
 	dir      string              // the shell's: "the folder of the repository"
@@ -30,11 +30,7 @@ type written struct {
 // follow runs every block of the page, in order. A program is run when its last
 // block is known: at the next one of its language that begins, or at the end.
 func (s *session) follow(t *testing.T) {
-	blocks, err := blocksOf(s.text)
-	if err != nil {
-		t.Fatalf("%s%v", s.page, strings.ReplaceAll(err.Error(), "\n:", "\n"+s.page+":"))
-	}
-	for _, b := range blocks {
+	for _, b := range s.blocks {
 		if strings.HasPrefix(b.note, noteNotRun) {
 			continue
 		}

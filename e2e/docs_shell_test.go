@@ -82,7 +82,7 @@ func (a printout) told(n int) (number int, ok bool) {
 
 // run runs a command to its end.
 func (s *shell) run(text string) (code int, a printout, err error) {
-	if a, err = s.typeIn(text, `. %s </dev/null; code=$?; `+tell+"$code"); err != nil {
+	if a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+tell+"$code"); err != nil {
 		return 0, a, err
 	}
 	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
@@ -96,7 +96,7 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 // runUntil runs a command until enough has no complaint about what it has
 // printed, and then ends it as Ctrl-C does.
 func (s *shell) runUntil(text string, enough func([]string) error) error {
-	a, err := s.typeIn(text, `set -m; . %s </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)
+	a, err := s.typeIn(text, `set -m; . STEP </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 
 func (s *shell) running(group int) bool { return syscall.Kill(-group, 0) == nil }
 
-// typeIn has the shell run the line, with the command in the file it names. To
+// typeIn has the shell run the line, where STEP is a file with the command. To
 // the command, $? is the code of the one before.
 func (s *shell) typeIn(text, line string) (printout, error) {
 	s.count++
@@ -133,6 +133,6 @@ func (s *shell) typeIn(text, line string) (printout, error) {
 	s.printed.mu.Lock()
 	a := printout{&s.printed, s.printed.text.Len()}
 	s.printed.mu.Unlock()
-	_, err := fmt.Fprintf(s.typed, line+"\n", step)
+	_, err := fmt.Fprintln(s.typed, strings.Replace(line, "STEP", step, 1))
 	return a, err
 }

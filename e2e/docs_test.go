@@ -26,13 +26,15 @@ func TestDocuments(t *testing.T) {
 	pages = append(append(pages, deeper...), "../README.md")
 	for _, file := range pages {
 		page := strings.TrimPrefix(file, "../")
-		t.Run(page, func(t *testing.T) {
+		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			text := readFile(t, file)
-			if !strings.Contains(text, "```") {
-				return
+			blocks, err := blocksOf(readFile(t, file))
+			if err != nil {
+				t.Fatalf("%s%v", page, strings.ReplaceAll(err.Error(), "\n:", "\n"+page+":"))
 			}
-			newSession(t, page, text).follow(t)
+			if len(blocks) > 0 {
+				newSession(t, page, blocks).follow(t)
+			}
 		})
 	}
 }
@@ -51,7 +53,7 @@ func settingsOf(t *testing.T, page string) map[string]string {
 	return nil
 }
 
-func newSession(t *testing.T, page, text string) *session {
+func newSession(t *testing.T, page string, blocks []block) *session {
 	for _, name := range []string{"bash", "curl", "node", "npm", "python3", "jq", "sox", "strings", "kcat", "sqlite3", "pg_dump"} {
 		tool(t, name)
 	}
@@ -81,7 +83,7 @@ func newSession(t *testing.T, page, text string) *session {
 	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 	return &session{
-		page: page, text: text, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
+		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
 		here: strings.NewReplacer("localhost:9443", "localhost:"+port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
 			"127.0.0.1:9092", broker, "127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen "+echo,
 			"-t cc.", "-t "+prefix+"cc.", "-t cdr", "-t "+prefix+"cdr"),
