@@ -86,7 +86,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
 		here: strings.NewReplacer("localhost:9443", "localhost:"+port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
 			"127.0.0.1:9092", broker, "127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen "+echo,
-			"-t cc.", "-t "+prefix+"cc.", "-t cdr", "-t "+prefix+"cdr"),
+			"-t cc.", "-t "+prefix+"cc.", "-t cdr", "-t "+prefix+"cdr", "postgres://trunkline:secret@postgres/trunkline", settings["DATABASE"]),
 	}
 }
 
