@@ -137,7 +137,8 @@ func commandsOf(b block) ([]command, error) {
 			continue
 		}
 		text := commands[len(commands)-1].text
-		whole = !strings.HasSuffix(text, `\`) && exec.Command("bash", "-n", "-c", text).Run() == nil
+		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput() // of a here-document without its end it only warns
+		whole = !strings.HasSuffix(text, `\`) && err == nil && len(complaint) == 0
 	}
 	if !whole {
 		return nil, fmt.Errorf("the last command of this console does not end, or is none: %s", commands[len(commands)-1].text)

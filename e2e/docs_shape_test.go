@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What may be otherwise at every run: times, addresses, and words with a digit
+// What may be otherwise at every run: times, addresses, positions, and words with a digit
 // (ids, keys, figures), but for whole numbers below 100,000, which are as the
 // page has them. A salt may happen to have no digit.
 var varying = []struct {
@@ -15,7 +15,7 @@ var varying = []struct {
 	shape   string
 }{
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "TIME"},
-	{regexp.MustCompile(`(^|[^"A-Za-z0-9.-])[A-Za-z0-9.-]*:\d{2,5}\b`), "${1}HOST:PORT"},
+	{regexp.MustCompile(`(^|[^"A-Za-z0-9.-])[A-Za-z0-9.-]*:\d{1,5}\b`), "${1}HOST:PORT"},
 	{regexp.MustCompile(`[A-Za-z0-9+/]{22}==`), "WORD"},
 	{regexp.MustCompile(`[\pL\d_.+/@%-]*\d[\pL\d_.+/@%-]*=*`), "WORD"},
 }
