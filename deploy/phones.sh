@@ -5,6 +5,7 @@
 set -eu
 program=$(realpath "${1:-bin/trunkline}")
 ip link set lo up
+for name in $(env | sed -n 's/^\(TRUNKLINE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done # settings of another
 here=$(mktemp -d)
 cd "$here"
 export TRUNKLINE_DATA_DIR="$here/data" TRUNKLINE_DEMO_PASSWORD=a-demo-password

@@ -76,45 +76,23 @@ func (c *cluster) testCurl(t *testing.T, cert string) {
 	}
 }
 
-// nodeClient installs ws beside the client, in a folder of the test's own.
+// nodeClient puts the client where Node finds its packages.
 func nodeClient(t *testing.T) []string {
-	if _, err := exec.LookPath("node"); err != nil {
-		missing(t, "node is not installed")
-	}
-	if _, err := exec.LookPath("npm"); err != nil {
-		missing(t, "npm is not installed")
-	}
 	dir := t.TempDir()
 	client := filepath.Join(dir, "client.mjs")
 	if err := os.WriteFile(client, []byte(readFile(t, "testdata/client.mjs")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	prepare(t, dir, "npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefer-offline", "ws@8")
+	if err := os.Symlink(filepath.Join(nodeFolder(t), "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
 	return []string{"node", client}
 }
 
 func ownClient(t *testing.T) []string { return []string{program(t), "listen", "--json"} }
 
-// pythonClient installs websockets into an environment of the test's own.
 func pythonClient(t *testing.T) []string {
-	if _, err := exec.LookPath("python3"); err != nil {
-		missing(t, "python3 is not installed")
-	}
-	dir := t.TempDir()
-	prepare(t, dir, "python3", "-m", "venv", "venv")
-	python := filepath.Join(dir, "venv", "bin", "python")
-	prepare(t, dir, python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "websockets")
-	return []string{python, "testdata/client.py"}
-}
-
-// prepare runs what needs a package registry: without one there is no test.
-func prepare(t *testing.T, dir string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	cmd.Dir = dir
-	if output, err := cmd.CombinedOutput(); err != nil {
-		missing(t, fmt.Sprintf("%s: %v: %s", strings.Join(args, " "), err, output))
-	}
+	return []string{filepath.Join(pythonFolder(t), "bin", "python"), "testdata/client.py"}
 }
 
 // foreign is a running program that is not ours.

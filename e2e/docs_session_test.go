@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// session is one page, followed from top to bottom.
+type session struct {
+	page     string // docs/api.md
+	blocks   []block
+	here     *strings.Replacer // what the page's addresses are in this test
+	shell    *shell
+	dir      string              // the shell's: "the folder of the repository"
+	programs map[string]*written // by language, the one that goes on
+}
+
+// written is a program that the page's blocks make.
+type written struct {
+	lines     []string // padded so that its line numbers are the page's
+	printed   []string
+	interrupt bool
+	line      int // of its first block
+}
+
+// follow runs every block of the page, in order. A program is run when its last
+// block is known: at the next one of its language that begins, or at the end.
+func (s *session) follow(t *testing.T) {
+	for _, b := range s.blocks {
+		if strings.HasPrefix(b.note, noteNotRun) {
+			continue
+		}
+		if line, err := s.block(b); err != nil {
+			t.Fatalf("%s:%d: %v", s.page, line, err)
+		}
+	}
+	for _, language := range []string{"js", "python"} {
+		if line, err := s.finish(language); err != nil {
+			t.Fatalf("%s:%d: the program that begins here: %v", s.page, line, err)
+		}
+	}
+}
+
+// block runs one. When something is wrong the line says where.
+func (s *session) block(b block) (line int, err error) {
+	if text, ok := strings.CutPrefix(b.note, notePrinted); ok {
+		return b.line, s.command(command{text: text, output: b.lines}, true)
+	}
+	if text, ok := strings.CutPrefix(b.note, noteChecked); ok {
+		file := filepath.Join(s.shell.steps, "block")
+		if err := os.WriteFile(file, []byte(b.text()), 0o600); err != nil {
+			return b.line, err
+		}
+		return b.line, s.command(command{text: "{ " + text + "; } <" + file, output: []string{elided}}, true)
+	}
+	switch b.language {
+	case "sh":
+		if b.note == noteInterrupt {
+			return b.line, s.until(command{text: strings.TrimSpace(b.text())})
+		}
+		return b.line, s.command(command{text: b.text(), output: []string{elided}}, true)
+	case "console":
+		commands, err := commandsOf(b)
+		if err != nil {
+			return b.line, err
+		}
+		for i, c := range commands {
+			if b.note == noteInterrupt && i == len(commands)-1 {
+				return c.line, s.until(c)
+			}
+			asked := i+1 < len(commands) && commands[i+1].text == "echo $?"
+			if err := s.command(c, !asked); err != nil {
+				return c.line, fmt.Errorf("$ %s\n%w", c.text, err)
+			}
+		}
+	case "js", "python":
+		return s.goOn(b)
+	}
+	return b.line, nil
+}
+
+// command runs one to its end, and compares what it prints.
+func (s *session) command(c command, mustSucceed bool) error {
+	code, answer, err := s.shell.run(s.here.Replace(c.text))
+	if err != nil {
+		return fmt.Errorf("%w; so far it says\n\t%s", err, strings.Join(answer.lines(), "\n\t"))
+	}
+	if mustSucceed && code != 0 {
+		return fmt.Errorf("ends with %d and says\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
+	}
+	compare := func() error { return differ(c.output, answer.lines(), s.shell.beside) }
+	if err = compare(); err != nil && s.shell.beside { // what runs beside takes its time
+		for began := time.Now(); err != nil && time.Since(began) < patience; err = compare() {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return err
+}
+
+// until runs one that goes on, until it has printed what the page shows.
+func (s *session) until(c command) error {
+	if len(c.output) == 0 {
+		return fmt.Errorf("what goes on until Ctrl-C has to show what it prints before")
+	}
+	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return differ(c.output, lines, true) })
+}
+
+// goOn adds a block to the program of its language.
+func (s *session) goOn(b block) (line int, err error) {
+	if b.begins() {
+		if line, err := s.finish(b.language); err != nil {
+			return line, fmt.Errorf("the program that begins here: %w", err)
+		}
+		s.programs[b.language] = &written{line: b.line}
+	}
+	p := s.programs[b.language]
+	if p == nil {
+		return b.line, fmt.Errorf("a program begins with an import, as the first block of %s on this page must", b.language)
+	}
+	for len(p.lines) < b.line-1 {
+		p.lines = append(p.lines, "")
+	}
+	p.lines = append(p.lines, b.lines...)
+	p.printed = append(p.printed, b.printed()...)
+	p.interrupt = p.interrupt || b.note == noteInterrupt
+	return b.line, nil
+}
+
+// finish runs the program of a language that the page has given so far.
+func (s *session) finish(language string) (line int, err error) {
+	p := s.programs[language]
+	if p == nil {
+		return 0, nil
+	}
+	delete(s.programs, language)
+	file := strings.ReplaceAll(strings.TrimSuffix(s.page, ".md"), "/", "-") + map[string]string{"js": ".mjs", "python": ".py"}[language]
+	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")), 0o600); err != nil {
+		return p.line, err
+	}
+	run := command{text: map[string]string{"js": "NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", "python": "python -u "}[language] + file, output: p.printed}
+	if p.interrupt {
+		return p.line, s.until(run)
+	}
+	run.output = append(run.output, elided) // it need not say of every line what it prints
+	return p.line, s.command(run, true)
+}

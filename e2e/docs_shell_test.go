@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shell is a reader's: one bash in which commands run one after another, and
+// what one of them sets the next ones have.
+type shell struct {
+	child   *child
+	typed   io.WriteCloser
+	printed output
+	steps   string // folder of the commands' files
+	count   int
+	beside  bool // something may be running in the background
+}
+
+func newShell(t *testing.T, dir string, settings map[string]string) *shell {
+	t.Helper()
+	s := &shell{steps: t.TempDir()}
+	cmd := exec.Command("bash", "--norc")
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment(settings), &s.printed, &s.printed
+	var err error
+	if s.typed, err = cmd.StdinPipe(); err == nil {
+		s.child, err = launch(cmd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-s.child.process.Pid, syscall.SIGKILL) // and what runs beside
+		<-s.child.exited
+	})
+	return s
+}
+
+// mark is how the shell tells a number: a process id, or an exit code.
+var mark = regexp.MustCompile(`\n\x1e(\d+)\n`)
+
+const tell = `printf '\n\036%d\n' `
+
+// printout is what is printed from some place on.
+type printout struct {
+	of   *output
+	from int
+}
+
+func (a printout) text() string {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	return string(a.of.text.Bytes()[a.from:])
+}
+
+func (a printout) lines() []string {
+	text := strings.Trim(mark.ReplaceAllString(a.text(), "\n"), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// told waits for the nth number that the shell tells.
+func (a printout) told(n int) (number int, ok bool) {
+	for began := time.Now(); time.Since(began) < 2*patience; time.Sleep(5 * time.Millisecond) {
+		if all := mark.FindAllStringSubmatch(a.text(), n); len(all) == n {
+			number, err := strconv.Atoi(all[n-1][1])
+			return number, err == nil
+		}
+	}
+	return 0, false
+}
+
+// run runs a command to its end.
+func (s *shell) run(text string) (code int, a printout, err error) {
+	if a, err = s.typeIn(text, `. STEP </dev/null; code=$?; `+tell+"$code"); err != nil {
+		return 0, a, err
+	}
+	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
+	code, ok := a.told(1)
+	if !ok {
+		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->", noteInterrupt)
+	}
+	return code, a, nil
+}
+
+// runUntil runs a command until enough has no complaint about what it has
+// printed, and then ends it as Ctrl-C does.
+func (s *shell) runUntil(text string, enough func([]string) error) error {
+	a, err := s.typeIn(text, `set -m; . STEP </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)
+	if err != nil {
+		return err
+	}
+	group, ok := a.told(1)
+	if !ok {
+		return fmt.Errorf("it was not started")
+	}
+	began := time.Now()
+	for err = enough(a.lines()); err != nil && s.running(group) && time.Since(began) < patience; err = enough(a.lines()) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if !s.running(group) {
+		return fmt.Errorf("it ends by itself (%w)", err)
+	}
+	if err := syscall.Kill(-group, syscall.SIGINT); err != nil {
+		return err
+	}
+	if _, ok := a.told(2); !ok {
+		return fmt.Errorf("Ctrl-C does not end it")
+	}
+	return err
+}
+
+func (s *shell) running(group int) bool { return syscall.Kill(-group, 0) == nil }
+
+// typeIn has the shell run the line, where STEP is a file with the command. To
+// the command, $? is the code of the one before.
+func (s *shell) typeIn(text, line string) (printout, error) {
+	s.count++
+	step := filepath.Join(s.steps, strconv.Itoa(s.count))
+	if err := os.WriteFile(step, []byte("(exit ${code:-0})\n"+text+"\n"), 0o600); err != nil {
+		return printout{}, err
+	}
+	s.printed.mu.Lock()
+	a := printout{&s.printed, s.printed.text.Len()}
+	s.printed.mu.Unlock()
+	_, err := fmt.Fprintln(s.typed, strings.Replace(line, "STEP", step, 1))
+	return a, err
+}

@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"trunkline/internal/testservice"
+)
+
+// TestDocuments does what the README and every page of docs say, each page in a
+// folder that looks like the repository's, against a server of its own with
+// demonstration traffic, as `make run` has it. What a page shows must come.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, err := filepath.Glob("../docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(append(pages, deeper...), "../README.md")
+	for _, file := range pages {
+		page := strings.TrimPrefix(file, "../")
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			blocks, err := blocksOf(readFile(t, file))
+			if err != nil {
+				t.Fatalf("%s%v", page, strings.ReplaceAll(err.Error(), "\n:", "\n"+page+":"))
+			}
+			if len(blocks) > 0 {
+				newSession(t, page, blocks).follow(t)
+			}
+		})
+	}
+}
+
+// settingsOf are what a page's server has beside the embedded default.
+func settingsOf(t *testing.T, page string) map[string]string {
+	switch page {
+	case "docs/topics.md":
+		settings, _ := realSettings(t)
+		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
+		delete(settings, "TRUNKLINE_DATABASE_URL") // SQLite makes the demo account
+		return settings
+	case "docs/backup.md": // starts and stops servers itself
+		return map[string]string{"DATABASE": testservice.Postgres(t)}
+	}
+	return nil
+}
+
+func newSession(t *testing.T, page string, blocks []block) *session {
+	for _, name := range []string{"bash", "curl", "node", "npm", "python3", "jq", "sox", "strings", "kcat", "sqlite3", "pg_dump"} {
+		tool(t, name)
+	}
+	dir := repository(t)
+	ports := freePorts(t, 4)
+	echo, broker, phones := ports[0], ports[1], ports[2]
+	settings := with(settingsOf(t, page),
+		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
+		"TRUNKLINE_SIP_LISTEN", phones, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS", "127.0.0.0/8",
+	)
+	if brokers := settings["TRUNKLINE_KAFKA_BROKERS"]; brokers != "" {
+		broker, _, _ = strings.Cut(brokers, ",")
+	} else {
+		settings["TRUNKLINE_KAFKA_EMBEDDED_LISTEN"] = broker
+	}
+	n := newNode(t, page, settings)
+	if page != "docs/backup.md" {
+		n.start(t)
+		demo := startForeign(t, n.settings, program(t), "demo", "--rate", "10")
+		t.Cleanup(func() { demo.child.process.Kill() })
+	}
+	_, port, err := net.SplitHostPort(n.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := settings["TRUNKLINE_KAFKA_TOPIC_PREFIX"]
+	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
+	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
+	return &session{
+		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
+		here: strings.NewReplacer("localhost:9443", "localhost:"+port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
+			"127.0.0.1:9092", broker, "127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen "+echo,
+			"-t cc.", "-t "+prefix+"cc.", "-t cdr", "-t "+prefix+"cdr", "postgres://trunkline:secret@postgres/trunkline", settings["DATABASE"]),
+	}
+}
+
+// repository is a folder with what a reader has after `make run`: the
+// repository's files, the program, the demo's password, and what the clients
+// install.
+func repository(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]string{"bin/trunkline": program(t), "node_modules": filepath.Join(nodeFolder(t), "node_modules")}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != "bin" && name != "data" && name != "node_modules" {
+			links[name] = filepath.Join(root, name)
+		}
+	}
+	for _, folder := range []string{"bin", "data"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "demo-password"), []byte(password), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// nodeFolder has what clients in Node need, in node_modules.
+func nodeFolder(t *testing.T) string {
+	t.Helper()
+	tool(t, "node")
+	tool(t, "npm")
+	return installed(t, nodePackages)
+}
+
+// pythonFolder is a virtual environment with what clients in Python need.
+func pythonFolder(t *testing.T) string {
+	t.Helper()
+	tool(t, "python3")
+	return installed(t, pythonPackages)
+}
+
+var nodePackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "node")
+	return dir, install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline ws@8")
+})
+
+var pythonPackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "python")
+	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb")
+})
+
+func install(dir, command string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = dir
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// installed needs a package registry: without one there is no test.
+func installed(t *testing.T, packages func() (string, error)) string {
+	t.Helper()
+	dir, err := packages()
+	if err != nil {
+		missing(t, err.Error())
+	}
+	return dir
+}
