@@ -24,7 +24,7 @@ const module = "trunkline/"
 // imports rooms of lower steps only.
 var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
-	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/rtp", "internal/sip", "internal/sqldb", "internal/testservice"},
+	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/rtp", "internal/seldom", "internal/sip", "internal/sqldb", "internal/testservice"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
 	{"api"},
