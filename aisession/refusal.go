@@ -28,7 +28,6 @@ func final(err error) bool {
 		refused *refusal
 		guarded *aiprovider.AddressError
 		unknown *tls.CertificateVerificationError
-		invalid x509.CertificateInvalidError
 	)
 	switch {
 	case errors.As(err, &refused):
@@ -50,6 +49,7 @@ func words(err error) string {
 		refused *refusal
 		guarded *aiprovider.AddressError
 		unknown *tls.CertificateVerificationError
+		invalid x509.CertificateInvalidError
 		host    x509.HostnameError
 		record  tls.RecordHeaderError
 		name    *net.DNSError

@@ -186,7 +186,7 @@ func testOthersCertificates(t *testing.T, p *sayings) {
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
-	a := n.ask(t, "POST", "/api/v2/config/ai_providers", header, `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":8000},
+	a := n.ask(t, "POST", "/api/v2/config/ai_providers", header, `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
 		"websocket":{"url":"wss://`+expiredServer(t, plain)+`/"}}`)
 	var made struct{ ID string }
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 {

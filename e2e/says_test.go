@@ -30,7 +30,6 @@ var elsewhere = map[string]string{
 	"database or disk is full":     "TestFullDisk",
 	"database does not answer":     "TestDatabaseAway",
 	"waiting for the database: ch": "TestDatabaseAway",
-	"kafka does not answer":        "TestKafkaAway",
 }
 
 func readSayings(t *testing.T) *sayings {
@@ -138,6 +137,7 @@ func TestWhatItSays(t *testing.T) {
 		"schemas on SQLite":      testSchemasSQLite,
 		"schemas on PostgreSQL":  testSchemasPostgres,
 		"Kafka away at start":    testKafkaAwayAtStart,
+		"Kafka goes away":        testKafkaGoesAway,
 		"Redis away at start":    testRedisAwayAtStart,
 		"certificates":           testCertificates,
 		"certificates of others": testOthersCertificates,

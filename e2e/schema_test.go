@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -80,7 +81,8 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 // is killed half-way through it.
 func testSchemasPostgres(t *testing.T, p *sayings) {
 	url := testservice.Postgres(t)
-	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t)}
+	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
+		"TRUNKLINE_MASTER_KEY": strings.Repeat("0f1e2d3c", 8)}
 	var nodes []*node
 	for i := range 3 {
 		nodes = append(nodes, newNode(t, fmt.Sprint("node ", i+1), settings))

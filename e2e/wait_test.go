@@ -76,6 +76,35 @@ func testKafkaAwayAtStart(t *testing.T, p *sayings) {
 	}
 }
 
+// testKafkaGoesAway takes away the Kafka of a node: another node's embedded
+// one.
+func testKafkaGoesAway(t *testing.T, p *sayings) {
+	broker := freePorts(t, 1)[0]
+	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
+	has.start(t)
+	n := newNode(t, "uses it", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": broker, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s",
+	})
+	c := newCluster(t, []string{broker}, "", n)
+	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
+	has.kill(t)
+	n.awaitSays(t, p.row(t, "kafka does not answer"))
+	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
+		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
+	}
+	if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 1)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("a body: %s", a)
+	}
+	has.start(t)
+	eventually(t, "a body to be taken", func() error {
+		if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 2)); a.status != http.StatusAccepted {
+			return fmt.Errorf("%s", a)
+		}
+		return nil
+	})
+	s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 2 })
+}
+
 func testRedisAwayAtStart(t *testing.T, p *sayings) {
 	r := p.row(t, "redis does not answer: check")
 	redis := testservice.OwnRedis(t)
@@ -154,7 +183,7 @@ func TestDatabaseAway(t *testing.T) {
 	for _, statement := range []string{
 		`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
 			$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`,
-		`CREATE TRIGGER full_disk BEFORE INSERT ON identity_sessions EXECUTE FUNCTION full_disk()`,
+		`CREATE TRIGGER full_disk BEFORE INSERT ON identity_refresh_tokens EXECUTE FUNCTION full_disk()`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -163,7 +192,7 @@ func TestDatabaseAway(t *testing.T) {
 	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("a login with the database's disk full: %s", a)
 	}
-	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER full_disk ON identity_sessions`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER full_disk ON identity_refresh_tokens`); err != nil {
 		t.Fatal(err)
 	}
 	if a := n.portalTry(t); a.status != http.StatusOK {

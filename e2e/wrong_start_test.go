@@ -78,7 +78,7 @@ func testMasterKeys(t *testing.T, p *sayings) {
 		header[name] = value
 	}
 	const path = "/api/v2/config/ai_providers"
-	provider := `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":8000},"websocket":{"url":"wss://ai.example/","headers":{"Authorization":"s3cret"}}}`
+	provider := `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},"websocket":{"url":"wss://ai.example/","headers":{"Authorization":"s3cret"}}}`
 	if a := n.ask(t, "POST", path, header, provider); a.status != 201 {
 		t.Fatalf("configuring a provider: %s", a)
 	}
