@@ -55,12 +55,24 @@ func kafkaSkew(c *kafka.Cluster) (time.Duration, error) {
 
 // stepMeter notices that the wall clock was set: it then moved otherwise than
 // the monotonic one.
-type stepMeter struct{ last time.Time }
+type stepMeter struct {
+	wall    time.Time // without its monotonic reading; zero: not asked yet
+	elapsed time.Duration
+}
 
-func (m *stepMeter) step(now time.Time) (by time.Duration) {
-	if !m.last.IsZero() {
-		by = now.Round(0).Sub(m.last.Round(0)) - now.Sub(m.last)
+// step is by how much the clock was set since the last call. elapsed is by the
+// monotonic clock, from any beginning.
+func (m *stepMeter) step(wall time.Time, elapsed time.Duration) (by time.Duration) {
+	if !m.wall.IsZero() {
+		by = wall.Sub(m.wall) - (elapsed - m.elapsed)
 	}
-	m.last = now
+	m.wall, m.elapsed = wall, elapsed
 	return by
+}
+
+// checkStep tells of a clock that was set by more than it drifts.
+func (w *watch) checkStep(wall time.Time, elapsed time.Duration) {
+	if by := w.steps.step(wall, elapsed); by.Abs() >= skewLimit {
+		w.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", by)
+	}
 }

@@ -22,7 +22,8 @@ type watch struct {
 	pairs   []pair        // shown to backends
 	metrics *watchMetrics
 	log     *slog.Logger
-	clock   stepMeter
+	began   time.Time
+	steps   stepMeter
 	faults  map[string]*lastingFault // by what they are about
 }
 
@@ -39,7 +40,7 @@ type lastingFault struct{ began, said time.Time }
 
 func (a *App) newWatch() *watch {
 	w := &watch{
-		certs: a.certs, metrics: newWatchMetrics(a.registry), log: a.log,
+		began: time.Now(), certs: a.certs, metrics: newWatchMetrics(a.registry), log: a.log,
 		faults: map[string]*lastingFault{},
 	}
 	for _, p := range pairs(a.settings) {
@@ -99,9 +100,7 @@ func (w *watch) look(ctx context.Context) {
 		w.certs.refresh()
 	}
 	w.checkCertificates()
-	if step := w.clock.step(time.Now()); step.Abs() >= skewLimit {
-		w.log.Warn("this machine's clock was set: events are in order all the same, tokens may expire early or late", "by", step)
-	}
+	w.checkStep(time.Now().Round(0), time.Since(w.began))
 }
 
 func (w *watch) lookAt(ctx context.Context, p watched) {
