@@ -17,7 +17,7 @@ import (
 func watching(parts ...watched) (*watch, *bytes.Buffer) {
 	var said bytes.Buffer
 	return &watch{
-		parts: parts, metrics: newWatchMetrics(prometheus.NewRegistry()), faults: map[string]*lastingFault{},
+		began: time.Now(), parts: parts, metrics: newWatchMetrics(prometheus.NewRegistry()), faults: map[string]*lastingFault{},
 		log: slog.New(slog.NewTextHandler(&said, nil)),
 	}, &said
 }
