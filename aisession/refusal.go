@@ -49,6 +49,7 @@ func words(err error) string {
 		refused *refusal
 		guarded *aiprovider.AddressError
 		unknown *tls.CertificateVerificationError
+		invalid x509.CertificateInvalidError
 		host    x509.HostnameError
 		record  tls.RecordHeaderError
 		name    *net.DNSError
@@ -64,6 +65,8 @@ func words(err error) string {
 		return guarded.Error()
 	case errors.As(err, &host):
 		return "the provider's certificate is for another name"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the provider's certificate has expired or is not valid yet"
 	case errors.As(err, &unknown):
 		return "the provider's certificate cannot be verified"
 	case errors.As(err, &record):

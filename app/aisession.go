@@ -42,7 +42,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	if s.AudioSocketListen != "" {
 		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
 		if err != nil {
-			return fmt.Errorf("aisession.audiosocket_listen: %w", err)
+			return taken("aisession.audiosocket_listen", err)
 		}
 		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Before the sessions, so that it ends after them: it waits for its calls.

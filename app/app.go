@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,7 @@ import (
 	"trunkline/fanout"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
@@ -55,6 +57,7 @@ type App struct {
 	fanout    *fanout.Fanout // nil without the role
 	phones    *phones        // nil without SIP
 	health    *health
+	certs     *certificates // of the public listener, nil with tls.mode off
 
 	public, private net.Listener
 }
@@ -70,11 +73,14 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 		}
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		buildInfo(cfg.Version))
-	if err := os.MkdirAll(cfg.Settings.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data_dir: %w", err)
+		buildInfo(cfg.Version), readyGauge(a.health))
+	if err := haveDataDir(cfg.Settings.DataDir); err != nil {
+		return nil, err
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openBackends, a.openSecrets, a.openIdentity, a.buildRooms} {
+	if err := checkFiles(cfg.Settings); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openSecrets, a.openIdentity, a.buildRooms} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -95,8 +101,13 @@ func (a *App) has(role string) bool { return slices.Contains(a.settings.Roles, r
 
 // openBackends opens Kafka, Redis and SQL; they are closed last.
 func (a *App) openBackends(ctx context.Context) error {
-	var err error
-	if a.db, err = backend.Database(ctx, a.settings, a.log); err != nil {
+	err := a.await(ctx, "the database", "check database.url, and that the server is up and lets us in", func(ctx context.Context) (err error) {
+		a.db, err = backend.Database(ctx, a.settings, a.log)
+		return err
+	}, func(err error) bool {
+		return a.settings.Database.URL != "" && fault.KindOf(err) == fault.KindUnavailable
+	})
+	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	a.life.closes("database", func(context.Context) error { return a.db.Close() })
@@ -107,6 +118,9 @@ func (a *App) openBackends(ctx context.Context) error {
 	a.redis = client
 	a.life.closes("redis", func(context.Context) error { return closeRedis() })
 	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, a.registry, a.log)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return taken("kafka.embedded_listen", err)
+	}
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -197,6 +211,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.life.runsAtOnce("watch", a.newWatch().run)
 	return a.buildServer(handler)
 }
 
@@ -234,11 +249,7 @@ func (a *App) buildFanout() error {
 
 // buildServer comes last: what serves is stopped first.
 func (a *App) buildServer(handler http.Handler) error {
-	public, err := a.publicServer(handler)
-	if err != nil {
-		return err
-	}
-	a.life.serves("public listener", public)
+	a.life.serves("public listener", a.publicServer(handler))
 	if a.fanout != nil {
 		a.life.drains("subscribers", a.fanout.Drain)
 	}

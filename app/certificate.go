@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,83 +16,72 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"trunkline/internal/fault"
 )
 
 // certificates serves the certificate of two files and notices when they
 // change.
 type certificates struct {
-	certFile, keyFile string
-	log               *slog.Logger
-
-	mu      sync.Mutex
-	loaded  *tls.Certificate
-	changed [2]time.Time // of the files, when loaded
-	checked time.Time
+	pair
+	log    *slog.Logger
+	loaded atomic.Pointer[tls.Certificate]
+	seen   [2]time.Time // of the files, when they were last read
 }
 
-const certificateCheck = 5 * time.Second
-
-// certificates opens the configured certificate, or makes a self-signed one in
-// the data directory when none is configured.
-func (a *App) certificates() (*certificates, error) {
-	c := &certificates{certFile: a.settings.TLS.CertFile, keyFile: a.settings.TLS.KeyFile, log: a.log}
+// openCertificates opens the configured certificate of the public listener, or
+// makes a self-signed one in the data directory when none is configured.
+func (a *App) openCertificates(context.Context) error {
+	if a.settings.TLS.Mode == "off" {
+		return nil
+	}
+	c := &certificates{pair: pair{"tls.cert_file", a.settings.TLS.CertFile, a.settings.TLS.KeyFile}, log: a.log}
 	if c.certFile == "" {
 		c.certFile, c.keyFile = a.settings.SelfSigned()
 		if err := selfSign(c.certFile, c.keyFile, a.log); err != nil {
-			return nil, fmt.Errorf("making a self-signed certificate: %w", err)
+			return fmt.Errorf("making a self-signed certificate: %w", err)
 		}
 	}
-	if err := c.load(); err != nil {
-		return nil, fmt.Errorf("tls.cert_file, tls.key_file: %w", err)
-	}
-	if left := time.Until(c.loaded.Leaf.NotAfter); left < 0 {
-		a.log.Error("the certificate has expired: replace the files, they are read again", "file", c.certFile, "expired", c.loaded.Leaf.NotAfter)
-	} else if left < 14*24*time.Hour {
-		a.log.Warn("the certificate expires soon", "file", c.certFile, "expires", c.loaded.Leaf.NotAfter)
-	}
-	return c, nil
-}
-
-func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.checked) > certificateCheck {
-		c.checked = now
-		if times, err := c.times(); err == nil && times != c.changed {
-			if err := c.load(); err != nil {
-				c.log.Error("the changed certificate cannot be used, going on with the old one", "error", err)
-			} else {
-				c.log.Info("certificate reloaded", "file", c.certFile, "expires", c.loaded.Leaf.NotAfter)
-			}
-		}
-	}
-	return c.loaded, nil
-}
-
-func (c *certificates) load() error {
-	times, err := c.times()
+	c.seen = c.times()
+	loaded, err := c.load()
 	if err != nil {
-		return err
+		return fault.Lasting(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
 	}
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
-	}
-	c.loaded, c.changed = &pair, times
+	c.loaded.Store(loaded)
+	a.certs = c
 	return nil
 }
 
-func (c *certificates) times() (times [2]time.Time, err error) {
-	for i, file := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(file)
-		if err != nil {
-			return times, err
-		}
-		times[i] = info.ModTime()
+func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.loaded.Load(), nil
+}
+
+// refresh reads the files again when they have changed. Only the watch calls it.
+func (c *certificates) refresh() {
+	times := c.times()
+	if times == c.seen {
+		return
 	}
-	return times, nil
+	c.seen = times
+	loaded, err := c.load()
+	if err != nil {
+		c.log.Error("the changed certificate cannot be used, going on with the old one", "file", c.certFile, "error", err)
+		return
+	}
+	c.loaded.Store(loaded)
+	c.log.Info("certificate reloaded", "file", c.certFile, "expires", loaded.Leaf.NotAfter)
+}
+
+// times are when the files were changed last; zero where one is not there.
+func (c *certificates) times() (times [2]time.Time) {
+	for i, file := range []string{c.certFile, c.keyFile} {
+		if info, err := os.Stat(file); err == nil {
+			times[i] = info.ModTime()
+		}
+	}
+	return times
 }
 
 const selfSignedLife = 825 * 24 * time.Hour // what clients accept at most
@@ -102,7 +92,7 @@ func selfSign(certFile, keyFile string, log *slog.Logger) error {
 		log.Info("self-signed certificate: clients must be told to trust it", "file", certFile)
 		return nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("reading the old one: %w", err)
+		return fault.Lasting(fmt.Errorf("reading the old one: %w (remove %s and %s, and one is made)", err, certFile, keyFile))
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

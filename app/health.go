@@ -11,20 +11,33 @@ import (
 type health struct {
 	started  atomic.Bool // the topics exist, consumers run
 	draining atomic.Bool
+	waiting  atomic.Pointer[string] // what a start waits for; nil: nothing
 }
 
-func (h *health) start() { h.started.Store(true) }
-func (h *health) drain() { h.draining.Store(true) }
+func (h *health) start()           { h.started.Store(true) }
+func (h *health) drain()           { h.draining.Store(true) }
+func (h *health) wait(what string) { h.waiting.Store(&what) }
+
+// unready is why the node should get no traffic, "" when it should.
+func (h *health) unready() string {
+	what := h.waiting.Load()
+	switch {
+	case h.draining.Load():
+		return "draining"
+	case h.started.Load():
+		return ""
+	case what == nil:
+		return "starting"
+	}
+	return "waiting for " + *what
+}
 
 func (h *health) live(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
 
 func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
-	switch {
-	case h.draining.Load():
-		http.Error(w, "draining", http.StatusServiceUnavailable)
-	case !h.started.Load():
-		http.Error(w, "waiting for kafka", http.StatusServiceUnavailable)
-	default:
-		_, _ = fmt.Fprintln(w, "ok")
+	if why := h.unready(); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
 	}
+	_, _ = fmt.Fprintln(w, "ok")
 }

@@ -31,6 +31,11 @@ func (l *lifecycle) runs(name string, run func(context.Context) error) {
 	l.parts = append(l.parts, part{name: name, run: run})
 }
 
+// runsAtOnce registers work that does not wait for earlier parts marked first.
+func (l *lifecycle) runsAtOnce(name string, run func(context.Context) error) {
+	l.parts = append(l.parts, part{name: name, run: run, stop: func(context.Context) error { return nil }})
+}
+
 // runsFirst registers work that must be done before later parts start.
 func (l *lifecycle) runsFirst(name string, run func(context.Context) error) {
 	l.parts = append(l.parts, part{name: name, run: run, first: true})

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,17 +22,32 @@ import (
 func (a *App) listen(context.Context) error {
 	public, err := net.Listen("tcp", a.settings.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w (is another trunkline running? set listen to another address)", err)
+		return taken("listen", err)
 	}
 	a.life.closes("public address", func(context.Context) error { return closed(public) })
 	private, err := net.Listen("tcp", a.settings.MetricsListen)
 	if err != nil {
-		return fmt.Errorf("metrics_listen: %w (is another trunkline running? set metrics_listen to another address)", err)
+		return taken("metrics_listen", err)
 	}
 	a.life.closes("metrics address", func(context.Context) error { return closed(private) })
 	a.public, a.private = fanout.Listener(public), private
-	a.life.serves("metrics listener", a.privateServer()) // first, so that it answers until the end
+	// First, so that it answers until the end; and from now on, so that the
+	// probes are answered while a backend is waited for.
+	a.life.serves("metrics listener", startServer(a.privateServer()))
 	return nil
+}
+
+// taken is the error of an address that cannot be listened on. "listen tcp"
+// and what was wrapped around it say no more than the setting's name.
+func taken(setting string, err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil {
+		err = fmt.Errorf("%s: %w", op.Addr, op.Err)
+	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return fmt.Errorf("%s: %w (this machine does not have that address: set %[1]s to one it has)", setting, err)
+	}
+	return fmt.Errorf("%s: %w (is another trunkline running? set %[1]s to another address)", setting, err)
 }
 
 func closed(l net.Listener) error {
@@ -76,25 +92,35 @@ const (
 	headerBytes   = 64 << 10
 )
 
-func (a *App) publicServer(handler http.Handler) (*httpServer, error) {
+// startedServer is a server that already serves.
+type startedServer struct {
+	*httpServer
+	ended chan error
+}
+
+func startServer(s *httpServer) *startedServer {
+	started := &startedServer{s, make(chan error, 1)}
+	go func() { started.ended <- s.serve() }()
+	return started
+}
+
+func (s *startedServer) serve() error { return <-s.ended }
+
+func (a *App) publicServer(handler http.Handler) *httpServer {
 	s := &httpServer{listener: a.public, Server: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		// What clients do wrong during a handshake is no news.
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}}
-	if a.settings.TLS.Mode == "off" {
+	if a.certs == nil {
 		a.log.Info("listening, plain HTTP", "address", a.public.Addr())
-		return s, nil
-	}
-	certificates, err := a.certificates()
-	if err != nil {
-		return nil, err
+		return s
 	}
 	s.tls = true
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
 	a.log.Info("listening, TLS", "address", a.public.Addr())
-	return s, nil
+	return s
 }
 
 // privateServer is for Prometheus, the probes and whoever debugs.

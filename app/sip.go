@@ -50,11 +50,16 @@ func (a *App) buildSIP() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("sip.listen: %w", err)
+		return taken("sip.listen", err)
 	}
 	ports, err := a.mediaPorts(server.Addr().Addr())
 	if err != nil {
 		return fmt.Errorf("sip.rtp_ports: %w", err)
+	}
+	if port, err := ports.Open(); err != nil {
+		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", s.RTPPorts, "error", err)
+	} else {
+		port.Close()
 	}
 	a.phones = &phones{server: server, ports: ports, directory: directory}
 	a.life.runs("sip", server.Run)

@@ -8,34 +8,16 @@ import (
 	"trunkline/internal/kafka"
 )
 
-const topicsRetry = 2 * time.Second
-
 // ensureTopics makes the topics, or waits until Kafka is there. Consumers and
 // readiness wait for it.
 func (a *App) ensureTopics(ctx context.Context) error {
-	waiting := false
-	for {
-		err := a.tryTopics(ctx)
-		if err == nil {
-			if waiting {
-				a.log.Info("kafka is there")
-			}
-			a.health.start()
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if !waiting {
-			a.log.Warn("waiting for kafka: check kafka.brokers, and that the cluster is up", "error", err)
-			waiting = true
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(topicsRetry):
-		}
+	a.health.wait("kafka")
+	const mend = "check kafka.brokers, kafka.tls and kafka.sasl, and that the cluster is up"
+	if err := a.await(ctx, "kafka", mend, a.tryTopics, func(error) bool { return true }); err != nil {
+		return err
 	}
+	a.health.start()
+	return nil
 }
 
 func (a *App) tryTopics(ctx context.Context) error {

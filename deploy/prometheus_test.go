@@ -24,7 +24,6 @@ import (
 var quiet = map[string]string{
 	"trunkline_aisession_first_audio_seconds_bucket": "a call to an AI provider",
 	"trunkline_aisession_turn_gap_seconds_bucket":    "a call to an AI provider",
-	"trunkline_kafka_lane_restarts_total":            "a partition that failed",
 
 	"trunkline_origination_freeswitch_connected":           "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_originates_total":    "origination.driver freeswitch",

@@ -11,7 +11,7 @@ import (
 
 // Database opens PostgreSQL, or SQLite in the data directory.
 func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
-	cfg := sqldb.Config{URL: string(s.Database.URL), Path: filepath.Join(s.DataDir, "trunkline.db")}
+	cfg := sqldb.Config{URL: string(s.Database.URL), Path: filepath.Join(s.DataDir, "trunkline.db"), Log: log}
 	db, err := sqldb.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

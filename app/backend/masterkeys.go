@@ -4,12 +4,14 @@ import (
 	"path/filepath"
 
 	"trunkline/app/settings"
+	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 )
 
 // MasterKeys are the keys that seal secrets in the database.
 func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
-	return masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
+	keys, err := masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
+	return keys, fault.Lasting(err) // a key that cannot be read now cannot be read later
 }
 
 // MasterKeyFile is where the master keys are when they are no setting.

@@ -180,5 +180,5 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 		t.Errorf("%q, %+v", got, metadata)
 	}
 	check(t, os.Remove(filepath.Join(w.dir, "master.key")))
-	w.fails(exitFailed, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
+	w.fails(exitUsage, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
 }

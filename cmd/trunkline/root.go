@@ -18,8 +18,8 @@ import (
 // What the process exits with.
 const (
 	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2 // wrong usage or wrong settings
+	exitFailed = 1 // the same may succeed the next time
+	exitUsage  = 2 // wrong usage, settings or data: somebody has to mend them first
 )
 
 // program is the world as the commands see it, so that a test can be it.
@@ -55,7 +55,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	var usage *usageError
 	var problems settings.Problems
-	if errors.As(err, &usage) || errors.As(err, &problems) {
+	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsLasting(err) {
 		return exitUsage
 	}
 	return exitFailed

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"trunkline/app"
+	"trunkline/app/backend"
 	"trunkline/app/settings"
 )
 
@@ -38,7 +40,11 @@ are told to come back. A second signal ends it at once.`,
 
 // serve is the server itself.
 func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
+	backend.RedisLog(log)
 	a, err := app.New(ctx, app.Config{Settings: s, Log: log, Version: readBuildInfo().version})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // told to stop while it waited for a backend
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"trunkline/app/settings"
+	"trunkline/internal/seldom"
 )
 
 // Variables of commands that are no settings.
@@ -32,7 +33,7 @@ func (p *program) settingsAndUnknown() (s *settings.Settings, unknown []string, 
 	})
 }
 
-// logger writes as the settings say.
+// logger writes as the settings say; a fault that lasts does not fill the log.
 func logger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
@@ -40,9 +41,9 @@ func logger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if s.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(seldom.New(slog.NewJSONHandler(w, options))), nil
 	}
-	return slog.New(slog.NewTextHandler(w, options)), nil
+	return slog.New(seldom.New(slog.NewTextHandler(w, options))), nil
 }
 
 // toolLog is the log of commands that do one thing: it is quiet unless

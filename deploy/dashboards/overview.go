@@ -3,7 +3,7 @@ package dashboards
 func overview() Dashboard {
 	return Dashboard{Name: "overview", Title: "Trunkline / Overview", Description: "Is it well, and how much goes through it.", rows: []row{
 		{"Now", []panel{
-			number("Nodes", count, `count(trunkline_build_info{S})`),
+			number("Nodes ready", count, `sum(trunkline_ready{S})`),
 			number("Subscribers", count, `sum(trunkline_fanout_connections{S})`),
 			number("Records in", perSecond, `sum(rate(trunkline_ingest_records_total{S}[R]))`),
 			number("Deliveries", perSecond, `sum(rate(trunkline_fanout_deliveries_total{S}[R]))`),
@@ -44,6 +44,12 @@ func overview() Dashboard {
 			graph("Goroutines", count, "", gauge("go_goroutines", "instance")),
 			graph("Longest pause of the collector", seconds, "", query{`max by (instance) (go_gc_duration_seconds{S,quantile=~"1(.0)?"})`, "{{instance}}"}),
 			graph("Running for", seconds, "", query{`time() - process_start_time_seconds{S}`, "{{instance}}"}),
+			graph("Not ready, or without", count, "1 for a node that /readyz takes out, and for a part that a node does not reach.",
+				query{`1 - trunkline_ready{S}`, "{{instance}} not ready"}, query{`1 - trunkline_dependency_up{S}`, "{{instance}} without {{dependency}}"}),
+			graph("Room on the disk of data_dir", octets, "", gauge("trunkline_data_dir_free_bytes", "instance")),
+			graph("Certificates", seconds, "How long they are good for.",
+				query{`trunkline_certificate_expiry_timestamp_seconds{S} - time()`, "{{instance}} {{certificate}}"}),
+			graph("Clocks", seconds, "How far the others' are from the node's.", query{`abs(trunkline_clock_skew_seconds{S})`, "{{instance}} {{against}}"}),
 			{kind: "table", title: "Versions", unit: count, width: pageWidth, height: 5,
 				queries: []query{{`count by (version) (trunkline_build_info{S})`, ""}}},
 		}},

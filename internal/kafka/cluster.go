@@ -18,6 +18,7 @@ type Cluster struct {
 	transport *kafkago.Transport
 	dialer    *kafkago.Dialer // consumer groups dial for themselves
 	leaders   leaders
+	clock     clock
 	metrics   *metrics
 	log       *slog.Logger
 }

@@ -42,6 +42,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
 	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group)}
+	c.metrics.joins(cfg.Group)
 	if !g.awaitTopics(ctx) {
 		return nil
 	}

@@ -61,6 +61,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.errors.WithLabelValues(op, reason)
 		}
 	}
+	for _, spec := range Specs(0) {
+		m.produced.WithLabelValues(spec.Name)
+		m.producedBytes.WithLabelValues(spec.Name)
+		m.reading(spec.Name)
+	}
 	if reg != nil {
 		reg.MustRegister(m.produced, m.producedBytes, m.batchRecords, m.batchBytes, m.produceTime, m.inFlight, m.retries,
 			m.consumed, m.consumedBytes, m.errors, m.commits, m.rebalances, m.laneRestarts, m.lag)
@@ -69,6 +74,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) failed(op, reason string) { m.errors.WithLabelValues(op, reason).Inc() }
+
+// joins makes the counters of a group, so that its first failure is seen too.
+func (m *metrics) joins(group string) {
+	m.commits.WithLabelValues(group)
+	m.rebalances.WithLabelValues(group)
+	m.laneRestarts.WithLabelValues(group)
+}
 
 // readMeter counts what one reader reads.
 type readMeter struct{ records, bytes prometheus.Counter }

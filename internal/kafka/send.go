@@ -104,12 +104,14 @@ func (l *lane) try(ctx context.Context, b *batch) error {
 		b.seal(len(l.prefix), l.seq)
 	}
 	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.frame}
+	asked := time.Now()
 	if err := c.roundTrip(ctx, leader.address, e, requestTimeout+time.Second); err != nil {
 		b.lent = true
 		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return err
 	}
-	err = readProduced(e.response)
+	stamped, err := readProduced(e.response)
+	c.clock.seen(asked, time.Now(), stamped)
 	if errors.Is(err, errMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
 		b.uncertain = true
@@ -129,22 +131,23 @@ func (b *batch) seal(prefix int, seq sequence) {
 	b.sealed = true
 }
 
-// readProduced reads a response about one partition.
-func readProduced(response []byte) error {
+// readProduced reads a response about one partition. stamped is the broker's
+// time in milliseconds, -1 where the topic takes the producer's.
+func readProduced(response []byte) (stamped int64, err error) {
 	r := &wireReader{b: response}
-	err := errMalformed
+	stamped, err = -1, errMalformed
 	for range r.array(6) {
 		r.string()
 		for range r.array(30) {
 			r.int32() // partition
 			err = code(r.int16())
 			r.int64() // base offset
-			r.int64() // append time
+			stamped = r.int64()
 			r.int64() // log start
 		}
 	}
 	if r.bad {
-		return errMalformed
+		return -1, errMalformed
 	}
-	return err
+	return stamped, err
 }

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"trunkline/internal/fault"
 )
 
 type execer interface {
@@ -31,46 +33,53 @@ func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 	}
 	// PostgreSQL's default level, not Tx's: a serializable transaction would
 	// not see what the holder of the lock before it has done.
+	var found int
 	err = retry(ctx, func(ctx context.Context) error {
-		return db.tx(ctx, nil, func(tx *sql.Tx) error { return db.migrate(ctx, tx, room, migrations) })
+		return db.tx(ctx, nil, func(tx *sql.Tx) (err error) {
+			found, err = db.migrate(ctx, tx, room, migrations)
+			return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", room, err)
 	}
+	if found > 0 && found < len(migrations) {
+		db.log.Info("an old schema was brought up to date", "room", room, "from", found, "to", len(migrations))
+	}
 	return nil
 }
 
-func (db *DB) migrate(ctx context.Context, tx *sql.Tx, room string, migrations []migration) error {
+// migrate answers the version that it found.
+func (db *DB) migrate(ctx context.Context, tx *sql.Tx, room string, migrations []migration) (version int, err error) {
 	if db.postgres {
 		if err := lockMigrations(ctx, tx, room); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	table := room + "_schema"
-	_, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
+	_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
 		` (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`)
 	if err != nil {
-		return Wrap(err, "making the version table")
+		return 0, Wrap(err, "making the version table")
 	}
-	var version int
 	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM `+table).Scan(&version); err != nil {
-		return Wrap(err, "reading the schema's version")
+		return 0, Wrap(err, "reading the schema's version")
 	}
 	if version > len(migrations) {
-		return fmt.Errorf("the database has schema version %d, this program knows %d: use a newer trunkline",
-			version, len(migrations))
+		return 0, fault.Lasting(fmt.Errorf("the database has schema version %d, this program knows %d: "+
+			"start the newer trunkline again, or restore the backup from before it", version, len(migrations)))
 	}
 	for _, m := range migrations[version:] {
 		if _, err := tx.ExecContext(ctx, m.sql); err != nil {
-			return Wrap(err, "applying "+m.name)
+			return 0, Wrap(err, "applying "+m.name)
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO `+table+` (version, name, applied_at) VALUES ($1, $2, $3)`,
 			m.version, m.name, time.Now().Unix())
 		if err != nil {
-			return Wrap(err, "recording "+m.name)
+			return 0, Wrap(err, "recording "+m.name)
 		}
 	}
-	return nil
+	return version, nil
 }
 
 type migration struct {

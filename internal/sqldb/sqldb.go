@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
 	Path string // the SQLite file; its folder is made when missing
+
+	Log *slog.Logger // is told of schemas that were brought up to date; nil: nobody is
 }
 
 // Validate says what is wrong with the configuration.
@@ -35,6 +38,7 @@ func (c Config) Validate() error {
 type DB struct {
 	*sql.DB
 	postgres bool
+	log      *slog.Logger
 	writer   chan struct{} // SQLite: held by the process's one writing Tx
 }
 
@@ -54,11 +58,17 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db.log = cfg.Log; db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	// Two processes that turn the same new file into WAL mode at once can see
 	// SQLITE_BUSY in spite of the busy timeout.
 	err = retry(ctx, db.PingContext)
+	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
+		return nil, errors.Join(fault.Lasting(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
+	}
 	if err != nil {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
 	}

@@ -96,6 +96,11 @@ func sqliteAway(code int) bool {
 	return sqliteBusy(code)
 }
 
+func sqliteDamaged(code int) bool {
+	code &= primaryCode
+	return code == sqlite3.SQLITE_NOTADB || code == sqlite3.SQLITE_CORRUPT
+}
+
 func sqliteUnique(code int) bool {
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }

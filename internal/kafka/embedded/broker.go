@@ -156,6 +156,6 @@ func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
 		to = slog.LevelWarn
 	}
 	if l.log.Enabled(context.Background(), to) {
-		l.log.Log(context.Background(), to, "embedded broker: "+fmt.Sprintf(format, args...))
+		l.log.Log(context.Background(), to, "embedded broker", "says", fmt.Sprintf(format, args...))
 	}
 }

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// sayings are the table of docs/operations.md, which says what each line of the
+// program means and how to mend it.
+type sayings struct {
+	mu   sync.Mutex
+	rows []*row
+}
+
+type row struct {
+	line    string // as printed, … for what differs
+	pattern *regexp.Regexp
+	then    string // the exit code, or how it goes on
+	seen    bool
+}
+
+// elsewhere are lines that a test of their own makes appear, each with its name.
+var elsewhere = map[string]string{
+	"this machine's clock was set": "TestAClockThatIsSet of app", // nobody sets a test machine's
+	"the disk is full: make room":  "TestFullDisk",
+	"data_dir: the disk of":        "TestFullDisk",
+	"database or disk is full":     "TestFullDisk",
+	"database does not answer":     "TestDatabaseAway",
+	"waiting for the database: ch": "TestDatabaseAway",
+}
+
+func readSayings(t *testing.T) *sayings {
+	t.Helper()
+	text := readFile(t, "../docs/operations.md")
+	_, text, found := strings.Cut(text, "\n## What it says\n")
+	_, text, table := strings.Cut(text, "\n| it says |")
+	if !found || !table {
+		t.Fatal("docs/operations.md has no table of what it says")
+	}
+	p := &sayings{}
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "| `") {
+			if len(p.rows) > 0 {
+				break
+			}
+			continue
+		}
+		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "/"), "|")
+		if len(cells) != 6 {
+			t.Fatalf("not four cells: %s", line)
+		}
+		said := strings.Trim(strings.TrimSpace(cells[1]), "`")
+		quoted := strings.Split(said, "…")
+		for i := range quoted {
+			quoted[i] = regexp.QuoteMeta(quoted[i])
+		}
+		p.rows = append(p.rows, &row{
+			line: said, pattern: regexp.MustCompile(strings.Join(quoted, ".*")), then: strings.TrimSpace(cells[4]),
+		})
+	}
+	return p
+}
+
+// row is the one whose line has the part.
+func (p *sayings) row(t testing.TB, part string) *row {
+	t.Helper()
+	var found []*row
+	for _, r := range p.rows {
+		if strings.Contains(r.line, part) {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d rows of docs/operations.md have %q", len(found), part)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found[0].seen = true
+	return found[0]
+}
+
+// count is how many lines of what was said are the row's.
+func (r *row) count(said string) (n int) {
+	for line := range strings.Lines(said) {
+		// slog quotes a message, and what is in it.
+		if r.pattern.MatchString(strings.ReplaceAll(line, `\"`, `"`)) {
+			n++
+		}
+	}
+	return n
+}
+
+// ends has a start fail with the row's exit code and its line alone.
+func (p *sayings) ends(t *testing.T, part string, settings map[string]string, args ...string) {
+	t.Helper()
+	r := p.row(t, part)
+	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
+	done := run(t, settings, "", append([]string{"serve"}, args...)...)
+	var said []string // but what it says on its way
+	for line := range strings.Lines(done.err) {
+		if !strings.Contains(line, "level=INFO") && !strings.Contains(line, "demo account made") && strings.TrimSpace(line) != "" {
+			said = append(said, line)
+		}
+	}
+	if done.code != want || len(said) != 1 || r.count(said[0]) != 1 {
+		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(said), strings.Join(said, ""), r.then, r.line)
+	}
+}
+
+// awaitSays waits for the row's line in a running node's log.
+func (n *node) awaitSays(t testing.TB, r *row) {
+	t.Helper()
+	eventually(t, n.name+" to say "+r.line, func() error {
+		if r.count(readFile(t, n.log)) == 0 {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+}
+
+// TestWhatItSays makes the program say every line of the table: the page has
+// the words that are printed, and what it says comes next does.
+func TestWhatItSays(t *testing.T) {
+	t.Parallel()
+	p := readSayings(t)
+	tests := map[string]func(*testing.T, *sayings){
+		"wrong settings":         testWrongSettings,
+		"missing files":          testMissingFiles,
+		"master keys":            testMasterKeys,
+		"ports taken":            testPortsTaken,
+		"default SIP port taken": testSIPPortTaken,
+		"media ports taken":      testMediaPortsTaken,
+		"data directory":         testDataDirectory,
+		"schemas on SQLite":      testSchemasSQLite,
+		"schemas on PostgreSQL":  testSchemasPostgres,
+		"Kafka away at start":    testKafkaAwayAtStart,
+		"Kafka goes away":        testKafkaGoesAway,
+		"Redis away at start":    testRedisAwayAtStart,
+		"certificates":           testCertificates,
+		"certificates of others": testOthersCertificates,
+		"clocks":                 testClocks,
+	}
+	t.Run("by", func(t *testing.T) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, p)
+			})
+		}
+	})
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		return // not all have run
+	}
+	for part := range elsewhere {
+		p.row(t, part)
+	}
+	for _, r := range p.rows {
+		if !r.seen {
+			t.Errorf("no test makes it say %s", r.line)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// age takes a database back to what it was before the newest migration of
+// identity.
+func age(t *testing.T, db *sqldb.DB) {
+	t.Helper()
+	for _, statement := range []string{`DROP TABLE identity_devices`, `DELETE FROM identity_schema WHERE version = 2`} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func version(t *testing.T, db *sqldb.DB) (v int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), `SELECT MAX(version) FROM identity_schema`).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// ahead takes it to what a newer program makes of it, runs test, and takes it
+// back.
+func ahead(t *testing.T, db *sqldb.DB, test func()) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`); err != nil {
+		t.Fatal(err)
+	}
+	test()
+	if got := version(t, db); got != 99 {
+		t.Errorf("who refused to start has made it version %d", got)
+	}
+	if _, err := db.ExecContext(t.Context(), `DELETE FROM identity_schema WHERE version = 99`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) stop(t *testing.T) {
+	t.Helper()
+	n.signal(t, syscall.SIGTERM)
+	if code, ok := n.exit(patience); !ok || code != 0 {
+		t.Fatalf("%s: exit %d, %v", n.name, code, ok)
+	}
+}
+
+func testSchemasSQLite(t *testing.T, p *sayings) {
+	n := newNode(t, "sqlite", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	n.stop(t)
+	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
+	const newer = "the database has schema version"
+	ahead(t, db, func() {
+		p.ends(t, newer, n.settings)
+		if done := run(t, n.settings, "", "account", "list"); done.code != 2 || p.row(t, newer).count(done.err) != 1 {
+			t.Errorf("a command: exit %d after %s", done.code, done.err)
+		}
+	})
+	age(t, db)
+	n.start(t)
+	n.awaitSays(t, p.row(t, "an old schema was brought up to date"))
+	n.login(t, apiPaths, user("alice"))
+	if got := version(t, db); got != 2 {
+		t.Errorf("it has version %d", got)
+	}
+}
+
+// testSchemasPostgres: nodes that start at once on an old schema, of which one
+// is killed half-way through it.
+func testSchemasPostgres(t *testing.T, p *sayings) {
+	url := testservice.Postgres(t)
+	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
+		"TRUNKLINE_MASTER_KEY": strings.Repeat("0f1e2d3c", 8)}
+	var nodes []*node
+	for i := range 3 {
+		nodes = append(nodes, newNode(t, fmt.Sprint("node ", i+1), settings))
+	}
+	nodes[0].start(t)
+	nodes[0].stop(t)
+	db := openDatabase(t, sqldb.Config{URL: url})
+	ahead(t, db, func() { p.ends(t, "the database has schema version", nodes[0].settings) })
+
+	// A lock on what the migration refers to holds it half-way.
+	age(t, db)
+	locked, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := sync.OnceFunc(func() {
+		if err := locked.Rollback(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer release()
+	if _, err := locked.ExecContext(t.Context(), `LOCK TABLE identity_users IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	nodes[0].launch(t)
+	awaitBlocked(t, db, 1)
+	nodes[0].kill(t)
+	for _, n := range nodes[1:] {
+		n.launch(t)
+	}
+	// One of them holds the lock on the schema, or the killed one's session does.
+	awaitBlocked(t, db, 2)
+	release()
+	migrated := 0
+	for _, n := range nodes[1:] {
+		n.awaitReady(t)
+		migrated += p.row(t, "an old schema was brought up to date").count(readFile(t, n.log))
+		n.login(t, apiPaths, user("alice"))
+	}
+	// The killed one's session may have got so far as to commit.
+	if got := version(t, db); got != 2 || migrated > 1 {
+		t.Errorf("version %d, brought there by %d nodes", got, migrated)
+	}
+	nodes[0].start(t)
+}
+
+// awaitBlocked waits until so many sessions of the database wait for a lock.
+func awaitBlocked(t *testing.T, db *sqldb.DB, sessions int) {
+	t.Helper()
+	eventually(t, "a migration that waits", func() error {
+		var n int
+		err := db.QueryRowContext(context.Background(),
+			`SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
+		if err == nil && n < sessions {
+			err = fmt.Errorf("%d wait", n)
+		}
+		return err
+	})
+}

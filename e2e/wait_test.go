@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// awaitUnready waits for the probes of a node that waits.
+func (n *node) awaitUnready(t *testing.T, why string) {
+	t.Helper()
+	eventually(t, "readiness to say "+why, func() error {
+		live, _, err := n.probe("/livez")
+		if err != nil || live != http.StatusOK {
+			return fmt.Errorf("/livez: %d %v", live, err)
+		}
+		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable || text != why {
+			return fmt.Errorf("/readyz: %d %s %v", status, text, err)
+		}
+		return n.metric("trunkline_ready", "0")
+	})
+}
+
+// metric says whether a series of the node has a value.
+func (n *node) metric(series, value string) error {
+	_, text, err := n.probe("/metrics")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) {
+		if got, ok := strings.CutPrefix(line, series+" "); ok {
+			if strings.TrimSpace(got) != value {
+				return fmt.Errorf("%s is %s, not %s", series, strings.TrimSpace(got), value)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no %s", series)
+}
+
+// endsWhileItWaits stops a node that is not ready: soon, with 0, and without a
+// word of complaint.
+func (n *node) endsWhileItWaits(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	n.signal(t, syscall.SIGTERM)
+	code, ok := n.exit(10 * time.Second)
+	if !ok || code != 0 || strings.Contains(readFile(t, n.log), "level=ERROR") {
+		t.Errorf("%s: exit %d, %v after %v:\n%s", n.name, code, ok, time.Since(began), readFile(t, n.log))
+	}
+}
+
+// says is how often a node has said a row's line.
+func (n *node) says(t *testing.T, r *row) int { return r.count(readFile(t, n.log)) }
+
+func testKafkaAwayAtStart(t *testing.T, p *sayings) {
+	r := p.row(t, "waiting for kafka: check")
+	n := newNode(t, "without kafka", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freePorts(t, 1)[0],
+	})
+	n.launch(t)
+	n.awaitSays(t, r)
+	n.awaitUnready(t, "waiting for kafka")
+	if err := n.metric(`trunkline_dependency_up{dependency="kafka"}`, "0"); err != nil {
+		eventually(t, "the watch", func() error { return n.metric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
+	}
+	n.endsWhileItWaits(t)
+	if said := n.says(t, r); said != 1 {
+		t.Errorf("said %d times", said)
+	}
+}
+
+// testKafkaGoesAway takes away the Kafka of a node: another node's embedded
+// one.
+func testKafkaGoesAway(t *testing.T, p *sayings) {
+	broker := freePorts(t, 1)[0]
+	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
+	has.start(t)
+	n := newNode(t, "uses it", map[string]string{
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": broker, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s",
+	})
+	c := newCluster(t, []string{broker}, "", n)
+	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
+	has.kill(t)
+	n.awaitSays(t, p.row(t, "kafka does not answer"))
+	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
+		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
+	}
+	if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 1)); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("a body: %s", a)
+	}
+	has.start(t)
+	eventually(t, "a body to be taken", func() error {
+		if a := n.post(t, c.key, "svc.cc", typeJSON, record("demo", 2)); a.status != http.StatusAccepted {
+			return fmt.Errorf("%s", a)
+		}
+		return nil
+	})
+	s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 2 })
+}
+
+func testRedisAwayAtStart(t *testing.T, p *sayings) {
+	r := p.row(t, "redis does not answer: check")
+	redis := testservice.OwnRedis(t)
+	redis.Kill(t)
+	n := newNode(t, "without redis", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr})
+	n.start(t)
+	n.awaitSays(t, r)
+	n.login(t, apiPaths, user("alice"))
+	n.awaitHealth(t, "degraded", 0, patience)
+	if err := n.metric(`trunkline_dependency_up{dependency="redis"}`, "0"); err != nil {
+		t.Error(err)
+	}
+	redis.Start(t)
+	n.awaitHealth(t, "ok", 0, patience)
+	eventually(t, "the watch", func() error { return n.metric(`trunkline_dependency_up{dependency="redis"}`, "1") })
+	text := readFile(t, n.log)
+	if said := r.count(text); said != 1 {
+		t.Errorf("said %d times", said)
+	}
+	// What else it says about it is not a line for each attempt.
+	if lines := strings.Count(text, "connection refused"); lines > 20 || strings.Contains(text, "pool.go") {
+		t.Errorf("%d lines:\n%s", lines, text)
+	}
+}
+
+// TestDatabaseAway: PostgreSQL is away at start, comes, goes, and refuses to
+// write.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	p := readSayings(t)
+	waiting, gone := p.row(t, "waiting for the database: ch"), p.row(t, "database does not answer")
+	postgres := testservice.OwnPostgres(t)
+	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t)}
+	postgres.Kill(t)
+
+	given := newNode(t, "told to end", settings)
+	given.launch(t)
+	given.awaitSays(t, waiting)
+	given.awaitUnready(t, "waiting for the database")
+	given.endsWhileItWaits(t)
+	if said := given.says(t, waiting); said != 1 {
+		t.Errorf("said %d times", said)
+	}
+
+	n := newNode(t, "waits", settings)
+	n.launch(t)
+	n.awaitSays(t, waiting)
+	postgres.Start(t)
+	n.awaitReady(t)
+	n.login(t, apiPaths, user("alice"))
+	if err := n.metric("trunkline_ready", "1"); err != nil {
+		t.Error(err)
+	}
+
+	postgres.Kill(t)
+	n.awaitSays(t, gone)
+	if err := n.metric(`trunkline_dependency_up{dependency="database"}`, "0"); err != nil {
+		t.Error(err)
+	}
+	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
+		t.Errorf("/readyz with the database away: %d %s %v", status, text, err)
+	}
+	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("a login without the database: %s", a)
+	}
+	postgres.Start(t)
+	eventually(t, "logins", func() error {
+		if a := n.portalTry(t); a.status != http.StatusOK {
+			return fmt.Errorf("%s", a)
+		}
+		return nil
+	})
+
+	// Its disk is full: it answers, and refuses each write with 53100.
+	db := openDatabase(t, sqldb.Config{URL: postgres.URL})
+	for _, statement := range []string{
+		`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`,
+		`CREATE TRIGGER full_disk BEFORE INSERT ON identity_refresh_tokens EXECUTE FUNCTION full_disk()`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := n.portalTry(t); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("a login with the database's disk full: %s", a)
+	}
+	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER full_disk ON identity_refresh_tokens`); err != nil {
+		t.Fatal(err)
+	}
+	if a := n.portalTry(t); a.status != http.StatusOK {
+		t.Errorf("a login when there is room again: %s", a)
+	}
+}
+
+// portalTry logs in to the portal, which stores a session.
+func (n *node) portalTry(t *testing.T) answer {
+	t.Helper()
+	return n.ask(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
+		`{"username":"alice","password":"`+password+`","domain":"demo.local"}`)
+}

@@ -1,0 +1,53 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+// produced is a broker's answer to a batch, stamped with its time.
+func produced(stamped int64) []byte {
+	b := binary.BigEndian.AppendUint32(nil, 1)
+	b = append(b, 0, 1, 't')
+	b = binary.BigEndian.AppendUint32(b, 1)
+	b = append(b, 0, 0, 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint64(b, 7) // base offset
+	b = binary.BigEndian.AppendUint64(b, uint64(stamped))
+	b = binary.BigEndian.AppendUint64(b, 0) // log start
+	return append(b, 0, 0, 0, 0)            // throttle
+}
+
+func TestABrokersStampsTellItsClock(t *testing.T) {
+	asked := time.UnixMilli(1_800_000_000_000)
+	answered := asked.Add(40 * time.Millisecond)
+	for name, tc := range map[string]struct {
+		at    time.Duration // of the broker's clock, from asked
+		ahead time.Duration
+	}{
+		"it agrees":            {20 * time.Millisecond, 0},
+		"as early as it can":   {0, 0},
+		"as late as it can":    {40 * time.Millisecond, 0},
+		"an hour ahead":        {time.Hour, time.Hour - 40*time.Millisecond},
+		"three seconds behind": {-3 * time.Second, -3*time.Second + time.Millisecond},
+	} {
+		stamped, err := readProduced(produced(asked.Add(tc.at).UnixMilli()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Cluster{}
+		c.clock.seen(asked, answered, stamped)
+		if ahead, at := c.ClockAhead(); ahead != tc.ahead || !at.Equal(answered) {
+			t.Errorf("%s: ahead by %v at %v, want %v", name, ahead, at, tc.ahead)
+		}
+	}
+	stamped, err := readProduced(produced(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{}
+	c.clock.seen(asked, answered, stamped)
+	if _, at := c.ClockAhead(); !at.IsZero() {
+		t.Error("a producer's own stamp is taken for the broker's")
+	}
+}
