@@ -129,7 +129,7 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 		"kafka:\n  partitions: many":          ":2: kafka.partitions: want a whole number, got text",
 		"kafka:\n  partitions: 1_0":           ":2: kafka.partitions: want a whole number",
 		"kafka:\n  create_topics: yes":        ":2: kafka.create_topics: want true or false, got text",
-		"tracing:\n  sample: often":            ":2: tracing.sample: want a number, got text",
+		"tracing:\n  sample: often":           ":2: tracing.sample: want a number, got text",
 		"drain_timeout: 20":                   ":1: drain_timeout: want text, got a number: put it in quotes",
 		"drain_timeout: soon":                 ":1: drain_timeout: want a duration such as 20s, 5m or 24h",
 		"ingest:\n  max_in_flight_bytes: 1TB": ":2: ingest.max_in_flight_bytes: want a size such as 1048576 or 512MiB",
