@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/config/aiprovider"
+	"trunkline/internal/tracing"
 )
 
 // Config are the room's settings. New fills in what is zero, where zero means
@@ -94,4 +95,5 @@ type Deps struct {
 	Authorities   *tls.Config // to verify providers with; nil: the system's
 	Metrics       prometheus.Registerer
 	Log           *slog.Logger
+	Tracer        *tracing.Tracer // nil: tracing is off
 }

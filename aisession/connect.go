@@ -75,7 +75,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	for o.wait(ctx) {
 		try, done := context.WithTimeout(ctx, o.left())
 		var l *link
-		l, err = s.connect(try)
+		l, err = s.tryConnect(try)
 		done()
 		if err == nil {
 			s.said(aiprotocol.EventStart)

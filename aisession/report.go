@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"trunkline/internal/tracing"
 )
 
 // The states that ai.session reports.
@@ -29,6 +31,8 @@ type report struct {
 	Way        string  `json:"way"`
 	Reason     Reason  `json:"reason,omitempty"`
 	Duration   float64 `json:"duration,omitempty"` // seconds
+
+	trace tracing.Carrier
 }
 
 // report queues an event. When Kafka is away for long it is dropped: a session
@@ -41,6 +45,7 @@ func (s *Service) report(session *Session, state string, reason Reason) {
 	one := report{
 		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.id,
 		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Way, Reason: reason,
+		trace: session.trace,
 	}
 	if state == stateEnded {
 		one.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
@@ -76,7 +81,7 @@ func (s *Service) publishOne(ctx context.Context, one report) {
 	defer cancel()
 	data, err := json.Marshal(one)
 	if err == nil {
-		err = s.deps.Publisher.Publish(ctx, one.AccountID, data)
+		err = s.deps.Publisher.Publish(one.trace.In(ctx), one.AccountID, data)
 	}
 	if err != nil {
 		s.metrics.dropped.events.Inc()

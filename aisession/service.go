@@ -98,8 +98,20 @@ func (s *Service) open(ctx context.Context, r Request, test *probe) (*Session, e
 		return nil, err
 	}
 	session.probe = test
-	if err := s.admit(ctx, session); err != nil {
+	ctx = session.beginSpan(ctx)
+	if err := s.connectFirst(ctx, session); err != nil {
+		session.span.End(err)
 		return nil, err
+	}
+	s.metrics.started.WithLabelValues(r.Way).Inc()
+	s.report(session, stateStarted, "")
+	return session, nil
+}
+
+// connectFirst counts a session in and connects it.
+func (s *Service) connectFirst(ctx context.Context, session *Session) error {
+	if err := s.admit(ctx, session); err != nil {
+		return err
 	}
 	o := outage{giveUp: s.cfg.GiveUp}
 	o.began(nil)
@@ -107,13 +119,11 @@ func (s *Service) open(ctx context.Context, r Request, test *probe) (*Session, e
 		s.leave(session)
 		s.metrics.refused.WithLabelValues(refusedProvider).Inc()
 		if final(err) {
-			return nil, &fault.Error{Kind: fault.KindRefused, Message: words(err), Cause: err}
+			return &fault.Error{Kind: fault.KindRefused, Message: words(err), Cause: err}
 		}
-		return nil, fault.Unavailable(err, time.Second, words(err))
+		return fault.Unavailable(err, time.Second, words(err))
 	}
-	s.metrics.started.WithLabelValues(r.Way).Inc()
-	s.report(session, stateStarted, "")
-	return session, nil
+	return nil
 }
 
 func (s *Service) newSession(r Request) (*Session, error) {
@@ -180,5 +190,6 @@ func (s *Service) closed(session *Session) {
 	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
 	s.metrics.ended.WithLabelValues(string(session.over.Reason)).Inc()
 	s.report(session, stateEnded, session.over.Reason)
+	session.endSpan()
 	s.leave(session)
 }

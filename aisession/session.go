@@ -10,6 +10,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/audio"
+	"trunkline/internal/tracing"
 )
 
 // Session is one call's audio at one provider, over as many connections as that
@@ -21,6 +22,8 @@ type Session struct {
 	request Request
 	log     *slog.Logger
 	opened  time.Time
+	span    tracing.Span // of its life
+	trace   tracing.Carrier
 
 	heard      *audio.Jitter
 	toProvider *audio.Path

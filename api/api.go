@@ -8,6 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/tracing"
 )
 
 // Deps are the rooms the routes lead to. All but Auth may be nil: their routes
@@ -27,6 +29,7 @@ type Deps struct {
 	AITester      SessionTester
 	AIAnnouncer   SessionAnnouncer
 	AIMedia       MediaSocket
+	Tracer        *tracing.Tracer // nil: tracing is off
 }
 
 // API answers every request of the public listener.
@@ -60,7 +63,11 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 		return nil, fmt.Errorf("registering the api's metrics: %w", err)
 	}
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
-	a.echo.Use(a.withRequestID, a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer, withoutSlashes)
+	a.echo.Use(a.withRequestID)
+	if deps.Tracer != nil {
+		a.echo.Use(a.withSpan)
+	}
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer, withoutSlashes)
 	for _, r := range routes {
 		handle := r.handle
 		if !r.ownLimits && !r.lasts {

@@ -86,7 +86,7 @@ func (e *env) addReports(deps *Deps, log *slog.Logger) {
 	index, err := cdrindex.New(e.t.Context(), cdrindex.Config{}, e.db, e.registry, log)
 	must(e.t, err)
 	e.cdr = &cdrTopic{grown: make(chan struct{})}
-	indexer := cdrindex.NewIndexer(index, e.cdr)
+	indexer := cdrindex.NewIndexer(index, e.cdr, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = indexer.Run(ctx) })

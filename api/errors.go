@@ -71,7 +71,7 @@ func (a *API) writeError(c echo.Context, err error) {
 	}
 	a.logFailure(c, status, f, err)
 	if err := writeJSON(c, status, failure{Message: f.Message, Errors: f.Fields}); err != nil {
-		a.log.Debug("the answer did not reach the client", "request_id", requestID(c), "error", err)
+		a.log.DebugContext(c.Request().Context(), "the answer did not reach the client", "request_id", requestID(c), "error", err)
 	}
 }
 

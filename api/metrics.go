@@ -71,12 +71,14 @@ func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {
 
 func classOf(status int) string { return strconv.Itoa(status/100) + "xx" }
 
+const otherMethod = "other"
+
 // methodOf is the request's method; clients can make methods up, labels cannot.
 func methodOf(c echo.Context) string {
 	switch m := c.Request().Method; m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
 		return m
 	default:
-		return "other"
+		return otherMethod
 	}
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/tracing"
 )
 
-// Every request passes these from the outside in: request id, access log,
-// metrics, security headers, answer, slashes. The answer's turns errors and
-// panics into answers, so that those before it see what the client sees.
+// Every request passes these from the outside in: request id, span (with
+// tracing on), access log, metrics, security headers, answer, slashes. The
+// answer's turns errors and panics into answers, so that those before it see
+// what the client sees.
 
 const headerRequestID = "X-Request-ID"
 
@@ -52,6 +54,27 @@ func safeID(id string) bool {
 	return true
 }
 
+// withSpan makes the request a part of its client's trace, or of a new one. What
+// comes before it sees the request without.
+func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		method := methodOf(c)
+		if method == otherMethod {
+			method = ""
+		}
+		r, span := a.deps.Tracer.Serve(c.Request(), method, c.Path())
+		c.SetRequest(r)
+		defer func() {
+			if account := accountOf(c); account != "" {
+				span.Set(tracing.Account(account))
+			}
+			span.Answered(c.Response().Status)
+			span.End(nil)
+		}()
+		return next(c)
+	}
+}
+
 // withSecurityHeaders tells browsers to do nothing with an answer but show it.
 func withSecurityHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -74,7 +97,7 @@ func (a *API) withAnswer(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			// Too late to say so: cutting the answer short is the only honest
 			// end, and net/http does it on this panic without a word.
-			a.log.Error("answer broken off", "request_id", requestID(c), "route", routeOf(c), "error", err)
+			a.log.ErrorContext(c.Request().Context(), "answer broken off", "request_id", requestID(c), "route", routeOf(c), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(c, err)
@@ -89,7 +112,7 @@ func (a *API) recovered(c echo.Context, next echo.HandlerFunc) (err error) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			a.log.Error("panic", "request_id", requestID(c), "route", routeOf(c), "panic", p, "stack", string(debug.Stack()))
+			a.log.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "route", routeOf(c), "panic", p, "stack", string(debug.Stack()))
 			err = fault.Internal(errors.New("panic"), "Internal error")
 		}
 	}()

@@ -27,9 +27,9 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		DrainLimit: min(s.DrainLimit, a.settings.DrainTimeout*3/4), AnnouncedFor: s.AnnouncedFor,
 	}, aisession.Deps{
 		Providers:     a.providers,
-		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession"},
+		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Seats: aisession.RedisSeats{RedisStore: store},
-		Metrics: a.registry, Log: a.log,
+		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return fmt.Errorf("AI sessions: %w", err)

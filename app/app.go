@@ -28,6 +28,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/tracing"
 	"trunkline/normalizer"
 	"trunkline/web"
 )
@@ -58,6 +59,7 @@ type App struct {
 	phones    *phones        // nil without SIP
 	health    *health
 	certs     *certificates // of the public listener, nil with tls.mode off
+	tracer    *tracing.Tracer // nil: tracing is off
 
 	public, private net.Listener
 }
@@ -78,6 +80,9 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 		return nil, err
 	}
 	if err := checkFiles(cfg.Settings); err != nil {
+		return nil, err
+	}
+	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after what has spans
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openSecrets, a.openIdentity, a.buildRooms} {
@@ -150,12 +155,12 @@ func (a *App) openIdentity(ctx context.Context) error {
 
 // buildRooms builds what the roles ask for. Rooms meet here and nowhere else.
 func (a *App) buildRooms(ctx context.Context) error {
-	deps := api.Deps{Auth: a.identity}
+	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.life.runsFirst("topics", a.ensureTopics)
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
-			Log: normalizer.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity},
+			Log: normalizer.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
 			return err
@@ -177,7 +182,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
 		}, ingest.Deps{
 			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
-			Accounts: accounts{a.identity}, Producer: producer,
+			Accounts: accounts{a.identity}, Producer: producer, Tracer: a.tracer,
 		}, a.registry)
 		if err != nil {
 			return err
@@ -238,7 +243,7 @@ func (a *App) buildFanout() error {
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix),
-		Metrics:  a.registry, Logger: a.log,
+		Metrics:  a.registry, Logger: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return err

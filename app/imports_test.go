@@ -26,6 +26,7 @@ var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
 	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/rtp", "internal/seldom", "internal/sip", "internal/testservice"},
+	{"internal/tracing"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
 	{"api"},
@@ -50,6 +51,9 @@ var owners = map[string][]string{
 	"github.com/golang-jwt/jwt/v5":        {"identity"},
 	"github.com/spf13/cobra":              {"cmd/trunkline"},
 	"github.com/minio/minio-go/v7":        {"recording"},
+	"go.opentelemetry.io":                 {"internal/tracing", "app"},
+	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others have a tracer, and no say in what becomes of spans
+	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go"},
 	module + "internal/testservice":       {"internal/testservice"}, // so nothing that ships has it
 	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers
 }

@@ -47,3 +47,17 @@ func newWatchMetrics(reg prometheus.Registerer) *watchMetrics {
 	reg.MustRegister(m.up, m.skew, m.expiry, m.free, m.size)
 	return m
 }
+
+// spanCounts count what became of spans.
+type spanCounts struct{ sent, failed, dropped prometheus.Counter }
+
+func newSpanCounts(reg prometheus.Registerer) (*spanCounts, error) {
+	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trunkline_tracing_spans_total",
+		Help: "Spans of sampled traces, by what became of them: sent, failed (the collector did not take them), dropped (too many waited). Only with tracing on.",
+	}, []string{"result"})
+	if err := reg.Register(spans); err != nil {
+		return nil, err
+	}
+	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}, nil
+}

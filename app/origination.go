@@ -15,6 +15,7 @@ import (
 	"trunkline/app/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 	"trunkline/origination"
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
@@ -56,7 +57,7 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 		PerMinute: s.UserPerMinute, MaxCalls: s.MaxCalls, Retention: s.Retention,
 	}, origination.Deps{
 		DB: a.db, Driver: driver, Users: a.identity, Limiter: a.limiter,
-		Publisher: callEvents{producer}, Metrics: a.registry, Log: a.log,
+		Publisher: callEvents{producer, a.tracer}, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return fmt.Errorf("origination: %w", err)
@@ -145,15 +146,26 @@ func (a *App) freeswitchDriver() (*freeswitch.Driver, error) {
 }
 
 // callEvents sends the progress of calls on its way to the channel.
-type callEvents struct{ producer *kafka.Producer }
+type callEvents struct {
+	producer *kafka.Producer
+	tracer   *tracing.Tracer
+}
 
 // Publish implements origination.Publisher.
 func (e callEvents) Publish(ctx context.Context, events ...origination.Event) error {
-	records := make([]kafka.Record, len(events))
+	records, spans := make([]kafka.Record, len(events)), make([]tracing.Span, len(events))
 	for i, one := range events {
 		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", one.AccountID, one.Data)
+		if e.tracer != nil { // each is a part of its own call's trace
+			_, spans[i] = joined(one.Trace.In(ctx), e.tracer, &records[i])
+			spans[i].Set(tracing.Account(one.AccountID), tracing.Text("trunkline.call.state", string(one.State)))
+		}
 	}
-	return e.producer.Produce(ctx, records...)
+	err := e.producer.Produce(ctx, records...)
+	for _, span := range spans {
+		span.End(err)
+	}
+	return err
 }
 
 // platformRecords sends what a phone platform of ours tells of its calls the

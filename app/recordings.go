@@ -8,6 +8,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 	"trunkline/recording"
 )
 
@@ -19,8 +20,8 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 	}
 	a.life.closes("recordings' store", func(context.Context) error { return closeStore() })
 	recordings, err := recording.New(ctx, recording.Config{MaxBytes: int64(a.settings.Recordings.MaxBytes)}, recording.Deps{
-		DB: a.db, Store: store, Keys: a.configs, Metrics: a.registry, Log: a.log,
-		Publisher: ownEvents{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings"},
+		DB: a.db, Store: store, Keys: a.configs, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+		Publisher: ownEvents{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {
 		return fmt.Errorf("recordings: %w", err)
@@ -34,9 +35,14 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 type ownEvents struct {
 	producer *kafka.Producer
 	source   string
+	tracer   *tracing.Tracer
 }
 
 // Publish implements recording.Publisher. An account's events keep their order.
 func (e ownEvents) Publish(ctx context.Context, accountID string, data []byte) error {
-	return e.producer.Produce(ctx, rawRecord(event.TopicRaw, event.FormatOwn, e.source, accountID, data))
+	record := rawRecord(event.TopicRaw, event.FormatOwn, e.source, accountID, data)
+	ctx, span := joined(ctx, e.tracer, &record)
+	err := e.producer.Produce(ctx, record)
+	span.End(err)
+	return err
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // gatherer makes batches of what a reader gives.
@@ -12,11 +16,13 @@ type gatherer struct {
 	epoch  int64
 	most   int // entries of a batch, about
 	log    *slog.Logger
+	trace  *tracing.Tracer // nil: no spans
 
 	entries []entry
 	invalid int
 	oldest  time.Time // of the batch's records
 	newest  time.Time
+	spans   []tracing.Span // of the sampled records, from their reading on
 }
 
 // moreWithin is how long a batch waits for records that the reader has, or
@@ -28,6 +34,8 @@ const moreWithin = 100 * time.Millisecond
 // there at once.
 func (g *gatherer) batch(ctx context.Context) error {
 	clear(g.entries)
+	clear(g.spans)
+	g.spans = g.spans[:0] // of what was not stored they never end, and are not sent
 	g.entries, g.invalid, g.oldest = g.entries[:0], 0, time.Time{}
 	size, err := g.read(ctx)
 	if err != nil {
@@ -45,6 +53,30 @@ func (g *gatherer) batch(ctx context.Context) error {
 	return nil
 }
 
+// begin begins the span of a record that a sampled trace has brought.
+func (g *gatherer) begin(r *kafka.Record, e *entry, err error) {
+	if g.trace == nil {
+		return
+	}
+	span := g.trace.Process(r, event.TopicCDR, group)
+	if !span.Sampled() {
+		return
+	}
+	if err != nil {
+		span.Fail(resultInvalid)
+	} else {
+		span.Set(tracing.Account(e.row.AccountID))
+	}
+	g.spans = append(g.spans, span)
+}
+
+// stored ends the spans: what was read is in the database.
+func (g *gatherer) stored() {
+	for _, span := range g.spans {
+		span.End(nil)
+	}
+}
+
 func (g *gatherer) read(ctx context.Context) (size int, err error) {
 	records, err := g.reader.Read(ctx)
 	if err != nil {
@@ -58,6 +90,7 @@ func (g *gatherer) read(ctx context.Context) (size int, err error) {
 		}
 		g.newest = r.Time
 		e, err := decode(r, g.epoch)
+		g.begin(r, &e, err)
 		if err != nil {
 			g.invalid++
 			g.log.Error("a record of the cdr topic is no call record, it is left out",

@@ -8,6 +8,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // Indexer brings the cdr topic into the index. Any number may run, in one
@@ -15,12 +16,14 @@ import (
 type Indexer struct {
 	*Index
 	topic Topic
-	turns chan struct{} // held while a batch is written
+	trace *tracing.Tracer // nil: tracing is off
+	turns chan struct{}   // held while a batch is written
 }
 
-// NewIndexer makes an indexer. It does nothing before Run.
-func NewIndexer(index *Index, topic Topic) *Indexer {
-	return &Indexer{Index: index, topic: topic, turns: make(chan struct{}, index.cfg.Batches)}
+// NewIndexer makes an indexer. It does nothing before Run. Without a tracer there
+// are no spans.
+func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
+	return &Indexer{Index: index, topic: topic, trace: trace, turns: make(chan struct{}, index.cfg.Batches)}
 }
 
 // Run works until ctx ends, then returns nil.

@@ -72,7 +72,7 @@ func indexForever(at []string) error {
 		}
 		x, err := New(ctx, Config{}, db, prometheus.NewRegistry(), quiet())
 		if err == nil {
-			return NewIndexer(x, everyPartition{OnKafka(c)}).Run(ctx)
+			return NewIndexer(x, everyPartition{OnKafka(c)}, nil).Run(ctx)
 		}
 		_ = db.Close()
 	}

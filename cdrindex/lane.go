@@ -31,7 +31,7 @@ func (l *lane) follow(ctx context.Context) error {
 	}
 	reader := l.topic.Read(l.partition, l.at.next)
 	defer reader.Close()
-	g := &gatherer{reader: reader, epoch: l.at.epoch, most: l.cfg.BatchRows, log: l.log}
+	g := &gatherer{reader: reader, epoch: l.at.epoch, most: l.cfg.BatchRows, log: l.log, trace: l.trace}
 	for {
 		if err := l.persist(ctx, doingRead, func() error { return g.batch(ctx) }); err != nil {
 			return err
@@ -69,6 +69,7 @@ func (l *lane) store(ctx context.Context, g *gatherer) error {
 	l.at = to
 	l.done(to.next)
 	l.metrics.stored(g)
+	g.stored()
 	return nil
 }
 

@@ -262,7 +262,7 @@ func run(t testing.TB, x *Index, topic Topic) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := NewIndexer(x, topic).Run(ctx); err != nil {
+		if err := NewIndexer(x, topic, nil).Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})

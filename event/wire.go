@@ -22,6 +22,7 @@ const (
 	HeaderFormat         = "format"          // raw: the source's format
 	HeaderSource         = "source"          // raw: which feed or key sent it
 	HeaderTrace          = "traceparent"     // all: W3C trace context
+	HeaderTraceState     = "tracestate"      // all, with HeaderTrace
 	HeaderType           = "type"            // cc.evt: the message's type
 	HeaderAccount        = "account_id"      // cc.evt, cdr: the message's account
 	HeaderOriginalFormat = "original_format" // cc.evt: format of the raw record

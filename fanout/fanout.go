@@ -12,6 +12,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/tracing"
 )
 
 // Directory is who may see what.
@@ -34,6 +35,7 @@ type Deps struct {
 	Limits    Limits // may be nil when the settings limit nothing
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
+	Tracer    *tracing.Tracer // nil: tracing is off
 }
 
 // Fanout is the events channel of one node.
@@ -52,6 +54,7 @@ type Fanout struct {
 	follower *follower
 	members  *members
 	tokens   tokens
+	traces   traces
 	folds    *folds
 	draining atomic.Bool
 	apart    atomic.Bool    // the shared view is away
@@ -74,7 +77,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f := &Fanout{
 		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits,
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
-		index: newIndex(), members: newMembers(),
+		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
 	f.life, f.stop = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryChunks, cfg.Compression, f.metrics)
@@ -240,6 +243,7 @@ func (f *Fanout) know(ctx context.Context, b *batch) {
 
 // flushed samples the latency of what a writer has just sent.
 func (f *Fanout) flushed(group []*subscriber) {
+	f.traces.flushed(group)
 	s := group[len(group)-1]
 	s.mu.Lock()
 	id, behind := s.lastID, s.behind.Load()

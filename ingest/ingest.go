@@ -12,6 +12,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // Producer is where records go; nil means that all of them are durable.
@@ -39,6 +40,7 @@ type Deps struct {
 	Formats  Formats
 	Accounts Accounts
 	Producer Producer
+	Tracer   *tracing.Tracer // nil: tracing is off
 }
 
 // Ingest takes bodies in. It is safe for concurrent use.
@@ -47,6 +49,7 @@ type Ingest struct {
 	formats  Formats
 	accounts Accounts
 	producer Producer
+	tracer   *tracing.Tracer
 	metrics  *metrics
 	memory   *budget
 	callers  *callers
@@ -62,6 +65,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer) (*Ingest, error) {
 		formats:  deps.Formats,
 		accounts: deps.Accounts,
 		producer: deps.Producer,
+		tracer:   deps.Tracer,
 		memory:   &budget{limit: config.MaxInFlightBytes},
 		callers:  newCallers(config.MaxBodiesPerCaller),
 	}
@@ -84,7 +88,7 @@ type Request struct {
 	ContentLength   int64 // -1 when unknown
 	Body            io.Reader
 	Caller          *identity.Principal
-	Trace           string // traceparent; passed on when valid
+	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
 }
 
 // Accept takes a body in: after nil, Kafka has all its records, and accepted is
@@ -125,7 +129,7 @@ func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := i.produce(ctx, topic, records); err != nil {
+	if err := i.produce(ctx, r, topic, records); err != nil {
 		return 0, err
 	}
 	return len(records), nil
@@ -139,15 +143,21 @@ func sourceOf(caller *identity.Principal) string {
 	return "user:" + caller.UserID
 }
 
-func (i *Ingest) produce(ctx context.Context, topic string, records []kafka.Record) error {
+func (i *Ingest) produce(ctx context.Context, r Request, topic string, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
+	}
+	ctx, span := i.tracer.Send(ctx, topic, len(records))
+	headers := i.headersOf(ctx, r)
+	for n := range records {
+		records[n].Headers = headers
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
 	defer cancel()
 	began := time.Now()
 	err := i.producer.Produce(ctx, records...)
 	i.metrics.produce.Observe(time.Since(began).Seconds())
+	span.End(err)
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("producing %d records to %s: %w", len(records), topic, err), retryAfter,
 			"Kafka did not acknowledge the body: none, some or all of it may be stored; send it again")

@@ -1,9 +1,12 @@
 package ingest
 
 import (
+	"context"
+
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // recordCost is what one record needs beside its bytes: its place in the list,
@@ -13,7 +16,6 @@ const recordCost = 320
 // records splits a body and makes of each record what Kafka gets. Values are
 // the bytes as they were sent.
 func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string, memory *lease) ([]kafka.Record, error) {
-	headers := headersOf(r)
 	owners := owners{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
 	err := encoding.split(body, func(value []byte, at int) error {
@@ -38,7 +40,7 @@ func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string
 			return &splitError{at, fault.KindForbidden, "a record names an account that this caller may not write to"}
 		}
 		records = append(records, kafka.Record{
-			Topic: topic, Partition: kafka.AnyPartition, Key: key, Value: value, Headers: headers,
+			Topic: topic, Partition: kafka.AnyPartition, Key: key, Value: value,
 		})
 		return nil
 	})
@@ -48,13 +50,17 @@ func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string
 	return records, nil
 }
 
-// headersOf are the headers that every record of a body carries.
-func headersOf(r Request) []kafka.Header {
+// headersOf are the headers that every record of a body carries: with tracing
+// on, the context of the span in ctx, else the caller's own where it is valid.
+func (i *Ingest) headersOf(ctx context.Context, r Request) []kafka.Header {
 	headers := []kafka.Header{
 		{Key: event.HeaderFormat, Value: []byte(r.Format)},
 		{Key: event.HeaderSource, Value: []byte(sourceOf(r.Caller))},
 	}
-	if validTrace(r.Trace) {
+	if i.tracer != nil {
+		return tracing.FromContext(ctx).Headers(headers)
+	}
+	if tracing.Valid(r.Trace) {
 		headers = append(headers, kafka.Header{Key: event.HeaderTrace, Value: []byte(r.Trace)})
 	}
 	return headers

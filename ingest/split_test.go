@@ -136,25 +136,6 @@ func TestSplitForm(t *testing.T) {
 	}
 }
 
-func TestValidTrace(t *testing.T) {
-	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	for trace, want := range map[string]bool{
-		good:                        true,
-		"":                          false,
-		strings.ToUpper(good):       false,
-		"01" + good[2:]:             false,
-		good + "-x":                 false,
-		good[:54] + "\n":            false,
-		good[:35] + "_" + good[36:]: false,
-		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
-		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
-	} {
-		if got := validTrace(trace); got != want {
-			t.Errorf("validTrace(%q) = %v", trace, got)
-		}
-	}
-}
-
 // FuzzSplitJSON holds the scanner to encoding/json: what it takes is JSON, and
 // what it refuses, apart from nesting and UTF-8, is not.
 func FuzzSplitJSON(f *testing.F) {

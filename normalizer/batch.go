@@ -12,6 +12,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // requestBytes is what one produce request takes at least (see
@@ -39,6 +40,7 @@ type batch struct {
 	fields  fields         // of the record at hand
 	current string         // its format
 	tally   tally
+	traces  traces
 }
 
 func (b *batch) reset(prev event.ID) {
@@ -48,6 +50,7 @@ func (b *batch) reset(prev event.ID) {
 	clear(b.headers)
 	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
 	b.tally.reset()
+	b.traces.reset()
 }
 
 // fill takes raw records until the batch is full or there are most of them. An
@@ -56,15 +59,19 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 	for i := range raw[:most] {
 		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
 		size, events := b.size, len(b.events)
+		b.traces.begin(b.route.raw, &raw[i])
 		if err := b.one(ctx, &raw[i], id); err != nil {
 			var no *Rejection
 			if !errors.As(err, &no) {
+				b.traces.drop()
 				return err
 			}
 			b.bury(&raw[i], no)
 			b.tally.format(b.current).dead++
+			b.traces.failed(no)
 		} else if b.size > requestBytes && events > 0 {
 			b.size, b.events = size, b.events[:events] // it begins the next batch
+			b.traces.drop()
 			return nil
 		} else {
 			b.tally.format(b.current).made++
@@ -130,6 +137,20 @@ func (b *batch) header(key, value string) {
 	start := len(b.bytes)
 	b.bytes = append(b.bytes, value...)
 	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.since(start)})
+}
+
+// trace adds the headers of the trace that raw is part of, so that whoever reads
+// on is part of it too.
+func (b *batch) trace(raw *kafka.Record, account string) {
+	b.traces.about(account)
+	if b.traces.current.Parent != "" {
+		b.headers = b.traces.current.Headers(b.headers)
+	} else if parent := raw.Header(event.HeaderTrace); parent != nil {
+		b.header(event.HeaderTrace, string(parent))
+		if state := raw.Header(event.HeaderTraceState); state != nil && len(state) <= tracing.MaxState {
+			b.header(event.HeaderTraceState, string(state))
+		}
+	}
 }
 
 // position adds the header that makes repeats known.

@@ -32,6 +32,7 @@ func (n *Normalizer) work(ctx context.Context, at Lane) error {
 	l := &lane{Normalizer: n, route: r, Lane: at, batch: batch{
 		route: r, partition: at.Partition, accounts: n.deps.Accounts,
 		limit: n.cfg.MaxRecordBytes, log: n.log, tally: newTally(),
+		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
 	if err := l.takeOver(ctx); err != nil {
 		return fmt.Errorf("taking over %s/%d: %w", at.Topic, at.Partition, err)
@@ -123,7 +124,9 @@ func (l *lane) refused(ctx context.Context, records []kafka.Record) (taken int, 
 		return 0, nil
 	}
 	b.reset(l.prev)
+	b.traces.begin(l.raw, &records[0])
 	b.bury(&records[0], tooLarge())
+	b.traces.failed(tooLarge())
 	b.taken, b.last = 1, event.NextID(l.prev, records[0].Time.UnixMilli(), l.Partition)
 	b.tally.format(b.current).dead++
 	if err := l.inter(ctx, b.dead); err != nil {
@@ -136,6 +139,7 @@ func (l *lane) refused(ctx context.Context, records []kafka.Record) (taken int, 
 // done says that the records are: their outcome is durable.
 func (l *lane) done(records []kafka.Record) {
 	l.prev = l.batch.last
+	l.batch.traces.done()
 	l.next = records[len(records)-1].Offset + 1
 	l.Commit(l.next)
 	l.metrics.add(l.raw, &l.batch.tally)

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
 )
 
 // Config is what an operator may set.
@@ -47,6 +48,7 @@ type Deps struct {
 	Log      Log
 	Producer Producer
 	Accounts Accounts
+	Tracer   *tracing.Tracer // nil: tracing is off
 }
 
 // Normalizer normalizes the partitions that its consumer group gives it.

@@ -52,9 +52,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	out.Key = b.headers[len(b.headers)-1].Value
 	b.header(event.HeaderOriginalFormat, f)
 	b.position(raw)
-	if trace := raw.Header(event.HeaderTrace); trace != nil {
-		b.header(event.HeaderTrace, string(trace))
-	}
+	b.trace(raw, account)
 	return b.add(out, headers)
 }
 
@@ -113,9 +111,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if row.OriginationCallID != "" {
 		b.header(event.HeaderOrigination, row.OriginationCallID)
 	}
-	if trace := raw.Header(event.HeaderTrace); trace != nil {
-		b.header(event.HeaderTrace, string(trace))
-	}
+	b.trace(raw, row.AccountID)
 	return b.add(out, headers)
 }
 

@@ -76,7 +76,7 @@ func (e *entry) event(i int) Event {
 		p.Cause = e.Cause
 	}
 	data, _ := json.Marshal(p) // texts and a number always marshal
-	return Event{e.AccountID, data}
+	return Event{e.AccountID, data, step.State, e.Order.Trace}
 }
 
 func (b *book) publishBatch(ctx context.Context, batch []heard, events []Event) error {

@@ -3,6 +3,8 @@ package origination
 import (
 	"context"
 	"time"
+
+	"trunkline/internal/tracing"
 )
 
 // State is how far a click-to-call has come (contract, section B).
@@ -30,6 +32,8 @@ type Order struct {
 	Extension     string // the owner's presence_id: the first leg
 	Destination   string // decoded; a number or an extension
 	ClickToCallID string // the platform's resource of this user, where it was made before
+
+	Trace tracing.Carrier // the request that asked for it; not stored
 }
 
 // Placed is a platform's answer to an Order it accepted.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/tracing"
 )
 
 // place stores the order, and only then lets the platform dial: a call that may
@@ -13,6 +14,9 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	// A client that hangs up must not leave it open whether its call was placed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.PlaceTimeout)
 	defer cancel()
+	ctx, span := s.tracer.Ask(ctx, "originate", tracing.Account(order.AccountID))
+	defer func() { span.End(err) }()
+	order.Trace = tracing.FromContext(ctx)
 	written, err := s.book.open(order, time.Now())
 	if err != nil {
 		return "", err

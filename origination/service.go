@@ -12,6 +12,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/tracing"
 )
 
 //go:embed migrations/*.sql
@@ -34,6 +35,8 @@ type Limiter interface {
 type Event struct {
 	AccountID string
 	Data      []byte
+	State     State           // that it tells of
+	Trace     tracing.Carrier // what it is part of
 }
 
 // Publisher sends events to the channel, in their order; nil means that all of
@@ -51,6 +54,7 @@ type Deps struct {
 	Publisher Publisher
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
+	Tracer    *tracing.Tracer // nil: tracing is off
 }
 
 // Service places calls and knows how far they have come. It is safe for
@@ -66,6 +70,7 @@ type Service struct {
 	first   *firsts
 	metrics *metrics
 	log     *slog.Logger
+	tracer  *tracing.Tracer
 	running atomic.Bool // calls are followed
 }
 
@@ -84,7 +89,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, limiter: deps.Limiter,
-		rows: rows{deps.DB, cfg.Node}, first: newFirsts(), log: deps.Log,
+		rows: rows{deps.DB, cfg.Node}, first: newFirsts(), log: deps.Log, tracer: deps.Tracer,
 	}
 	s.book = newBook(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.keys = keys{deps.DB, s.book.together}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
 )
 
@@ -34,6 +35,20 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 // sealed one's end is proven before this returns, and every part before it is
 // read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
+	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
+	audio, err := s.find(ctx, accountID, recordingID)
+	if err == nil {
+		describeSpan(span, &audio.Metadata)
+	}
+	span.End(err)
+	return audio, err
+}
+
+func describeSpan(span tracing.Span, m *Metadata) {
+	span.Set(tracing.Flag("trunkline.recording.encrypted", m.Encrypted), tracing.Number("trunkline.recording.size", int(m.Size)))
+}
+
+func (s *Service) find(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	r, object, err := s.object(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
 )
 
@@ -50,6 +51,7 @@ type Deps struct {
 	Publisher Publisher
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
+	Tracer    *tracing.Tracer // nil: tracing is off
 }
 
 // Service keeps recordings. It is safe for concurrent use.
@@ -62,6 +64,7 @@ type Service struct {
 	roots   *envelope.Roots
 	metrics *metrics
 	log     *slog.Logger
+	tracer  *tracing.Tracer
 	stored  chan struct{} // wakes the announcer; holds at most one
 }
 
@@ -86,7 +89,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg, rows: rows{deps.DB}, store: deps.Store, keys: deps.Keys, publish: deps.Publisher, roots: roots,
-		metrics: newMetrics(deps.Metrics), log: deps.Log, stored: make(chan struct{}, 1),
+		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, stored: make(chan struct{}, 1),
 	}, nil
 }
 

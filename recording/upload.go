@@ -17,6 +17,7 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
 )
 
@@ -47,6 +48,16 @@ func (u *Upload) validate() error {
 // Store keeps a new recording: sealed when the account's configuration says so,
 // and not at all when that cannot be done.
 func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
+	ctx, span := s.tracer.Start(ctx, "recording store", tracing.Account(u.AccountID))
+	stored, err := s.keep(ctx, u)
+	if err == nil {
+		describeSpan(span, stored)
+	}
+	span.End(err)
+	return stored, err
+}
+
+func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	if err := u.validate(); err != nil {
 		return nil, err
 	}

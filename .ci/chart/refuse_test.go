@@ -14,6 +14,7 @@ func TestRefused(t *testing.T) {
 		"a key that does not exist":     {`fanuot: {}`, "fanuot"},
 		"a role that does not exist":    {`{mode: cluster, components: {api: {roles: [apii]}}}`, "roles"},
 		"a secret in the settings":      {`settings: {redis: {password: x}}`, "password"},
+		"headers in the settings":       {`settings: {tracing: {headers: a=b}}`, "headers"},
 		"a setting that is the chart's": {`settings: {drain_timeout: 5s}`, "drain_timeout"},
 		"no Kafka":                      {`mode: cluster`, "settings.kafka.brokers"},
 		"no database": {`{mode: cluster, settings: {kafka: {brokers: [a:1]}, redis: {address: "b:1"}}}`,

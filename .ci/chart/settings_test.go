@@ -47,7 +47,7 @@ func checkSettings(t *testing.T, r rendered) {
 	}
 	example := map[string]string{
 		"database.url": "postgres://u:p@db/trunkline", "recordings.url": "s3://KEY:SECRET@s3:9000/bucket",
-		"master_key": strings.Repeat("00", 32),
+		"master_key": strings.Repeat("00", 32), "tracing.headers": "Authorization=Bearer%20key",
 	}
 	for _, d := range of[*apps.Deployment](r.objects) {
 		dir := t.TempDir()

@@ -102,6 +102,8 @@ func (l *leaf) accepts(node *yaml.Node) error {
 		want, tags = "true or false", []string{"!!bool"}
 	case *int:
 		want, tags = "a whole number", []string{"!!int"}
+	case *float64:
+		want, tags = "a number", []string{"!!int", "!!float"}
 	case *Bytes:
 		want, tags = "a size such as 1048576 or 512MiB", []string{"!!int", "!!str"}
 	}

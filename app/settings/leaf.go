@@ -14,7 +14,7 @@ const envPrefix = "TRUNKLINE_"
 // value lies in a Settings.
 type leaf struct {
 	key, doc string
-	at       any // *string, *Secret, *URL, *bool, *int, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
+	at       any // *string, *Secret, *URL, *bool, *int, *float64, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
 }
 
 // env is the leaf's environment variable.
@@ -128,6 +128,8 @@ func (l leaf) set(items []string) (err error) {
 		*at, err = parseBool(items[0])
 	case *int:
 		*at, err = parseInt(items[0])
+	case *float64:
+		*at, err = parseFloat(items[0])
 	case *Bytes:
 		*at, err = parseBytes(items[0])
 	case *time.Duration:

@@ -70,6 +70,7 @@ func TestEveryKindOfValueFromEverySource(t *testing.T) {
 	want.Kafka.EmbeddedMaxBytes = 64 << 20
 	want.Database.URL = "postgres://u:p@h/d"
 	want.DemoPassword = "geheim, geheim"
+	want.Tracing.Sample = 0.25
 	sources := map[string]Source{
 		"file": {File: write(t, "t.yaml", `
 roles: [ingest, api]
@@ -78,6 +79,8 @@ trusted_proxies:
   - fd00::/8
 drain_timeout: 90s
 demo_password: "geheim, geheim"
+tracing:
+  sample: 0.25
 kafka:
   partitions: 12
   create_topics: false
@@ -90,12 +93,12 @@ database:
 			"TRUNKLINE_ROLES=ingest, api,", "TRUNKLINE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8",
 			"TRUNKLINE_DRAIN_TIMEOUT=1m30s", "TRUNKLINE_KAFKA_PARTITIONS=12", "TRUNKLINE_KAFKA_CREATE_TOPICS=false",
 			"TRUNKLINE_KAFKA_EMBEDDED_MAX_BYTES=67108864", "TRUNKLINE_DATABASE_URL=postgres://u:p@h/d",
-			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim",
+			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim", "TRUNKLINE_TRACING_SAMPLE=.25",
 		}},
 		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies", "10.0.0.0/8,fd00::/8",
 			"--drain_timeout", "90s", "--kafka.partitions=12", "--kafka.create-topics=false",
 			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
-			"--demo_password", "geheim, geheim")},
+			"--demo_password", "geheim, geheim", "--tracing.sample", "0.25")},
 	}
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +129,7 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 		"kafka:\n  partitions: many":          ":2: kafka.partitions: want a whole number, got text",
 		"kafka:\n  partitions: 1_0":           ":2: kafka.partitions: want a whole number",
 		"kafka:\n  create_topics: yes":        ":2: kafka.create_topics: want true or false, got text",
+		"tracing:\n  sample: often":           ":2: tracing.sample: want a number, got text",
 		"drain_timeout: 20":                   ":1: drain_timeout: want text, got a number: put it in quotes",
 		"drain_timeout: soon":                 ":1: drain_timeout: want a duration such as 20s, 5m or 24h",
 		"ingest:\n  max_in_flight_bytes: 1TB": ":2: ingest.max_in_flight_bytes: want a size such as 1048576 or 512MiB",

@@ -44,6 +44,8 @@ func (l leaf) node() *yaml.Node {
 		tag = "!!bool"
 	case *int:
 		tag = "!!int"
+	case *float64:
+		tag = "" // a whole one is an integer to YAML
 	}
 	if !l.list() {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.text()}
@@ -64,6 +66,8 @@ func (l leaf) text() string {
 		return strconv.FormatBool(*at)
 	case *int:
 		return strconv.Itoa(*at)
+	case *float64:
+		return strconv.FormatFloat(*at, 'f', -1, 64)
 	case *time.Duration:
 		return shortDuration(*at)
 	case fmt.Stringer: // *Secret, *URL, *Bytes

@@ -43,6 +43,7 @@ type Settings struct {
 	Fanout      Fanout      `yaml:"fanout"`
 	AIProvider  AIProvider  `yaml:"ai_provider"`
 	AISession   AISession   `yaml:"aisession"`
+	Tracing     Tracing     `yaml:"tracing"`
 }
 
 // Log is read by cmd, which makes the logger.
@@ -239,6 +240,7 @@ func Default() *Settings {
 			SnapshotHistory: 24 * time.Hour,
 			DrainSpread:     5 * time.Second,
 		},
+		Tracing: Tracing{Sample: 0.01},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -47,6 +48,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 	s.Redis.Username = "true"
 	s.Redis.KeyPrefix = "~"
 	s.DrainTimeout = 90 * time.Minute
+	s.Tracing.Sample = 1
 	s.Fanout.QueueBytes = 1<<20 + 1
 	s.Kafka.Brokers = []string{"a:1", "[::1]:2"}
 	s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
@@ -155,6 +157,15 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"playout lead", func(s *Settings) { s.AISession.PlayoutLead = 2 * time.Second }, "aisession.playout_lead: must be at most 1s, is 2s"},
 		{"audiosocket", func(s *Settings) { s.AISession.AudioSocketListen = "9092" }, `aisession.audiosocket_listen: want host:port or :port, got "9092"`},
 		{"audiosocket's connections", func(s *Settings) { s.AISession.AudioSocketConnections = 0 }, "aisession.audiosocket_connections: must be at least 1, is 0"},
+		{"sample", func(s *Settings) { s.Tracing.Sample = 1.5 }, "tracing.sample: must be 0 to 1, is 1.5"},
+		{"no sample", func(s *Settings) { s.Tracing.Sample = math.NaN() }, "tracing.sample: must be 0 to 1, is NaN"},
+		{"collector", func(s *Settings) { s.Tracing.Endpoint = "collector:4318" }, `tracing.endpoint: want an address such as http://collector:4318, got "collector:4318"`},
+		{"collector's password", func(s *Settings) { s.Tracing.Endpoint = "https://u:hush@c" }, "tracing.endpoint: it has a user or password in it: put them in tracing.headers"},
+		{"collector's query", func(s *Settings) { s.Tracing.Endpoint = "https://c/?x" }, "tracing.endpoint: it can have no query"},
+		{"headers for nobody", func(s *Settings) { s.Tracing.Headers = "a=hush" }, "tracing.endpoint: tracing.headers has no effect without it"},
+		{"headers", func(s *Settings) { s.Tracing.Endpoint, s.Tracing.Headers = "http://c", "a=b,hush" }, "tracing.headers: header 2 of it is not written NAME=VALUE"},
+		{"a header's line", func(s *Settings) { s.Tracing.Endpoint, s.Tracing.Headers = "http://c", "a=hush%0Ab" }, "tracing.headers: header 1 of it is not written"},
+		{"a header twice", func(s *Settings) { s.Tracing.Endpoint, s.Tracing.Headers = "http://c", "a=hush,A=hush" }, "tracing.headers: it has A twice"},
 		{"spread", func(s *Settings) { s.Fanout.DrainSpread = -1 }, "fanout.drain_spread: must not be negative"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,6 +179,21 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 				t.Error("a secret is shown")
 			}
 		})
+	}
+}
+
+func TestTracingTellsWhereAndWithWhat(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces", "https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
+	} {
+		got, err := (&Tracing{Endpoint: endpoint}).URL()
+		if err != nil || got != want {
+			t.Errorf("%s is sent to %s, %v", endpoint, got, err)
+		}
+	}
+	got, err := (&Tracing{Headers: "authorization=Basic%20dTpw==, x-tenant=a%2Cb"}).HeaderMap()
+	if err != nil || !reflect.DeepEqual(got, map[string]string{"Authorization": "Basic dTpw==", "X-Tenant": "a,b"}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

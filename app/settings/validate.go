@@ -52,6 +52,7 @@ func (s *Settings) Validate() Problems {
 	c.fanout(&s.Fanout)
 	c.aiProvider(&s.AIProvider)
 	c.aiSession(&s.AISession)
+	c.tracing(&s.Tracing)
 	return c.problems
 }
 

@@ -116,6 +116,14 @@ func parseInt(text string) (int, error) {
 	return n, nil
 }
 
+func parseFloat(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, errors.New("want a number such as 0.25")
+	}
+	return f, nil
+}
+
 func parsePrefixes(items []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, item := range items {

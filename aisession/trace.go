@@ -1,0 +1,41 @@
+package aisession
+
+import (
+	"context"
+
+	"trunkline/internal/tracing"
+)
+
+// beginSpan begins the span of the session's life, in the trace of whoever
+// brought the call.
+func (s *Session) beginSpan(ctx context.Context) context.Context {
+	r := &s.request
+	ctx, s.span = s.service.deps.Tracer.Start(ctx, "ai_session", tracing.Account(r.Provider.AccountID),
+		tracing.Text("trunkline.ai_session.id", s.id), tracing.Text("trunkline.ai_session.provider_id", r.Provider.ID),
+		tracing.Text("trunkline.ai_session.way", r.Way))
+	s.trace = tracing.FromContext(ctx)
+	return ctx
+}
+
+// endSpan says how the session ended.
+func (s *Session) endSpan() {
+	s.span.Set(tracing.Text("trunkline.ai_session.reason", string(s.over.Reason)))
+	switch s.over.Reason {
+	case ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent:
+		s.span.Fail(string(s.over.Reason))
+	}
+	s.span.End(nil)
+}
+
+// tryConnect is connect in a span of its own. The trace stays with us: a
+// provider is told nothing of it.
+func (s *Session) tryConnect(ctx context.Context) (*link, error) {
+	tracer := s.service.deps.Tracer
+	if tracer == nil {
+		return s.connect(ctx)
+	}
+	ctx, span := tracer.Ask(s.trace.In(ctx), "ai_session connect")
+	l, err := s.connect(ctx)
+	span.End(err)
+	return l, err
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"golang.org/x/time/rate"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
+)
+
+const (
+	spanQueue  = 8192            // spans that wait for the collector; more are dropped
+	flushLimit = 2 * time.Second // for what waits at the end
+	complain   = time.Minute     // between two lines about a collector that is away
+)
+
+// openTracing makes the tracer, if the settings name a collector. Whether that
+// is there is found out when the first spans are sent.
+func (a *App) openTracing(ctx context.Context, version string) error {
+	if a.settings.Tracing.Endpoint == "" {
+		return nil
+	}
+	address, err := a.settings.Tracing.URL()
+	if err != nil {
+		return fmt.Errorf("tracing.endpoint: %w", err)
+	}
+	headers, err := a.settings.Tracing.HeaderMap()
+	if err != nil {
+		return fmt.Errorf("tracing.headers: %w", err)
+	}
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(address)}
+	if len(headers) > 0 {
+		options = append(options, otlptracehttp.WithHeaders(headers))
+	}
+	sender, err := otlptracehttp.New(ctx, options...)
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	counts, err := newSpanCounts(a.registry)
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	queue := &spanQueueing{counts: counts}
+	out := &spanSender{SpanExporter: sender, queue: queue, counts: counts, log: a.log, often: rate.Sometimes{First: 1, Interval: complain}}
+	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(spanQueue))
+	provider := trace.NewTracerProvider(
+		trace.WithSpanProcessor(queue), trace.WithResource(a.process(ctx, version)),
+		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(a.settings.Tracing.Sample))),
+	)
+	a.life.closes("tracing", func(ctx context.Context) error {
+		// Also when the rest has used up its time: what it did last is in here.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			a.log.Warn("the last spans were not sent", "error", err)
+		}
+		return sender.Shutdown(context.WithoutCancel(ctx)) // ends a try that is still under way
+	})
+	a.tracer = tracing.New(provider)
+	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
+	a.log.Info("tracing: spans are sent to a collector", "endpoint", address, "sample", a.settings.Tracing.Sample)
+	return nil
+}
+
+// process is what spans say of this process. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES have the last word.
+func (a *App) process(ctx context.Context, version string) *resource.Resource {
+	about := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
+	if host, err := os.Hostname(); err == nil {
+		about = append(about, semconv.ServiceInstanceID(host))
+	}
+	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(about...), resource.WithFromEnv())
+	if err != nil {
+		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is left out", "error", err)
+	}
+	return found
+}
+
+// spanQueueing bounds the spans that wait, and counts those that find no room:
+// the SDK's own queue, which it goes before, drops them in silence.
+type spanQueueing struct {
+	trace.SpanProcessor
+	waiting atomic.Int64
+	counts  *spanCounts
+}
+
+// OnEnd implements trace.SpanProcessor.
+func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
+	if !span.SpanContext().IsSampled() {
+		return
+	}
+	if q.waiting.Add(1) > spanQueue {
+		q.waiting.Add(-1)
+		q.counts.dropped.Inc()
+		return
+	}
+	q.SpanProcessor.OnEnd(span)
+}
+
+// spanSender counts and tells what became of spans. It answers no error, which
+// the SDK would print past our log.
+type spanSender struct {
+	trace.SpanExporter
+	queue  *spanQueueing
+	counts *spanCounts
+	log    *slog.Logger
+	often  rate.Sometimes
+}
+
+// ExportSpans implements trace.SpanExporter.
+func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+	err := s.SpanExporter.ExportSpans(ctx, spans)
+	s.queue.waiting.Add(-int64(len(spans)))
+	if err == nil {
+		s.counts.sent.Add(float64(len(spans)))
+		return nil
+	}
+	s.counts.failed.Add(float64(len(spans)))
+	s.often.Do(func() { s.log.Warn("spans were not sent, they are lost", "spans", len(spans), "error", err) })
+	return nil
+}
+
+// joined begins the sending of a record of our own making, as a part of the trace
+// that ctx is in, which the record then carries.
+func joined(ctx context.Context, tracer *tracing.Tracer, record *kafka.Record) (context.Context, tracing.Span) {
+	ctx, span := tracer.Send(ctx, record.Topic, 1)
+	if tracer != nil {
+		record.Headers = tracing.FromContext(ctx).Headers(record.Headers)
+	}
+	return ctx, span
+}

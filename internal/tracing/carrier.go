@@ -1,0 +1,90 @@
+package tracing
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// Carrier is a trace's context on its way between processes, or to work that
+// outlives a request. The zero Carrier carries none.
+type Carrier struct {
+	Parent string // traceparent
+	State  string // tracestate; "" for none
+}
+
+// MaxState is what W3C Trace Context asks everybody to pass on (section 3.3.1.5).
+const MaxState = 512 // bytes of a tracestate
+
+// FromContext is the context of the span in ctx.
+func FromContext(ctx context.Context) Carrier {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return Carrier{}
+	}
+	var c Carrier // allocated, and so not before
+	propagation.TraceContext{}.Inject(ctx, (*textMap)(&c))
+	return c
+}
+
+// FromHTTP is what a request brings. It may be malformed: In then finds none.
+func FromHTTP(h http.Header) Carrier {
+	return Carrier{h.Get(event.HeaderTrace), strings.Join(h.Values(event.HeaderTraceState), ",")}
+}
+
+// FromRecord is what a record brings, which may be malformed as in FromHTTP.
+func FromRecord(r *kafka.Record) Carrier {
+	return Carrier{string(r.Header(event.HeaderTrace)), string(r.Header(event.HeaderTraceState))}
+}
+
+// In is ctx with the carried span as the parent of what begins in it.
+func (c Carrier) In(ctx context.Context) context.Context {
+	if len(c.State) > MaxState {
+		c.State = ""
+	}
+	return propagation.TraceContext{}.Extract(ctx, (*textMap)(&c))
+}
+
+// Headers adds what c carries to a record's headers.
+func (c Carrier) Headers(to []kafka.Header) []kafka.Header {
+	if c.Parent != "" {
+		to = append(to, kafka.Header{Key: event.HeaderTrace, Value: []byte(c.Parent)})
+	}
+	if c.State != "" && len(c.State) <= MaxState {
+		to = append(to, kafka.Header{Key: event.HeaderTraceState, Value: []byte(c.State)})
+	}
+	return to
+}
+
+// TraceID is the id of the trace that ctx is in, "" when it is in none.
+func TraceID(ctx context.Context) string {
+	if in := trace.SpanContextFromContext(ctx); in.HasTraceID() {
+		return in.TraceID().String()
+	}
+	return ""
+}
+
+// textMap is a Carrier as the propagator reads and writes it.
+type textMap Carrier
+
+func (m *textMap) Get(key string) string {
+	if key == event.HeaderTrace {
+		return m.Parent
+	}
+	return m.State
+}
+
+func (m *textMap) Set(key, value string) {
+	if key == event.HeaderTrace {
+		m.Parent = value
+		return
+	}
+	m.State = value
+}
+
+func (m *textMap) Keys() []string { return []string{event.HeaderTrace, event.HeaderTraceState} }

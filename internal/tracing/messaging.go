@@ -1,0 +1,80 @@
+package tracing
+
+import (
+	"context"
+	"strconv"
+
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// Kafka spans follow OpenTelemetry's conventions for messaging: who sends, in
+// one span whatever the number of records, is the parent of who processes one.
+
+// Send begins the sending of count records to a topic. What they carry is
+// FromContext of the answered context.
+func (t *Tracer) Send(ctx context.Context, topic string, count int) (context.Context, Span) {
+	if t == nil {
+		return ctx, Span{}
+	}
+	return t.begin(ctx, "send "+topic, trace.SpanKindProducer, []Attribute{
+		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("send"),
+		semconv.MessagingDestinationName(topic), semconv.MessagingBatchMessageCount(count),
+	})
+}
+
+// First begins the processing of a raw record: in the trace that has brought it,
+// where that is sampled, or in a new one where there is none, since it is the
+// first that we see of it. The Carrier is for what becomes of the record. A zero
+// Span has a zero Carrier.
+func (t *Tracer) First(r *kafka.Record, topic, group string) (Carrier, Span) {
+	if t == nil {
+		return Carrier{}, Span{}
+	}
+	if parent := r.Header(event.HeaderTrace); parent != nil && !Sampled(parent) {
+		return Carrier{}, Span{}
+	}
+	return t.consume(FromRecord(r).In(context.Background()), r, "process", topic, group)
+}
+
+// Process begins the processing of a record that a sampled trace has brought.
+// For any other it answers the zero Span, after a look at the header that
+// allocates nothing.
+func (t *Tracer) Process(r *kafka.Record, topic, group string) Span {
+	return t.join(r, "process", topic, group)
+}
+
+// Deliver is Process for those who hand an event to its subscribers, who are no
+// consumer group: each of them sees every event.
+func (t *Tracer) Deliver(r *kafka.Record, topic string) Span { return t.join(r, "deliver", topic, "") }
+
+func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {
+	if t == nil || !Sampled(r.Header(event.HeaderTrace)) {
+		return Span{}
+	}
+	ctx := FromRecord(r).In(context.Background())
+	if TraceID(ctx) == "" { // malformed
+		return Span{}
+	}
+	_, span := t.consume(ctx, r, doing, topic, group)
+	return span
+}
+
+func (t *Tracer) consume(ctx context.Context, r *kafka.Record, doing, topic, group string) (Carrier, Span) {
+	about := []Attribute{
+		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName(doing),
+		semconv.MessagingDestinationName(topic), semconv.MessagingDestinationPartitionID(strconv.Itoa(r.Partition)),
+		semconv.MessagingKafkaOffset(int(r.Offset)),
+	}
+	if group != "" {
+		about = append(about, semconv.MessagingConsumerGroupName(group))
+	}
+	ctx, span := t.begin(ctx, doing+" "+topic, trace.SpanKindConsumer, about)
+	if !span.Sampled() {
+		return Carrier{}, Span{}
+	}
+	return FromContext(ctx), span
+}

@@ -1,0 +1,50 @@
+package tracing
+
+// Places in a traceparent of version 00, 00-<trace>-<span>-<flags> (W3C Trace
+// Context, section 3.2.2). Later versions only add to its end.
+const (
+	parentLength = 55
+	traceStart   = 3
+	spanStart    = 36
+	flagStart    = 53
+)
+
+// Valid says whether s is a traceparent of version 00: lower case hex, and
+// neither id all zeros. While tracing is off nothing else is passed on.
+func Valid(s string) bool {
+	if len(s) != parentLength || s[:traceStart] != "00-" || s[spanStart-1] != '-' || s[flagStart-1] != '-' {
+		return false
+	}
+	return nonZeroHex(s[traceStart:spanStart-1]) && nonZeroHex(s[spanStart:flagStart-1]) && hex(s[flagStart:])
+}
+
+// Sampled says, without allocating, whether a traceparent asks for spans. It may
+// take a malformed one for sampled: then there is no trace to be part of.
+func Sampled(parent []byte) bool {
+	if len(parent) < parentLength {
+		return false
+	}
+	flags := parent[parentLength-1]
+	if 'a' <= flags && flags <= 'f' {
+		flags -= 'a' - 10
+	}
+	return flags&1 != 0
+}
+
+func hex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func nonZeroHex(s string) bool {
+	for i := range len(s) {
+		if s[i] != '0' {
+			return hex(s)
+		}
+	}
+	return false
+}

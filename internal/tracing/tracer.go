@@ -1,0 +1,85 @@
+package tracing
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"trunkline/internal/fault"
+)
+
+// Tracer begins spans. A nil Tracer begins none.
+type Tracer struct{ tracer trace.Tracer }
+
+// New makes a tracer whose spans the provider takes.
+func New(provider trace.TracerProvider) *Tracer {
+	return &Tracer{provider.Tracer("trunkline", trace.WithSchemaURL(semconv.SchemaURL))}
+}
+
+// Attribute says one thing about a span.
+type Attribute = attribute.KeyValue
+
+// Text is an attribute.
+func Text(key, value string) Attribute { return attribute.String(key, value) }
+
+// Number is an attribute.
+func Number(key string, value int) Attribute { return attribute.Int(key, value) }
+
+// Flag is an attribute.
+func Flag(key string, value bool) Attribute { return attribute.Bool(key, value) }
+
+// Account says whose the work was.
+func Account(id string) Attribute { return attribute.String("trunkline.account.id", id) }
+
+// Span is one piece of work. The zero Span is none, and takes everything.
+type Span struct{ span trace.Span }
+
+// Start begins work within ctx's.
+func (t *Tracer) Start(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
+	return t.begin(ctx, name, trace.SpanKindInternal, about)
+}
+
+// Ask begins a request to somebody else.
+func (t *Tracer) Ask(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
+	return t.begin(ctx, name, trace.SpanKindClient, about)
+}
+
+func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, about []Attribute) (context.Context, Span) {
+	if t == nil {
+		return ctx, Span{}
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(about...))
+	return ctx, Span{span}
+}
+
+// Sampled says whether anybody will see the span.
+func (s Span) Sampled() bool { return s.span != nil && s.span.IsRecording() }
+
+// Set says more about the span.
+func (s Span) Set(about ...Attribute) {
+	if s.span != nil {
+		s.span.SetAttributes(about...)
+	}
+}
+
+// Fail says that the work failed, with a word of a bounded set.
+func (s Span) Fail(kind string) {
+	if s.span != nil {
+		s.span.SetAttributes(semconv.ErrorTypeKey.String(kind))
+		s.span.SetStatus(codes.Error, "")
+	}
+}
+
+// End ends the span, as failed if err says so. Of err only its kind is told.
+func (s Span) End(err error) {
+	if s.span == nil {
+		return
+	}
+	if err != nil {
+		s.Fail(string(fault.KindOf(err)))
+	}
+	s.span.End()
+}

@@ -1,0 +1,145 @@
+package tracing_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/tracing"
+)
+
+const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+func TestValid(t *testing.T) {
+	for parent, want := range map[string]bool{
+		good:                        true,
+		"":                          false,
+		strings.ToUpper(good):       false,
+		"01" + good[2:]:             false,
+		good + "-x":                 false,
+		good[:54] + "\n":            false,
+		good[:35] + "_" + good[36:]: false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
+	} {
+		if got := tracing.Valid(parent); got != want {
+			t.Errorf("Valid(%q) = %v", parent, got)
+		}
+	}
+}
+
+func TestSampled(t *testing.T) {
+	for flags, want := range map[string]bool{"00": false, "01": true, "02": false, "03": true, "0a": false, "0b": true, "01-more": true} {
+		if got := tracing.Sampled([]byte(good[:53] + flags)); got != want {
+			t.Errorf("flags %s: %v", flags, got)
+		}
+	}
+	if tracing.Sampled(nil) || tracing.Sampled([]byte(good[:54])) {
+		t.Error("what is too short is sampled")
+	}
+}
+
+func record(headers ...string) *kafka.Record {
+	r := &kafka.Record{Headers: []kafka.Header{{Key: event.HeaderType, Value: []byte("x")}}}
+	for i := 0; i < len(headers); i += 2 {
+		r.Headers = append(r.Headers, kafka.Header{Key: headers[i], Value: []byte(headers[i+1])})
+	}
+	return r
+}
+
+func newTracer(sample float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
+	seen := tracetest.NewSpanRecorder()
+	return tracing.New(trace.NewTracerProvider(trace.WithSpanProcessor(seen),
+		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(sample))))), seen
+}
+
+// What is not traced costs no memory: with tracing off, and of an event that its
+// trace's beginning did not sample.
+func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
+	on, _ := newTracer(1)
+	sampled, unsampled, without := record(event.HeaderTrace, good), record(event.HeaderTrace, good[:54]+"0"), record()
+	ctx := t.Context()
+	for name, work := range map[string]func(){
+		"off": func() {
+			var off *tracing.Tracer
+			for _, r := range []*kafka.Record{sampled, unsampled, without} {
+				_, span := off.First(r, event.TopicRaw, "g")
+				span.End(nil)
+				off.Process(r, event.TopicCDR, "g").End(nil)
+				off.Deliver(r, event.TopicEvents).End(nil)
+			}
+			in, span := off.Send(ctx, event.TopicRaw, 1)
+			if span.Sampled() || tracing.FromContext(in) != (tracing.Carrier{}) {
+				t.Error("there is a span")
+			}
+		},
+		"unsampled": func() {
+			_, span := on.First(unsampled, event.TopicRaw, "g")
+			if span.Sampled() || on.Process(unsampled, event.TopicCDR, "g").Sampled() || on.Deliver(unsampled, event.TopicEvents).Sampled() ||
+				on.Deliver(without, event.TopicEvents).Sampled() {
+				t.Error("there is a span")
+			}
+		},
+	} {
+		if allocations := testing.AllocsPerRun(100, work); allocations > 0 {
+			t.Errorf("%s: %v allocations", name, allocations)
+		}
+	}
+}
+
+func TestOnlyTheFirstBeginsATrace(t *testing.T) {
+	on, seen := newTracer(1)
+	for _, r := range []*kafka.Record{record(), record(event.HeaderTrace, "00-not a parent, but long enough, and the last one says-1")} {
+		on.Process(r, event.TopicCDR, "g").End(nil)
+		on.Deliver(r, event.TopicEvents).End(nil)
+	}
+	if n := len(seen.Ended()); n != 0 {
+		t.Fatalf("%d spans without a trace", n)
+	}
+	carrier, span := on.First(record(), event.TopicRaw, "g")
+	span.End(nil)
+	if got := seen.Ended(); len(got) != 1 || got[0].Parent().IsValid() || !tracing.Valid(carrier.Parent) {
+		t.Errorf("%v, carried on as %+v", got, carrier)
+	}
+	rarely, seen := newTracer(0)
+	if carrier, span := rarely.First(record(), event.TopicRaw, "g"); span.Sampled() || carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
+		t.Error("a trace begins that is not sampled")
+	}
+}
+
+func TestStateIsCarriedWithinBounds(t *testing.T) {
+	on, seen := newTracer(1)
+	for state, kept := range map[string]bool{"a=1,b=2": true, "b=" + strings.Repeat("x", 254): true, "a=" + strings.Repeat("x", 600): false} {
+		carrier, span := on.First(record(event.HeaderTrace, good, event.HeaderTraceState, state), event.TopicRaw, "g")
+		span.End(nil)
+		headers := carrier.Headers(nil)
+		if kept && (len(headers) != 2 || string(headers[1].Value) != state) || !kept && len(headers) != 1 {
+			t.Errorf("%d bytes of state become %s", len(state), headers)
+		}
+	}
+	for _, s := range seen.Ended() {
+		if s.Parent().TraceID().String() != good[3:35] {
+			t.Errorf("%v is not in the trace", s)
+		}
+	}
+}
+
+func TestLogLinesNameTheTrace(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(tracing.LogHandler(slog.NewTextHandler(&out, nil))).With("a", 1)
+	log.InfoContext(tracing.Carrier{Parent: good}.In(context.Background()), "within")
+	if !strings.Contains(out.String(), "a=1 trace_id=4bf92f3577b34da6a3ce929d0e0e4736") {
+		t.Error(out.String())
+	}
+	out.Reset()
+	if log.InfoContext(t.Context(), "without"); strings.Contains(out.String(), "trace_id") {
+		t.Error(out.String())
+	}
+}
