@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -141,11 +142,25 @@ func (l *loop) run() {
 }
 
 func (l *loop) look() {
-	n, err := unix.EpollWait(l.epoll, l.events[:], 0)
-	if err != nil && err != unix.EINTR {
+	n, err := ready(l.epoll, l.events[:])
+	if err != nil {
 		l.log.Error("looking for media", "error", err)
 	}
-	l.found = l.events[:max(n, 0)]
+	l.found = l.events[:n]
+}
+
+// ready fills events with what has come; it does not wait, and so needs not
+// tell the scheduler, as unix.EpollWait does.
+func ready(epoll int, events []unix.EpollEvent) (n int, err error) {
+	found, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll),
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	switch errno {
+	case 0:
+		return int(found), nil
+	case unix.EINTR:
+		return 0, nil
+	}
+	return 0, errno
 }
 
 func (l *loop) read() {
@@ -170,8 +185,8 @@ func (l *loop) wait() bool {
 			}
 			return false
 		}
-		n, _ := unix.EpollWait(l.bellFd, rung[:], 0) // disarms it
-		return n > 0
+		n, err := ready(l.bellFd, rung[:]) // disarms it
+		return n > 0 || err != nil
 	})
 	return err == nil
 }

@@ -9,8 +9,8 @@ import (
 
 // Receiver takes a port's packets.
 type Receiver interface {
-	// Receive is called on the goroutine that reads the port, and others too:
-	// one packet at a time, and it may not wait for anything.
+	// Receive is called on the goroutine that reads the port, and other ports
+	// too: one packet at a time, and it may not wait for anything.
 	Receive(packet *Packet)
 }
 
