@@ -115,7 +115,7 @@ func (b *book) report(p Progress) {
 		return
 	}
 	before, known := b.early[p.CallID]
-	if len(before.steps) >= len(order) || !known && len(b.early) >= mostEarly {
+	if !before.rises(p.State) || !known && len(b.early) >= mostEarly {
 		return
 	}
 	if !known {

@@ -40,7 +40,9 @@ func (b *book) keepAnnouncing(ctx context.Context) {
 				break
 			}
 			err := b.publishBatch(ctx, batch, events)
-			if err != nil && !b.wait(ctx, &pause, "announcing calls failed, it is tried again", err) {
+			if err == nil {
+				pause = firstPause
+			} else if !b.wait(ctx, &pause, "announcing calls failed, it is tried again", err) {
 				break
 			}
 		}

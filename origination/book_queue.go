@@ -1,6 +1,10 @@
 package origination
 
-import "context"
+import (
+	"context"
+
+	"trunkline/internal/sqldb"
+)
 
 // write has the call written. b.mu is held.
 func (b *book) write(e *entry) {
@@ -24,12 +28,12 @@ func (b *book) writeNow(e *entry) outcome {
 
 // job is a statement that shares the book's transactions.
 type job struct {
-	statement func(context.Context, runner) error
+	statement func(context.Context, sqldb.Runner) error
 	done      func(error)
 }
 
 // together runs a statement in the next transaction.
-func (b *book) together(statement func(context.Context, runner) error, done func(error)) {
+func (b *book) together(statement func(context.Context, sqldb.Runner) error, done func(error)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.jobs = append(b.jobs, job{statement, done})

@@ -32,14 +32,17 @@ func (b *book) keepWriting(ctx context.Context) {
 				pause = firstPause
 				break
 			}
-			if err := b.writeBatch(ctx, batch, jobs); err != nil && !b.wait(ctx, &pause, "storing calls failed, it is tried again", err) {
+			err := b.writeBatch(ctx, batch, jobs)
+			if err == nil {
+				pause = firstPause
+			} else if !b.wait(ctx, &pause, "storing calls failed, it is tried again", err) {
 				break
 			}
 		}
 	}
 }
 
-// wait waits before the next try, longer each time.
+// wait waits before the next try, longer each time until one succeeds.
 func (b *book) wait(ctx context.Context, pause *time.Duration, what string, err error) (again bool) {
 	if ctx.Err() == nil {
 		b.log.WarnContext(ctx, what, "error", err)

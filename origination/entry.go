@@ -34,8 +34,19 @@ func (o outcome) wait(ctx context.Context) error {
 
 // early is progress that came before the platform's answer with the call's id.
 type early struct {
-	steps []Progress
+	steps []Progress // each further than the one before
 	since time.Time
+}
+
+// rises says whether a call that has taken the steps would take another. What
+// it would not is not kept: however often a platform repeats itself, there is
+// room for what comes after.
+func (e early) rises(to State) bool {
+	last := Accepted
+	if n := len(e.steps); n > 0 {
+		last = e.steps[n-1].State
+	}
+	return to.Rank() > last.Rank()
 }
 
 const (

@@ -52,6 +52,26 @@ func TestManyCallsAtOnce(t *testing.T) {
 	})
 }
 
+// A platform that repeats itself, and talks nonsense, before it has told the
+// call's id: every step that follows is taken all the same.
+func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
+	d := newDesk(t, lite(t)).run()
+	d.platform.originate = func(o Order) (Placed, error) {
+		id := "p-" + o.ID
+		for _, state := range order {
+			d.platform.says(id, state, "nonsense", state, Accepted, state)
+		}
+		return Placed{CallID: id}, nil
+	}
+	id := d.place("1002")
+	d.reaches(id, Ended)
+	call, err := d.Get(t.Context(), d.alice(), id)
+	check(t, err)
+	if !slices.Equal(states(call.History), order[:]) {
+		t.Errorf("stored %v", states(call.History))
+	}
+}
+
 // firstTold leaves repeats out.
 func firstTold(told []State) (first []State) {
 	for _, state := range told {

@@ -23,11 +23,11 @@ type keys struct {
 	db *sqldb.DB
 	// together runs a statement in a transaction with others, perhaps several
 	// times, and tells done what became of it.
-	together func(statement func(context.Context, runner) error, done func(error))
+	together func(statement func(context.Context, sqldb.Runner) error, done func(error))
 }
 
 // run runs a statement and waits for it.
-func (k keys) run(ctx context.Context, doing string, statement func(context.Context, runner) error) error {
+func (k keys) run(ctx context.Context, doing string, statement func(context.Context, sqldb.Runner) error) error {
 	done := make(chan error, 1)
 	k.together(statement, func(err error) { done <- err })
 	return sqldb.Wrap(outcome(done).wait(ctx), doing)
@@ -54,7 +54,7 @@ func checkKey(key string) error {
 // nothing can have rung. Where there was one, that call is the answer.
 func (k keys) claim(ctx context.Context, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := clock(k.db)
-	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx runner) error {
+	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		c = claim{}
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
 			(user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
@@ -93,7 +93,7 @@ func (k keys) look(ctx context.Context, userID, key, destination string) (c clai
 // settle says what was answered under the key. Nobody waits for it: until then
 // the call itself is the answer, once the lease is over.
 func (k keys) settle(orderID, userID, key, callID string, done func(error)) {
-	k.together(func(ctx context.Context, tx runner) error {
+	k.together(func(ctx context.Context, tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `UPDATE origination_keys SET done = TRUE, call_id = $1
 			WHERE user_id = $2 AND key = $3 AND order_id = $4`, callID, userID, key, orderID)
 		return err
@@ -102,7 +102,7 @@ func (k keys) settle(orderID, userID, key, callID string, done func(error)) {
 
 // release gives the key back: nothing was placed under it.
 func (k keys) release(ctx context.Context, orderID, userID, key string) error {
-	return k.run(ctx, "giving an idempotency key back", func(ctx context.Context, tx runner) error {
+	return k.run(ctx, "giving an idempotency key back", func(ctx context.Context, tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM origination_keys WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`,
 			userID, key, orderID)
 		return err

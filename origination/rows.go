@@ -29,7 +29,7 @@ type rows struct {
 const columns = `id, call_id, interaction_id, account_id, domain, user_id, extension, destination, clicktocall_id,
 	state, cause, history, announced, live, created, updated`
 
-func scanRow(scan func(...any) error) (r row, err error) {
+func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var history string
 	var created, updated int64
 	if err := scan(&r.Order.ID, &r.Call.ID, &r.InteractionID, &r.AccountID, &r.Domain, &r.UserID, &r.Extension, &r.Destination,
@@ -41,22 +41,6 @@ func scanRow(scan func(...any) error) (r row, err error) {
 		return row{}, fault.Internal(err, "A call's history in the database is not readable")
 	}
 	return r, nil
-}
-
-// runner runs statements.
-type runner interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// alone runs statements that stand each for itself. In PostgreSQL's
-// serializable transactions nodes would spoil each other's for nothing;
-// SQLite's one writer has to wait for its turn, which Tx gives.
-func alone(ctx context.Context, db *sqldb.DB, doing string, statements func(runner) error) error {
-	if db.Postgres() {
-		return sqldb.Wrap(statements(db), doing)
-	}
-	return sqldb.Wrap(db.Tx(ctx, func(tx *sql.Tx) error { return statements(tx) }), doing)
 }
 
 // clock is the database's own, in Unix milliseconds: leases are compared on one
@@ -98,7 +82,7 @@ func validID(id string) bool {
 
 // requestCancel marks a call for the node whose it is.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
-	err = alone(ctx, t.db, "asking for a call's end", func(tx runner) error {
+	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
 			WHERE id = $1 AND state <> $2`, orderID, string(Ended))
 		if err != nil {
@@ -108,7 +92,7 @@ func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err
 		open = n > 0
 		return err
 	})
-	return open, err
+	return open, sqldb.Wrap(err, "asking for a call's end")
 }
 
 // toCancel lists the node's calls whose end was asked for elsewhere.
@@ -122,20 +106,9 @@ func (t rows) own(ctx context.Context) (orderIDs []string, err error) {
 	return t.texts(ctx, "looking for the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`, t.node)
 }
 
-func (t rows) texts(ctx context.Context, doing, query string, args ...any) (found []string, err error) {
-	result, err := t.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(result.Close(), doing)) }()
-	for result.Next() {
-		var text string
-		if err := result.Scan(&text); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		found = append(found, text)
-	}
-	return found, sqldb.Wrap(result.Err(), doing)
+func (t rows) texts(ctx context.Context, doing, query string, args ...any) ([]string, error) {
+	found, err := t.db.QueryContext(ctx, query, args...)
+	return sqldb.Collect(found, err, doing, func(scan sqldb.ScanFunc) (text string, err error) { return text, scan(&text) })
 }
 
 const purgeLimit = 1000
@@ -155,7 +128,7 @@ func (t rows) purge(ctx context.Context, before time.Time) error {
 			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
 	} {
 		for more := true; more; {
-			err := alone(ctx, t.db, "purging old calls", func(tx runner) error {
+			err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
 				result, err := tx.ExecContext(ctx, statement.sql, statement.args...)
 				if err != nil {
 					return err
@@ -165,7 +138,7 @@ func (t rows) purge(ctx context.Context, before time.Time) error {
 				return err
 			})
 			if err != nil {
-				return err
+				return sqldb.Wrap(err, "purging old calls")
 			}
 		}
 	}

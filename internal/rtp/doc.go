@@ -14,13 +14,18 @@
 // answers no RTCP and has no jitter buffer: a relay passes jitter on to the
 // phone, which has one, and a stream's reader decides for itself.
 //
-// Goroutines: one reader for each open Port, ended by Port.Close, which waits
-// for it. A Receiver is called on that goroutine, one packet at a time, and
-// what it does there delays the leg's next packet. Stream.Run and Stream.Press
-// work in their caller's. Nothing queues: a packet is handed on when it comes,
-// or dropped. When the range has no port left, Ports.Open says so with
-// fault.KindUnavailable.
+// Goroutines: on Linux one loop reads the sockets of all open ports, and
+// several where there are very many; it starts with the first port and ends
+// with the last one's Close. Elsewhere each open Port has a reader, ended by its
+// Close. A Receiver is called there, and what it does delays the packets of
+// other legs too: it may not wait. Stream.Run and Stream.Press work in their
+// caller's. Nothing queues: a packet is handed on when it is read, or dropped,
+// but the loop rests for a millisecond between looking at its sockets, so that
+// a packet of a busy node waits that long at most. When the range has no port
+// left, Ports.Open says so with fault.KindUnavailable.
 //
-// Lock order: Port.receiving, then Stream.mu, then Port.out of any port.
+// Lock order: Ports.mu, readers.mu, loop.mu; and Port.receiving, then Stream.mu,
+// then Port.out of any port. Close takes none of the first while it waits for
+// the second.
 // Neither Receive nor Close may be called from within a Receiver of the port.
 package rtp

@@ -94,7 +94,7 @@ func (p *Port) send(b []byte, from feed, clock uint32) error {
 	if int16(sequence-o.sequence) > 0 { // one that comes late does not turn time back
 		o.sequence, o.timestamp, o.sentAt = sequence, timestamp, now
 	}
-	if _, err := p.conn.WriteToUDPAddrPort(b, o.remote); err != nil {
+	if err := p.socket.send(b, o.remote); err != nil {
 		p.ports.metrics.dropped[dropUnsent].Inc()
 		return err
 	}

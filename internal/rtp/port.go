@@ -2,7 +2,6 @@ package rtp
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -10,16 +9,19 @@ import (
 
 // Receiver takes a port's packets.
 type Receiver interface {
-	// Receive is called on the port's reader, one packet at a time.
+	// Receive is called on the goroutine that reads the port, and other ports
+	// too: one packet at a time, and it may not wait for anything.
 	Receive(packet *Packet)
 }
 
 // Port is one leg's socket.
 type Port struct {
 	ports *Ports
-	conn  *net.UDPConn
 	addr  netip.AddrPort
-	done  chan struct{} // the reader has ended
+
+	// socket is sent through while out.mu is held, read while receiving is,
+	// and closed while both are.
+	socket *socket
 
 	receiving sync.Mutex // held while a Receiver works
 	receiver  Receiver   // nil: packets are dropped
@@ -38,11 +40,13 @@ type peer struct {
 	latched netip.AddrPort // whose packets are taken; invalid: not seen yet
 }
 
-func newPort(ports *Ports, conn *net.UDPConn, addr netip.AddrPort) *Port {
-	p := &Port{ports: ports, conn: conn, addr: addr, done: make(chan struct{})}
+func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
+	p := &Port{ports: ports, socket: socket, addr: addr}
 	p.out.start()
-	go p.read()
-	return p
+	if err := ports.readers.add(p); err != nil {
+		return nil, errors.Join(err, socket.close())
+	}
+	return p, nil
 }
 
 // Addr is where peers are to send: for the SDP.
@@ -87,37 +91,27 @@ func (p *Port) Receive(r Receiver) {
 	p.receiving.Unlock()
 }
 
-// Close ends the reader, closes the socket and gives the port back.
+// Close closes the socket and gives the port back. When it returns, the
+// receiver has been left.
 func (p *Port) Close() {
 	p.closing.Do(func() {
-		if err := p.conn.Close(); err != nil {
+		if err := p.ports.readers.remove(p); err != nil {
 			p.ports.log.Warn("closing a media port", "error", err)
 		}
-		<-p.done
 		p.ports.release(p.addr.Port())
 	})
 }
 
-func (p *Port) read() {
-	defer close(p.done)
-	var (
-		buffer [maxPacket + 1]byte // one more, to tell what was cut off
-		packet Packet
-	)
-	for {
-		n, from, err := p.conn.ReadFromUDPAddrPort(buffer[:])
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			p.ports.metrics.dropped[dropUnreadable].Inc()
-			continue
-		}
-		p.take(&packet, buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
-	}
+// shut closes the socket once nobody uses it.
+func (p *Port) shut() error {
+	p.receiving.Lock()
+	defer p.receiving.Unlock()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	return p.socket.close()
 }
 
-// take hands a datagram on if it is the peer's media.
+// take hands a datagram on if it is the peer's media; receiving is held.
 func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	dropped := &p.ports.metrics.dropped
 	if isRTCP(b) {
@@ -132,8 +126,6 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 		dropped[dropStranger].Inc()
 		return
 	}
-	p.receiving.Lock()
-	defer p.receiving.Unlock()
 	if p.receiver == nil {
 		dropped[dropUnwanted].Inc()
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -49,6 +48,8 @@ type Ports struct {
 	metrics *metrics
 	log     *slog.Logger
 
+	readers readers
+
 	mu   sync.Mutex
 	free []uint16 // first in, first out: a port rests before it is used again
 }
@@ -65,7 +66,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	if err != nil {
 		return nil, fmt.Errorf("registering the rtp metrics: %w", err)
 	}
-	p := &Ports{config: config, metrics: m, log: log}
+	p := &Ports{config: config, metrics: m, log: log, readers: readers{log: log}}
 	for port := config.firstEven(); port <= int(config.Max); port += 2 {
 		p.free = append(p.free, uint16(port))
 	}
@@ -73,7 +74,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	return p, nil
 }
 
-// Open binds the next free port and starts its reader. The error is
+// Open binds the next free port, and has it read. The error is
 // fault.KindUnavailable when the range is used up.
 func (p *Ports) Open() (*Port, error) {
 	p.mu.Lock()
@@ -81,27 +82,25 @@ func (p *Ports) Open() (*Port, error) {
 	for range len(p.free) {
 		number := p.free[0]
 		p.free = p.free[1:]
-		conn, err := p.bind(number)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			p.free = append(p.free, number) // another program's, for now
-			continue
+		port, err := p.open(number)
+		if err == nil {
+			p.metrics.inUse.Inc()
+			return port, nil
 		}
-		if err != nil {
-			p.free = append(p.free, number)
-			return nil, fmt.Errorf("binding a media port: %w", err)
+		p.free = append(p.free, number)
+		if !errors.Is(err, syscall.EADDRINUSE) { // another program's, for now
+			return nil, fmt.Errorf("opening a media port: %w", err)
 		}
-		p.metrics.inUse.Inc()
-		return newPort(p, conn, netip.AddrPortFrom(p.config.Advertise, number)), nil
 	}
 	return nil, fault.Unavailable(nil, time.Second, "no media port is free")
 }
 
-func (p *Ports) bind(number uint16) (*net.UDPConn, error) {
-	network := "udp4"
-	if !p.config.Listen.Is4() {
-		network = "udp6"
+func (p *Ports) open(number uint16) (*Port, error) {
+	socket, err := bind(netip.AddrPortFrom(p.config.Listen, number))
+	if err != nil {
+		return nil, err
 	}
-	return net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.config.Listen, number)))
+	return newPort(p, socket, netip.AddrPortFrom(p.config.Advertise, number))
 }
 
 func (p *Ports) release(number uint16) {
