@@ -90,16 +90,13 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// use begins to work with a connection.
+// use has the ticks work with a connection.
 func (s *Session) use(l *link) {
 	s.first.Store(false)
 	s.soundAt.Store(time.Now().UnixNano())
 	s.playout.restart()
 	s.link.Store(l)
-	s.service.working.Go(l.write)
-	reader := newReader(s, l)
-	l.ws.SetPingHandler(reader.ping)
-	s.service.working.Go(func() { l.listen(reader.text, reader.binary) })
+	s.service.pacer.add(s, time.Now())
 }
 
 // restore replaces a lost connection, or gives up. The call hears silence

@@ -2,8 +2,8 @@ package aisession
 
 import (
 	"context"
-	"io"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -49,8 +49,21 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 		t.Fatal(err)
 	}
 	s.pacer.assign(session)
+	s.pacer.add(session, time.Now())
 	return session
 }
+
+// quietLink is a connection on which nothing comes and all goes.
+func quietLink(s *Session) *link {
+	l := newLink(s, idle{}, &socket{fd: closed})
+	s.link.Store(l)
+	return l
+}
+
+type idle struct{ net.Conn }
+
+func (idle) Read([]byte) (int, error)    { return 0, errWait }
+func (idle) Write(b []byte) (int, error) { return len(b), nil }
 
 // player notes when it is played to.
 type player struct {
@@ -199,22 +212,18 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		s := quietService(t, Config{})
 		session := quietSession(t, s, encoding)
 		session.call = silent{}
-		l := &link{out: newOutbox(), lost: make(chan struct{}), read: make(chan struct{})}
-		session.link.Store(l)
-		reader := newReader(session, l)
+		l := quietLink(session)
 		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
+		wire := serverFrame(opText, true, message)
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
 		packet[0] = 1
 		run := func() {
 			session.Heard(n*160, packet)
 			n++
-			reader.text(message)
+			l.taken(wire[:n%9+1], now) // in two pieces
+			l.taken(wire[n%9+1:], now)
 			now = now.Add(audio.FrameDuration)
-			session.tick(now)
-			for f, waiting := l.out.next(); waiting; f, waiting = l.out.next() {
-				_, _ = io.Discard.Write(f.bytes())
-				l.out.done(f)
-			}
+			session.tick(now, nil)
 		}
 		for range 10 {
 			run()

@@ -10,9 +10,9 @@ import (
 )
 
 // pacer ticks every session once in a frame's time, on absolute deadlines. It
-// has one wheel for each core, of which it
-// uses as few as will do: a wheel turns once in 20 ms and has a slot for
-// every 2 ms, so that sessions of one slot share a timer.
+// has one wheel for each core, of which it uses as few as will do: a wheel turns
+// once in 20 ms and has a slot for every 2 ms, so that sessions of one slot
+// share a timer.
 type pacer struct{ wheels []*wheel }
 
 const (
@@ -41,7 +41,8 @@ type seat struct {
 
 	// wheel.mu holds for the rest.
 	slot    int           // -1: none
-	fresh   bool          // no packet has come
+	call    bool          // there is one, whose packets count
+	fresh   bool          // no packet of it has come
 	packets int           // since the ticks were moved, or looked at
 	least   time.Duration // that one of them had to wait for its tick
 }
@@ -50,6 +51,7 @@ type wheel struct {
 	base time.Time     // of slot 0, turn 0
 	wake chan struct{} // a session was seated; holds at most one
 	load atomic.Int64  // what its sessions' ticks cost
+	read []byte        // what a tick reads a socket into
 
 	mu       sync.Mutex
 	slots    [slots][]*Session
@@ -59,7 +61,7 @@ type wheel struct {
 func newPacer(wheels int, base time.Time) *pacer {
 	p := &pacer{}
 	for range wheels {
-		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1)})
+		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1), read: make([]byte, readBuffer)})
 	}
 	return p
 }
@@ -99,13 +101,22 @@ func (p *pacer) release(s *Session) {
 	s.seat.wheel.load.Add(-int64(s.cost()))
 }
 
-// add begins a session's ticks.
+// add begins a session's ticks, if they have not begun.
 func (p *pacer) add(s *Session, now time.Time) {
 	w := s.seat.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.place(s, w.slotFor(now))
-	s.seat.fresh = true
+	if s.seat.slot < 0 {
+		w.place(s, w.slotFor(now))
+	}
+}
+
+// attend begins to follow the packets of a session's call, or ends it.
+func (p *pacer) attend(s *Session, call bool) {
+	w := s.seat.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.seat.call, s.seat.fresh = call, true
 }
 
 // arrived moves a session's ticks so that they come soon after the caller's
@@ -118,7 +129,7 @@ func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seat := &s.seat
-	if seat.slot < 0 {
+	if seat.slot < 0 || !seat.call {
 		return false
 	}
 	wait := (time.Duration(seat.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
@@ -216,7 +227,7 @@ func (w *wheel) turn(ctx context.Context) {
 		step = next
 		due = w.of(step, due[:0])
 		for _, s := range due {
-			s.tick(deadline)
+			s.tick(deadline, w.read)
 		}
 		clear(due)
 	}

@@ -23,7 +23,6 @@ type Service struct {
 	log     *slog.Logger
 	pacer   *pacer
 	events  chan report
-	working sync.WaitGroup // the goroutines of connections
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id; also those being opened
@@ -81,7 +80,6 @@ func (s *Service) drain() {
 		s.mu.Unlock()
 		<-s.empty
 	}
-	s.working.Wait()
 }
 
 // Open connects to a request's provider and says start. Until Run or Close the
