@@ -36,6 +36,7 @@ func quietService(t testing.TB, cfg Config) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.pacer = newPacer(len(s.pacer.wheels), time.Now(), time.Sleep)
 	return s
 }
 
@@ -51,6 +52,17 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 	s.pacer.assign(session)
 	s.pacer.add(session, time.Now())
 	return session
+}
+
+// turning turns the wheels until stop, which waits for them.
+func turning(s *Service) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.pacer.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // quietLink is a connection on which nothing comes and all goes.
@@ -90,8 +102,7 @@ func (p *player) Play(frame []byte) {
 func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		var sessions []*Session
 		var players []*player
 		for i := range 40 {
@@ -115,16 +126,14 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 				}
 			}
 		}
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		time.Sleep(7300 * time.Microsecond)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
@@ -151,16 +160,14 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
 		time.Sleep(time.Second)
@@ -179,8 +186,7 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 		if loud != 1500 {
 			t.Errorf("%d loud frames, want 1500", loud)
 		}
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
@@ -245,8 +251,7 @@ func (silent) Release(Ending)                                   {}
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
 		n := uint32(0)
@@ -285,14 +290,13 @@ func TestTicksFollowACallersClock(t *testing.T) {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	s := quietService(t, Config{})
-	s.pacer = newPacer(3, time.Now())
+	s.pacer = newPacer(3, time.Now(), time.Sleep)
 	var sessions []*Session
 	loads := func() (all [3]int64) {
 		for i, w := range s.pacer.wheels {

@@ -40,7 +40,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg.withDefaults(), deps: deps, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now()), events: make(chan report, maxReports),
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), nap), events: make(chan report, maxReports),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
 }
