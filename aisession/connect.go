@@ -75,7 +75,11 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	for o.wait(ctx) {
 		try, done := context.WithTimeout(ctx, o.left())
 		var l *link
+		before := err
 		l, err = s.connect(try)
+		if refused := (*refusal)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
+			err = before // there was no time for this try: the one before says more
+		}
 		done()
 		if err == nil {
 			s.said(aiprotocol.EventStart)
