@@ -39,6 +39,7 @@ type link struct {
 	lost chan struct{} // closed when nothing can be said or heard any more
 
 	// What follows is the ticks' own.
+	early []byte    // came with the answer to the handshake
 	stuck time.Time // since when the kernel takes nothing; zero: it does
 	leave time.Time // when to wait no more for the provider's close; zero: ours is not out
 	over  bool      // lost is closed
@@ -59,9 +60,7 @@ func (s *Session) connect(ctx context.Context) (*link, error) {
 	l := newLink(s, conn, sock)
 	l.text(func(b []byte) []byte { return aiprotocol.AppendStart(b, s.start()) })
 	l.write(l.born)
-	if !l.over && len(early) > 0 {
-		l.taken(early, l.born)
-	}
+	l.early = early
 	return l, nil
 }
 
@@ -103,6 +102,10 @@ func (l *link) farewell() {
 // alone.
 func (l *link) read(buffer []byte, now time.Time) {
 	l.sock.dry = false
+	if early := l.early; len(early) > 0 {
+		l.early = nil
+		l.taken(early, now)
+	}
 	for bytes, records := 0, 0; bytes < readATick && records < recordsATick; records++ {
 		if l.over || l.hear.flood.holds(now) {
 			return
