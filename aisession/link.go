@@ -133,9 +133,9 @@ func (l *link) taken(b []byte, now time.Time) {
 	if err == nil {
 		return
 	}
-	var close *websocket.CloseError
+	var gone *websocket.CloseError
 	switch {
-	case errors.As(err, &close):
+	case errors.As(err, &gone):
 		l.lastWord(websocket.CloseNormalClosure)
 		l.write(now) // our own farewell, if it waits
 	case errors.Is(err, websocket.ErrReadLimit):

@@ -17,7 +17,7 @@ type call struct {
 	media    *media
 	hangup   func(sip.Cause)
 	transfer func(ctx context.Context, destination string) error
-	leaving  atomic.Bool // a transfer is under way: the leg's end is what it brings
+	leaving  atomic.Bool // a REFER is under way: the leg's end may be what it brings
 }
 
 // Play implements aisession.Call.
@@ -37,12 +37,10 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 	if len(destination) > maxDestination || strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
 	}
-	c.leaving.Store(true)
 	err := c.transfer(ctx, destination)
 	if err == nil {
 		return nil
 	}
-	c.leaving.Store(false)
 	var failure *sip.Failure
 	if errors.As(err, &failure) {
 		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause), Cause: err}
@@ -54,9 +52,17 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 // the destination itself, and our part in it ends.
 func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
 	return func(ctx context.Context, destination string) error {
+		c.leaving.Store(true)
 		err := leg.Refer(ctx, destination)
 		if err == nil {
 			leg.Hangup(sip.NormalClearing)
+			return nil
+		}
+		c.leaving.Store(false)
+		select {
+		case <-leg.Done(): // meanwhile, and nobody has told the session
+			c.media.session.HungUp(string(leg.Cause()))
+		default:
 		}
 		return err
 	}

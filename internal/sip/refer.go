@@ -87,18 +87,23 @@ func (l *Leg) endRefer() {
 
 // refer sends the request; nil is that the peer has taken it.
 func (l *Leg) refer(ctx context.Context, r *sipmsg.Request) error {
-	answer, err := l.server.transact(ctx, r)
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	answer, err := l.server.transact(asking, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
 		if r, err = authorize(r, answer, l.username, l.password); err == nil {
 			l.mu.Lock()
 			l.next() // authorize numbered the request
 			l.mu.Unlock()
-			answer, err = l.server.transact(ctx, r)
+			answer, err = l.server.transact(asking, r)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err != nil && l.ctx.Err() != nil:
+		return fault.Conflict("the call has ended")
 	case err != nil:
 		l.server.log.Debug("a REFER had no answer", "error", err)
 		return &Failure{Status: 408, Cause: RecoveryOnTimerExpire}

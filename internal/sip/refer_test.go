@@ -122,6 +122,23 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 	}
 }
 
+func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
+	w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
+	call, leg := up(t, w)
+	done := make(chan error, 1)
+	go func() { done <- leg.Refer(t.Context(), "1002") }()
+	call.WaitRefer() // which is never answered
+	call.Bye()
+	select {
+	case err := <-done:
+		if fault.KindOf(err) != fault.KindConflict {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it still waits")
+	}
+}
+
 func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
 	w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
 	call, leg := up(t, w)
