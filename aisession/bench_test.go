@@ -4,15 +4,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -22,22 +17,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/audio"
+	"trunkline/internal/rtp"
 )
 
-// BenchmarkSessions carries 100 calls for some seconds: RTP in and out over UDP,
-// a WebSocket each to a provider that echoes. The phones and the provider are
-// another process, so that the CPU counted is the service's.
+// BenchmarkSessions carries 100 calls for some seconds: RTP in and out over the
+// ports of internal/rtp, a WebSocket each to a provider that echoes. The phones
+// and the provider are another process, so that the CPU counted is the
+// service's. The kernel's clock times what arrives there, so that the other
+// process may be late. The floor is a bare loop of a timer and the same system
+// calls in the service's place.
 func BenchmarkSessions(b *testing.B) {
+	b.Run("floor", func(b *testing.B) { benchWith(b, "g711_ulaw", "ws", startFloor) })
 	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
 		for _, scheme := range []string{"ws", "wss"} {
-			b.Run(encoding+"/"+scheme, func(b *testing.B) { benchSessions(b, encoding, scheme) })
+			b.Run(encoding+"/"+scheme, func(b *testing.B) {
+				benchWith(b, encoding, scheme, func(b *testing.B, url string, phones []netip.AddrPort) ([]netip.AddrPort, func()) {
+					return startSessions(b, encoding, url, phones)
+				})
+			})
 		}
 	}
 }
@@ -49,7 +52,9 @@ const (
 	benchSeconds = 4
 )
 
-func benchSessions(b *testing.B, encoding, scheme string) {
+// benchWith measures what start runs: it gets the provider's URL and the
+// phones' addresses, and answers with its own, one for each phone.
+func benchWith(b *testing.B, encoding, scheme string, start func(*testing.B, string, []netip.AddrPort) ([]netip.AddrPort, func())) {
 	peer := exec.Command(os.Args[0])
 	peer.Env = append(os.Environ(), benchPeer+"="+scheme)
 	peer.Stderr = os.Stderr
@@ -59,31 +64,18 @@ func benchSessions(b *testing.B, encoding, scheme string) {
 		b.Fatal(err)
 	}
 	lines := bufio.NewReader(out)
-	url, err := lines.ReadString('\n')
+	first, err := lines.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}
-	service, err := aisession.New(aisession.Config{}, aisession.Deps{
-		Providers: providers{&house{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Seats: aisession.RedisSeats{},
-		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		b.Fatal(err)
+	words := strings.Fields(first)
+	var phones []netip.AddrPort
+	for _, word := range words[1:] {
+		phones = append(phones, netip.MustParseAddrPort(word))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = service.Run(ctx) })
-	format, _ := aiprotocol.FormatOf(encoding)
-	with := aiprovider.Provider{ID: "p", AccountID: "a", Format: format, URL: strings.TrimSpace(url)}
-	for range benchCalls {
-		call := newUDPCall(b)
-		session, err := service.Open(ctx, aisession.Request{Provider: with, Way: aisession.WaySIP, Format: ulaw, Clocked: true})
-		if err != nil {
-			b.Fatal(err)
-		}
-		running.Go(func() { call.read(session) })
-		running.Go(func() { session.Run(ctx, call); _ = call.conn.Close() })
-		fmt.Fprintln(in, call.conn.LocalAddr())
+	ours, stop := start(b, words[0], phones)
+	for _, addr := range ours {
+		fmt.Fprintln(in, addr)
 	}
 	fmt.Fprintln(in, "go")
 	time.Sleep(benchWarmup)
@@ -94,20 +86,25 @@ func benchSessions(b *testing.B, encoding, scheme string) {
 		b.ReportMetric(100*used.Seconds()/benchSeconds/benchCalls, "%core/session")
 	}
 	_ = in.Close()
-	var got struct{ ToProvider, Gaps []float64 }
+	var got struct {
+		ToProvider, Gaps []float64
+		CPU              float64
+	}
 	if err := json.NewDecoder(lines).Decode(&got); err != nil {
 		b.Fatal(err)
 	}
-	cancel()
+	stop()
 	_ = peer.Wait()
-	running.Wait()
-	slices.Sort(got.Gaps)
-	b.ReportMetric(got.Gaps[len(got.Gaps)/100], "ms-gap-p1")
-	b.ReportMetric(got.Gaps[len(got.Gaps)*99/100], "ms-gap-p99")
-	if encoding == "g711_ulaw" {
-		slices.Sort(got.ToProvider)
-		b.ReportMetric(got.ToProvider[len(got.ToProvider)/2], "ms-to-provider-p50")
-		b.ReportMetric(got.ToProvider[len(got.ToProvider)*99/100], "ms-to-provider-p99")
+	report := func(name string, ms []float64, at ...int) {
+		slices.Sort(ms)
+		for _, percent := range at {
+			b.ReportMetric(ms[min(len(ms)*percent/100, len(ms)-1)], fmt.Sprintf("ms-%s-p%d", name, percent))
+		}
+	}
+	b.ReportMetric(got.CPU, "peer-cpu-s")
+	report("gap", got.Gaps, 1, 99)
+	if encoding == "g711_ulaw" && scheme == "ws" {
+		report("to-provider", got.ToProvider, 50, 95, 99)
 	}
 }
 
@@ -117,158 +114,53 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// udpCall is a call with the least RTP there is.
-type udpCall struct {
-	phone
-	conn   *net.UDPConn
-	to     net.Addr
-	packet []byte
-	n      uint32
-}
-
-func newUDPCall(b *testing.B) *udpCall {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+// startSessions runs the service with a session for each phone.
+func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
+	service, err := aisession.New(aisession.Config{}, aisession.Deps{
+		Providers: providers{&house{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Seats: aisession.RedisSeats{},
+		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &udpCall{conn: conn, packet: make([]byte, 12, 200)}
-}
-
-func (c *udpCall) read(session *aisession.Session) {
-	buffer := make([]byte, 1500)
-	for {
-		n, from, err := c.conn.ReadFromUDPAddrPort(buffer)
-		if err != nil {
-			return
-		}
-		c.mu.Lock()
-		if c.to == nil {
-			c.to = net.UDPAddrFromAddrPort(from)
-		}
-		c.mu.Unlock()
-		session.Heard(binary.BigEndian.Uint32(buffer[4:]), buffer[12:n])
-	}
-}
-
-func (c *udpCall) Play(frame []byte) {
-	c.mu.Lock()
-	to, _ := c.to.(*net.UDPAddr)
-	c.mu.Unlock()
-	if to == nil {
-		return
-	}
-	c.n++
-	c.packet[0] = 0x80
-	binary.BigEndian.PutUint16(c.packet[2:], uint16(c.n))
-	binary.BigEndian.PutUint32(c.packet[4:], c.n*160)
-	_, _ = c.conn.WriteToUDPAddrPort(append(c.packet[:12], frame...), to.AddrPort())
-}
-
-func (c *udpCall) Release(aisession.Ending) {}
-
-// servePeer is the other process: phones and provider.
-func servePeer() {
-	peer := &benchPeerState{}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(peer.echo))
-	if os.Getenv(benchPeer) == "wss" {
-		server.StartTLS()
-	} else {
-		server.Start()
-	}
-	fmt.Println("ws" + strings.TrimPrefix(server.URL, "http"))
-	lines := bufio.NewScanner(os.Stdin)
-	var phones []*net.UDPConn
-	for lines.Scan() && lines.Text() != "go" {
-		to, _ := net.ResolveUDPAddr("udp4", lines.Text())
-		conn, err := net.DialUDP("udp4", nil, to)
-		if err != nil {
-			panic(err)
-		}
-		phones = append(phones, conn)
-		go peer.listen(conn)
-	}
-	go peer.talk(phones)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	peer.mu.Lock()
-	_ = json.NewEncoder(os.Stdout).Encode(map[string][]float64{"ToProvider": peer.delays, "Gaps": peer.gaps})
-	os.Exit(0)
-}
-
-type benchPeerState struct {
-	mu     sync.Mutex
-	sent   [128 * 128]time.Time // of a packet, by its number
-	delays []float64            // ms from phone to provider
-	gaps   []float64            // ms between what a phone hears
-}
-
-// talk sends every phone's packet each 20 ms, spread over the time. Each holds a
-// number of its own in its first samples, which mu-law carries unchanged.
-func (p *benchPeerState) talk(phones []*net.UDPConn) {
-	packet := make([]byte, 172)
-	packet[0] = 0x80
-	for i := range packet[12:] {
-		packet[12+i] = 0x80 | byte(i)
-	}
-	next, number := time.Now(), 0
-	for n := uint32(0); ; n++ {
-		for i, conn := range phones {
-			if i%5 == 0 {
-				next = next.Add(audio.FrameDuration * 5 / time.Duration(len(phones)))
-				time.Sleep(time.Until(next))
-			}
-			number = (number + 1) % len(p.sent)
-			packet[12], packet[13] = 0x80|byte(number>>7), 0x80|byte(number)
-			binary.BigEndian.PutUint16(packet[2:], uint16(n))
-			binary.BigEndian.PutUint32(packet[4:], n*160)
-			p.mu.Lock()
-			p.sent[number] = time.Now()
-			p.mu.Unlock()
-			_, _ = conn.Write(packet)
-		}
-	}
-}
-
-func (p *benchPeerState) listen(conn *net.UDPConn) {
-	buffer := make([]byte, 1500)
-	var last time.Time
-	for {
-		if _, err := conn.Read(buffer); err != nil {
-			return
-		}
-		now := time.Now()
-		if !last.IsZero() {
-			p.mu.Lock()
-			p.gaps = append(p.gaps, now.Sub(last).Seconds()*1000)
-			p.mu.Unlock()
-		}
-		last = now
-	}
-}
-
-func (p *benchPeerState) echo(w http.ResponseWriter, r *http.Request) {
-	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 42000, Max: 43000}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
-		return
+		b.Fatal(err)
 	}
-	defer conn.Close()
-	for {
-		_, message, err := conn.ReadMessage()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = service.Run(ctx) })
+	format, _ := aiprotocol.FormatOf(encoding)
+	with := aiprovider.Provider{ID: "p", AccountID: "a", Format: format, URL: url}
+	for _, phone := range phones {
+		port, err := ports.Open()
 		if err != nil {
-			return
+			b.Fatal(err)
 		}
-		const head = `{"event":"media","media":{"payload":"`
-		if !strings.HasPrefix(string(message[:min(len(message), len(head))]), head) {
-			continue
+		session, err := service.Open(ctx, aisession.Request{Provider: with, Way: aisession.WaySIP, Format: ulaw, Clocked: true})
+		if err != nil {
+			b.Fatal(err)
 		}
-		now := time.Now()
-		if audio, err := base64.StdEncoding.DecodeString(string(message[len(head) : len(head)+4])); err == nil && len(message) < 300 && audio[2] == 0x82 {
-			number := int(audio[0]&0x7f)<<7 | int(audio[1]&0x7f)
-			p.mu.Lock()
-			p.delays = append(p.delays, now.Sub(p.sent[number]).Seconds()*1000)
-			p.mu.Unlock()
-		}
-		if conn.WriteMessage(websocket.TextMessage, message) != nil {
-			return
-		}
+		port.SetRemote(phone)
+		port.Receive(receiver{session})
+		ours = append(ours, port.Addr())
+		running.Go(func() {
+			defer port.Close()
+			session.Run(ctx, &leg{stream: rtp.NewStream(port, rtp.Format{Clock: 8000, Frame: audio.FrameDuration})})
+		})
 	}
+	return ours, func() { cancel(); running.Wait() }
 }
+
+type receiver struct{ session *aisession.Session }
+
+func (r receiver) Receive(p *rtp.Packet) { r.session.Heard(p.Timestamp, p.Payload) }
+
+// leg is a call by RTP alone.
+type leg struct {
+	phone
+	stream *rtp.Stream
+}
+
+func (l *leg) Play(frame []byte)        { _ = l.stream.Send(frame) }
+func (l *leg) Release(aisession.Ending) {}

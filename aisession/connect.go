@@ -75,7 +75,11 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	for o.wait(ctx) {
 		try, done := context.WithTimeout(ctx, o.left())
 		var l *link
+		before := err
 		l, err = s.tryConnect(try)
+		if refused := (*refusal)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
+			err = before // there was no time for this try: the one before says more
+		}
 		done()
 		if err == nil {
 			s.said(aiprotocol.EventStart)
@@ -90,16 +94,13 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// use begins to work with a connection.
+// use has the ticks work with a connection.
 func (s *Session) use(l *link) {
 	s.first.Store(false)
 	s.soundAt.Store(time.Now().UnixNano())
 	s.playout.restart()
 	s.link.Store(l)
-	s.service.working.Go(l.write)
-	reader := newReader(s, l)
-	l.ws.SetPingHandler(reader.ping)
-	s.service.working.Go(func() { l.listen(reader.text, reader.binary) })
+	s.service.pacer.add(s, time.Now())
 }
 
 // restore replaces a lost connection, or gives up. The call hears silence

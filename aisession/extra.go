@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/fault"
 )
 
 // ask is something that a provider asked to be done with the call, and that may
@@ -74,8 +75,21 @@ func (s *Session) do(ctx context.Context, call Call, a ask) {
 	if err := call.Transfer(ctx, a.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "a transfer that the AI provider asked for failed", "error", err)
+			s.refused(a.destination, err)
 		}
 		return
 	}
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
+}
+
+// refused tells the provider that a transfer did not come about: the call goes
+// on with it.
+func (s *Session) refused(destination string, err error) {
+	why := "the transfer failed"
+	if f := fault.As(err); f.Kind != fault.KindInternal {
+		why = f.Message
+	}
+	if l := s.link.Load(); l != nil {
+		l.text(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, why) })
+	}
 }

@@ -29,24 +29,29 @@ func lacking(t *testing.T, what string) {
 	t.Skip("SKIPPED: " + what)
 }
 
-// pythonProvider is testdata/provider.py, running.
-type pythonProvider struct {
+// foreignProvider is a provider of another language, running.
+type foreignProvider struct {
 	url   string
 	lines *bufio.Reader
 }
 
-type pythonReport struct {
+type foreignReport struct {
 	Events, Faults []string
 	Media, Close   int
 }
 
-func startPython(t *testing.T) *pythonProvider {
+func startPython(t *testing.T) *foreignProvider {
 	t.Helper()
-	python, err := exec.LookPath("python3")
+	return startForeign(t, "python3", "testdata/provider.py")
+}
+
+func startForeign(t *testing.T, interpreter, script string) *foreignProvider {
+	t.Helper()
+	program, err := exec.LookPath(interpreter)
 	if err != nil {
-		lacking(t, "python3 is not installed")
+		lacking(t, interpreter+" is not installed")
 	}
-	cmd := exec.Command(python, "testdata/provider.py")
+	cmd := exec.Command(program, script)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -59,7 +64,7 @@ func startPython(t *testing.T) *pythonProvider {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	p := &pythonProvider{lines: bufio.NewReader(out)}
+	p := &foreignProvider{lines: bufio.NewReader(out)}
 	line, err := p.lines.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func startPython(t *testing.T) *pythonProvider {
 	return p
 }
 
-func (p *pythonProvider) report(t *testing.T) (r pythonReport) {
+func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 	t.Helper()
 	line, err := p.lines.ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &r) != nil {
@@ -80,14 +85,23 @@ func (p *pythonProvider) report(t *testing.T) (r pythonReport) {
 	return r
 }
 
-func (p *pythonProvider) account(encoding string) aiprovider.Provider {
+func (p *foreignProvider) account(encoding string) aiprovider.Provider {
 	format, _ := aiprotocol.FormatOf(encoding)
 	return aiprovider.Provider{ID: "prov1", AccountID: "demo", Format: format, URL: p.url, Fallback: aiprovider.FallbackHangup}
 }
 
 func TestAProviderInPython(t *testing.T) {
 	t.Parallel()
-	p := startPython(t)
+	talkTo(t, startPython(t))
+}
+
+func TestAProviderInNode(t *testing.T) {
+	t.Parallel()
+	talkTo(t, startForeign(t, "node", "testdata/provider.js"))
+}
+
+// talkTo has a session of each format with a provider.
+func talkTo(t *testing.T, p *foreignProvider) {
 	h := open(t, aisession.Config{}, nil)
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
 		run := h.start(request(p.account(encoding), ulaw))

@@ -212,7 +212,7 @@ func (p *phone) Transfer(_ context.Context, to string) error {
 	defer p.mu.Unlock()
 	p.to = append(p.to, to)
 	if p.refuse {
-		return errors.New("nobody is there")
+		return fault.New(fault.KindRefused, "nobody is there")
 	}
 	return nil
 }

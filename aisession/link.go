@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -17,29 +14,35 @@ import (
 )
 
 const (
-	readLimit    = 1 << 20                // bytes of a provider's message
-	writeLimit   = 5 * time.Second        // a write that takes longer, or four fifths, ends the connection
-	lingerLimit  = 2 * time.Second        // for a provider to answer our close
-	agreeLimit   = 100 * time.Millisecond // to answer a provider's close
-	hangLimit    = 10 * time.Second       // for TCP to hear anything of what we sent
-	sendBuffer   = 64 << 10               // bytes in the kernel: what waits longer waits here, where it can be dropped
-	readBuffer   = 4 << 10                // bytes
-	fewBytes     = 16                     // gorilla writes nothing after the handshake
-	keptMessage  = 64 << 10               // of memory from one message to the next
+	readLimit    = 1 << 20          // bytes of a provider's message
+	writeLimit   = 5 * time.Second  // for the provider to take anything of what waits
+	lingerLimit  = 2 * time.Second  // for a provider to answer our close
+	hangLimit    = 10 * time.Second // for TCP to hear anything of what we sent
+	sendBuffer   = 64 << 10         // bytes in the kernel: what waits longer waits here, where it can be dropped
+	readBuffer   = 16 << 10         // bytes, of a wheel
+	readATick    = 64 << 10         // bytes of a provider's, 40 times as much as the richest format needs
+	recordsATick = 256              // of TLS, however small
+	fewBytes     = 16               // gorilla neither writes nor reads after the handshake
+	keptMessage  = 64 << 10         // of memory from one message to the next
 	closedNormal = websocket.CloseNormalClosure
 )
 
 // link is one connection to a provider: one session, as the provider sees it.
-// gorilla/websocket makes the handshake and reads; every frame that goes out
-// goes through the outbox, and one writer.
+// What is to be said waits in the outbox; the session's ticks write it, and read.
 type link struct {
-	ws   *websocket.Conn
-	conn net.Conn
+	conn net.Conn // TLS, or sock itself
+	sock *socket
 	out  *outbox
+	in   messages
+	hear *reader
 	born time.Time
 	lost chan struct{} // closed when nothing can be said or heard any more
-	read chan struct{} // closed when the reader has ended
-	over atomic.Bool   // lost is closed
+
+	// What follows is the ticks' own.
+	early []byte    // came with the answer to the handshake
+	stuck time.Time // since when the kernel takes nothing; zero: it does
+	leave time.Time // when to wait no more for the provider's close; zero: ours is not out
+	over  bool      // lost is closed
 
 	mu      sync.Mutex
 	parting bool  // we have said that we close
@@ -48,37 +51,23 @@ type link struct {
 
 // connect makes a connection and says start on it.
 func (s *Session) connect(ctx context.Context) (*link, error) {
-	cfg := s.service.cfg
-	ctx, cancel := context.WithTimeout(ctx, cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.service.cfg.ConnectTimeout)
 	defer cancel()
-	provider := s.request.Provider
-	dialer := websocket.Dialer{
-		NetDialContext:   s.service.deps.Providers.Guard(provider).DialContext,
-		TLSClientConfig:  s.service.deps.Authorities,
-		HandshakeTimeout: cfg.ConnectTimeout,
-		ReadBufferSize:   readBuffer,
-		WriteBufferSize:  fewBytes,
-	}
-	header := make(http.Header, len(provider.Headers))
-	for name, value := range provider.Headers {
-		header.Set(name, value)
-	}
-	ws, answer, err := dialer.DialContext(ctx, provider.URL, header)
+	conn, sock, early, err := s.handshake(ctx)
 	if err != nil {
-		if answer != nil {
-			return nil, &refusal{answer.StatusCode}
-		}
-		return nil, fmt.Errorf("connecting to the provider: %w", err)
+		return nil, err
 	}
-	l := &link{
-		ws: ws, conn: ws.NetConn(), out: newOutbox(), born: time.Now(),
-		lost: make(chan struct{}), read: make(chan struct{}),
-	}
-	tune(l.conn)
-	ws.SetReadLimit(readLimit)
-	ws.SetCloseHandler(func(int, string) error { l.agree(); return nil })
+	l := newLink(s, conn, sock)
 	l.text(func(b []byte) []byte { return aiprotocol.AppendStart(b, s.start()) })
+	l.write(l.born)
+	l.early = early
 	return l, nil
+}
+
+func newLink(s *Session, conn net.Conn, sock *socket) *link {
+	l := &link{conn: conn, sock: sock, out: newOutbox(), born: time.Now(), lost: make(chan struct{})}
+	l.hear = newReader(s, l)
+	return l
 }
 
 // text queues a message that is no audio, and says whether it had room.
@@ -99,7 +88,7 @@ func (l *link) send(opcode byte, payload []byte, last bool) {
 }
 
 // pong answers a ping.
-func (l *link) pong(data string) { l.send(opPong, []byte(data), false) }
+func (l *link) pong(data []byte) { l.send(opPong, data, false) }
 
 // farewell queues the close frame: nothing goes out after it.
 func (l *link) farewell() {
@@ -109,118 +98,110 @@ func (l *link) farewell() {
 	l.send(opClose, websocket.FormatCloseMessage(closedNormal, ""), true)
 }
 
-// agree answers a provider's close, which ends the connection at once: what is
-// queued has nobody to hear it.
-func (l *link) agree() {
-	if l.out.end() {
-		b := append(headerRoom(nil), websocket.FormatCloseMessage(closedNormal, "")...)
-		from := seal(b, opClose)
-		if l.conn.SetWriteDeadline(time.Now().Add(agreeLimit)) == nil {
-			_, _ = l.conn.Write(b[from:]) // it has gone already when this fails
+// read reads what the provider has sent since the last tick. buffer is for that
+// alone.
+func (l *link) read(buffer []byte, now time.Time) {
+	l.sock.dry = false
+	if early := l.early; len(early) > 0 {
+		l.early = nil
+		l.taken(early, now)
+	}
+	for bytes, records := 0, 0; bytes < readATick && records < recordsATick; records++ {
+		if l.over || l.hear.flood.holds(now) {
+			return
+		}
+		n, err := l.conn.Read(buffer)
+		if n > 0 {
+			l.taken(buffer[:n], now)
+			bytes += n
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, errWait):
+			return
+		default:
+			l.lose(fmt.Errorf("reading from the provider: %w", err))
+			return
 		}
 	}
 }
 
-// write writes what is queued until the farewell is written or the link is
-// lost.
-func (l *link) write() {
-	var allowed time.Time // when the deadline was set
-	for {
+// taken hears what came.
+func (l *link) taken(b []byte, now time.Time) {
+	l.hear.now = now
+	err := l.in.take(b, l.hear)
+	if err == nil {
+		return
+	}
+	var gone *websocket.CloseError
+	switch {
+	case errors.As(err, &gone):
+		l.lastWord(websocket.CloseNormalClosure)
+		l.write(now) // our own farewell, if it waits
+	case errors.Is(err, websocket.ErrReadLimit):
+		l.lastWord(websocket.CloseMessageTooBig)
+	default:
+		l.lastWord(websocket.CloseProtocolError)
+	}
+	l.lose(err)
+}
+
+// lastWord closes at once, if we have not: what is queued has nobody to hear
+// it.
+func (l *link) lastWord(code int) {
+	if l.out.end() {
+		b := append(headerRoom(nil), websocket.FormatCloseMessage(code, "")...)
+		from := seal(b, opClose)
+		_, _ = l.conn.Write(b[from:]) // the provider may have gone already
+	}
+}
+
+// write writes what is queued, as much as the kernel takes without waiting.
+func (l *link) write(now time.Time) {
+	if l.over {
+		return
+	}
+	moved, err := l.sock.flush()
+	for err == nil && len(l.sock.pending) == 0 {
 		f, waiting := l.out.next()
 		if !waiting {
-			if l.over.Load() {
-				return
-			}
-			<-l.out.wake // lose wakes too: one channel costs half as much as two
-			continue
+			break
 		}
-		var err error
-		if now := time.Now(); now.Sub(allowed) > writeLimit/5 { // it costs as much as making the frame
-			allowed, err = now, l.conn.SetWriteDeadline(now.Add(writeLimit))
-		}
-		if err == nil {
-			_, err = l.conn.Write(f.bytes())
-		}
-		switch {
-		case err != nil:
-			l.lose(fmt.Errorf("writing to the provider: %w", err))
-			return
-		case f.last:
-			l.linger()
-			return
+		_, err = l.conn.Write(f.bytes())
+		moved = true
+		if f.last {
+			l.leave = now.Add(lingerLimit)
 		}
 		l.out.done(f)
 	}
-}
-
-// linger waits a little for the provider's close, so that what we wrote is not
-// lost to a reset.
-func (l *link) linger() {
-	timer := time.NewTimer(lingerLimit)
-	defer timer.Stop()
-	select {
-	case <-l.read:
-	case <-timer.C:
+	switch {
+	case err != nil:
+		l.lose(fmt.Errorf("writing to the provider: %w", err))
+	case len(l.sock.pending) == 0:
+		l.stuck = time.Time{}
+	case moved || l.stuck.IsZero():
+		l.stuck = now
+	case now.Sub(l.stuck) > writeLimit:
+		l.lose(errors.New("the provider takes nothing"))
 	}
-	l.lose(nil)
-}
-
-// listen reads messages until the link is lost. message is the reader's memory.
-func (l *link) listen(heard func(message []byte), binary func()) {
-	defer close(l.read)
-	var message []byte
-	for {
-		kind, r, err := l.ws.NextReader()
-		if err == nil && kind == websocket.BinaryMessage {
-			binary()
-			continue // the next one skips what is left of this one
-		}
-		if err == nil {
-			message, err = readInto(message[:0], r)
-		}
-		if err != nil {
-			l.lose(err)
-			return
-		}
-		heard(message)
-		if cap(message) > keptMessage {
-			message = nil
-		}
-	}
-}
-
-func readInto(b []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if errors.Is(err, io.EOF) {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
+	if !l.leave.IsZero() && now.After(l.leave) {
+		l.lose(nil) // it does not answer our close
 	}
 }
 
 // lose ends the connection. The first reason counts.
 func (l *link) lose(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case <-l.lost:
+	if l.over {
 		return
-	default:
 	}
+	l.over = true
+	l.mu.Lock()
 	if !l.parting {
 		l.err = err
 	}
-	close(l.lost)
-	l.over.Store(true)
-	l.out.poke()
+	l.mu.Unlock()
 	_ = l.conn.Close()
+	close(l.lost)
 }
 
 func (l *link) cause() error {

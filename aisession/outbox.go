@@ -2,11 +2,9 @@ package aisession
 
 import "sync"
 
-// outbox is what waits to be written to a provider: it never makes who puts
-// wait. Audio beyond maxMedia pushes out the oldest audio.
+// outbox is what waits for the next tick to be written to a provider: it never
+// makes who puts wait. Audio beyond maxMedia pushes out the oldest audio.
 type outbox struct {
-	wake chan struct{} // holds at most one
-
 	mu    sync.Mutex
 	queue []frame
 	free  [][]byte
@@ -25,11 +23,11 @@ type frame struct {
 func (f frame) bytes() []byte { return f.memory[f.from:] }
 
 const (
-	maxMedia   = 100 // frames: 2 s
-	maxControl = 256 // frames that are no audio
+	maxMedia = 100 // frames: 2 s
+	maxOther = 256 // frames that are no audio
 )
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+func newOutbox() *outbox { return &outbox{} }
 
 // begin gives memory for a frame that will be put.
 func (o *outbox) begin() []byte {
@@ -47,8 +45,9 @@ func (o *outbox) begin() []byte {
 // older ones.
 func (o *outbox) put(f frame) (dropped int) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	switch {
-	case o.ended, !f.audio && !f.last && len(o.queue)-o.media >= maxControl:
+	case o.ended, !f.audio && !f.last && len(o.queue)-o.media >= maxOther:
 		o.release(f)
 		dropped = 1
 	default:
@@ -62,17 +61,7 @@ func (o *outbox) put(f frame) (dropped int) {
 		}
 		o.ended = f.last
 	}
-	o.mu.Unlock()
-	o.poke()
 	return dropped
-}
-
-// poke wakes the writer.
-func (o *outbox) poke() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (o *outbox) dropOldest() {

@@ -2,8 +2,8 @@ package aisession
 
 import (
 	"context"
-	"io"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -36,6 +36,7 @@ func quietService(t testing.TB, cfg Config) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.pacer = newPacer(len(s.pacer.wheels), time.Now(), time.Sleep)
 	return s
 }
 
@@ -49,8 +50,32 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 		t.Fatal(err)
 	}
 	s.pacer.assign(session)
+	s.pacer.add(session, time.Now())
 	return session
 }
+
+// turning turns the wheels until stop, which waits for them.
+func turning(s *Service) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.pacer.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// quietLink is a connection on which nothing comes and all goes.
+func quietLink(s *Session) *link {
+	l := newLink(s, idle{}, &socket{fd: closed})
+	s.link.Store(l)
+	return l
+}
+
+type idle struct{ net.Conn }
+
+func (idle) Read([]byte) (int, error)    { return 0, errWait }
+func (idle) Write(b []byte) (int, error) { return len(b), nil }
 
 // player notes when it is played to.
 type player struct {
@@ -77,8 +102,7 @@ func (p *player) Play(frame []byte) {
 func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		var sessions []*Session
 		var players []*player
 		for i := range 40 {
@@ -102,16 +126,14 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 				}
 			}
 		}
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		time.Sleep(7300 * time.Microsecond)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
@@ -138,16 +160,14 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
 		time.Sleep(time.Second)
@@ -166,8 +186,7 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 		if loud != 1500 {
 			t.Errorf("%d loud frames, want 1500", loud)
 		}
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
@@ -199,22 +218,18 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		s := quietService(t, Config{})
 		session := quietSession(t, s, encoding)
 		session.call = silent{}
-		l := &link{out: newOutbox(), lost: make(chan struct{}), read: make(chan struct{})}
-		session.link.Store(l)
-		reader := newReader(session, l)
+		l := quietLink(session)
 		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
+		wire := serverFrame(opText, true, message)
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
 		packet[0] = 1
 		run := func() {
 			session.Heard(n*160, packet)
 			n++
-			reader.text(message)
+			l.taken(wire[:n%9+1], now) // in two pieces
+			l.taken(wire[n%9+1:], now)
 			now = now.Add(audio.FrameDuration)
-			session.tick(now)
-			for f, waiting := l.out.next(); waiting; f, waiting = l.out.next() {
-				_, _ = io.Discard.Write(f.bytes())
-				l.out.done(f)
-			}
+			session.tick(now, nil)
 		}
 		for range 10 {
 			run()
@@ -236,8 +251,7 @@ func (silent) Release(Ending)                                   {}
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietService(t, Config{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go s.pacer.run(ctx)
+		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
 		n := uint32(0)
@@ -276,14 +290,13 @@ func TestTicksFollowACallersClock(t *testing.T) {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	s := quietService(t, Config{})
-	s.pacer = newPacer(3, time.Now())
+	s.pacer = newPacer(3, time.Now(), time.Sleep)
 	var sessions []*Session
 	loads := func() (all [3]int64) {
 		for i, w := range s.pacer.wheels {

@@ -10,9 +10,9 @@ import (
 )
 
 // pacer ticks every session once in a frame's time, on absolute deadlines. It
-// has one wheel for each core, of which it
-// uses as few as will do: a wheel turns once in 20 ms and has a slot for
-// every 2 ms, so that sessions of one slot share a timer.
+// has one wheel for each core, of which it uses as few as will do: a wheel turns
+// once in 20 ms and has a slot for every 2 ms, so that sessions of one slot
+// share a timer.
 type pacer struct{ wheels []*wheel }
 
 const (
@@ -28,8 +28,8 @@ const (
 	mostBack = 8 * time.Millisecond
 	// watched packets, all of which waited for more than slack and leastForward
 	// slots, make the ticks come sooner.
-	watched      = 500
-	leastForward = 2
+	watched      = 150
+	leastForward = 1
 	// tooLate is how far behind a wheel catches up; beyond it, the ticks missed
 	// are left out.
 	tooLate = 200 * time.Millisecond
@@ -40,26 +40,31 @@ type seat struct {
 	wheel *wheel // set once, before any other use
 
 	// wheel.mu holds for the rest.
-	slot    int           // -1: none
-	fresh   bool          // no packet has come
-	packets int           // since the ticks were moved, or looked at
-	least   time.Duration // that one of them had to wait for its tick
+	slot      int           // -1: none
+	call      bool          // there is one, whose packets count
+	fresh     bool          // no packet of it has come
+	notBefore int64         // the first step that ticks: this turn's was before the ticks were moved back
+	packets   int           // since the ticks were moved, or looked at
+	least     time.Duration // that one of them had to wait for its tick
 }
 
 type wheel struct {
-	base time.Time     // of slot 0, turn 0
-	wake chan struct{} // a session was seated; holds at most one
-	load atomic.Int64  // what its sessions' ticks cost
+	base  time.Time     // of slot 0, turn 0
+	wake  chan struct{} // a session was seated; holds at most one
+	sleep func(time.Duration)
+	load  atomic.Int64 // what its sessions' ticks cost
+	read  []byte       // what a tick reads a socket into
 
 	mu       sync.Mutex
 	slots    [slots][]*Session
 	sessions int
 }
 
-func newPacer(wheels int, base time.Time) *pacer {
+// newPacer makes a pacer whose wheels wait by sleep.
+func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
 	p := &pacer{}
 	for range wheels {
-		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1)})
+		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, read: make([]byte, readBuffer)})
 	}
 	return p
 }
@@ -99,13 +104,22 @@ func (p *pacer) release(s *Session) {
 	s.seat.wheel.load.Add(-int64(s.cost()))
 }
 
-// add begins a session's ticks.
+// add begins a session's ticks, if they have not begun.
 func (p *pacer) add(s *Session, now time.Time) {
 	w := s.seat.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.place(s, w.slotFor(now))
-	s.seat.fresh = true
+	if s.seat.slot < 0 {
+		w.place(s, w.slotFor(now))
+	}
+}
+
+// attend begins to follow the packets of a session's call, or ends it.
+func (p *pacer) attend(s *Session, call bool) {
+	w := s.seat.wheel
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.seat.call, s.seat.fresh = call, true
 }
 
 // arrived moves a session's ticks so that they come soon after the caller's
@@ -118,7 +132,7 @@ func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seat := &s.seat
-	if seat.slot < 0 {
+	if seat.slot < 0 || !seat.call {
 		return false
 	}
 	wait := (time.Duration(seat.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
@@ -128,6 +142,8 @@ func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
 		w.place(s, w.slotFor(now))
 	case missed && audio.FrameDuration-wait < mostBack:
 		w.place(s, w.slotFor(now))
+		seat.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slots)/2
+		seat.packets, seat.least = 0, audio.FrameDuration
 		return true
 	default:
 		seat.least = min(seat.least, wait)
@@ -189,34 +205,29 @@ func (w *wheel) drop(s *Session) {
 
 // turn ticks slot after slot until ctx ends.
 func (w *wheel) turn(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	var due []*Session
-	for step := w.now(); ; {
-		next := w.after(step)
-		deadline := w.base.Add(time.Duration(next) * slotTime)
+	for step := w.now(); ctx.Err() == nil; {
+		if w.idle() {
+			select {
+			case <-ctx.Done():
+			case <-w.wake:
+				step = w.now()
+			}
+			continue
+		}
+		deadline := w.base.Add(time.Duration(step+1) * slotTime)
 		wait := time.Until(deadline)
-		switch {
-		case next < 0:
-			timer.Stop()
-		case wait < -tooLate:
+		if wait < -tooLate {
 			step = w.now()
 			continue
-		default:
-			timer.Reset(wait)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.wake: // a session was seated, perhaps before next
-			step = max(step, w.now())
-			continue
-		case <-timer.C:
+		for ; wait > 0; wait = time.Until(deadline) {
+			w.sleep(wait)
 		}
-		step = next
+		step++
 		due = w.of(step, due[:0])
 		for _, s := range due {
-			s.tick(deadline)
+			s.tick(deadline, w.read)
 		}
 		clear(due)
 	}
@@ -225,22 +236,21 @@ func (w *wheel) turn(ctx context.Context) {
 // now is the step that is under way.
 func (w *wheel) now() int64 { return int64(time.Since(w.base) / slotTime) }
 
-// after is the next step that has sessions; negative when there are none.
-func (w *wheel) after(step int64) int64 {
+// idle says that nobody is seated.
+func (w *wheel) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sessions == 0 {
-		return -1
-	}
-	for next := step + 1; ; next++ {
-		if len(w.slots[next%int64(slots)]) > 0 {
-			return next
-		}
-	}
+	return w.sessions == 0
 }
 
+// of is who ticks in a step.
 func (w *wheel) of(step int64, into []*Session) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append(into, w.slots[step%int64(slots)]...)
+	for _, s := range w.slots[step%int64(slots)] {
+		if step >= s.seat.notBefore {
+			into = append(into, s)
+		}
+	}
+	return into
 }

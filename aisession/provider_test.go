@@ -209,7 +209,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 		if hangup.CallID == nil || hangup.OtherLegCallID == nil {
 			v.fault("hangup lacks a field: %s", m.body)
 		}
-	case "mark", "cleared":
+	case "mark", "cleared", "transfer":
 		if !extras {
 			v.fault("an event that is not the specification's: %s", event)
 		}

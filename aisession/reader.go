@@ -7,11 +7,11 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// reader takes what one connection's provider says. It belongs to the
-// connection's reading goroutine.
+// reader takes what one connection's provider says, within the session's ticks.
 type reader struct {
 	session *Session
 	link    *link
+	now     time.Time // the tick's deadline
 	decoder aiprotocol.Decoder
 	flood   flood
 }
@@ -24,10 +24,9 @@ func newReader(s *Session, l *link) *reader {
 func (r *reader) binary() { r.junk(problemBinary, 0) }
 
 // ping answers a ping.
-func (r *reader) ping(data string) error {
-	r.flood.charge(1)
+func (r *reader) ping(data []byte) {
+	r.flood.charge(1, r.now)
 	r.link.pong(data)
-	return nil
 }
 
 // text takes a message; the bytes are valid until it returns.
@@ -47,12 +46,12 @@ func (r *reader) text(message []byte) {
 		r.media(m.Audio)
 		return
 	}
-	r.flood.charge(1) // a provider has no need of many
+	r.flood.charge(1, r.now) // a provider has no need of many
 	r.session.extra(r.link, m)
 }
 
 func (r *reader) media(piece []byte) {
-	s, now := r.session, time.Now()
+	s, now := r.session, r.now
 	if !s.first.Load() && s.first.CompareAndSwap(false, true) {
 		s.service.metrics.firstAudio.Observe(now.Sub(r.link.born).Seconds())
 	}
@@ -62,15 +61,15 @@ func (r *reader) media(piece []byte) {
 		return
 	}
 	if len(piece) < tinyPiece {
-		r.flood.charge(tinyCost)
+		r.flood.charge(tinyCost, r.now)
 	}
 	if dropped := s.playout.put(piece, now); dropped > 0 {
 		s.service.metrics.overruns.Add(dropped.Seconds())
-		r.flood.charge(1)
+		r.flood.charge(1, r.now)
 	}
 }
 
 func (r *reader) junk(problem string, size int) {
 	r.session.service.metrics.malformed.WithLabelValues(problem).Inc()
-	r.flood.charge(1 + float64(size>>10))
+	r.flood.charge(1+float64(size>>10), r.now)
 }

@@ -18,12 +18,10 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := quietSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
-		l := &link{out: newOutbox(), lost: make(chan struct{}), read: make(chan struct{})}
-		session.link.Store(l)
-		newReader(session, l).text(message)
+		quietLink(session).hear.text(message)
 		session.call = silent{}
 		for range 3 {
-			session.tick(session.opened)
+			session.tick(session.opened, nil)
 		}
 	})
 }

@@ -23,7 +23,6 @@ type Service struct {
 	log     *slog.Logger
 	pacer   *pacer
 	events  chan report
-	working sync.WaitGroup // the goroutines of connections
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id; also those being opened
@@ -41,7 +40,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	return &Service{
 		cfg: cfg.withDefaults(), deps: deps, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now()), events: make(chan report, maxReports),
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), nap), events: make(chan report, maxReports),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
 }
@@ -81,7 +80,6 @@ func (s *Service) drain() {
 		s.mu.Unlock()
 		<-s.empty
 	}
-	s.working.Wait()
 }
 
 // Open connects to a request's provider and says start. Until Run or Close the

@@ -152,18 +152,19 @@ func (s *Session) release(call Call) {
 	}
 }
 
-// attach begins the ticks. What the caller said before is not the provider's.
+// attach gives the call its part in the ticks. What the caller said before is
+// not the provider's.
 func (s *Session) attach(call Call) {
 	s.heard.Reset()
 	s.ticking.Lock()
 	s.call = call
 	s.ticking.Unlock()
-	s.service.pacer.add(s, time.Now())
+	s.service.pacer.attend(s, true)
 }
 
-// detach ends the ticks: the call hears nothing after it.
+// detach ends the call's part in the ticks: it hears nothing after it.
 func (s *Session) detach() {
-	s.service.pacer.remove(s)
+	s.service.pacer.attend(s, false)
 	s.ticking.Lock()
 	defer s.ticking.Unlock()
 	s.call = nil
@@ -177,7 +178,7 @@ func (s *Session) Close(cause string) {
 
 // farewell says hangup and closes, and waits until that is out.
 func (s *Session) farewell() {
-	if l := s.link.Swap(nil); l != nil {
+	if l := s.link.Load(); l != nil {
 		reason := s.over.Cause
 		l.text(func(b []byte) []byte {
 			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})

@@ -303,6 +303,10 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs > 400 || c.PlayedMs+c.DroppedMs != 1000 {
 					t.Errorf("cleared: %s", m.body)
 				}
+			case "transfer":
+				if string(m.body) != `{"destination":"1002","error":"nobody is there"}` {
+					t.Errorf("transfer: %s", m.body)
+				}
 			case "mark":
 				var mark struct {
 					Name     string
@@ -313,7 +317,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 				}
 			}
 		}
-		if fmt.Sprint(said) != "[start mark cleared mark hangup]" {
+		if fmt.Sprint(said) != "[start mark cleared mark transfer hangup]" {
 			t.Errorf("said %v", said)
 		}
 		if string(run.phone.pressed) != "7" || fmt.Sprint(run.phone.to) != "[1002]" {

@@ -32,7 +32,13 @@ func (nobody) SIPUser(context.Context, string, string) (sip.User, error) {
 // userAgent is a SIP server with media ports, running.
 type userAgent struct {
 	*sip.Server
-	ports *rtp.Ports
+	ports   *rtp.Ports
+	metrics *prometheus.Registry // of the ports
+}
+
+// portsInUse is how many media ports are.
+func (u *userAgent) portsInUse(t *testing.T) float64 {
+	return (&house{t: t, registry: u.metrics}).metric("trunkline_rtp_ports_in_use")
 }
 
 func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handler) *userAgent {
@@ -49,7 +55,8 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: firstPort, Max: firstPort + 40}, prometheus.NewRegistry(), log)
+	metrics := prometheus.NewRegistry()
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: firstPort, Max: firstPort + 80}, metrics, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +75,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 		cancel()
 		<-done
 	})
-	return &userAgent{server, ports}
+	return &userAgent{server, ports, metrics}
 }
 
 // sipPhone calls, talks, and keeps what it hears.

@@ -1,7 +1,6 @@
 package aisession
 
 import (
-	"crypto/tls"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -9,14 +8,7 @@ import (
 
 // tune makes a provider that is gone or does not read be noticed in seconds. A
 // socket that refuses it works all the same.
-func tune(conn net.Conn) {
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		return
-	}
+func tune(tcp *net.TCPConn) {
 	_ = tcp.SetWriteBuffer(sendBuffer)
 	raw, err := tcp.SyscallConn()
 	if err != nil {

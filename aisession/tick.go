@@ -24,15 +24,22 @@ func (s *Session) cost() int {
 	return usualCost
 }
 
-// tick moves one frame each way. now is the tick's deadline.
-func (s *Session) tick(now time.Time) {
+// tick moves one frame each way, and is all that ever reads or writes the
+// provider's socket. now is the tick's deadline, buffer what is read into.
+func (s *Session) tick(now time.Time, buffer []byte) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()
-	if s.call == nil {
-		return
+	l := s.link.Load()
+	if l != nil {
+		l.read(buffer, now)
 	}
-	s.tickToProvider(now)
-	s.tickToCall(now)
+	if s.call != nil {
+		s.tickToCall(now)
+		s.tickToProvider(now)
+	}
+	if l != nil {
+		l.write(now)
+	}
 }
 
 func (s *Session) tickToProvider(now time.Time) {

@@ -276,6 +276,82 @@ func TestACallByAudioSocket(t *testing.T) {
 	}
 }
 
+// TestAnAudioSocketChangesItsRate: the session began at 8 kHz, for the caller was
+// silent; then 16 kHz come, and later 8 kHz again.
+func TestAnAudioSocketChangesItsRate(t *testing.T) {
+	t.Parallel()
+	p := startProvider(t, 960, echoing)
+	h := open(t, aisession.Config{}, p)
+	announced(t, h, account(p, "pcm16"))
+	a := dialAudioSocket(t, h)
+	id := uuid.MustParse(callUUID)
+	_ = a.send(0x01, id[:])
+	v := p.visit()
+	v.waitFor(t, "start", 1) // nothing was heard, and the session begins all the same
+	for _, c := range []struct {
+		kind byte
+		rate int
+	}{{0x12, 16000}, {0x10, 8000}} {
+		tone, stop, talking := samples(c.rate, 20*time.Second), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(talking)
+			ticker := time.NewTicker(20 * time.Millisecond)
+			defer ticker.Stop()
+			n := c.rate / 25
+			for ; len(tone) > 0; tone = tone[n:] {
+				if a.send(c.kind, tone[:n]) != nil {
+					return
+				}
+				select {
+				case <-stop:
+					return
+				case <-ticker.C:
+				}
+			}
+		}()
+		var packets [][]byte
+		hearsTone(t, audio.Format{Encoding: audio.PCM16, Rate: c.rate}, 30, func() [][]byte {
+			for n := 0; n < 40; {
+				kind, frame, err := a.read()
+				if err != nil || rateOf[kind] == 0 || len(frame) != rateOf[kind]/25 {
+					t.Fatalf("kind %#x of %d bytes, %v", kind, len(frame), err)
+				}
+				if kind == c.kind { // those before the change are on their way
+					packets = append(packets, frame)
+					n++
+				}
+			}
+			return packets
+		})
+		close(stop)
+		<-talking
+	}
+	_ = a.send(0x00, nil)
+	v.farewell(t, "NORMAL_CLEARING")
+}
+
+var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
+
+// TestAnAudioSocketCannotTransfer: the provider is told so.
+func TestAnAudioSocketCannotTransfer(t *testing.T) {
+	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+	p.extras = true
+	h := open(t, aisession.Config{}, p)
+	with := account(p, "g711_ulaw")
+	with.Extensions = true
+	announced(t, h, with)
+	a := dialAudioSocket(t, h)
+	id := uuid.MustParse(callUUID)
+	_ = a.send(0x01, id[:])
+	v := p.visit()
+	if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"1002","error":"AudioSocket cannot transfer a call"}` {
+		t.Errorf("told %s", m.body)
+	}
+	v.waitFor(t, "media", 5)
+	_ = a.send(0x00, nil)
+	v.farewell(t, "NORMAL_CLEARING")
+}
+
 func TestAnAudioSocketThatIsRefused(t *testing.T) {
 	id := uuid.MustParse(callUUID)
 	for name, first := range map[string]func(*asterisk){

@@ -5,19 +5,26 @@ import (
 	"math/rand/v2"
 )
 
-// WebSocket frames of a client (RFC 6455, 5.2), whole messages only: gorilla
-// makes the handshake and reads; what we write is built in place, once.
+// WebSocket frames (RFC 6455, 5.2). gorilla makes the handshake; what we write
+// is built in place, once, and what comes is read where the socket put it
+// (wsread.go).
 const (
-	opText  = 0x1
-	opClose = 0x8
-	opPong  = 0xA
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+	opPing         = 0x9
+	opPong         = 0xA
 
-	finBit     = 0x80
-	maskBit    = 0x80
-	maxHeader  = 14 // for any payload
-	maskBytes  = 4
-	lengthIs16 = 126
-	lengthIs64 = 127
+	finBit      = 0x80
+	reservedBit = 0x70
+	controlBit  = 0x08 // of an opcode
+	maskBit     = 0x80
+	maxHeader   = 14 // for any payload
+	maskBytes   = 4
+	maxControl  = 125 // bytes of a control frame
+	lengthIs16  = 126
+	lengthIs64  = 127
 )
 
 // headerRoom is what a message is appended to, so that its header fits before

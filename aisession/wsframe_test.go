@@ -65,7 +65,7 @@ func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
 			t.Fatalf("frame %d: %d dropped", i, got)
 		}
 	}
-	for range maxControl - 1 {
+	for range maxOther - 1 {
 		put('d', false)
 	}
 	if put('d', false) != 1 {

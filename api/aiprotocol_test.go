@@ -17,12 +17,13 @@ func protocol() (toProvider, fromProvider map[string][]byte) {
 	format, _ := aiprotocol.FormatOf(aiprotocol.Opus)
 	media := aiprotocol.AppendMedia(nil, []byte{0xff, 0xfe, 0xfd, 0xfc})
 	return map[string][]byte{
-			"ai_start":   aiprotocol.AppendStart(nil, aiprotocol.Start{Call: call, CallerIDNumber: "+1", CalleeIDNumber: "2", AccountID: "demo", Media: format}),
-			"ai_media":   media,
-			"ai_dtmf":    aiprotocol.AppendDTMF(nil, pressed),
-			"ai_hangup":  aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: call, Reason: aiprotocol.UserBusy}),
-			"ai_mark":    aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: "m", Played: time.Second}),
-			"ai_cleared": aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: time.Second, Dropped: time.Minute}),
+			"ai_start":            aiprotocol.AppendStart(nil, aiprotocol.Start{Call: call, CallerIDNumber: "+1", CalleeIDNumber: "2", AccountID: "demo", Media: format}),
+			"ai_media":            media,
+			"ai_dtmf":             aiprotocol.AppendDTMF(nil, pressed),
+			"ai_hangup":           aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: call, Reason: aiprotocol.UserBusy}),
+			"ai_mark":             aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: "m", Played: time.Second}),
+			"ai_cleared":          aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: time.Second, Dropped: time.Minute}),
+			"ai_transfer_refused": aiprotocol.AppendTransferRefused(nil, "1002", "nobody is there"),
 		}, map[string][]byte{
 			"ai_media":          media,
 			"ai_clear":          aiprotocol.AppendClear(nil),

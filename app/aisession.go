@@ -72,7 +72,7 @@ type aiDestination struct{ calls *sipcall.Handler }
 func (d aiDestination) Take(ctx context.Context, call sipdriver.LocalCall) (sipdriver.LocalSession, error) {
 	taken, err := d.calls.Take(ctx, sipcall.Local{
 		Destination: call.Destination, AccountID: call.AccountID, CallID: call.CallID, OtherLegCallID: call.OtherLegCallID,
-		Caller: call.From, Port: call.Port, Agreed: call.Agreed,
+		Caller: call.From, Port: call.Port, Agreed: call.Agreed, Transfer: call.Transfer,
 	})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ type App struct {
 	fanout    *fanout.Fanout // nil without the role
 	phones    *phones        // nil without SIP
 	health    *health
-	certs     *certificates // of the public listener, nil with tls.mode off
+	certs     *certificates   // of the public listener, nil with tls.mode off
 	tracer    *tracing.Tracer // nil: tracing is off
 
 	public, private net.Listener

@@ -3,6 +3,7 @@ package audiosocket
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"trunkline/aisession"
@@ -15,9 +16,10 @@ import (
 type call struct {
 	conn    net.Conn
 	session *aisession.Session
-	kind    byte // of audio, both ways
+	kind    byte // of the session's audio
 	intake  *streamed.Intake
 	outlet  *streamed.Outlet
+	other   atomic.Pointer[rate] // what Asterisk has changed to; nil: the session's
 }
 
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
@@ -34,8 +36,8 @@ func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
 
 func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
 
-// read takes messages until the call or the connection ends. Audio of another
-// rate than the first, and kinds that are not known, are left out.
+// read takes messages until the call or the connection ends. Kinds that are not
+// known are left out.
 func (c *call) read(r *reader) {
 	defer c.gone()
 	for {
@@ -47,20 +49,28 @@ func (c *call) read(r *reader) {
 			return
 		}
 		switch m.kind {
-		case c.kind:
-			c.intake.Write(m.payload)
 		case kindDTMF:
 			if len(m.payload) == 1 {
 				c.session.Pressed(m.payload[0], 0)
 			}
 		case kindHangup, kindError:
 			return
+		default:
+			if rates[m.kind] != 0 {
+				c.hear(m)
+			}
 		}
 	}
 }
 
 // Play implements aisession.Call.
-func (c *call) Play(frame []byte) { c.outlet.Put(appendMessage(c.outlet.Begin(), c.kind, frame)) }
+func (c *call) Play(frame []byte) {
+	kind := c.kind
+	if r := c.other.Load(); r != nil {
+		kind, frame = r.kind, r.played(frame)
+	}
+	c.outlet.Put(appendMessage(c.outlet.Begin(), kind, frame))
+}
 
 // Press implements aisession.Call.
 func (c *call) Press(context.Context, byte, time.Duration) error {

@@ -3,8 +3,10 @@
 //
 // A message is a kind of one byte, a length of two, and so much payload. The
 // first one names the call; then audio comes and goes, key presses come, and
-// either side may hang up. Audio comes at the rate of its kind, 8 kHz unless a
-// first message of audio says otherwise.
+// either side may hang up. The kind of a message of audio says its rate. The session
+// has that of the first, for which it waits a little, and else 8 kHz: Asterisk
+// is silent while the caller is. Audio of another kind later is resampled, and
+// what is played follows it.
 //
 // It refuses every call that nobody announced, and TLS: the listener is for a
 // network that only the PBX is on. It can neither press keys nor transfer for a

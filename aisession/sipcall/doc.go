@@ -6,8 +6,8 @@
 // of PCMU, PCMA and opus; keys come by telephone-event.
 //
 // It refuses a phone whose user may not see the provider's account, as if there
-// were no such provider. It cannot transfer: internal/sip does not speak REFER.
-// A call that is handed back is ended with NORMAL_TEMPORARY_FAILURE, so that
+// were no such provider. A transfer is a REFER to who called; a call that this process has
+// connected itself is transferred by who did (Local). A call that is handed back is ended with NORMAL_TEMPORARY_FAILURE, so that
 // the PBX's dialplan can go on from there; else with the call's cause.
 //
 // Goroutines: each invitation's runs its session, and one waits for the leg's

@@ -86,9 +86,12 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	defer port.Receive(nil)
 	port.Receive(m)
 	call := &call{media: m, hangup: leg.Hangup}
+	call.transfer = call.refer(leg)
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
-		session.HungUp(string(leg.Cause()))
+		if !call.leaving.Load() {
+			session.HungUp(string(leg.Cause()))
+		}
 	}()
 	session.Run(context.WithoutCancel(ctx), call)
 	return nil

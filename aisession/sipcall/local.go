@@ -20,6 +20,10 @@ type Local struct {
 	Caller         string
 	Port           *rtp.Port // of the caller; it stays theirs, and is theirs to close
 	Agreed         sip.Agreed
+	// Transfer calls another destination for the caller, and returns once that
+	// has answered: the call is then no more the session's. The error's words
+	// are for the provider.
+	Transfer func(ctx context.Context, destination string) error
 }
 
 // Taken is a Local that a provider took.
@@ -61,7 +65,9 @@ func (h *Handler) Take(ctx context.Context, l Local) (*Taken, error) {
 		defer close(taken.done)
 		defer l.Port.Receive(nil)
 		defer hungUp()
-		session.Run(context.WithoutCancel(ctx), &call{media: m, hangup: func(cause sip.Cause) { taken.cause = cause }})
+		session.Run(context.WithoutCancel(ctx), &call{
+			media: m, hangup: func(cause sip.Cause) { taken.cause = cause }, transfer: l.Transfer,
+		})
 	}()
 	return taken, nil
 }

@@ -120,33 +120,3 @@ func (m *media) Receive(packet *rtp.Packet) {
 		m.session.Pressed(press.Digit, press.Duration)
 	}
 }
-
-// call is a leg as its session uses it.
-type call struct {
-	media  *media
-	hangup func(sip.Cause)
-}
-
-// Play implements aisession.Call.
-func (c *call) Play(frame []byte) {
-	_ = c.media.agreed.Load().stream.Send(frame) // the port counts what is not sent
-}
-
-// Press implements aisession.Call.
-func (c *call) Press(ctx context.Context, digit byte, duration time.Duration) error {
-	return c.media.agreed.Load().stream.Press(ctx, digit, duration)
-}
-
-// Transfer implements aisession.Call.
-func (c *call) Transfer(context.Context, string) error {
-	return fault.New(fault.KindUnsupported, "a SIP call cannot be transferred")
-}
-
-// Release implements aisession.Call.
-func (c *call) Release(e aisession.Ending) {
-	if e.HandBack {
-		c.hangup(sip.NormalTemporaryFailure)
-		return
-	}
-	c.hangup(sip.Cause(e.Cause))
-}

@@ -73,6 +73,16 @@ func AppendCleared(dst []byte, c Cleared) []byte {
 	return append(dst, `}}`...)
 }
 
+// AppendTransferRefused appends the answer to a transfer that did not come about
+// (extra): the call goes on.
+func AppendTransferRefused(dst []byte, destination, why string) []byte {
+	dst = append(dst, `{"event":"transfer","transfer":{"destination":`...)
+	dst = event.AppendString(dst, destination)
+	dst = append(dst, `,"error":`...)
+	dst = event.AppendString(dst, why)
+	return append(dst, `}}`...)
+}
+
 func (c Call) append(dst []byte) []byte {
 	dst = append(dst, `"callId":`...)
 	dst = event.AppendString(dst, c.CallID)

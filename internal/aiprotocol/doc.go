@@ -6,7 +6,7 @@
 // writes the messages of the service, request.go those of a provider; decode.go
 // reads both.
 //
-//	to the provider    start, media*, dtmf*, hangup     extras: mark, cleared
+//	to the provider    start, media*, dtmf*, hangup     extras: mark, cleared, transfer
 //	from the provider  media*                           extras: clear, mark, hangup, transfer, dtmf
 //
 // Writing appends to a slice of the caller's and reading decodes into the

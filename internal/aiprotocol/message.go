@@ -21,7 +21,7 @@ const (
 	EventMark     Event = "mark"     // from the provider: tell me when this is played; to it: it is
 	EventClear    Event = "clear"    // from the provider: forget what is not played yet
 	EventCleared  Event = "cleared"  // to the provider: it is forgotten
-	EventTransfer Event = "transfer" // from the provider: hand the call on
+	EventTransfer Event = "transfer" // from the provider: hand the call on; to it: that failed
 )
 
 // Reasons of a hangup that the specification calls common. Others are allowed.
@@ -43,6 +43,7 @@ type Message struct {
 	Mark        Mark
 	Cleared     Cleared
 	Destination string // of transfer
+	Refusal     string // of a transfer: why it failed
 }
 
 // Call names the two legs of a call.

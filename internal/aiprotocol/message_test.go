@@ -56,6 +56,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		string(AppendHangup(nil, Hangup{call, NoAnswer})):           {Event: EventHangup, Hangup: Hangup{call, NoAnswer}},
 		string(AppendMark(nil, Mark{"m", time.Second})):             {Event: EventMark, Mark: Mark{"m", time.Second}},
 		string(AppendCleared(nil, Cleared{time.Second, time.Hour})): {Event: EventCleared, Cleared: Cleared{time.Second, time.Hour}},
+		string(AppendTransferRefused(nil, "1002", "nö")):            {Event: EventTransfer, Destination: "1002", Refusal: "nö"},
 	}
 	fromProvider := map[string]Message{
 		string(AppendMedia(nil, audio)):            {Event: EventMedia, Audio: audio},
@@ -91,9 +92,11 @@ func TestExtrasAreUnknownToWhoDidNotOptIn(t *testing.T) {
 	}
 	wantProblem(t, AppendMark(nil, Mark{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendCleared(nil, Cleared{}), d.ToProvider, ProblemUnknown)
+	wantProblem(t, AppendTransferRefused(nil, "1", "no"), d.ToProvider, ProblemUnknown)
 	d.Extensions = true
 	wantProblem(t, AppendStart(nil, start()), d.FromProvider, ProblemUnknown)
-	wantProblem(t, AppendTransferRequest(nil, "1"), d.ToProvider, ProblemUnknown)
+	wantProblem(t, AppendClear(nil), d.ToProvider, ProblemUnknown)
+	wantProblem(t, AppendTransferRequest(nil, "1"), d.ToProvider, ProblemField) // a refusal without a reason
 }
 
 func wantProblem(t *testing.T, raw []byte, read func([]byte) (*Message, error), want Problem) {

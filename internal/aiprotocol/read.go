@@ -11,9 +11,9 @@ import (
 // fields are the members of all the messages' objects, and values their values
 // in one of them.
 var fields = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
-	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination")
+	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error")
 
-type values [16]jsonscan.Value
+type values [17]jsonscan.Value
 
 // longestText bounds what a field may hold: far more than a number, a name or a
 // reason needs.
@@ -170,6 +170,14 @@ func (d *Decoder) readCleared() (err error) {
 		return err
 	}
 	c.Dropped, err = d.body.milliseconds(EventCleared, "droppedMs", true)
+	return err
+}
+
+func (d *Decoder) readTransferRefused() (err error) {
+	if err := d.readTransfer(); err != nil {
+		return err
+	}
+	d.message.Refusal, err = d.body.text(EventTransfer, "error", true)
 	return err
 }
 

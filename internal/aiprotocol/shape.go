@@ -33,6 +33,7 @@ var statements = []shape{
 	{EventHangup, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
 	{EventMark, true, []string{"name", "playedMs"}, (*Decoder).readMark},
 	{EventCleared, true, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
+	{EventTransfer, true, []string{"destination", "error"}, (*Decoder).readTransferRefused},
 }
 
 func find(known []shape, name []byte) *shape {

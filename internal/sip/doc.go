@@ -6,8 +6,9 @@
 // It refuses to be a proxy or a switch: it does not connect legs, knows no
 // numbers and touches no media. Who takes a call is for the handlers that
 // Server.Handle was given, by the prefix of the user that is called; where a
-// call goes to is for who dials. Redirections are not followed, REFER, PRACK,
-// TLS and SRTP are not spoken.
+// call goes to is for who dials. A REFER is sent (Leg.Refer)
+// but a peer's is declined. Redirections are not followed, PRACK, TLS and SRTP
+// are not spoken.
 //
 // # Who may do what
 //

@@ -47,3 +47,14 @@ func FuzzNonce(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNotify: what a NOTIFY carries is a status, or refused.
+func FuzzNotify(f *testing.F) {
+	f.Add([]byte("SIP/2.0 200 OK"))
+	f.Add([]byte("SIP/2.0 999 No"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if code, err := statusOf(body); err == nil && (code < 100 || code > 699) {
+			t.Errorf("took %d", code)
+		}
+	})
+}

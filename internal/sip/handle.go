@@ -35,6 +35,10 @@ func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 		s.ended(r, tx)
 	case sipmsg.UPDATE:
 		s.updated(r, tx)
+	case sipmsg.NOTIFY:
+		s.notified(r, tx)
+	case sipmsg.REFER:
+		s.referred(r, tx)
 	case sipmsg.CANCEL:
 		// The stack has taken those that belong to an INVITE.
 		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})

@@ -51,6 +51,7 @@ type Leg struct {
 	timer       *time.Timer
 	interval    time.Duration // of the session timer; 0: none
 	refreshes   bool          // we refresh
+	referring   chan int      // statuses of our REFER; nil: there is none
 }
 
 // CallID is the leg's Call-ID.

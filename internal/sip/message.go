@@ -18,7 +18,7 @@ const (
 	t1 = 500 * time.Millisecond // RFC 3261, 17.1.1.1: what a round trip takes
 	t2 = 4 * time.Second        // the longest between repetitions
 
-	allowed   = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER"
+	allowed   = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER, NOTIFY"
 	supported = "timer"
 
 	sdpType = "application/sdp"

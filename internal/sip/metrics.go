@@ -86,7 +86,8 @@ func (m *metrics) answered(r *sipmsg.Response) {
 	method := "other"
 	if c := r.CSeq(); c != nil {
 		switch c.MethodName {
-		case sipmsg.INVITE, sipmsg.BYE, sipmsg.CANCEL, sipmsg.REGISTER, sipmsg.OPTIONS, sipmsg.UPDATE:
+		case sipmsg.INVITE, sipmsg.BYE, sipmsg.CANCEL, sipmsg.REGISTER, sipmsg.OPTIONS, sipmsg.UPDATE,
+			sipmsg.NOTIFY, sipmsg.REFER:
 			method = string(c.MethodName)
 		}
 	}

@@ -34,4 +34,9 @@ type LocalCall struct {
 	// from it and sends by an rtp.Stream on it. It is closed by whoever gave it.
 	Port   *rtp.Port
 	Agreed sip.Agreed
+	// Transfer calls another destination for the owner while the session still
+	// talks. It returns once that has answered: the session is then to end, and
+	// the owner is connected. An error leaves all as it is: a *sip.Failure, or
+	// a fault whose words are for who asked.
+	Transfer func(ctx context.Context, destination string) error
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"trunkline/internal/fault"
 	"trunkline/internal/sip"
 	"trunkline/origination"
 )
@@ -141,41 +140,4 @@ func (c *call) bridge(ctx context.Context, b *bridge, far *side, joined func()) 
 	case <-c.ctx.Done():
 		return causeOf(c.ctx, c.ctx.Err())
 	}
-}
-
-// talk gives the owner to the local destination.
-func (c *call) talk(ctx context.Context, b *bridge, owner, loopback *ticket) sip.Cause {
-	numbers := parties{c.order.Extension, c.order.Destination}
-	t := c.ticket(sip.NewCallID(), outbound, numbers)
-	t.originated()
-	t.shown()
-	t.row.OtherLegCallID = owner.row.CallID
-	b.silence(true)
-	session, err := c.driver.local.Take(ctx, LocalCall{
-		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
-		InteractionID: c.interactionID, From: numbers.from, To: numbers.to, Port: b.a.port, Agreed: b.settled(),
-	})
-	if err != nil {
-		cause := causeOf(ctx, err)
-		if fault.KindOf(err) == fault.KindNotFound {
-			cause = sip.UnallocatedNumber
-		}
-		t.end(cause)
-		return cause
-	}
-	t.answer()
-	c.bridged = true
-	owner.row.OtherLegCallID, loopback.answered = t.row.CallID, t.answered
-	c.report(origination.Bridged, "")
-	var cause sip.Cause
-	select {
-	case <-b.a.leg.Done():
-		cause = b.a.leg.Cause()
-	case <-session.Done():
-		cause = session.Cause()
-	case <-c.ctx.Done():
-		cause = causeOf(c.ctx, c.ctx.Err())
-	}
-	t.end(cause)
-	return cause
 }

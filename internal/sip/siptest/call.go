@@ -22,6 +22,7 @@ type Call struct {
 
 	mu        sync.Mutex
 	sequence  int
+	referred  chan *sipmsg.Request
 	acked     chan struct{}
 	cancelled chan struct{}
 	ended     chan struct{}
@@ -33,7 +34,7 @@ type Call struct {
 func newCall(p *Phone, callID string) *Call {
 	return &Call{
 		Phone: p, CallID: callID, sequence: 1,
-		acked: make(chan struct{}), cancelled: make(chan struct{}), ended: make(chan struct{}),
+		referred: make(chan *sipmsg.Request, 1), acked: make(chan struct{}), cancelled: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -101,6 +102,11 @@ func (c *Call) take(r *sipmsg.Request) {
 		c.mu.Unlock()
 		c.Reply(r, 200, "")
 		once(c, c.ended)
+	case sipmsg.REFER:
+		select {
+		case c.referred <- r:
+		default: // repeated
+		}
 	case sipmsg.INVITE, sipmsg.UPDATE:
 		if tag, _ := r.To().Params.Get("tag"); tag == "" {
 			return // repeated
@@ -295,6 +301,18 @@ func (c *Call) WaitBye() *sipmsg.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bye
+}
+
+// WaitRefer waits until the peer asks to call another, and returns its REFER.
+func (c *Call) WaitRefer() *sipmsg.Request {
+	c.Phone.t.Helper()
+	select {
+	case r := <-c.referred:
+		return r
+	case <-time.After(10 * time.Second):
+		c.Phone.t.Fatalf("no REFER came to %s", c.Phone.User)
+		return nil
+	}
 }
 
 func (c *Call) wait(channel <-chan struct{}, what string) {

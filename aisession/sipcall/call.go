@@ -1,0 +1,78 @@
+package sipcall
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"trunkline/aisession"
+	"trunkline/internal/fault"
+	"trunkline/internal/sip"
+)
+
+// call is a leg as its session uses it.
+type call struct {
+	media    *media
+	hangup   func(sip.Cause)
+	transfer func(ctx context.Context, destination string) error
+	leaving  atomic.Bool // a REFER is under way: the leg's end may be what it brings
+}
+
+// Play implements aisession.Call.
+func (c *call) Play(frame []byte) {
+	_ = c.media.agreed.Load().stream.Send(frame) // the port counts what is not sent
+}
+
+// Press implements aisession.Call.
+func (c *call) Press(ctx context.Context, digit byte, duration time.Duration) error {
+	return c.media.agreed.Load().stream.Press(ctx, digit, duration)
+}
+
+const maxDestination = 128 // bytes
+
+// Transfer implements aisession.Call. The error's words are for the provider.
+func (c *call) Transfer(ctx context.Context, destination string) error {
+	if len(destination) > maxDestination || strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
+		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
+	}
+	err := c.transfer(ctx, destination)
+	if err == nil {
+		return nil
+	}
+	var failure *sip.Failure
+	if errors.As(err, &failure) {
+		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause), Cause: err}
+	}
+	return err
+}
+
+// refer is the transfer of a call that came to us: the PBX, or the phone, calls
+// the destination itself, and our part in it ends.
+func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
+	return func(ctx context.Context, destination string) error {
+		c.leaving.Store(true)
+		err := leg.Refer(ctx, destination)
+		if err == nil {
+			leg.Hangup(sip.NormalClearing)
+			return nil
+		}
+		c.leaving.Store(false)
+		select {
+		case <-leg.Done(): // meanwhile, and nobody has told the session
+			c.media.session.HungUp(string(leg.Cause()))
+		default:
+		}
+		return err
+	}
+}
+
+// Release implements aisession.Call.
+func (c *call) Release(e aisession.Ending) {
+	if e.HandBack {
+		c.hangup(sip.NormalTemporaryFailure)
+		return
+	}
+	c.hangup(sip.Cause(e.Cause))
+}

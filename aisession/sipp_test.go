@@ -1,0 +1,120 @@
+package aisession_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+)
+
+// sipp runs a scenario of testdata against a server.
+func sipp(t *testing.T, server *userAgent, scenario string, arguments ...string) {
+	t.Helper()
+	program, err := exec.LookPath("sipp")
+	if err != nil {
+		lacking(t, "sipp is not installed")
+	}
+	path, err := filepath.Abs("testdata/" + scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), program, append([]string{
+		"-sf", path, "-nostdin", "-timeout", "60", "-timeout_error", "-i", "127.0.0.1", "-s", "ai-prov1", "-trace_err", server.Addr().String(),
+	}, arguments...)...)
+	run.Dir = t.TempDir()
+	run.Env = append(os.Environ(), "TERM=dumb")
+	output, err := run.CombinedOutput()
+	if err != nil {
+		logs, _ := filepath.Glob(filepath.Join(run.Dir, "*_errors.log"))
+		for _, log := range logs {
+			text, _ := os.ReadFile(log)
+			output = append(output, text...)
+		}
+		t.Errorf("sipp: %v\n%s", err, output[max(0, len(output)-4000):])
+	}
+}
+
+// TestManyCallsBySipp is a PBX with 40 calls, 25 at once, that send recorded
+// audio and a key each to a provider in Node. Nothing may be left of them.
+func TestManyCallsBySipp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("calls in real time are left out in short runs")
+	}
+	if os.Geteuid() != 0 {
+		lacking(t, "sipp plays audio by a raw socket, which only root may have")
+	}
+	const calls = 40
+	p := startForeign(t, "node", "testdata/provider.js")
+	h := open(t, aisession.Config{}, nil)
+	h.known = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
+	server := startSIP(t, 26000, sipHandler(h))
+	settled := func() bool {
+		return h.metric("trunkline_aisession_active", "way", "sip") == 0 && server.portsInUse(t) == 0
+	}
+	sipp(t, server, "load.xml", "-m", "1", "-mp", "26400")
+	p.report(t)
+	until(t, "the first to be gone", settled)
+	before := runtime.NumGoroutine()
+	sipp(t, server, "load.xml", "-m", strconv.Itoa(calls), "-r", "10", "-l", "25", "-mp", "26400")
+	for range calls {
+		r := p.report(t)
+		if want := []string{"start", "media", "dtmf", "media", "hangup"}; !reflect.DeepEqual(r.Events, want) || r.Media < 140 {
+			t.Errorf("a session: %+v", r)
+		}
+	}
+	until(t, "all to be gone", func() bool { return settled() && runtime.NumGoroutine() <= before })
+	if got := h.metric("trunkline_aisession_ended_total", "reason", string(aisession.CallerHungUp)); got != calls+1 {
+		t.Errorf("%g sessions ended with the call, want %d", got, calls+1)
+	}
+}
+
+// TestAPBXIsAskedToTransfer: the provider's transfer is a REFER to who called.
+func TestAPBXIsAskedToTransfer(t *testing.T) {
+	for scenario, c := range map[string]struct {
+		reason aisession.Reason
+		said   []string
+	}{
+		"refer.xml":   {aisession.Transferred, []string{"start", "hangup"}},
+		"decline.xml": {aisession.ProviderHungUp, []string{"start", "transfer", "hangup"}},
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			p := startProvider(t, 160, nil)
+			p.extras = true
+			p.behave = func(v *visit) {
+				_ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`)
+				if scenario == "decline.xml" {
+					if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"1002","error":"the transfer failed with CALL_REJECTED"}` {
+						t.Errorf("told %s", m.body)
+					}
+					v.waitFor(t, "media", 20) // the call goes on
+					_ = v.say(`{"event":"hangup","hangup":{}}`)
+				}
+			}
+			h := open(t, aisession.Config{}, p)
+			with := account(p, "g711_ulaw")
+			with.Extensions = true
+			h.known = map[string]aiprovider.Provider{"prov1": with}
+			server := startSIP(t, 27000, sipHandler(h))
+			sipp(t, server, scenario, "-m", "1")
+			var said []string
+			for _, m := range p.visit().farewell(t, "NORMAL_CLEARING") {
+				if m.event != "media" {
+					said = append(said, m.event)
+				}
+			}
+			if strings.Join(said, " ") != strings.Join(c.said, " ") {
+				t.Errorf("said %v, want %v", said, c.said)
+			}
+			until(t, "the session's end", func() bool {
+				return h.metric("trunkline_aisession_ended_total", "reason", string(c.reason)) == 1 && server.portsInUse(t) == 0
+			})
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package aisession
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// serverFrame is a frame as a server sends it.
+func serverFrame(opcode byte, fin bool, payload []byte) []byte {
+	b := []byte{opcode}
+	if fin {
+		b[0] |= finBit
+	}
+	switch n := len(payload); {
+	case n < lengthIs16:
+		b = append(b, byte(n))
+	case n <= 0xffff:
+		b = binary.BigEndian.AppendUint16(append(b, lengthIs16), uint16(n))
+	default:
+		b = binary.BigEndian.AppendUint64(append(b, lengthIs64), uint64(n))
+	}
+	return append(b, payload...)
+}
+
+// heard notes what it is told.
+type heard []string
+
+func (h *heard) text(m []byte) { *h = append(*h, "text "+string(m)) }
+func (h *heard) binary()       { *h = append(*h, "binary") }
+func (h *heard) ping(d []byte) { *h = append(*h, "ping "+string(d)) }
+
+// read takes bytes in pieces of a size.
+func (h *heard) read(wire []byte, piece int) error {
+	var m messages
+	for part := range slices.Chunk(wire, piece) {
+		if err := m.take(bytes.Clone(part), h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestMessagesComeInAnyPieces(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), 70000)
+	wire := slices.Concat(
+		serverFrame(opText, true, []byte("one")),
+		serverFrame(opText, true, nil),
+		serverFrame(opText, false, []byte("tw")), serverFrame(opPing, true, []byte("now")), serverFrame(opContinuation, true, []byte("o")),
+		serverFrame(opBinary, false, []byte{1}), serverFrame(opContinuation, false, nil), serverFrame(opContinuation, true, []byte{2}),
+		serverFrame(opPong, true, []byte("ignored")),
+		serverFrame(opText, true, bytes.Repeat([]byte("y"), 300)),
+		serverFrame(opText, true, long),
+		serverFrame(opPing, true, nil),
+		serverFrame(opClose, true, []byte{0x03, 0xe9, 'b', 'y', 'e'}),
+	)
+	want := heard{"text one", "text ", "ping now", "text two", "binary", "text " + string(bytes.Repeat([]byte("y"), 300)), "text " + string(long), "ping "}
+	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(wire)} {
+		var got heard
+		err := got.read(wire, piece)
+		var close *websocket.CloseError
+		if !errors.As(err, &close) || close.Code != 1001 || !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: %d messages, %v", piece, len(got), err)
+		}
+	}
+}
+
+func TestFramesThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire []byte
+		want error
+	}{
+		"masked":                  {[]byte{0x81, 0x81, 1, 2, 3, 4, 5}, errProtocol},
+		"a reserved bit":          {[]byte{0xc1, 0}, errProtocol},
+		"an unknown opcode":       {[]byte{0x83, 0}, errProtocol},
+		"an unknown control":      {[]byte{0x8b, 0}, errProtocol},
+		"a control in fragments":  {[]byte{0x09, 0}, errProtocol},
+		"a long control":          {serverFrame(opPing, true, make([]byte, 126)), errProtocol},
+		"nothing to continue":     {serverFrame(opContinuation, true, nil), errProtocol},
+		"a message in a message":  {slices.Concat(serverFrame(opText, false, nil), serverFrame(opText, true, nil)), errProtocol},
+		"over the limit":          {[]byte{0x81, lengthIs64, 0, 0, 0, 0, 0, 0x10, 0, 1}, websocket.ErrReadLimit},
+		"a length without end":    {[]byte{0x82, lengthIs64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, websocket.ErrReadLimit},
+		"over the limit together": {slices.Concat(serverFrame(opBinary, false, make([]byte, readLimit)), serverFrame(opContinuation, true, []byte{1})), websocket.ErrReadLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, piece := range []int{1, 1 << 20} {
+				var got heard
+				if err := got.read(c.wire, piece); !errors.Is(err, c.want) || len(got) > 0 {
+					t.Errorf("got %v, %v", got, err)
+				}
+			}
+		})
+	}
+	var got heard
+	if err := got.read(serverFrame(opText, true, make([]byte, readLimit)), 4096); err != nil || len(got) != 1 {
+		t.Errorf("a message of just the limit: %v", err)
+	}
+}
+
+// FuzzFrames reads the same bytes as gorilla does, which must not hear anything
+// that we do not, nor less.
+func FuzzFrames(f *testing.F) {
+	f.Add(slices.Concat(serverFrame(opText, false, []byte("tw")), serverFrame(opPing, true, nil), serverFrame(opContinuation, true, []byte("o"))), uint8(3))
+	f.Add(serverFrame(opClose, true, []byte{3, 232}), uint8(1))
+	f.Add([]byte{0x81, 0x81, 1, 2, 3, 4, 5}, uint8(9))
+	f.Fuzz(func(t *testing.T, wire []byte, piece uint8) {
+		var ours, theirs heard
+		_ = ours.read(wire, int(piece)+1)
+		ws := gorilla(t, wire)
+		ws.SetReadLimit(readLimit)
+		ws.SetPingHandler(func(data string) error { theirs.ping([]byte(data)); return nil })
+		for {
+			kind, message, err := ws.ReadMessage()
+			if err != nil {
+				break
+			}
+			if kind == websocket.BinaryMessage {
+				theirs.binary()
+			} else {
+				theirs.text(message)
+			}
+		}
+		if !slices.Equal(ours, theirs) {
+			t.Errorf("we heard %q, gorilla %q", fmt.Sprint(ours), fmt.Sprint(theirs))
+		}
+	})
+}
+
+// gorilla is a client's connection on which wire comes.
+func gorilla(t *testing.T, wire []byte) *websocket.Conn {
+	ws, _, err := (&websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return &canned{wire: wire}, nil }}).Dial("ws://x/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ws
+}
+
+// canned answers a handshake; behind the answer comes wire.
+type canned struct {
+	net.Conn
+	wire  []byte
+	comes io.Reader
+}
+
+func (c *canned) Read(b []byte) (int, error)       { return c.comes.Read(b) }
+func (c *canned) Close() error                     { return nil }
+func (c *canned) SetDeadline(time.Time) error      { return nil }
+func (c *canned) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *canned) Write(b []byte) (int, error) {
+	if c.comes == nil {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
+		if err != nil {
+			return 0, err
+		}
+		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
+			base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
+		c.comes = io.MultiReader(strings.NewReader(answer), bytes.NewReader(c.wire))
+	}
+	return len(b), nil
+}

@@ -1,0 +1,192 @@
+package sip
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+// referLimit is how long a peer may take to tell what became of a REFER: longer
+// than a phone rings. The call goes on meanwhile.
+const referLimit = 90 * time.Second
+
+// Refer asks the peer to call user in our place (RFC 3515), at its own host, or
+// ours for a phone of ours. It returns nil once the peer says that user has
+// answered, or hangs up for that; the leg is then the caller's to hang up. A
+// *Failure is a refusal, or that user could not be reached: the leg goes on. A
+// fault.KindConflict is a leg that has ended, or a REFER under way already.
+func (l *Leg) Refer(ctx context.Context, user string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, referLimit, &Failure{Status: 408, Cause: NoAnswer})
+	defer cancel()
+	request, told, err := l.beginRefer(user)
+	if err != nil {
+		return err
+	}
+	defer l.endRefer()
+	if err := l.refer(ctx, request); err != nil {
+		return err
+	}
+	for {
+		select {
+		case code := <-told:
+			switch {
+			case code < 200:
+			case code < 300:
+				return nil
+			default:
+				return &Failure{Status: code, Cause: CauseOfStatus(code)}
+			}
+		case <-l.done:
+			return nil // who takes a REFER and then hangs up has gone to the other
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil, nil, fault.Conflict("the call has ended")
+	}
+	if l.referring != nil {
+		return nil, nil, fault.Conflict("the call is being transferred already")
+	}
+	r := l.newRequest(sipmsg.REFER, l.next())
+	r.AppendHeader(l.contact.Clone())
+	r.AppendHeader(sipmsg.NewHeader("Refer-To", "<sip:"+EscapeUser(user)+"@"+l.peersHost()+">"))
+	r.AppendHeader(sipmsg.NewHeader("Referred-By", "<"+l.local.Address.String()+">"))
+	l.referring = make(chan int, 16)
+	return r, l.referring, nil
+}
+
+// peersHost is where the peer finds others by their user; mu is held.
+func (l *Leg) peersHost() string {
+	if l.destination != "" {
+		return l.remote.Address.Host // a phone of ours: its own domain
+	}
+	if l.target.Port > 0 {
+		return net.JoinHostPort(strings.Trim(l.target.Host, "[]"), strconv.Itoa(l.target.Port))
+	}
+	return l.target.Host
+}
+
+func (l *Leg) endRefer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.referring = nil
+}
+
+// refer sends the request; nil is that the peer has taken it.
+func (l *Leg) refer(ctx context.Context, r *sipmsg.Request) error {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	answer, err := l.server.transact(asking, r)
+	if err == nil && isChallenge(answer) && l.password != "" {
+		if r, err = authorize(r, answer, l.username, l.password); err == nil {
+			l.mu.Lock()
+			l.next() // authorize numbered the request
+			l.mu.Unlock()
+			answer, err = l.server.transact(asking, r)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && l.ctx.Err() != nil:
+		return fault.Conflict("the call has ended")
+	case err != nil:
+		l.server.log.Debug("a REFER had no answer", "error", err)
+		return &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
+	case answer.StatusCode == 481:
+		l.Hangup(NormalTemporaryFailure) // RFC 3261, 12.2.1.2: the peer has lost the call
+	case answer.IsSuccess():
+		return nil
+	}
+	return &Failure{Status: answer.StatusCode, Cause: failureCause(answer)}
+}
+
+// notified takes a NOTIFY, which tells what became of a REFER of ours. It may
+// come before the answer to that.
+func (s *Server) notified(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := s.dialog(r)
+	event, _, _ := strings.Cut(headerValue(r, "Event", "o"), ";")
+	switch {
+	case leg == nil:
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+	case !strings.EqualFold(strings.TrimSpace(event), "refer"):
+		s.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
+	default:
+		s.reply(tx, r, leg.told(r))
+	}
+}
+
+// told takes what a NOTIFY says, and is how it is answered.
+func (l *Leg) told(r *sipmsg.Request) status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.CSeq().SeqNo <= l.theirs {
+		return status{500, "Request Out Of Order"}
+	}
+	l.theirs = r.CSeq().SeqNo
+	if l.referring == nil {
+		return status{481, "Subscription Does Not Exist"}
+	}
+	code, err := statusOf(r.Body())
+	state, _, _ := strings.Cut(headerValue(r, "Subscription-State"), ";")
+	over := strings.EqualFold(strings.TrimSpace(state), "terminated")
+	switch {
+	case err != nil && !over:
+		return status{400, "Bad Request"}
+	case over && code < 200:
+		code = 480 // it has given up, and will not say what came of it
+	}
+	select {
+	case l.referring <- code:
+	default: // more progress than anybody wants; the next one tells more
+		if over {
+			<-l.referring
+			l.referring <- code
+		}
+	}
+	return status{200, "OK"}
+}
+
+// statusOf is the status of a message/sipfrag body (RFC 3420).
+func statusOf(body []byte) (int, error) {
+	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
+	words := strings.Fields(line)
+	if len(words) < 2 || !strings.HasPrefix(words[0], "SIP/") {
+		return 0, fmt.Errorf("sip: no status in a NOTIFY")
+	}
+	code, err := strconv.Atoi(words[1])
+	if err != nil || code < 100 || code > 699 {
+		return 0, fmt.Errorf("sip: no status in a NOTIFY")
+	}
+	return code, nil
+}
+
+const maxStatusLine = 256
+
+// referred takes a REFER of the peer's: we connect no legs, and nothing changes
+// for the call.
+func (s *Server) referred(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	leg := s.dialog(r)
+	if leg == nil {
+		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		return
+	}
+	leg.mu.Lock()
+	leg.theirs = max(leg.theirs, r.CSeq().SeqNo)
+	leg.mu.Unlock()
+	s.reply(tx, r, status{603, "Decline"})
+}
