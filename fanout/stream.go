@@ -103,7 +103,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // deliver gives records to everybody who should have them.
 func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
-	traced := s.f.traces.begin(records)
+	sampled := s.f.traces.begin(records)
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
@@ -123,7 +123,7 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 		if to < len(b.frames) {
 			next = b.frames[to].offset
 		}
-		r := s.round(b.frames[from:to], next, traced)
+		r := s.round(b.frames[from:to], next, sampled)
 		s.f.writers.schedule(ctx, r.woken)
 		for _, sub := range r.slow {
 			s.f.send(sub, codeTooSlow, "too slow")
@@ -135,7 +135,7 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 			break
 		}
 	}
-	s.f.traces.dispatched(traced)
+	s.f.traces.dispatched(sampled)
 	s.f.metrics.events.Add(float64(len(b.frames)))
 }
 
@@ -147,7 +147,7 @@ type round struct {
 }
 
 // round delivers frames and moves the stream to next.
-func (s *stream) round(frames []frame, next int64, traced tracedEvents) (r round) {
+func (s *stream) round(frames []frame, next int64, sampled tracedEvents) (r round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.f.index
@@ -163,7 +163,7 @@ func (s *stream) round(frames []frame, next int64, traced tracedEvents) (r round
 			continue
 		}
 		last = max(last, m.source)
-		trace := traced.of(m)
+		trace := sampled.of(m)
 		x.match(m.class, m.account, tree.Path(m.account), func(sub *subscriber) {
 			if behind := sub.behind.Load(); behind != nil && behind.covers(s.partition) {
 				return
