@@ -27,16 +27,17 @@ func (w *watch) checkCertificate(p pair, c *tls.Certificate) {
 	if p.key != "tls.cert_file" {
 		mend = "replace the files and restart"
 	}
-	what := "certificate of " + p.key
-	if w.note(what+", expired", left > 0) {
+	what := "the certificate of " + p.key
+	if w.note(what, left > 0) {
 		w.log.Warn("the certificate has expired: "+mend, "setting", p.key, "file", p.certFile, "expired", end)
 	}
-	if f := w.faults[what]; left > 0 && left < expirySoon {
-		if f == nil { // once for a start or a file
-			w.faults[what] = &lastingFault{}
+	soon := what + ", soon"
+	if left > 0 && left < expirySoon {
+		if w.faults[soon] == nil { // once, until it is replaced
+			w.faults[soon] = &lastingFault{}
 			w.log.Warn("the certificate expires soon: "+mend, "setting", p.key, "file", p.certFile, "expires", end)
 		}
 	} else {
-		delete(w.faults, what)
+		delete(w.faults, soon)
 	}
 }
