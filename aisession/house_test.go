@@ -26,6 +26,9 @@ import (
 	"trunkline/internal/fault"
 )
 
+// benchPeer has this program be the other process of BenchmarkSessions.
+const benchPeer = "AISESSION_BENCH_PEER"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(benchPeer) != "" {
 		servePeer()

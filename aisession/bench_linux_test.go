@@ -46,7 +46,6 @@ func BenchmarkSessions(b *testing.B) {
 }
 
 const (
-	benchPeer    = "AISESSION_BENCH_PEER"
 	benchCalls   = 100
 	benchWarmup  = time.Second
 	benchSeconds = 4
