@@ -39,6 +39,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// testDatabase is the variable with the URL of an empty database.
+const testDatabase = "TEST_DATABASE"
+
 // settingsOf are what a page's server has beside the embedded default.
 func settingsOf(t *testing.T, page string) map[string]string {
 	switch page {
@@ -47,8 +50,12 @@ func settingsOf(t *testing.T, page string) map[string]string {
 		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
 		delete(settings, "TRUNKLINE_DATABASE_URL") // SQLite makes the demo account
 		return settings
+	case "docs/calls.md": // has phones
+		for _, name := range []string{"baresip", "unshare", "ip"} {
+			tool(t, name)
+		}
 	case "docs/backup.md": // starts and stops servers itself
-		return map[string]string{"DATABASE": testservice.Postgres(t)}
+		return map[string]string{testDatabase: testservice.Postgres(t)}
 	}
 	return nil
 }
@@ -58,7 +65,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		tool(t, name)
 	}
 	dir := repository(t)
-	ports := freePorts(t, 4)
+	ports := freePorts(t, 3)
 	echo, broker, phones := ports[0], ports[1], ports[2]
 	settings := with(settingsOf(t, page),
 		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
@@ -72,21 +79,29 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	n := newNode(t, page, settings)
 	if page != "docs/backup.md" {
 		n.start(t)
-		demo := startForeign(t, n.settings, program(t), "demo", "--rate", "10")
-		t.Cleanup(func() { demo.child.process.Kill() })
+		startForeign(t, n.settings, program(t), "demo", "--rate", "10")
 	}
 	_, port, err := net.SplitHostPort(n.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	prefix := settings["TRUNKLINE_KAFKA_TOPIC_PREFIX"]
+	here := []string{
+		"localhost:9443", "localhost:" + port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
+		"127.0.0.1:9092", broker, "-t cc.", "-t " + prefix + "cc.", "-t cdr", "-t " + prefix + "cdr",
+		"127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen " + echo,
+	}
+	if database := settings[testDatabase]; database != "" {
+		here = append(here, "postgres://trunkline:secret@postgres/trunkline", database)
+	}
+	if os.Getuid() != 0 {
+		here = append(here, "unshare -n ", "unshare -rn ")
+	}
 	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 	return &session{
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},
-		here: strings.NewReplacer("localhost:9443", "localhost:"+port, "127.0.0.1:9464", strings.TrimPrefix(n.probes, "http://"),
-			"127.0.0.1:9092", broker, "127.0.0.1:9555", echo, "trunkline ai echo", "trunkline ai echo --listen "+echo,
-			"-t cc.", "-t "+prefix+"cc.", "-t cdr", "-t "+prefix+"cdr", "postgres://trunkline:secret@postgres/trunkline", settings["DATABASE"]),
+		here: strings.NewReplacer(here...),
 	}
 }
 
