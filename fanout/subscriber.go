@@ -19,7 +19,8 @@ type subscriber struct {
 	filter    atomic.Pointer[filter]
 	seats     []seat // guarded by index.mu
 	outlet    outlet
-	limit     int       // bytes that may wait
+	limit     int       // bytes that may wait for the peer
+	ahead     int       // bytes that may wait for our writers, at most limit
 	pingAt    time.Time // the sweeper's
 	published int64     // the pong that the shared view has, 0: none; publishPresence's
 
@@ -97,15 +98,16 @@ func (s *subscriber) push(m *frame) pushed {
 	if s.end != nil || s.state == closed {
 		return pushWaits
 	}
-	full := s.queue.bytes > s.limit
-	if full && s.outlet.stuck(s) {
+	ahead := s.queue.bytes > s.ahead
+	stuck := ahead && s.outlet.stuck(s)
+	if stuck && s.queue.bytes > s.limit {
 		return pushOver
 	}
 	if s.track != nil {
 		s.track.passed(m)
 	}
 	s.queue.push(s.outlet.event(m, s.track))
-	if full {
+	if ahead && !stuck {
 		return pushOwed
 	}
 	return s.wake()
@@ -213,7 +215,11 @@ func (s *subscriber) freeRoom() {
 func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.bytes <= s.limit/2 || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
+	enough := s.limit / 2
+	if impatient {
+		enough = s.ahead / 2
+	}
+	if s.queue.bytes <= enough || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
 		return nil
 	}
 	if s.room == nil {
