@@ -26,6 +26,5 @@
 //
 // Lock order: Ports.mu, readers.mu, loop.mu; and Port.receiving, then Stream.mu,
 // then Port.out of any port. Close takes none of the first while it waits for
-// the second.
-// Neither Receive nor Close may be called from within a Receiver of the port.
+// the second. Neither Receive nor Close may be called from within a Receiver of the port.
 package rtp

@@ -1,6 +1,7 @@
 package rtp_test
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -11,8 +12,6 @@ import (
 
 	pion "github.com/pion/rtp"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"log/slog"
 
 	"trunkline/internal/rtp"
 )
