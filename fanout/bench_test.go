@@ -48,12 +48,12 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *strea
 	if err != nil {
 		b.Fatal(err)
 	}
-	for range f.writers.count {
+	for range cap(f.writers.work) {
 		go f.writers.run(f.life)
 	}
 	b.Cleanup(f.stop)
 	for i := range subscribers {
-		s := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+		s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
 		f.index.add(s)
 	}
@@ -93,7 +93,7 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	of := func(int) string { return "root" }
 	s := benchStream(b, 0, of)
 	s.deliver(b.Context(), benchRecords(4000, of))
-	sub := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+	sub := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType})
 	sub.behind.Store(&catchup{starts: map[int]start{0: {}, 1: {}}})
 	for b.Loop() {

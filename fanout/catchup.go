@@ -153,7 +153,7 @@ func (f *Fanout) feed(ctx context.Context, sub *subscriber, frames []frame, from
 		sent++
 		for room := sub.roomFor(false); room != nil; room = sub.roomFor(false) {
 			if woken {
-				f.writers.now(sub)
+				f.writers.now(ctx, sub)
 				woken = false
 			}
 			select {
@@ -167,7 +167,7 @@ func (f *Fanout) feed(ctx context.Context, sub *subscriber, frames []frame, from
 		}
 	}
 	if woken {
-		f.writers.now(sub)
+		f.writers.now(ctx, sub)
 	}
 	if sub.gone() {
 		return errGone

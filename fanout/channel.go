@@ -69,11 +69,6 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		f.remove(s.subscriber, codeAbnormal)
 		return nil
 	}
-	if f.cfg.GatherWindow == 0 { // else what waits, waits on purpose
-		s.mu.Lock()
-		s.ahead = min(s.limit, roundBytes)
-		s.mu.Unlock()
-	}
 	f.open(s)
 	return nil
 }
@@ -132,7 +127,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	}
 	now := time.Now()
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
-		connected: now, limit: f.cfg.QueueBytes, ahead: f.cfg.QueueBytes}
+		connected: now, limit: f.cfg.QueueBytes}
 	s.filter.Store(filter)
 	s.heard.Store(now.Unix())
 	s.lastPong.Store(now.Unix())

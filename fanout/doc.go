@@ -31,11 +31,11 @@
 // # When it is full
 //
 // A subscriber's queue is bounded in bytes; beyond, it is closed with 4008 and
-// nobody else notices. Writers that are far behind slow the streams, and lose
-// nothing: Kafka is the buffer.
+// nobody else notices. The writers being behind slows the streams, never loses
+// anything: Kafka is the buffer.
 //
 // # Lock order
 //
-// stream.mu, index.mu, traces.mu, subscriber.mu, socket.mu; each may be
-// skipped, none may be taken the other way round. writers.mu is taken alone.
+// stream.mu, index.mu, traces.mu, subscriber.mu, transport.mu; each may be
+// skipped, none may be taken the other way round.
 package fanout

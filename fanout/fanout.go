@@ -91,7 +91,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 // before.
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	for range f.writers.count {
+	for range cap(f.writers.work) {
 		running.Go(func() { f.writers.run(f.life) })
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
@@ -142,7 +142,7 @@ func (f *Fanout) enter(a *admission) {
 
 // open begins to send.
 func (f *Fanout) open(a *admission) {
-	f.writers.now(a.subscriber)
+	f.writers.now(f.life, a.subscriber)
 	if c := a.behind.Load(); c != nil {
 		f.begin(func() { f.catchUp(f.life, a.subscriber, a.streams, c) })
 	}
@@ -167,7 +167,7 @@ func (f *Fanout) send(s *subscriber, code int, reason string) {
 	}
 	f.leave(s)
 	if wake {
-		f.writers.now(s)
+		f.writers.now(f.life, s)
 	}
 }
 

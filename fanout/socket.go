@@ -137,7 +137,7 @@ func (o *socketOutlet) wait(s *subscriber) {
 		o.f.remove(s, codeAbnormal)
 		return
 	}
-	o.f.writers.now(s)
+	o.f.writers.now(o.f.life, s)
 }
 
 // said notes that the farewell is out. A peer that has said its own is done;
@@ -240,6 +240,6 @@ func (o *socketOutlet) drain() { _, _ = io.Copy(io.Discard, o.line.socket.Conn) 
 
 func (o *socketOutlet) push(s *subscriber, m *frame) {
 	if s.pushControl(m) == pushWakes {
-		o.f.writers.now(s)
+		o.f.writers.now(o.f.life, s)
 	}
 }

@@ -124,7 +124,7 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 			next = b.frames[to].offset
 		}
 		r := s.round(b.frames[from:to], next, sampled)
-		s.f.writers.schedule(r.woken)
+		s.f.writers.schedule(ctx, r.woken)
 		for _, sub := range r.slow {
 			s.f.send(sub, codeTooSlow, "too slow")
 		}

@@ -19,8 +19,7 @@ type subscriber struct {
 	filter    atomic.Pointer[filter]
 	seats     []seat // guarded by index.mu
 	outlet    outlet
-	limit     int       // bytes that may wait for the peer
-	ahead     int       // bytes that may wait for our writers, at most limit
+	limit     int       // bytes that may wait
 	pingAt    time.Time // the sweeper's
 	published int64     // the pong that the shared view has, 0: none; publishPresence's
 
@@ -98,16 +97,15 @@ func (s *subscriber) push(m *frame) pushed {
 	if s.end != nil || s.state == closed {
 		return pushWaits
 	}
-	ahead := s.queue.bytes > s.ahead
-	stuck := ahead && s.outlet.stuck(s)
-	if stuck && s.queue.bytes > s.limit {
+	full := s.queue.bytes > s.limit
+	if full && s.outlet.stuck(s) {
 		return pushOver
 	}
 	if s.track != nil {
 		s.track.passed(m)
 	}
 	s.queue.push(s.outlet.event(m, s.track))
-	if ahead && !stuck {
+	if full {
 		return pushOwed
 	}
 	return s.wake()
@@ -215,11 +213,7 @@ func (s *subscriber) freeRoom() {
 func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	enough := s.limit / 2
-	if impatient {
-		enough = s.ahead / 2
-	}
-	if s.queue.bytes <= enough || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
+	if s.queue.bytes <= s.limit/2 || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
 		return nil
 	}
 	if s.room == nil {

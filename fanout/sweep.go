@@ -58,7 +58,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 			long = append(long, s)
 		}
 	}
-	f.writers.feed(woken)
+	f.writers.feed(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
 	if queued > f.cfg.NodeQueueBytes {
 		f.shed(long, queued)

@@ -63,9 +63,9 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 		t.Fatalf("%d traced events", len(found))
 	}
 	b, _ := newBatch(records, &interner{}, false)
-	quick := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}}
-	slow := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}}
-	gone := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}, state: closed}
+	quick := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
+	slow := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
+	gone := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, state: closed}
 	pushAll(traces, found, b, quick, slow, gone)
 	quick.outlet.flush(quick, nil)
 	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
@@ -85,7 +85,7 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	records := tracedRecords(sampledParent, sampledParent)
 	found := traces.begin(records)
 	b, _ := newBatch(records, &interner{}, false)
-	stuck := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}}
+	stuck := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
 	pushAll(traces, found, b, stuck)
 	for _, e := range found {
 		e.late.Stop()
@@ -115,7 +115,7 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 	on, _ := newTraces()
 	records := tracedRecords("", sampledParent[:54]+"0")
 	b, _ := newBatch(records, &interner{}, false)
-	s := &subscriber{limit: 1 << 20, ahead: 1 << 20, outlet: &sinkOutlet{}}
+	s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
 	group := []*subscriber{s}
 	for name, traces := range map[string]*traces{"off": {}, "on": on} {
 		allocations := testing.AllocsPerRun(100, func() {

@@ -6,22 +6,14 @@ import (
 	"time"
 )
 
-// writers flush subscribers that have something waiting, in the order in which
-// they were found idle. Each writer has one scratch buffer, so a subscriber at
-// rest needs none.
-//
-// Nobody waits to hand a subscriber over: the streams go on while the writers
-// are busy, and whatever comes for a subscriber before its turn leaves with it,
-// in one write. No subscriber waits twice, so what waits is bounded by their
-// number.
+// writers flush subscribers that have something waiting. Each has one scratch
+// buffer, so a subscriber at rest needs none.
 type writers struct {
-	count   int
+	work    chan []*subscriber
 	window  time.Duration
 	observe func(flushed []*subscriber)
-	wake    chan struct{} // a token for each writer that may have to look
 
 	mu    sync.Mutex
-	turns [][]*subscriber
 	held  []*subscriber // waiting for the gathering window to end
 	armed bool
 }
@@ -32,74 +24,53 @@ const (
 )
 
 func newWriters(n int, window time.Duration, observe func([]*subscriber)) *writers {
-	return &writers{count: n, window: window, observe: observe, wake: make(chan struct{}, n)}
+	return &writers{work: make(chan []*subscriber, n), window: window, observe: observe}
 }
 
 // run is one writer.
 func (w *writers) run(ctx context.Context) {
 	scratch := make([]byte, 0, writeBytes)
 	for {
-		for chunk := w.take(); len(chunk) > 0 && ctx.Err() == nil; chunk = w.take() {
+		select {
+		case <-ctx.Done():
+			return
+		case chunk := <-w.work:
 			for _, s := range chunk {
 				s.outlet.flush(s, scratch)
 			}
 			w.observe(chunk)
 		}
+	}
+}
+
+// schedule hands over subscribers that push found idle. It waits while all
+// writers are busy: that is how a full node slows its streams. The slice is
+// given away.
+func (w *writers) schedule(ctx context.Context, woken []*subscriber) {
+	if w.window > 0 {
+		w.hold(ctx, woken)
+		return
+	}
+	w.feed(ctx, woken)
+}
+
+func (w *writers) feed(ctx context.Context, woken []*subscriber) {
+	for len(woken) > 0 {
+		n := min(len(woken), writeChunk)
 		select {
+		case w.work <- woken[:n:n]:
+			woken = woken[n:]
 		case <-ctx.Done():
 			return
-		case <-w.wake:
 		}
 	}
 }
 
-// take is whose turn it is; none when nobody waits.
-func (w *writers) take() []*subscriber {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.turns) == 0 {
-		return nil
-	}
-	first := w.turns[0]
-	n := min(len(first), writeChunk)
-	if w.turns[0] = first[n:]; n == len(first) {
-		w.turns[0] = nil
-		w.turns = w.turns[1:]
-	}
-	return first[:n:n]
-}
+// now hands over one subscriber past the gathering window: control frames and
+// sockets that have room again do not wait for company.
+func (w *writers) now(ctx context.Context, s *subscriber) { w.feed(ctx, []*subscriber{s}) }
 
-// schedule hands over subscribers that push found idle. The slice is given
-// away.
-func (w *writers) schedule(woken []*subscriber) {
-	if w.window > 0 {
-		w.hold(woken)
-		return
-	}
-	w.feed(woken)
-}
-
-// feed is schedule past the gathering window: control frames and sockets that
-// have room again do not wait for company.
-func (w *writers) feed(woken []*subscriber) {
-	if len(woken) == 0 {
-		return
-	}
-	w.mu.Lock()
-	w.turns = append(w.turns, woken)
-	w.mu.Unlock()
-	for range min(w.count, (len(woken)+writeChunk-1)/writeChunk) {
-		select {
-		case w.wake <- struct{}{}:
-		default: // all of them are about to look
-		}
-	}
-}
-
-// now feeds one subscriber.
-func (w *writers) now(s *subscriber) { w.feed([]*subscriber{s}) }
-
-func (w *writers) hold(woken []*subscriber) {
+func (w *writers) hold(ctx context.Context, woken []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = append(w.held, woken...)
@@ -112,13 +83,12 @@ func (w *writers) hold(woken []*subscriber) {
 		held := w.held
 		w.held, w.armed = nil, false
 		w.mu.Unlock()
-		w.feed(held)
+		w.feed(ctx, held)
 	})
 }
 
 // catchUpWith waits until the writers have done what they can for s: that they
-// are busy must cost a subscriber time, never its connection. It is how a full
-// node slows its streams.
+// are busy must cost a subscriber time, never its connection.
 func (w *writers) catchUpWith(ctx context.Context, s *subscriber) {
 	for room := s.roomFor(true); room != nil; room = s.roomFor(true) {
 		select {
