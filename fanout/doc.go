@@ -36,6 +36,6 @@
 //
 // # Lock order
 //
-// stream.mu, index.mu, traces.mu, subscriber.mu, transport.mu; each may be
+// stream.mu, index.mu, traces.mu, subscriber.mu, socket.mu; each may be
 // skipped, none may be taken the other way round.
 package fanout

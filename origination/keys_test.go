@@ -48,6 +48,24 @@ func TestAKeyRingsOnce(t *testing.T) {
 	})
 }
 
+func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		first := newDesk(t, at).run()
+		id, err := first.under("k", "1002")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
+		check(t, err)
+		strict := newDesk(t, at, func(c *Config) { c.Rules = rules }).run()
+		if again, err := strict.under("k", "1002"); err != nil || again != id {
+			t.Errorf("%q, %v; want %q", again, err, id)
+		}
+		_, err = strict.under("k2", "1002")
+		wantKind(t, err, fault.KindForbidden)
+	})
+}
+
 func TestAKeyIsItsUsersAlone(t *testing.T) {
 	d := newDesk(t, lite(t)).run()
 	users, err := d.users.Users(t.Context(), "demo")

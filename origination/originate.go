@@ -39,17 +39,23 @@ func (s *Service) originate(ctx context.Context, caller *identity.Principal, des
 	if !s.running.Load() {
 		return "", fault.Unavailable(nil, time.Second, "Click to call is not ready")
 	}
-	order, err := s.order(ctx, caller, destination)
+	if key != "" {
+		return s.placeOnce(ctx, caller, destination, key)
+	}
+	order, err := s.admit(ctx, caller, destination)
 	if err != nil {
 		return "", err
 	}
-	if key == "" {
-		if err := s.limit(ctx, order.UserID); err != nil {
-			return "", err
-		}
-		return s.place(ctx, order)
+	return s.place(ctx, order)
+}
+
+// admit is the order of a caller who may place it, counted against the limit.
+func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
+	order, err := s.order(ctx, caller, destination)
+	if err == nil {
+		err = s.limit(ctx, order.UserID)
 	}
-	return s.placeOnce(ctx, order, key)
+	return order, err
 }
 
 // order is what the caller may ask for.
@@ -125,26 +131,27 @@ func (s *Service) limit(ctx context.Context, userID string) error {
 	return nil
 }
 
-// placeOnce places the order unless the key has been used.
-func (s *Service) placeOnce(ctx context.Context, order Order, key string) (string, error) {
-	limited := false
+// placeOnce places the order unless the key has been used. A repeat rings
+// nobody: it is not limited, and has the first answer whatever the caller may
+// ask for by now.
+func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
+	var order Order
+	admitted := false
 	for check := firstCheck; ; check = min(2*check, lastCheck) {
-		c, err := s.keys.look(ctx, order.UserID, key, order.Destination)
-		if err == nil && !limited && c == (claim{destination: order.Destination}) {
-			if err := s.limit(ctx, order.UserID); err != nil { // a repeat rings nobody, and is not limited
-				return "", err
-			}
-			limited = true
+		c, err := s.keys.look(ctx, caller.UserID, key, destination)
+		if err == nil && !admitted && c == (claim{destination: destination}) {
+			order, err = s.admit(ctx, caller, destination)
+			admitted = err == nil
 		}
-		if err == nil && limited {
-			c, err = s.keys.claim(ctx, order.UserID, key, order.Destination, order.ID, s.keyLease())
+		if err == nil && admitted {
+			c, err = s.keys.claim(ctx, caller.UserID, key, destination, order.ID, s.keyLease())
 		}
 		switch {
 		case err != nil:
 			return "", err
 		case c.mine:
 			return s.placeUnder(ctx, order, key)
-		case c.destination != order.Destination:
+		case c.destination != destination:
 			return "", fault.Conflict("The Idempotency-Key was used for another destination")
 		case c.done:
 			return c.callID, nil
