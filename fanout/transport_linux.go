@@ -6,8 +6,8 @@ import (
 )
 
 // writeNow writes what the socket has room for and never waits. It goes past
-// the scheduler's and the poller's bookkeeping, which exist for calls that wait
-// and cost a seventh of a write: no thread is set aside for it.
+// the scheduler's and the poller's bookkeeping, which is there for calls that
+// wait, and is a tenth of what a write costs (docs/benchmarks.md).
 func writeNow(fd int, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
