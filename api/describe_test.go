@@ -238,9 +238,9 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 	}
 
 	for message, want := range map[string][]string{
-		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderTrace},
-		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderTrace},
-		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderTrace},
+		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
+		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
+		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderTrace, event.HeaderTraceState},
 		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderOrigination},
 		"dead":            {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
 	} {

@@ -13,7 +13,7 @@ rm -rf "$folder"
 mkdir -p "$folder/etc/ssl/certs" "$folder/var/lib/trunkline"
 chmod 700 "$folder/var/lib/trunkline"
 
-CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace \
 	-ldflags "-s -w -buildid= -X main.version=$version -X main.commit=$commit" \
 	-o "$folder/trunkline" ./cmd/trunkline
 
