@@ -54,8 +54,8 @@ func checkKey(key string) error {
 // nothing can have rung. Where there was one, that call is the answer.
 func (k keys) claim(ctx context.Context, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := clock(k.db)
+	mine := false // run's, until it has returned without an error: who gave up waiting may not look
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
-		c = claim{}
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
 			(user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
 			VALUES ($1, $2, $3, $4, '', FALSE, `+now+` + $5, `+now+` + $6)
@@ -69,11 +69,11 @@ func (k keys) claim(ctx context.Context, userID, key, destination, orderID strin
 			return err
 		}
 		n, err := result.RowsAffected()
-		c.mine = n == 1
+		mine = n == 1
 		return err
 	})
-	if err != nil || c.mine {
-		return c, err
+	if err != nil || mine {
+		return claim{mine: err == nil}, err
 	}
 	return k.look(ctx, userID, key, destination)
 }
