@@ -163,8 +163,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	l.stop()
 	live, again := distinct(l.awaitAll(t, stays, ""))
-	if again != 0 || stays.ended != nil {
-		t.Errorf("%d events came again; the socket ended with %v", again, stays.ended)
+	if again != 0 || stays.over() != nil {
+		t.Errorf("%d events came again; the socket ended with %v", again, stays.over())
 	}
 	text := readFile(t, n.log)
 	if p.row(t, "database or disk is full").count(text) == 0 {

