@@ -39,26 +39,11 @@ func (r *apiRun) window(ctx context.Context, rate float64) error {
 		r.load.Run(ctx, rate)
 		return nil
 	})
-	err := r.within(ctx)
+	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
 	if stopped := stop(); err == nil {
 		err = stopped
 	}
 	return err
-}
-
-func (r *apiRun) within(ctx context.Context) error {
-	pause(ctx, r.warmup)
-	from, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	pause(ctx, r.duration)
-	to, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	r.compare(from, to)
-	return nil
 }
 
 // apiMoment is everything at one time.

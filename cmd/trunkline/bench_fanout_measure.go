@@ -76,23 +76,8 @@ func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() e
 // window publishes at one rate, and reports what happens after the warm-up.
 func (r *fanoutRun) window(ctx context.Context, rate float64) error {
 	stop := r.publishing(ctx, rate)
-	err := r.within(ctx)
+	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
 	return errors.Join(err, stop())
-}
-
-func (r *fanoutRun) within(ctx context.Context) error {
-	pause(ctx, r.warmup)
-	from, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	pause(ctx, r.duration)
-	to, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	r.compare(from, to)
-	return nil
 }
 
 // fanoutMoment is everything at one time.

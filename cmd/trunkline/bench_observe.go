@@ -9,6 +9,24 @@ import (
 	"trunkline/internal/loadtest"
 )
 
+// measured looks at a run when it is warm and again after duration, and has the
+// two compared.
+func measured[M any](ctx context.Context, warmup, duration time.Duration,
+	look func(context.Context) (M, error), compare func(from, to M)) error {
+	pause(ctx, warmup)
+	from, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	pause(ctx, duration)
+	to, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	compare(from, to)
+	return nil
+}
+
 // observer watches the server's processes from outside.
 type observer struct {
 	pids    []int

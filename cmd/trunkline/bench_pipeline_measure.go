@@ -106,27 +106,12 @@ func (r *pipelineRun) window(ctx context.Context, rate float64) error {
 	if r.calls != nil {
 		stops = append(stops, send(r.calls, r.callRecords))
 	}
-	err := r.within(ctx)
+	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
 	cancel()
 	for _, stop := range stops {
 		err = errors.Join(err, stop())
 	}
 	return err
-}
-
-func (r *pipelineRun) within(ctx context.Context) error {
-	pause(ctx, r.warmup)
-	from, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	pause(ctx, r.duration)
-	to, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	r.compare(from, to)
-	return nil
 }
 
 // drain waits for what is still on its way.
