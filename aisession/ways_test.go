@@ -199,6 +199,29 @@ func dialAudioSocket(t *testing.T, h *house) *asterisk {
 	return &asterisk{conn, t, bufio.NewReader(conn)}
 }
 
+// talk sends audio of a rate, a frame of it every 20 ms, until silent is called
+// or there is no more.
+func (a *asterisk) talk(kind byte, rate int, audio []byte) (silent func()) {
+	stop, talking := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(talking)
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+		n := rate / 25
+		for ; len(audio) > 0; audio = audio[n:] {
+			if a.send(kind, audio[:n]) != nil {
+				return
+			}
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() { close(stop); <-talking }
+}
+
 func (a *asterisk) send(kind byte, payload []byte) error {
 	_, err := a.Write(append([]byte{kind, byte(len(payload) >> 8), byte(len(payload))}, payload...))
 	return err
@@ -240,20 +263,8 @@ func TestACallByAudioSocket(t *testing.T) {
 			a := dialAudioSocket(t, h)
 			id := uuid.MustParse(callUUID)
 			_ = a.send(0x01, id[:])
-			talking := make(chan struct{})
-			defer func() { _ = a.Close(); <-talking }()
-			go func() {
-				defer close(talking)
-				ticker := time.NewTicker(20 * time.Millisecond)
-				defer ticker.Stop()
-				n := c.rate / 25
-				for ; len(tone) > 0; tone = tone[n:] {
-					if a.send(c.kind, tone[:n]) != nil {
-						return
-					}
-					<-ticker.C
-				}
-			}()
+			silent := a.talk(c.kind, c.rate, tone)
+			defer func() { _ = a.Close(); silent() }()
 			var packets [][]byte
 			hearsTone(t, audio.Format{Encoding: audio.PCM16, Rate: c.rate}, 30, func() [][]byte {
 				for range 40 {
@@ -292,23 +303,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 		kind byte
 		rate int
 	}{{0x12, 16000}, {0x10, 8000}} {
-		tone, stop, talking := samples(c.rate, 20*time.Second), make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(talking)
-			ticker := time.NewTicker(20 * time.Millisecond)
-			defer ticker.Stop()
-			n := c.rate / 25
-			for ; len(tone) > 0; tone = tone[n:] {
-				if a.send(c.kind, tone[:n]) != nil {
-					return
-				}
-				select {
-				case <-stop:
-					return
-				case <-ticker.C:
-				}
-			}
-		}()
+		silent := a.talk(c.kind, c.rate, samples(c.rate, 20*time.Second))
 		var packets [][]byte
 		hearsTone(t, audio.Format{Encoding: audio.PCM16, Rate: c.rate}, 30, func() [][]byte {
 			for n := 0; n < 40; {
@@ -323,8 +318,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 			}
 			return packets
 		})
-		close(stop)
-		<-talking
+		silent()
 	}
 	_ = a.send(0x00, nil)
 	v.farewell(t, "NORMAL_CLEARING")

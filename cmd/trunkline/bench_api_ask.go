@@ -142,11 +142,5 @@ func newReport(ctx context.Context, base, token, account string, since time.Time
 		"startDate": {strconv.FormatInt(since.Unix(), 10)}, "endDate": {strconv.FormatInt(time.Now().Unix(), 10)},
 		"page_size": {strconv.Itoa(size)},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+reportPath+"?"+query.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("X-Account-ID", account)
-	return request, nil
+	return newReportRequest(ctx, base, token, account, query)
 }

@@ -142,6 +142,10 @@ func newLookup(ctx context.Context, base, token, account, id string, at time.Tim
 	if id != "" {
 		query.Set("origination_call_id", id)
 	}
+	return newReportRequest(ctx, base, token, account, query)
+}
+
+func newReportRequest(ctx context.Context, base, token, account string, query url.Values) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+reportPath+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err

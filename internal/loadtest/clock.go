@@ -16,8 +16,8 @@ func NewClock() Clock { return Clock{time.Now()} }
 // Now is the time on the clock.
 func (c Clock) Now() time.Time { return c.began.Add(time.Since(c.began)) }
 
-// sleepUntil waits, or until ctx ends.
-func sleepUntil(ctx context.Context, t time.Time) {
+// SleepUntil waits until t, or until ctx ends.
+func SleepUntil(ctx context.Context, t time.Time) {
 	wait := time.Until(t)
 	if wait <= 0 {
 		return

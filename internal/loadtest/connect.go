@@ -23,7 +23,7 @@ func (l *Load) Connect(ctx context.Context) error {
 	var opening sync.WaitGroup
 	for i, c := range l.conns {
 		if l.cfg.Ramp > 0 {
-			sleepUntil(ctx, began.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
+			SleepUntil(ctx, began.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
 		}
 		select {
 		case l.slots <- struct{}{}:
@@ -59,7 +59,7 @@ func (l *Load) insist(ctx context.Context, c *conn) error {
 		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 			pause = max(pause, refusal.After)
 		}
-		sleepUntil(ctx, time.Now().Add(pause))
+		SleepUntil(ctx, time.Now().Add(pause))
 	}
 }
 
@@ -120,7 +120,7 @@ func mayReturn(code int) bool {
 // comeBack resumes, for as long as it takes.
 func (l *Load) comeBack(c *conn) {
 	for l.ctx.Err() == nil {
-		sleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
+		SleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
 		select {
 		case l.slots <- struct{}{}:
 		case <-l.ctx.Done():

@@ -27,7 +27,7 @@ func (l *lane) run(ctx context.Context) error {
 		if s.cfg.Batch > 0 {
 			due = l.batchDue()
 		}
-		sleepUntil(ctx, time.Now().Add(due.Sub(s.cfg.Clock.Now())))
+		SleepUntil(ctx, time.Now().Add(due.Sub(s.cfg.Clock.Now())))
 		if ctx.Err() != nil {
 			return nil
 		}

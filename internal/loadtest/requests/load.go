@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"trunkline/internal/loadtest"
 )
 
 // Operation is one kind of request.
@@ -97,7 +99,7 @@ func (l *Load) work(ctx context.Context, rate float64) {
 		due := time.Now()
 		if rate > 0 {
 			due = l.began.Add(time.Duration(float64(n) / rate * float64(time.Second)))
-			sleepUntil(ctx, due)
+			loadtest.SleepUntil(ctx, due)
 		}
 		if ctx.Err() != nil {
 			return
@@ -107,19 +109,6 @@ func (l *Load) work(ctx context.Context, rate float64) {
 		// What was begun is finished: the server has it.
 		status, err := l.operations[kind].Do(context.WithoutCancel(ctx), l.numbers[kind].Add(1)-1)
 		l.counters[kind].count(time.Since(due), status, err)
-	}
-}
-
-func sleepUntil(ctx context.Context, at time.Time) {
-	wait := time.Until(at)
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
