@@ -294,6 +294,55 @@ func TestTicksFollowACallersClock(t *testing.T) {
 	})
 }
 
+// A phone whose packets are now and then 5 ms late.
+func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		late     func(n uint32) bool
+		packets  uint32
+		lost     uint64        // at most
+		waits    time.Duration // of the last packet, at most
+		waitsNow time.Duration // of the packet 40 after the first that was late
+	}{
+		{"once", func(n uint32) bool { return n == 100 }, 200, 1, slack + 2*slotTime, slack + 2*slotTime},
+		{"every 30th", func(n uint32) bool { return n%30 == 0 }, 3000, 6, slack + 5*time.Millisecond + slotTime, audio.FrameDuration},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := quietService(t, Config{})
+				stop := turning(s)
+				session, p := quietSession(t, s, "g711_ulaw"), &player{}
+				session.attach(p)
+				began, wait := time.Now(), time.Duration(0)
+				for n := range c.packets {
+					due := began.Add(time.Duration(n) * audio.FrameDuration)
+					if c.late(n) && n > 0 {
+						due = due.Add(5 * time.Millisecond)
+					}
+					time.Sleep(time.Until(due))
+					session.Heard(n*160, make([]byte, 160))
+					time.Sleep(12 * time.Millisecond)
+					synctest.Wait()
+					for _, at := range p.since() {
+						if !at.Before(due) {
+							wait = at.Sub(due)
+							break
+						}
+					}
+					if n == 140 && wait > c.waitsNow {
+						t.Errorf("0.8 s later a packet waits %v", wait)
+					}
+				}
+				if stats := session.heard.Stats(); stats.Late > c.lost || wait > c.waits {
+					t.Errorf("the last packet waits %v; %+v", wait, stats)
+				}
+				session.detach()
+				stop()
+			})
+		})
+	}
+}
+
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	s := quietService(t, Config{})
 	s.pacer = newPacer(3, time.Now(), time.Sleep)

@@ -26,10 +26,11 @@ const (
 	// mostBack is how much after its tick a packet may come for the ticks to wait
 	// for it from then on. What comes later is for the jitter buffer.
 	mostBack = 8 * time.Millisecond
-	// watched packets, all of which waited for more than slack and leastForward
-	// slots, make the ticks come sooner.
-	watched      = 150
-	leastForward = 1
+	// leastWatched packets, all of which waited for a slot longer than slack, make
+	// the ticks come sooner. Where that was wrong it takes twice as many the next
+	// time, mostWatched in the end.
+	leastWatched = 10
+	mostWatched  = 400
 	// tooLate is how far behind a wheel catches up; beyond it, the ticks missed
 	// are left out.
 	tooLate = 200 * time.Millisecond
@@ -46,6 +47,8 @@ type seat struct {
 	notBefore int64         // the first step that ticks: this turn's was before the ticks were moved back
 	packets   int           // since the ticks were moved, or looked at
 	least     time.Duration // that one of them had to wait for its tick
+	watch     int           // how many packets make the ticks come sooner
+	sooner    bool          // they did, and have not been moved back since
 }
 
 type wheel struct {
@@ -81,7 +84,7 @@ func (p *pacer) run(ctx context.Context) {
 // assign gives a new session its wheel: the first that has room, so that few
 // timers serve many sessions, else the one with the least to do.
 func (p *pacer) assign(s *Session) {
-	s.seat = seat{slot: -1, least: audio.FrameDuration}
+	s.seat = seat{slot: -1, least: audio.FrameDuration, watch: leastWatched}
 	cost := int64(s.cost())
 	s.seat.wheel = p.wheels[0]
 	for _, w := range p.wheels {
@@ -144,14 +147,18 @@ func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
 		w.place(s, w.slotFor(now))
 		seat.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slots)/2
 		seat.packets, seat.least = 0, audio.FrameDuration
+		if seat.sooner {
+			seat.sooner, seat.watch = false, min(2*seat.watch, mostWatched)
+		}
 		return true
 	default:
 		seat.least = min(seat.least, wait)
-		if seat.packets++; seat.packets < watched {
+		if seat.packets++; seat.packets < seat.watch {
 			return false
 		}
-		if forward := int((seat.least - slack) / slotTime); forward > leastForward {
-			w.place(s, (seat.slot-forward+1+slots)%slots)
+		if forward := int((seat.least - slack) / slotTime); forward > 0 {
+			w.place(s, (seat.slot-forward+slots)%slots)
+			seat.sooner = true
 		}
 	}
 	seat.packets, seat.least = 0, audio.FrameDuration

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"trunkline/internal/nowait"
 )
 
 // socket is a provider's TCP connection, with TLS above it or not. The
@@ -65,7 +67,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	case s.dry:
 		return 0, errWait
 	}
-	n, err := retried(s.fd, b, unix.Read)
+	n, err := nowait.Read(s.fd, b)
 	switch {
 	case err == unix.EAGAIN:
 		s.dry = true
@@ -91,11 +93,11 @@ func (s *socket) Write(b []byte) (int, error) {
 		s.pending = append(s.pending, b...)
 		return len(b), nil
 	}
-	n, err := retried(s.fd, b, unix.Write)
+	n, err := nowait.Write(s.fd, b)
 	if err != nil && err != unix.EAGAIN {
 		return 0, err
 	}
-	s.pending = append(s.pending, b[max(n, 0):]...)
+	s.pending = append(s.pending, b[n:]...)
 	return len(b), nil
 }
 
@@ -104,7 +106,7 @@ func (s *socket) flush() (moved bool, err error) {
 	if len(s.pending) == 0 {
 		return false, nil
 	}
-	n, err := retried(s.fd, s.pending, unix.Write)
+	n, err := nowait.Write(s.fd, s.pending)
 	if err != nil {
 		if err == unix.EAGAIN {
 			err = nil
@@ -113,14 +115,6 @@ func (s *socket) flush() (moved bool, err error) {
 	}
 	s.pending = s.pending[:copy(s.pending, s.pending[n:])]
 	return true, nil
-}
-
-func retried(fd int, b []byte, call func(int, []byte) (int, error)) (int, error) {
-	for {
-		if n, err := call(fd, b); err != unix.EINTR {
-			return n, err
-		}
-	}
 }
 
 // SetWriteDeadline implements net.Conn: TLS sets one for its farewell.

@@ -58,6 +58,11 @@ func (d *fold) begin(from int64) {
 	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), place{from, -1}, 0, time.Time{}
 }
 
+// foldPause is how long a fold that has caught up lets events gather: a fetch
+// for each of them would cost a node, and the broker, as much again as
+// delivering it does. An event after a silence is folded at once.
+const foldPause = 100 * time.Millisecond
+
 // follow reads until something fails. A hole in the log makes what was folded
 // worthless: lost says so, and where the log goes on.
 func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
@@ -71,6 +76,9 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 			read := time.Now()
 			d.f.admitAccounts(ctx, records)
 			d.apply(records, read, reader.Lag())
+			if reader.Lag() == 0 {
+				pause(ctx, foldPause)
+			}
 			continue
 		}
 		if ctx.Err() != nil {

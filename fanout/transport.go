@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"syscall"
+
+	"trunkline/internal/nowait"
 )
 
 // Listener wraps a TCP listener so that the connections it accepts can later be
@@ -64,7 +66,11 @@ func (s *socket) try(b []byte) (int, error) {
 	if s.fd < 0 {
 		return 0, net.ErrClosed
 	}
-	return writeNow(s.fd, b)
+	n, err := nowait.Write(s.fd, b)
+	if err == syscall.EAGAIN {
+		err = nil
+	}
+	return n, err
 }
 
 // await calls attempt, with mu held, now and whenever there is room again,

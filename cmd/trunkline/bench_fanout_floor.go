@@ -24,8 +24,8 @@ import (
 )
 
 // benchFloor is the process that bench fanout --floor measures: it prints its
-// address and sends what comes on stdin, each message after its length, to
-// every socket.
+// address and sends what comes on stdin, each message after its length and its
+// stream, to every socket of the stream.
 func (p *program) benchFloor() *cobra.Command {
 	var cfg floor.Config
 	var secure bool
@@ -74,20 +74,23 @@ func (p *program) serveFloor(ctx context.Context, cfg floor.Config) error {
 	return errors.Join(err, served)
 }
 
+// floorHead is the bytes before a message: its length and its stream.
+const floorHead = 8
+
 // relay sends messages until there are no more.
 func relay(ctx context.Context, server *floor.Server, in io.Reader) error {
-	var length [4]byte
+	var head [floorHead]byte
 	for {
-		if _, err := io.ReadFull(in, length[:]); errors.Is(err, io.EOF) {
+		if _, err := io.ReadFull(in, head[:]); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
-		message := make([]byte, binary.BigEndian.Uint32(length[:]))
+		message := make([]byte, binary.BigEndian.Uint32(head[:]))
 		if _, err := io.ReadFull(in, message); err != nil {
 			return fmt.Errorf("reading messages: %w", err)
 		}
-		if !server.Send(ctx, message) {
+		if !server.Send(ctx, int(binary.BigEndian.Uint32(head[4:])), message) {
 			return nil
 		}
 	}
@@ -99,6 +102,7 @@ type floorProcess struct {
 	in      io.WriteCloser
 	url     string
 
+	mu     sync.Mutex // lanes of a source publish at the same time
 	last   event.ID
 	buffer []byte
 }
@@ -149,6 +153,8 @@ func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command
 // Publish sends events in the form that the channel gives them: the frames of
 // floor and server have the same size.
 func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.buffer = f.buffer[:0]
 	for _, e := range events {
 		now := time.Now()
@@ -158,8 +164,9 @@ func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error
 			Metadata: event.Metadata{Source: "bench", OriginalFormat: "generic", ProcessedAt: now.Unix()},
 		}
 		at := len(f.buffer)
-		f.buffer = message.Append(append(f.buffer, 0, 0, 0, 0))
-		binary.BigEndian.PutUint32(f.buffer[at:], uint32(len(f.buffer)-at-4))
+		f.buffer = message.Append(append(f.buffer, make([]byte, floorHead)...))
+		binary.BigEndian.PutUint32(f.buffer[at:], uint32(len(f.buffer)-at-floorHead))
+		binary.BigEndian.PutUint32(f.buffer[at+4:], uint32(e.Stream))
 	}
 	_, err := f.in.Write(f.buffer)
 	return err

@@ -14,14 +14,19 @@ func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchA
 		token, err := b.channelLogin(ctx, client, a, a.ids)
 		return []loadtest.Group{{Token: token, Sockets: b.subscribers, Streams: len(a.ids)}}, err
 	}
+	return b.split(len(a.ids), func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
+}
+
+// split gives each account its share of the subscribers, with a token.
+func (b *fanoutBench) split(accounts int, token func(account int) (string, error)) ([]loadtest.Group, error) {
 	var groups []loadtest.Group
-	for i, id := range a.ids {
-		token, err := b.channelLogin(ctx, client, a, []string{id})
+	for i := range accounts {
+		token, err := token(i)
 		if err != nil {
 			return nil, err
 		}
-		sockets := b.subscribers / len(a.ids)
-		if i < b.subscribers%len(a.ids) {
+		sockets := b.subscribers / accounts
+		if i < b.subscribers%accounts {
 			sockets++
 		}
 		groups = append(groups, loadtest.Group{Token: token, Sockets: sockets, First: i, Streams: 1})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"trunkline/identity"
@@ -84,7 +86,8 @@ func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string
 		})
 		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.floor
 		r.observer = observer{pids: []int{process.command.Process.Pid}}
-		return []string{floorAccount}, process, []loadtest.Group{{Sockets: r.subscribers, Streams: 1}}, nil
+		groups, err = r.split(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
+		return slices.Repeat([]string{floorAccount}, r.accounts), process, groups, err
 	}
 	made, err := r.accountsFor(ctx, run, identity.RoleUser)
 	if err != nil {

@@ -337,7 +337,7 @@ func TestBenchFloors(t *testing.T) {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
 			b := &fanoutBench{bench: bench{p: &program{out: &out, err: t.Output()}, url: url, asJSON: true,
-				accounts: 1, rate: 200, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
+				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
 				stall: "0%", resume: "never",
 				self: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0], append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
@@ -384,7 +384,7 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 		"--size must be at most":             {"--size", "2000000"},
 		"--resume is never, id or cursor":    {"--resume", "x"},
 		"--floor is plain or coalesced":      {"--floor", "x"},
-		"a floor has one account":            {"--floor", "plain", "--accounts", "2"},
+		"a floor has subscribers of one":     {"--floor", "plain", "--every-account"},
 		"--username needs --domain":          {"--username", "u"},
 		"--api-key needs --username":         {"--api-key", "k"},
 		"needs its password in TRUNKLINE_PA": {"--username", "u", "--domain", "d", "--account", "a"},

@@ -41,8 +41,8 @@ func (b *fanoutBench) validate() error {
 		return usagef("--resume is never, id or cursor, not %q", b.resume)
 	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
 		return usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.accounts > 1 || b.stalled > 0 || resume != loadtest.Never):
-		return usagef("a floor has one account, reading subscribers, and no resume")
+	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != loadtest.Never):
+		return usagef("a floor has subscribers of one account each, which read and do not resume")
 	}
 	return b.validateShared(false)
 }

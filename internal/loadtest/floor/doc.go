@@ -3,6 +3,9 @@
 // it, on the same machine in the same run, is what its work costs; below it is
 // only the kernel.
 //
+// A client has one stream, which its token names by its number, and gets that
+// stream's messages: what a matching server would send it, without the matching.
+//
 // There are two. The plain floor makes one write for each frame and socket.
 // The coalesced floor writes all frames that have come meanwhile in one write,
 // each still a frame of its own.

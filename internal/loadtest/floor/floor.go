@@ -70,7 +70,8 @@ func (s *Server) welcome(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)
 	}
-	if err := handshake(conn); err != nil {
+	stream, err := handshake(conn)
+	if err != nil {
 		_ = conn.Close()
 		return
 	}
@@ -78,13 +79,13 @@ func (s *Server) welcome(conn net.Conn) {
 	w := s.writers[s.next%len(s.writers)]
 	s.next++
 	s.mu.Unlock()
-	w.add(conn)
+	w.add(stream, conn)
 }
 
-// Send sends a message to every socket there is. It waits when writers are far
-// behind, and says false when ctx ended first.
-func (s *Server) Send(ctx context.Context, message []byte) bool {
-	frame := appendFrame(nil, message)
+// Send sends a message to every socket of a stream. It waits when writers are
+// far behind, and says false when ctx ended first.
+func (s *Server) Send(ctx context.Context, stream int, message []byte) bool {
+	frame := frame{stream: stream, bytes: appendFrame(nil, message)}
 	for _, w := range s.writers {
 		select {
 		case w.frames <- frame:

@@ -49,7 +49,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 				s, address := start(t, Config{Coalesce: coalesce, TLS: config, Writers: 2})
 				l, err := loadtest.New(loadtest.Config{
 					URL: scheme + "://" + address, Run: run, TLS: &tls.Config{InsecureSkipVerify: true},
-					Groups: []loadtest.Group{{Sockets: 50, Streams: 1}},
+					Groups: []loadtest.Group{{Sockets: 20, Streams: 1}, {Token: "1", Sockets: 30, First: 1, Streams: 1}},
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -61,10 +61,12 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 				const messages, sockets = 3000, 50
 				prove(t, s, l, sockets)
 				for seq := uint64(1); seq <= messages; seq++ {
-					stamp := loadtest.Stamp{Seq: seq, At: time.Now().UnixNano()}
-					message := append(stamp.Append([]byte{'{'}, run), strings.Repeat(" ", int(seq%300))+"}"...)
-					if !s.Send(t.Context(), message) {
-						t.Fatal("not sent")
+					for stream := range 2 {
+						stamp := loadtest.Stamp{Stream: stream, Seq: seq, At: time.Now().UnixNano()}
+						message := append(stamp.Append([]byte{'{'}, run), strings.Repeat(" ", int(seq%300))+"}"...)
+						if !s.Send(t.Context(), stream, message) {
+							t.Fatal("not sent")
+						}
 					}
 				}
 				for began := time.Now(); l.Tally().Deliveries < messages*sockets; time.Sleep(time.Millisecond) {
@@ -72,7 +74,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 						t.Fatalf("%d came", l.Tally().Deliveries)
 					}
 				}
-				if !l.Tally().Faultless() || l.Outstanding([]uint64{messages}) != 0 {
+				if !l.Tally().Faultless() || l.Outstanding([]uint64{messages, messages}) != 0 {
 					t.Errorf("%d lost, %d again", l.Tally().Lost, l.Tally().Duplicated)
 				}
 			})
@@ -85,8 +87,10 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 func prove(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
-		if !s.Send(t.Context(), loadtest.Stamp{}.Append(nil, run)) || time.Since(began) > 10*time.Second {
-			t.Fatalf("%d of %d have had a probe", l.Tally().Proven, sockets)
+		for stream := range 2 {
+			if !s.Send(t.Context(), stream, loadtest.Stamp{Stream: stream}.Append(nil, run)) || time.Since(began) > 10*time.Second {
+				t.Fatalf("%d of %d have had a probe", l.Tally().Proven, sockets)
+			}
 		}
 	}
 }
@@ -116,7 +120,7 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 	}
 	full, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	for size := 1 << 20; s.Send(full, make([]byte, size)) && len(s.writers[0].frames) < 20; {
+	for size := 1 << 20; s.Send(full, 0, make([]byte, size)) && len(s.writers[0].frames) < 20; {
 	}
 	cancel()
 	select {
@@ -131,7 +135,8 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 
 func TestStrangersAreShownOut(t *testing.T) {
 	_, address := start(t, Config{Writers: 1})
-	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\r\n\r\n"} {
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key: k\r\nAuthorization: Bearer x\r\n\r\n"} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)

@@ -15,25 +15,31 @@ const (
 // writer writes to its share of the sockets.
 type writer struct {
 	coalesce bool
-	frames   chan []byte
+	frames   chan frame
+	waiting  map[int][]byte // a stream's frames that are to leave in one write
 
 	mu      sync.Mutex
 	over    bool
-	sockets []net.Conn // only ever appended to, or replaced
+	sockets map[int][]net.Conn // of a stream; a list is only ever appended to, or replaced
+}
+
+type frame struct {
+	stream int
+	bytes  []byte
 }
 
 func newWriter(coalesce bool) *writer {
-	return &writer{coalesce: coalesce, frames: make(chan []byte, maxWaiting)}
+	return &writer{coalesce: coalesce, frames: make(chan frame, maxWaiting), waiting: map[int][]byte{}, sockets: map[int][]net.Conn{}}
 }
 
-func (w *writer) add(socket net.Conn) {
+func (w *writer) add(stream int, socket net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
 		_ = socket.Close()
 		return
 	}
-	w.sockets = append(w.sockets, socket)
+	w.sockets[stream] = append(w.sockets[stream], socket)
 }
 
 // closeAll ends the sockets, and with them a write that waits.
@@ -41,64 +47,68 @@ func (w *writer) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	for _, socket := range w.sockets {
-		_ = socket.Close()
+	for _, sockets := range w.sockets {
+		for _, socket := range sockets {
+			_ = socket.Close()
+		}
 	}
 }
 
-func (w *writer) remove(gone []net.Conn) {
+func (w *writer) remove(stream int, gone []net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := make([]net.Conn, 0, len(w.sockets))
-	for _, socket := range w.sockets {
+	left := make([]net.Conn, 0, len(w.sockets[stream]))
+	for _, socket := range w.sockets[stream] {
 		if !slices.Contains(gone, socket) {
 			left = append(left, socket)
 		}
 	}
-	w.sockets = left
+	w.sockets[stream] = left
 }
 
 func (w *writer) run(ctx context.Context) {
-	var memory []byte
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case frame := <-w.frames:
+		case f := <-w.frames:
 			if w.coalesce {
-				memory = w.gather(append(memory[:0], frame...))
-				frame = memory
+				w.gather(f)
+			} else {
+				w.write(f)
 			}
-			w.write(frame)
 		}
 	}
 }
 
-// gather adds what waits.
-func (w *writer) gather(b []byte) []byte {
-	for len(b) < maxWrite {
-		select {
-		case frame := <-w.frames:
-			b = append(b, frame...)
-		default:
-			return b
+// gather writes a frame together with what waits.
+func (w *writer) gather(f frame) {
+	for ; ; f = <-w.frames {
+		w.waiting[f.stream] = append(w.waiting[f.stream], f.bytes...)
+		if len(w.waiting[f.stream]) >= maxWrite || len(w.frames) == 0 {
+			break
 		}
 	}
-	return b
+	for stream, bytes := range w.waiting {
+		if len(bytes) > 0 {
+			w.write(frame{stream: stream, bytes: bytes})
+			w.waiting[stream] = bytes[:0]
+		}
+	}
 }
 
-func (w *writer) write(b []byte) {
+func (w *writer) write(f frame) {
 	w.mu.Lock()
-	sockets := w.sockets
+	sockets := w.sockets[f.stream]
 	w.mu.Unlock()
 	var gone []net.Conn
 	for _, socket := range sockets {
-		if _, err := socket.Write(b); err != nil {
+		if _, err := socket.Write(f.bytes); err != nil {
 			_ = socket.Close()
 			gone = append(gone, socket)
 		}
 	}
 	if len(gone) > 0 {
-		w.remove(gone)
+		w.remove(f.stream, gone)
 	}
 }
