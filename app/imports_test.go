@@ -25,7 +25,7 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
-	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/rtp", "internal/seldom", "internal/sip", "internal/testservice"},
+	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/nowait", "internal/rtp", "internal/seldom", "internal/sip", "internal/testservice"},
 	{"internal/tracing"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
