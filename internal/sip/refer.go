@@ -17,6 +17,10 @@ import (
 // than a phone rings. The call goes on meanwhile.
 const referLimit = 90 * time.Second
 
+// lateAnswer is how long the answer to a REFER is waited for when the call has
+// ended: a peer that takes it and hangs up may be heard hanging up first.
+const lateAnswer = 500 * time.Millisecond
+
 // Refer asks the peer to call user in our place (RFC 3515), at its own host, or
 // ours for a phone of ours. It returns nil once the peer says that user has
 // answered, or hangs up for that; the leg is then the caller's to hang up. A
@@ -89,7 +93,7 @@ func (l *Leg) endRefer() {
 func (l *Leg) refer(ctx context.Context, r *sipmsg.Request) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
+	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(lateAnswer, cancel) })()
 	answer, err := l.server.transact(asking, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
 		if r, err = authorize(r, answer, l.username, l.password); err == nil {
