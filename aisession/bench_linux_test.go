@@ -22,12 +22,12 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
-	"trunkline/internal/rtp"
+	"trunkline/telephony/audio"
+	"trunkline/telephony/rtp"
 )
 
 // BenchmarkSessions carries 100 calls for some seconds: RTP in and out over the
-// ports of internal/rtp, a WebSocket each to a provider that echoes. The phones
+// ports of telephony/rtp, a WebSocket each to a provider that echoes. The phones
 // and the provider are another process, so that the CPU counted is the
 // service's. The kernel's clock times what arrives there, so that the other
 // process may be late. The floor is a bare loop of a timer and the same system

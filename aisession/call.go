@@ -6,7 +6,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // Call is one call, as the way in that brought it offers it to its session.

@@ -17,7 +17,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // lacking skips where a program is missing, but not in CI.

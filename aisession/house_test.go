@@ -22,8 +22,8 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
+	"trunkline/telephony/audio"
 )
 
 // benchPeer has this program be the other process of BenchmarkSessions.

@@ -14,7 +14,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // These tests run on a clock of their own, without sockets.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // pacer ticks every session once in a frame's time, on absolute deadlines. It

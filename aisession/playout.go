@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // playout is the provider's audio that waits to be played: whatever pieces it

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 var pcm = audio.Format{Encoding: audio.PCM16, Rate: 24000}

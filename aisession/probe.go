@@ -11,8 +11,8 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
+	"trunkline/telephony/audio"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
+	"trunkline/telephony/audio"
 )
 
 // Service opens sessions. It is safe for concurrent use.

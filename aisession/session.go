@@ -9,8 +9,8 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/tracing"
+	"trunkline/telephony/audio"
 )
 
 // Session is one call's audio at one provider, over as many connections as that

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"trunkline/aisession"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // clearest looks for a tone in frames of a format, 100 ms at a time, and gives

@@ -16,10 +16,10 @@ import (
 	"trunkline/aisession"
 	"trunkline/aisession/sipcall"
 	"trunkline/config/aiprovider"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
-	"trunkline/internal/rtp"
-	"trunkline/internal/sip"
+	"trunkline/telephony/audio"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
 )
 
 // nobody is a directory without users: the network is trusted.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"trunkline/internal/nowait"
+	"trunkline/internal/rawio"
 )
 
 // socket is a provider's TCP connection, with TLS above it or not. The
@@ -67,7 +67,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	case s.dry:
 		return 0, errWait
 	}
-	n, err := nowait.Read(s.fd, b)
+	n, err := rawio.Read(s.fd, b)
 	switch {
 	case err == unix.EAGAIN:
 		s.dry = true
@@ -93,7 +93,7 @@ func (s *socket) Write(b []byte) (int, error) {
 		s.pending = append(s.pending, b...)
 		return len(b), nil
 	}
-	n, err := nowait.Write(s.fd, b)
+	n, err := rawio.Write(s.fd, b)
 	if err != nil && err != unix.EAGAIN {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func (s *socket) flush() (moved bool, err error) {
 	if len(s.pending) == 0 {
 		return false, nil
 	}
-	n, err := nowait.Write(s.fd, s.pending)
+	n, err := rawio.Write(s.fd, s.pending)
 	if err != nil {
 		if err == unix.EAGAIN {
 			err = nil

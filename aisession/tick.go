@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // loud is the level from which a caller counts as speaking: about -40 dB of full

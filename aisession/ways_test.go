@@ -22,7 +22,7 @@ import (
 	"trunkline/aisession/audiosocket"
 	"trunkline/aisession/pcmsocket"
 	"trunkline/config/aiprovider"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // echoing sends every frame of audio back.

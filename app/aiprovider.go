@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"trunkline/api"
-	"trunkline/app/settings"
 	"trunkline/config/aiprovider"
+	"trunkline/config/settings"
 )
 
 // openProviders opens the accounts' AI providers, whose headers are secrets.

@@ -9,9 +9,9 @@ import (
 	"trunkline/aisession/pcmsocket"
 	"trunkline/aisession/sipcall"
 	"trunkline/api"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/kafka"
-	sipdriver "trunkline/origination/sip"
+	"trunkline/telephony/pbx"
 )
 
 // buildSessions builds the AI sessions and their ways in.
@@ -68,8 +68,8 @@ func (a *App) sees(accountID, providerAccountID string) bool {
 // aiDestination lets the sip driver's calls reach AI sessions.
 type aiDestination struct{ calls *sipcall.Handler }
 
-// Take implements sipdriver.LocalDestination.
-func (d aiDestination) Take(ctx context.Context, call sipdriver.LocalCall) (sipdriver.LocalSession, error) {
+// Take implements pbx.LocalDestination.
+func (d aiDestination) Take(ctx context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
 	taken, err := d.calls.Take(ctx, sipcall.Local{
 		Destination: call.Destination, AccountID: call.AccountID, CallID: call.CallID, OtherLegCallID: call.OtherLegCallID,
 		Caller: call.From, Port: call.Port, Agreed: call.Agreed, Transfer: call.Transfer,

@@ -18,9 +18,9 @@ import (
 
 	"trunkline/api"
 	"trunkline/app/backend"
-	"trunkline/app/settings"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
+	"trunkline/config/settings"
 	"trunkline/fanout"
 	"trunkline/identity"
 	"trunkline/ingest"

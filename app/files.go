@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/fault"
 )
 

@@ -25,10 +25,13 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
-	{"internal/aiprotocol", "internal/audio", "internal/channelclient", "internal/esl", "internal/kafka", "internal/loadtest", "internal/masterkey", "internal/nowait", "internal/rtp", "internal/seldom", "internal/sip", "internal/testservice"},
+	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
 	{"internal/tracing"},
+	{"telephony/audio", "telephony/esl", "telephony/rtp", "telephony/sip"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
+	{"telephony/pbx"}, // implements origination's driver
+	{"config/settings"},
 	{"api"},
 	{"app"},
 	{"cmd/trunkline"},
@@ -42,7 +45,7 @@ var owners = map[string][]string{
 	"github.com/twmb/franz-go":            {"internal/kafka"},
 	"github.com/labstack/echo/v4":         {"api", "ingest", "fanout"},
 	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "cmd/trunkline"},
-	"github.com/thesyncim/gopus":          {"internal/audio"},
+	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/redis/go-redis/v9":        {"*/*_redis.go", "app"},
 	"github.com/alicebob/miniredis/v2":    {"app"},
 	"github.com/jackc/pgx/v5":             {"internal/sqldb", "internal/testservice"},

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"trunkline/api"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -20,7 +20,7 @@ import (
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
 	"trunkline/origination/simulator"
-	sipdriver "trunkline/origination/sip"
+	"trunkline/telephony/pbx"
 )
 
 // errNoSIP is of a driver without its server.
@@ -104,7 +104,7 @@ func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rul
 }
 
 // sipDriver also takes the calls that phones and trunks make.
-func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*sipdriver.Driver, error) {
+func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*pbx.Driver, error) {
 	if a.phones == nil {
 		return nil, errNoSIP
 	}
@@ -113,7 +113,7 @@ func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*si
 	if err != nil {
 		name = "trunkline"
 	}
-	driver, err := sipdriver.New(sipdriver.Config{
+	driver, err := pbx.New(pbx.Config{
 		MediaServer: name, OwnerTimeout: s.RingUser, DestinationTimeout: s.RingDestination, MaxCalls: s.MaxCalls,
 		Trunk:   trunk(s.Trunk),
 		MayDial: func(accountID, number string) bool { return rules.Check(accountID, number) == nil },
@@ -127,11 +127,11 @@ func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*si
 	return driver, nil
 }
 
-func trunk(t settings.SIPTrunk) sipdriver.Trunk {
+func trunk(t settings.SIPTrunk) pbx.Trunk {
 	if t.Address == "" {
-		return sipdriver.Trunk{}
+		return pbx.Trunk{}
 	}
-	return sipdriver.Trunk{Address: t.Address, Transport: strings.ToUpper(t.Transport), Username: t.Username,
+	return pbx.Trunk{Address: t.Address, Transport: strings.ToUpper(t.Transport), Username: t.Username,
 		Password: string(t.Password), CallerID: t.CallerID, StripPrefix: t.StripPrefix}
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"trunkline/api"
-	"trunkline/app/settings"
 	"trunkline/cdrindex"
+	"trunkline/config/settings"
 )
 
 // buildReports builds the index of call records for those who fill it and those

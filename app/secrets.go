@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
 	"trunkline/config/encryption"
+	"trunkline/config/settings"
 )
 
 // openSecrets opens the master keys and the rooms whose secrets they seal.

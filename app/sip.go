@@ -7,12 +7,12 @@ import (
 	"net/netip"
 	"syscall"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/internal/rtp"
-	"trunkline/internal/sip"
-	sipdriver "trunkline/origination/sip"
+	"trunkline/telephony/pbx"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
 )
 
 // phones is our own SIP: the server that phones register with, and the ports of
@@ -21,7 +21,7 @@ type phones struct {
 	server    *sip.Server
 	ports     *rtp.Ports
 	directory sip.Directory
-	sessions  sipdriver.LocalDestination // nil without the role aisession
+	sessions  pbx.LocalDestination // nil without the role aisession
 }
 
 // embeddedSIP is where phones register when nothing is set.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"trunkline/internal/nowait"
+	"trunkline/internal/rawio"
 )
 
 // Listener wraps a TCP listener so that the connections it accepts can later be
@@ -66,7 +66,7 @@ func (s *socket) try(b []byte) (int, error) {
 	if s.fd < 0 {
 		return 0, net.ErrClosed
 	}
-	n, err := nowait.Write(s.fd, b)
+	n, err := rawio.Write(s.fd, b)
 	if err == syscall.EAGAIN {
 		err = nil
 	}

@@ -1,6 +1,6 @@
 package audiosocket
 
-import "trunkline/internal/audio"
+import "trunkline/telephony/audio"
 
 // rate turns audio of a kind into the session's and back: Asterisk says with
 // each message at what rate it is, and what we send is to be of the newest.

@@ -15,7 +15,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
+	"trunkline/telephony/audio"
 )
 
 // Sessions is what the listener asks of the room.

@@ -9,7 +9,7 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/internal/fault"
-	"trunkline/internal/sip"
+	"trunkline/telephony/sip"
 )
 
 // call is a leg as its session uses it.

@@ -8,10 +8,10 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
-	"trunkline/internal/rtp"
-	"trunkline/internal/sip"
+	"trunkline/telephony/audio"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
 )
 
 // Prefix is what the user of a provider's address begins with.

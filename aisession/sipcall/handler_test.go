@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"trunkline/internal/fault"
-	"trunkline/internal/sip"
+	"trunkline/telephony/sip"
 )
 
 func TestTheAssertedIdentityIsANumber(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/rtp"
-	"trunkline/internal/sip"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
 )
 
 // Local is a call that this process has connected already: somebody has dialled

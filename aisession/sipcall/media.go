@@ -8,10 +8,10 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/audio"
 	"trunkline/internal/fault"
-	"trunkline/internal/rtp"
-	"trunkline/internal/sip"
+	"trunkline/telephony/audio"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
 )
 
 // media is a leg's RTP both ways. Its codec never changes: a later offer

@@ -1,6 +1,6 @@
 package streamed
 
-import "trunkline/internal/audio"
+import "trunkline/telephony/audio"
 
 // Session is what an Intake feeds; aisession.Session is one.
 type Session interface {

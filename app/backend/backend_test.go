@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )

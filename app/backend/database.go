@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/sqldb"
 )
 

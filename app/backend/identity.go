@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"

@@ -3,7 +3,7 @@ package backend
 import (
 	"path/filepath"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 )

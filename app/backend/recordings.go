@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/recording"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 // Redis is a client of the Redis that the settings name, or of an embedded

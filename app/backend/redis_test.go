@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 func TestEmbeddedRedisForgetsInTime(t *testing.T) {

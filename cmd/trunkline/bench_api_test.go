@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 // benchAPI runs bench api on the data directory.

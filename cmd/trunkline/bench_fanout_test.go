@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 )

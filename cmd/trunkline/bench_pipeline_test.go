@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/loadtest"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"trunkline/app"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 // serve runs the whole program on the data directory, embedded and with TLS,

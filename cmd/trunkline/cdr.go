@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
 	"trunkline/cdrindex"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 )

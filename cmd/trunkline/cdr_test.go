@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
 	"trunkline/cdrindex"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"

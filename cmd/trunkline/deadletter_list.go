@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 // channel is an events channel that sends its messages and then revokes.

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
+	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"

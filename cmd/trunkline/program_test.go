@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 // world runs command lines on one data directory.

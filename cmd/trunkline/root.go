@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/fault"
 )
 

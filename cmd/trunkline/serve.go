@@ -9,7 +9,7 @@ import (
 
 	"trunkline/app"
 	"trunkline/app/backend"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 )
 
 func (p *program) serveCommand() *cobra.Command {

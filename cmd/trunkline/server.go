@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"os"
 
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/channelclient"
 )
 

@@ -4,8 +4,8 @@ import (
 	"io"
 	"log/slog"
 
-	"trunkline/app/settings"
-	"trunkline/internal/seldom"
+	"trunkline/config/settings"
+	"trunkline/internal/logthrottle"
 )
 
 // Variables of commands that are no settings.
@@ -41,9 +41,9 @@ func logger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if s.Format == "json" {
-		return slog.New(seldom.New(slog.NewJSONHandler(w, options))), nil
+		return slog.New(logthrottle.New(slog.NewJSONHandler(w, options))), nil
 	}
-	return slog.New(seldom.New(slog.NewTextHandler(w, options))), nil
+	return slog.New(logthrottle.New(slog.NewTextHandler(w, options))), nil
 }
 
 // toolLog is the log of commands that do one thing: it is quiet unless

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/app/backend"
-	"trunkline/app/settings"
+	"trunkline/config/settings"
 	"trunkline/internal/kafka"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/internal/esl"
 	"trunkline/internal/fault"
+	"trunkline/telephony/esl"
 )
 
 // Config is one FreeSWITCH and how to dial on it. In the templates stand

@@ -52,14 +52,14 @@
 // # Goroutines and who stops them
 //
 // Follow works in the caller's goroutine: it connects, reads events, looks and
-// reports, so that progress is in order. The connection's reader (internal/esl)
+// reports, so that progress is in order. The connection's reader (telephony/esl)
 // ends with the connection, which Follow closes before it returns. Nothing else
 // runs.
 //
 // # When it is full
 //
 // At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A report
-// that takes long makes events wait; beyond internal/esl's bounds the connection
+// that takes long makes events wait; beyond telephony/esl's bounds the connection
 // is given up and made again, and the look after that tells what was missed.
 //
 // # Lock order

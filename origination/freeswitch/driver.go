@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/esl"
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/esl"
 )
 
 // Driver places calls on one FreeSWITCH; it is an origination.Driver.

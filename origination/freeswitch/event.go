@@ -3,8 +3,8 @@ package freeswitch
 import (
 	"strings"
 
-	"trunkline/internal/esl"
 	"trunkline/origination"
+	"trunkline/telephony/esl"
 )
 
 // wanted are the events that tell a call's progress. A leg's end is told twice

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"trunkline/internal/esl"
 	"trunkline/origination"
+	"trunkline/telephony/esl"
 )
 
 // Follow implements origination.Driver. It returns nil once ctx has ended.

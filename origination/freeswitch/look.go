@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"trunkline/internal/esl"
 	"trunkline/origination"
+	"trunkline/telephony/esl"
 )
 
 // Why a look is taken: labels.

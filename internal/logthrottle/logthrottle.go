@@ -1,0 +1,108 @@
+// Package logthrottle keeps a fault that lasts from filling the log, and the disk
+// that the log is on: of warnings with the same words a few are written, then
+// one in a while, which says how many were held back.
+//
+// It refuses to hold back anything but warnings: an error is written each
+// time, and so is what is no fault at all. It has no goroutine.
+package logthrottle
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Limits of the warnings with one message.
+const (
+	Burst = 5                // in each Period
+	Every = 30 * time.Second // Period
+)
+
+// Handler writes to another handler, warnings only logthrottle.
+type Handler struct {
+	inner  slog.Handler
+	counts *counts // shared with what WithAttrs and WithGroup make
+}
+
+// New makes a handler that writes to inner.
+func New(inner slog.Handler) *Handler {
+	return &Handler{inner: inner, counts: &counts{lines: map[string]*line{}}}
+}
+
+// Enabled implements slog.Handler.
+func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.inner.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level != slog.LevelWarn {
+		return h.inner.Handle(ctx, r)
+	}
+	held, due := h.counts.due(r.Message, r.Time)
+	if !due {
+		return nil
+	}
+	if held > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("held_back", held))
+	}
+	return h.inner.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &Handler{h.inner.WithAttrs(attrs), h.counts}
+}
+
+// WithGroup implements slog.Handler.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	return &Handler{h.inner.WithGroup(name), h.counts}
+}
+
+// counts are the warnings of late, by message.
+type counts struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	since time.Time // of the period
+	said  int       // in it
+	held  int       // since the last one that was said
+}
+
+// most bounds what is remembered. Messages are constants, and few.
+const most = 1000
+
+// due says whether a message may be written, and how many were not since the
+// last one.
+func (c *counts) due(message string, now time.Time) (held int, due bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[message]
+	if l == nil {
+		if len(c.lines) >= most {
+			clear(c.lines)
+		}
+		l = &line{since: now}
+		c.lines[message] = l
+	}
+	// A clock that was set back begins a period too.
+	if age := now.Sub(l.since); age >= Every || age < 0 {
+		if l.said < Burst || age >= 2*Every || age < 0 {
+			l.said = 0
+		} else { // it lasts: one is enough from now on
+			l.said = Burst - 1
+		}
+		l.since = now
+	}
+	if l.said >= Burst {
+		l.held++
+		return 0, false
+	}
+	l.said++
+	held, l.held = l.held, 0
+	return held, true
+}

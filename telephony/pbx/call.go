@@ -1,0 +1,84 @@
+package pbx
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"trunkline/origination"
+	"trunkline/telephony/sip"
+)
+
+// call is one call of two sides.
+type call struct {
+	driver        *Driver
+	id            string
+	order         *origination.Order // nil for an ordinary call
+	accountID     string
+	interactionID string
+	ctx           context.Context // ends with stop, and with the call
+	cancel        context.CancelCauseFunc
+	bridged       bool
+}
+
+func newCall(d *Driver, accountID, interactionID string) *call {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &call{driver: d, accountID: accountID, interactionID: interactionID, ctx: ctx, cancel: cancel}
+}
+
+// stopped is the cause of a context that ended a call.
+type stopped struct{ cause sip.Cause }
+
+func (s stopped) Error() string { return "the call was stopped with " + string(s.cause) }
+
+// stop ends the call with a cause; the first one holds.
+func (c *call) stop(cause sip.Cause) { c.cancel(stopped{cause}) }
+
+// causeOf is why something of a call failed: what stopped its context, else
+// what the error says.
+func causeOf(ctx context.Context, err error) sip.Cause {
+	var s stopped
+	if errors.As(context.Cause(ctx), &s) {
+		return s.cause
+	}
+	return sip.FailureCause(err)
+}
+
+func (c *call) originationID() string {
+	if c.order == nil {
+		return ""
+	}
+	return c.id
+}
+
+func (c *call) report(state origination.State, cause sip.Cause) {
+	if c.order == nil {
+		return
+	}
+	c.driver.progress.add(origination.Progress{CallID: c.id, State: state, Cause: string(cause), At: time.Now()})
+}
+
+// end closes the call's account.
+func (c *call) end(cause sip.Cause) {
+	bridged := "false"
+	if c.bridged {
+		bridged = "true"
+	}
+	c.driver.metrics.ended.WithLabelValues(string(cause), bridged).Inc()
+	c.cancel(nil)
+	c.report(origination.Ended, cause)
+	c.driver.remove(c)
+}
+
+// watch is a context that also ends with a leg: its side gave up.
+func watch(ctx context.Context, leg *sip.Leg) (context.Context, context.CancelFunc) {
+	watched, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-leg.Done():
+			cancel(stopped{sip.OriginatorCancel})
+		case <-watched.Done():
+		}
+	}()
+	return watched, func() { cancel(nil) }
+}

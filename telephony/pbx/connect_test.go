@@ -1,0 +1,426 @@
+package pbx_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/telephony/pbx"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+	"trunkline/telephony/sip/siptest"
+)
+
+func TestPhoneCallsPhone(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	a, b := w.phone("1001"), w.phone("1002")
+	alice := a.Dial("1002", a.Media().SDP("sendrecv", 0))
+	if alice.Answer.StatusCode != 200 {
+		t.Fatalf("answered %d", alice.Answer.StatusCode)
+	}
+	bob := b.WaitCall()
+	bob.WaitAck()
+	if got := bob.Invite.From().Address.User; got != "1001" {
+		t.Errorf("called by %s", got)
+	}
+	a.Media().Speak(0, 0x11, 20)
+	b.Media().Speak(0, 0x22, 20)
+	b.Media().WaitHeard(0, 0x11, 18)
+	a.Media().WaitHeard(0, 0x22, 18)
+	bob.Bye()
+	alice.WaitBye()
+	w.stop()
+	rows := w.records.rows
+	slices.SortFunc(rows, func(a, b event.CDR) int { return strings.Compare(a.Direction, b.Direction) })
+	if len(rows) != 2 || rows[0].Direction != "inbound" || rows[0].CallID != alice.CallID || rows[1].CallID != bob.CallID ||
+		rows[0].InteractionID != rows[1].InteractionID || rows[0].InteractionID == "" || rows[0].PresenceID != "1001" || rows[1].PresenceID != "1002" ||
+		rows[0].OtherLegCallID != bob.CallID || rows[1].OtherLegCallID != alice.CallID {
+		t.Errorf("records: %+v", rows)
+	}
+	for _, row := range rows {
+		if row.OriginationCallID != "" || row.CustomSIPHeaders != nil || row.HangupCause != "NORMAL_CLEARING" || row.AnsweredTime == 0 {
+			t.Errorf("a record: %+v", row)
+		}
+	}
+}
+
+func TestPhoneCallsWhatCannotBeReached(t *testing.T) {
+	for name, c := range map[string]struct {
+		user   string
+		answer func(*siptest.Call)
+		want   int
+	}{
+		"nobody":                    {"2000", nil, 404},
+		"an absent user":            {"1003", nil, 480},
+		"a busy one":                {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 486, "") }, 486},
+		"one who rejects":           {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 603, "") }, 603},
+		"without a codec in common": {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 200, c.Phone.Media().SDP("sendrecv", 0, 107)) }, 488},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, nil)
+			a, b := w.phone("1001"), w.phone("1002")
+			b.OnCall(c.answer)
+			if got := a.Dial(c.user, a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != c.want {
+				t.Errorf("answered %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCallerGivesUp(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	a, b := w.phone("1001"), w.phone("1002")
+	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, "") })
+	alice := a.Start("1002", a.Media().SDP("sendrecv", 0))
+	bob := b.WaitCall()
+	alice.Cancel()
+	if r := alice.Finish(); r.StatusCode != 487 {
+		t.Errorf("cancelled with %d", r.StatusCode)
+	}
+	bob.WaitCancel()
+	w.stop()
+	for _, row := range w.records.rows {
+		if row.HangupCause != "ORIGINATOR_CANCEL" {
+			t.Errorf("a record: %+v", row)
+		}
+	}
+}
+
+func TestHold(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	alice, bob := talk(w)
+	alice.WaitAck()
+	bob.WaitAck()
+	a, b := alice.Phone.Media(), bob.Phone.Media()
+	r := alice.Send("INVITE", "", a.SDP("sendonly", 0))
+	if !strings.Contains(string(r.Body()), "a=recvonly") {
+		t.Errorf("a hold was answered %s", r.Body())
+	}
+	b.Speak(0, 0x33, 10)
+	a.Speak(0, 0x44, 10) // music
+	b.WaitHeard(0, 0x44, 10)
+	if n := a.Heard(0, 0x33); n != 0 {
+		t.Errorf("who holds heard %d packets", n)
+	}
+	if r := alice.Send("INVITE", "", a.SDP("inactive", 0)); !strings.Contains(string(r.Body()), "a=inactive") {
+		t.Errorf("a hold without music was answered %s", r.Body())
+	}
+	if r := alice.Send("INVITE", "", a.SDP("sendrecv", 0)); !strings.Contains(string(r.Body()), "a=sendrecv") {
+		t.Errorf("the end of a hold was answered %s", r.Body())
+	}
+	b.Speak(0, 0x55, 10)
+	a.WaitHeard(0, 0x55, 10)
+}
+
+func TestCodecChange(t *testing.T) {
+	t.Run("to the other law, which is turned", func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		alice, bob := talk(w)
+		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 8))
+		if !strings.Contains(string(r.Body()), "AVP 8 ") {
+			t.Fatalf("answered %s", r.Body())
+		}
+		silence := rtp.EncodeALaw(0)
+		alice.Phone.Media().Speak(8, silence, 10)
+		bob.Phone.Media().WaitHeard(0, rtp.EncodeULaw(rtp.DecodeALaw(silence)), 10)
+	})
+	t.Run("to what only the other side can change to", func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		alice, bob := talk(w)
+		bob.OnOffer(func(*sipmsg.Request) (string, int) { return bob.Phone.Media().SDP("sendrecv", 0, 107), 200 })
+		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109))
+		if !strings.Contains(string(r.Body()), "a=rtpmap:109 opus/48000/2") {
+			t.Fatalf("answered %s", r.Body())
+		}
+		alice.Phone.Media().Speak(109, 0x66, 10)
+		bob.Phone.Media().WaitHeard(107, 0x66, 10)
+	})
+	t.Run("to what the other side refuses", func(t *testing.T) {
+		w := newWorld(t, nil, nil)
+		alice, bob := talk(w)
+		bob.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
+		if r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109)); r.StatusCode != 488 {
+			t.Errorf("answered %d", r.StatusCode)
+		}
+		alice.Phone.Media().Speak(0, 0x77, 10)
+		bob.Phone.Media().WaitHeard(0, 0x77, 10)
+	})
+}
+
+func TestOwnerIsAskedToChangeCodec(t *testing.T) {
+	w := newWorld(t, func(c *pbx.Config) { c.Codecs = []sip.Codec{sip.Opus(), sip.PCMU()} }, nil)
+	a, b := w.phone("1001"), w.phone("1002")
+	a.OnCall(func(c *siptest.Call) {
+		c.OnOffer(func(*sipmsg.Request) (string, int) { return a.Media().SDP("sendrecv", 0, 0), 200 })
+		c.Accept(107, 0)
+	})
+	b.OnCall(func(c *siptest.Call) { c.Accept(0) })
+	w.originate("1002")
+	w.until(origination.Bridged)
+	a.Media().Speak(0, 0x11, 10)
+	b.Media().WaitHeard(0, 0x11, 10)
+}
+
+func TestTrunk(t *testing.T) {
+	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
+	w := newWorld(t, func(c *pbx.Config) {
+		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Username: "us", Password: "secret", CallerID: "+4930", StripPrefix: "0"}
+	}, nil)
+	trunk.Talk(w.server.Addr().String())
+	trunk.OnCall(func(c *siptest.Call) {
+		if c.Invite.GetHeader("Proxy-Authorization") == nil {
+			c.ReplyWith(c.Invite, 407, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", "")
+			return
+		}
+		c.Accept()
+	})
+	w.phone("1001")
+	w.originate("0891234")
+	w.until(origination.Bridged)
+	trunk.WaitCall()
+	call := trunk.WaitCall()
+	if uri := call.Invite.Recipient; uri.User != "891234" || call.Invite.From().Address.User != "+4930" {
+		t.Errorf("dialled %s from %s", uri.User, call.Invite.From().Address.User)
+	}
+	w.stop()
+	if bye := call.WaitBye(); bye == nil {
+		t.Error("no BYE")
+	}
+	_, _, destination := w.rows()
+	if len(destination) != 1 || destination[0].To != "0891234" || destination[0].From != "+4930" || destination[0].PresenceID != "" {
+		t.Errorf("records: %+v", destination)
+	}
+}
+
+func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
+	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
+	w := newWorld(t, func(c *pbx.Config) {
+		c.Trunk.Address = trunk.Addr()
+		c.MayDial = func(accountID, number string) bool { return accountID == account && number == "110" }
+	}, nil)
+	trunk.Talk(w.server.Addr().String())
+	a := w.phone("1001")
+	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 603 && got != 403 {
+		t.Errorf("a number that is denied: answered %d", got)
+	}
+	if got := a.Dial("110", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 200 {
+		t.Errorf("one that is allowed: answered %d", got)
+	}
+	if call := trunk.WaitCall(); call.Invite.Recipient.User != "110" {
+		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
+	}
+}
+
+// session is a LocalDestination that hears one packet and hangs up.
+type session struct {
+	refuse error
+	taken  pbx.LocalCall
+	heard  chan byte
+	done   chan struct{}
+	once   sync.Once
+}
+
+func (s *session) Take(_ context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	s.taken = call
+	call.Port.Receive(s)
+	return s, nil
+}
+
+func (s *session) Receive(p *rtp.Packet) {
+	s.once.Do(func() {
+		s.heard <- p.Payload[0]
+		close(s.done)
+	})
+}
+
+func (s *session) Done() <-chan struct{} { return s.done }
+
+func (s *session) Cause() sip.Cause { return sip.NormalClearing }
+
+func TestLocalDestination(t *testing.T) {
+	s := &session{heard: make(chan byte, 1), done: make(chan struct{})}
+	w := newWorld(t, nil, s)
+	a := w.phone("1001")
+	w.originate("ai-7")
+	w.until(origination.Bridged)
+	alice := a.WaitCall()
+	a.Media().Speak(0, 0x11, 5)
+	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID || s.taken.Agreed.Formats[0].Name != "PCMU" {
+		t.Errorf("heard %#x in %+v", got, s.taken)
+	}
+	alice.WaitBye()
+	w.ended(sip.NormalClearing)
+	_, loopback, destination := w.rows()
+	if len(loopback) != 1 || len(destination) != 1 || destination[0].To != "ai-7" || destination[0].CallID != s.taken.CallID {
+		t.Errorf("records: %+v %+v", loopback, destination)
+	}
+}
+
+// handing is a LocalDestination that hands its call on, to where it is told.
+type handing struct {
+	session
+	to   chan string
+	errs chan error
+}
+
+func (h *handing) Take(ctx context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
+	go func() {
+		for to := range h.to {
+			err := call.Transfer(ctx, to)
+			h.errs <- err
+			if err == nil {
+				close(h.done)
+				return
+			}
+		}
+	}()
+	return h, nil
+}
+
+func TestLocalDestinationHandsTheCallOn(t *testing.T) {
+	h := &handing{session: session{done: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
+	w := newWorld(t, nil, h)
+	a, b := w.phone("1001"), w.phone("1002")
+	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 486, "") })
+	w.originate("ai-7")
+	w.until(origination.Bridged)
+	alice := a.WaitCall()
+	for to, want := range map[string]sip.Cause{"1002": sip.UserBusy, "1003": sip.SubscriberAbsent, "4711": sip.UnallocatedNumber} {
+		h.to <- to
+		if err := <-h.errs; sip.FailureCause(err) != want {
+			t.Errorf("to %s: %v, want %s", to, err, want)
+		}
+	}
+	h.to <- "ai-8"
+	if err := <-h.errs; fault.KindOf(err) != fault.KindUnsupported {
+		t.Errorf("to another provider: %v", err)
+	}
+	b.WaitCall() // the busy one
+	b.OnCall(nil)
+	h.to <- "1002"
+	if err := <-h.errs; err != nil {
+		t.Fatal(err)
+	}
+	bob := b.WaitCall()
+	bob.WaitAck()
+	a.Media().Speak(0, 0x11, 20)
+	b.Media().Speak(0, 0x22, 20)
+	b.Media().WaitHeard(0, 0x11, 18)
+	a.Media().WaitHeard(0, 0x22, 18)
+	bob.Bye()
+	alice.WaitBye()
+	w.ended(sip.NormalClearing)
+	w.stop()
+	last := w.records.rows[len(w.records.rows)-1]
+	for _, row := range w.records.rows {
+		if row.CallID == bob.CallID {
+			last = row
+		}
+	}
+	if last.CallID != bob.CallID || last.OtherLegCallID != alice.CallID || last.HangupCause != "NORMAL_CLEARING" {
+		t.Errorf("the record of who took the call: %+v", last)
+	}
+}
+
+func TestLocalDestinationThatIsNotThere(t *testing.T) {
+	w := newWorld(t, nil, &session{refuse: fault.NotFound("no such provider")})
+	w.phone("1001")
+	w.originate("ai-7")
+	for p := range w.steps {
+		if p.State == origination.Ended {
+			if p.Cause != string(sip.UnallocatedNumber) {
+				t.Errorf("ended with %s", p.Cause)
+			}
+			return
+		}
+	}
+}
+
+func TestCrashedCallsEnd(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan origination.Progress, 1)
+	go func() {
+		_ = w.driver.Follow(ctx, []origination.Open{{CallID: "old", State: origination.Bridged}}, func(p origination.Progress) { ended <- p })
+	}()
+	if p := <-ended; p.CallID != "old" || p.State != origination.Ended || p.Cause != string(sip.NormalTemporaryFailure) {
+		t.Errorf("reported %+v", p)
+	}
+	cancel()
+}
+
+// failing publishes nothing for a while.
+type failing struct {
+	records
+	left int
+}
+
+func (f *failing) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
+	f.mu.Lock()
+	f.left--
+	fails := f.left >= 0
+	f.mu.Unlock()
+	if fails {
+		return errors.New("kafka is away")
+	}
+	return f.records.PublishCDR(ctx, accountID, row)
+}
+
+func TestRecordsAreTriedAgain(t *testing.T) {
+	w := newWorldOf(t, &failing{left: 2})
+	b := w.phone("1002")
+	w.originate("1002") // the owner has no phone
+	w.until(origination.Ended)
+	b.Register(0)
+	w.stop()
+	if n := len(w.records.rows); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	if got := w.types(); got["AGENT_DEVICE_REGISTER"] != 1 || got["AGENT_DEVICE_UNREGISTER"] != 1 {
+		t.Errorf("events: %v", got)
+	}
+}
+
+func TestTrustedNetworkCallsUsersOnly(t *testing.T) {
+	w := newWorldAt(t, "127.0.0.1:0", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	b := w.phone("1002")
+	pbx := siptest.NewPhone(t, w.server.Addr().String(), "4930", domain, "")
+	if r := pbx.Dial("0891234", pbx.Media().SDP("sendrecv", 0)).Answer; r.StatusCode != 404 {
+		t.Errorf("a number outside got %d", r.StatusCode)
+	}
+	call := pbx.Dial("1002", pbx.Media().SDP("sendrecv", 0))
+	if call.Answer.StatusCode != 200 {
+		t.Fatalf("a user got %d", call.Answer.StatusCode)
+	}
+	bob := b.WaitCall()
+	bob.WaitAck()
+	call.Bye()
+	bob.WaitBye()
+	eventually(t, func() bool {
+		w.records.mu.Lock()
+		defer w.records.mu.Unlock()
+		return len(w.records.rows) == 2 && w.records.rows[0].AccountID == account
+	})
+}
+
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never was so")
+		}
+	}
+}

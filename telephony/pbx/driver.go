@@ -1,0 +1,179 @@
+package pbx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// Driver places and connects calls. It is an origination.Driver, a sip.Handler
+// and a sip.Devices.
+type Driver struct {
+	config    Config
+	server    *sip.Server
+	ports     *rtp.Ports
+	directory sip.Directory
+	local     LocalDestination
+	outbox    *outbox
+	progress  *progress
+	metrics   *metrics
+	log       *slog.Logger
+	tones     tones
+
+	mu       sync.Mutex
+	calls    map[string]*call // by id
+	draining bool
+	idle     chan struct{} // closed when draining and no call is left
+}
+
+var _ origination.Driver = (*Driver)(nil)
+
+// New makes a driver. It is to be given to the server with Handle("", driver)
+// and Watch(driver) before that runs. local may be nil.
+func New(
+	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local LocalDestination,
+	records Records, reg prometheus.Registerer, log *slog.Logger,
+) (*Driver, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if server == nil || ports == nil || directory == nil || records == nil {
+		return nil, errors.New("sip driver: server, ports, directory and records are needed")
+	}
+	config = config.withDefaults()
+	m, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("registering the sip driver's metrics: %w", err)
+	}
+	return &Driver{
+		config: config, server: server, ports: ports, directory: directory, local: local, metrics: m, log: log,
+		outbox: newOutbox(config.OutboxSize, records, m, log), progress: newProgress(), tones: newTones(),
+		calls: map[string]*call{}, idle: make(chan struct{}),
+	}, nil
+}
+
+// Originate is origination.Driver's.
+func (d *Driver) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
+	c := newCall(d, order.AccountID, order.InteractionID)
+	c.id, c.order = order.ID, &order
+	if err := d.add(c); err != nil {
+		return origination.Placed{}, err
+	}
+	c.report(origination.Accepted, "")
+	go c.originate()
+	return origination.Placed{CallID: order.ID}, nil
+}
+
+// add makes a call known, if there is room for it.
+func (d *Driver) add(c *call) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.draining:
+		return fault.Unavailable(nil, time.Second, "this node is shutting down")
+	case len(d.calls) >= d.config.MaxCalls:
+		return fault.Unavailable(nil, time.Second, "too many calls at once")
+	case d.calls[c.id] != nil:
+		return fault.Conflict("a call of this id is being placed")
+	}
+	d.calls[c.id] = c
+	d.metrics.calls.Inc()
+	return nil
+}
+
+func (d *Driver) remove(c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.calls, c.id)
+	d.metrics.calls.Dec()
+	if d.draining && len(d.calls) == 0 {
+		close(d.idle)
+	}
+}
+
+// Cancel is origination.Driver's.
+func (d *Driver) Cancel(_ context.Context, callID string) error {
+	d.mu.Lock()
+	c := d.calls[callID]
+	d.mu.Unlock()
+	if c == nil || c.order == nil {
+		return fault.NotFound("the call is not in progress here")
+	}
+	c.stop(sip.OriginatorCancel)
+	return nil
+}
+
+// Registered says whether a user has a phone to ring.
+func (d *Driver) Registered(ctx context.Context, accountID, extension string) (bool, error) {
+	return d.server.Registered(ctx, accountID, extension)
+}
+
+// Follow is origination.Driver's.
+func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+	for _, one := range open {
+		if !d.has(one.CallID) { // its media went with the process that had it
+			report(origination.Progress{
+				CallID: one.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure), At: time.Now(),
+			})
+		}
+	}
+	d.progress.follow(ctx, report)
+	d.drain()
+	d.progress.flush(report)
+	return nil
+}
+
+func (d *Driver) has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[id] != nil
+}
+
+// Run publishes records until ctx ends, and then until the calls are over and
+// theirs are published.
+func (d *Driver) Run(ctx context.Context) error {
+	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		d.outbox.run(publishing)
+	}()
+	<-ctx.Done()
+	limit := time.AfterFunc(d.config.DrainTimeout, stop)
+	defer limit.Stop()
+	d.drain()
+	d.outbox.close()
+	<-published
+	return nil
+}
+
+// drain ends all calls and waits for them.
+func (d *Driver) drain() {
+	d.mu.Lock()
+	if !d.draining {
+		d.draining = true
+		if len(d.calls) == 0 {
+			close(d.idle)
+		}
+	}
+	for _, c := range d.calls {
+		c.stop(sip.NormalTemporaryFailure)
+	}
+	d.mu.Unlock()
+	select {
+	case <-d.idle:
+	case <-time.After(d.config.DrainTimeout):
+		d.log.Warn("calls are left that did not end in time")
+	}
+}

@@ -1,0 +1,135 @@
+package pbx
+
+import (
+	"context"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/sip"
+)
+
+// ServeInvite is sip.Handler's: an ordinary call from a phone or a trunk.
+func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
+	from := invite.Caller()
+	by := caller{user: from.Extension, name: invite.From().Name, domain: from.Domain}
+	if from.UserID == "" {
+		callee, err := d.directory.SIPUser(ctx, invite.Domain(), invite.User())
+		if err != nil {
+			d.refuse(invite, lookupCause(err))
+			return
+		}
+		from.AccountID, by.user = callee.AccountID, invite.From().User
+		by.domain, by.outside = callee.Domain, true
+	}
+	c := newCall(d, from.AccountID, sip.NewCallID())
+	c.id = invite.CallID()
+	if err := d.add(c); err != nil {
+		d.refuse(invite, sip.SwitchCongestion)
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { c.stop(sip.OriginatorCancel) })
+	defer stop()
+	ticket := c.ticket(invite.CallID(), inbound, parties{by.user, invite.User()})
+	ticket.owner(invite.Caller())
+	cause := c.carry(invite, by, ticket)
+	ticket.end(cause)
+	c.end(cause)
+}
+
+func lookupCause(err error) sip.Cause {
+	if fault.KindOf(err) == fault.KindNotFound {
+		return sip.UnallocatedNumber
+	}
+	return sip.NormalTemporaryFailure
+}
+
+func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
+	if err := invite.Reject(cause); err != nil {
+		d.log.Debug("a call was gone before it was refused", "error", err)
+	}
+	return cause
+}
+
+// carry connects a call, and returns why it ended when it has.
+func (c *call) carry(invite *sip.Invite, by caller, ticket *ticket) sip.Cause {
+	d := c.driver
+	offered := supported(d.config.Codecs, invite.Offer())
+	if len(offered) == 0 {
+		return d.refuse(invite, sip.IncompatibleDestination)
+	}
+	phones, err := c.route(c.ctx, by, invite.User())
+	if err != nil {
+		return d.refuse(invite, causeOf(c.ctx, err))
+	}
+	for _, p := range phones {
+		p.ticket.row.OtherLegCallID = ticket.row.CallID
+	}
+	near, far, err := d.newSides()
+	if err != nil {
+		d.log.Warn("a call has no media ports", "error", err)
+		phones[0].ticket.end(sip.SwitchCongestion)
+		return d.refuse(invite, sip.SwitchCongestion)
+	}
+	defer near.port.Close()
+	defer far.port.Close()
+	b := &bridge{tones: &d.tones, a: near}
+	reached, err := d.ring(c.ctx, ringing{
+		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.DestinationTimeout,
+		onRing: func() {
+			if err := invite.Ring(); err != nil {
+				d.log.Debug("a caller did not hear that it rings", "error", err)
+			}
+		},
+	})
+	if err != nil {
+		return d.refuse(invite, causeOf(c.ctx, err))
+	}
+	ticket.rang = reached.rang
+	cause := c.pickUp(invite, b, far, ticket, reached)
+	far.leg.Hangup(cause)
+	reached.end(far.leg.Cause())
+	return cause
+}
+
+// pickUp answers the caller, whose destination has answered, and joins them.
+func (c *call) pickUp(invite *sip.Invite, b *bridge, far *side, ticket, reached *ticket) sip.Cause {
+	near := b.a
+	answer, agreed, err := near.local.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Formats))...)
+	if err != nil || !connectable(agreed.Formats[0].Codec, far.codec()) {
+		return c.driver.refuse(invite, sip.IncompatibleDestination)
+	}
+	leg, err := invite.Answer(answer, func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
+		return b.offered(ctx, near, offer)
+	})
+	if err != nil {
+		return sip.OriginatorCancel
+	}
+	b.answered(near, leg, agreed)
+	ticket.answer()
+	cause := c.bridge(c.ctx, b, far, func() { ticket.row.OtherLegCallID = reached.row.CallID })
+	leg.Hangup(cause)
+	return cause
+}
+
+func (d *Driver) newSides() (near, far *side, err error) {
+	if near, err = d.newSide(); err != nil {
+		return nil, nil, err
+	}
+	if far, err = d.newSide(); err != nil {
+		near.port.Close()
+		return nil, nil, err
+	}
+	return near, far, nil
+}
+
+// supported is what of an offer we have, in its order.
+func supported(ours []sip.Codec, offer *sip.Session) []sip.Codec {
+	var codecs []sip.Codec
+	for _, theirs := range offer.Codecs {
+		for _, c := range ours {
+			if c.Same(theirs) {
+				codecs = append(codecs, c)
+			}
+		}
+	}
+	return codecs
+}

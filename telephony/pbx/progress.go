@@ -1,0 +1,49 @@
+package pbx
+
+import (
+	"context"
+	"sync"
+
+	"trunkline/origination"
+)
+
+// progress is what Follow has not reported yet. It holds a handful of steps
+// for each call, and calls are bounded.
+type progress struct {
+	mu      sync.Mutex
+	waiting []origination.Progress
+	more    chan struct{}
+}
+
+func newProgress() *progress { return &progress{more: make(chan struct{}, 1)} }
+
+func (p *progress) add(step origination.Progress) {
+	p.mu.Lock()
+	p.waiting = append(p.waiting, step)
+	p.mu.Unlock()
+	select {
+	case p.more <- struct{}{}:
+	default: // Follow knows
+	}
+}
+
+func (p *progress) follow(ctx context.Context, report func(origination.Progress)) {
+	for {
+		p.flush(report)
+		select {
+		case <-p.more:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *progress) flush(report func(origination.Progress)) {
+	p.mu.Lock()
+	waiting := p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
+	for _, step := range waiting {
+		report(step)
+	}
+}

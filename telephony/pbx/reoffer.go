@@ -1,0 +1,59 @@
+package pbx
+
+import (
+	"context"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/sip"
+)
+
+// offered answers an offer that a side's peer makes during the call. A hold is
+// answered here, and nothing is sent to who holds. Another codec is taken when
+// media still can pass, or the other side changes to it too.
+func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	other := b.otherThan(s)
+	if s.leg == nil || other != nil && other.leg == nil {
+		return nil, fault.Conflict("the call is not up yet")
+	}
+	answer, agreed, err := s.local.Answer(offer, b.preferred(s)...)
+	if err != nil {
+		return nil, err
+	}
+	chosen := agreed.Formats[0].Codec
+	switch {
+	case b.local && !chosen.Same(s.codec()):
+		return nil, fault.New(fault.KindUnsupported, "the codec cannot be changed while a session talks")
+	case other != nil && !connectable(chosen, other.codec()):
+		if err := change(ctx, other, chosen); err != nil {
+			return nil, err
+		}
+	}
+	s.settle(agreed)
+	switch {
+	case b.b != nil:
+		b.relay()
+	case b.quiet != nil:
+		b.stopTone()
+		b.startTone()
+	}
+	return answer, nil
+}
+
+// preferred is what needs the least change: the codec in use, then what the
+// other side can have without changing.
+func (b *bridge) preferred(s *side) []sip.Codec {
+	prefer := []sip.Codec{s.codec()}
+	if other := b.otherThan(s); other != nil {
+		prefer = append(prefer, withOtherLaw(codecsOf(other.agreed.Formats[:1]))...)
+	}
+	return prefer
+}
+
+func (b *bridge) otherThan(s *side) *side {
+	if s == b.a {
+		return b.b
+	}
+	return b.a
+}

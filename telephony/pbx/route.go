@@ -1,0 +1,84 @@
+package pbx
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/sip"
+)
+
+// caller is who a destination is called by.
+type caller struct {
+	user   string // the extension, or whatever a trunk gave
+	name   string
+	domain string // the account's
+	// outside says that the call came by a trunk: it does not leave by one.
+	outside bool
+}
+
+// route finds the phones of a destination. The error's cause says why there
+// is none. Each gets a ticket, and so does the error.
+func (c *call) route(ctx context.Context, by caller, destination string) ([]phone, error) {
+	d := c.driver
+	user, err := d.directory.SIPUser(ctx, by.domain, destination)
+	switch {
+	case err == nil && user.AccountID == c.accountID:
+		phones, err := c.phonesOf(ctx, user, by, parties{by.user, destination})
+		if err != nil {
+			d.log.Warn("a destination's phones cannot be looked up", "error", err)
+			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
+		}
+		if len(phones) == 0 {
+			return nil, &sip.Failure{Cause: sip.SubscriberAbsent}
+		}
+		return phones, nil
+	case err != nil && fault.KindOf(err) != fault.KindNotFound:
+		d.log.Warn("a destination cannot be looked up", "error", err)
+		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
+	case d.config.Trunk.Address == "" || by.outside:
+		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
+	case d.config.MayDial != nil && !d.config.MayDial(c.accountID, destination):
+		return nil, &sip.Failure{Cause: sip.CallRejected}
+	}
+	return []phone{c.trunk(by, destination)}, nil
+}
+
+// phonesOf is a user's registered phones.
+func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties) ([]phone, error) {
+	bindings, err := c.driver.server.Contacts(ctx, user.AccountID, user.Extension)
+	if err != nil {
+		return nil, err
+	}
+	phones := make([]phone, 0, len(bindings))
+	for _, b := range bindings {
+		callID := sip.NewCallID()
+		t := c.ticket(callID, outbound, p)
+		t.owner(user)
+		phones = append(phones, phone{ticket: t, Call: sip.Call{
+			Target: b.Target(), CallID: callID,
+			From: sip.Party{Name: by.name, User: by.user, Host: by.domain},
+			To:   sip.Party{User: user.Extension, Host: user.Domain},
+		}})
+	}
+	return phones, nil
+}
+
+// trunk is the way to numbers of the world.
+func (c *call) trunk(by caller, number string) phone {
+	t := c.driver.config.Trunk
+	shown := or(t.CallerID, by.user)
+	host, _, err := net.SplitHostPort(t.Address)
+	if err != nil {
+		host = t.Address // without a port
+	}
+	callID := sip.NewCallID()
+	dialled := strings.TrimPrefix(number, t.StripPrefix)
+	return phone{ticket: c.ticket(callID, outbound, parties{shown, number}), Call: sip.Call{
+		Target: sip.Target{URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: t.Transport},
+		CallID: callID,
+		From:   sip.Party{Name: by.name, User: shown, Host: c.driver.server.Host()},
+		To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: t.Password,
+	}}
+}

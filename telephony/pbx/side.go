@@ -1,0 +1,85 @@
+package pbx
+
+import (
+	"slices"
+
+	"trunkline/telephony/rtp"
+	"trunkline/telephony/sip"
+)
+
+// side is one end of a call: its signalling and its media.
+type side struct {
+	port   *rtp.Port
+	local  *sip.Local
+	leg    *sip.Leg // nil until it is answered
+	agreed sip.Agreed
+}
+
+func (d *Driver) newSide() (*side, error) {
+	port, err := d.ports.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &side{port: port, local: sip.NewLocal(port.Addr(), d.config.Codecs)}, nil
+}
+
+// settle takes what an offer and its answer have agreed on.
+func (s *side) settle(agreed sip.Agreed) {
+	s.agreed = agreed
+	s.port.SetRemote(agreed.Remote, s.leg.Source().Addr())
+	s.port.Hold(!agreed.Receives)
+}
+
+func (s *side) codec() sip.Codec { return s.agreed.Formats[0].Codec }
+
+// connectable says whether media of two codecs can pass between them.
+func connectable(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
+
+// withOtherLaw adds the law of G.711 that is missing: one can be turned into
+// the other.
+func withOtherLaw(codecs []sip.Codec) []sip.Codec {
+	if !slices.ContainsFunc(codecs, sip.Codec.IsG711) {
+		return codecs
+	}
+	all := slices.Clone(codecs)
+	for _, law := range []sip.Codec{sip.PCMU(), sip.PCMA()} {
+		if !slices.ContainsFunc(all, law.Same) {
+			all = append(all, law)
+		}
+	}
+	return all
+}
+
+func codecsOf(formats []sip.Format) []sip.Codec {
+	codecs := make([]sip.Codec, 0, len(formats))
+	for _, f := range formats {
+		codecs = append(codecs, f.Codec)
+	}
+	return codecs
+}
+
+// mapping is how what from sends becomes what to takes.
+func mapping(from, to *side) rtp.Mapping {
+	first := to.agreed.Formats[0]
+	m := rtp.Mapping{Clock: first.Clock}
+	for _, f := range from.agreed.Formats {
+		passed := false
+		for _, t := range to.agreed.Formats {
+			if passed = f.Same(t.Codec); passed {
+				m.Pass(f.Receive, t.Send)
+				break
+			}
+		}
+		switch {
+		case passed || !f.IsG711() || !first.IsG711():
+		case f.Same(sip.PCMU()):
+			m.Convert(f.Receive, first.Send, rtp.ULawToALaw)
+		default:
+			m.Convert(f.Receive, first.Send, rtp.ALawToULaw)
+		}
+	}
+	if f, t := from.agreed.Events, to.agreed.Events; f.Name != "" && t.Name != "" && f.Clock == t.Clock {
+		m.Pass(f.Receive, t.Send)
+	}
+	return m
+}

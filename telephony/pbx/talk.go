@@ -1,0 +1,138 @@
+package pbx
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/telephony/sip"
+)
+
+// talk gives the owner to the local destination.
+func (c *call) talk(ctx context.Context, b *bridge, owner, loopback *ticket) sip.Cause {
+	numbers := parties{c.order.Extension, c.order.Destination}
+	t := c.ticket(sip.NewCallID(), outbound, numbers)
+	t.originated()
+	t.shown()
+	t.row.OtherLegCallID = owner.row.CallID
+	b.silence(true)
+	next := &transfer{call: c, bridge: b, owner: owner}
+	defer next.close()
+	session, err := c.driver.local.Take(ctx, LocalCall{
+		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
+		InteractionID: c.interactionID, From: numbers.from, To: numbers.to, Port: b.a.port, Agreed: b.settled(),
+		Transfer: next.to,
+	})
+	if err != nil {
+		cause := causeOf(ctx, err)
+		if fault.KindOf(err) == fault.KindNotFound {
+			cause = sip.UnallocatedNumber
+		}
+		t.end(cause)
+		return cause
+	}
+	t.answer()
+	c.bridged = true
+	owner.row.OtherLegCallID, loopback.answered = t.row.CallID, t.answered
+	c.report(origination.Bridged, "")
+	var cause sip.Cause
+	select {
+	case <-b.a.leg.Done():
+		cause = b.a.leg.Cause()
+	case <-session.Done():
+		if cause = session.Cause(); next.answered() {
+			t.end(sip.NormalClearing)
+			return next.connect(ctx)
+		}
+	case <-c.ctx.Done():
+		cause = causeOf(c.ctx, c.ctx.Err())
+	}
+	t.end(cause)
+	return cause
+}
+
+// transfer is where an owner goes on to whom a local destination has talked to.
+type transfer struct {
+	call   *call
+	bridge *bridge
+	owner  *ticket
+
+	mu     sync.Mutex
+	far    *side // who has answered; nil: nobody has
+	ticket *ticket
+	closed bool // the call is over, or connected
+}
+
+// to dials a destination and returns once it has answered.
+func (t *transfer) to(ctx context.Context, destination string) error {
+	c, d := t.call, t.call.driver
+	if strings.HasPrefix(destination, d.config.LocalPrefix) {
+		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
+	}
+	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain}, destination)
+	if err != nil {
+		return err
+	}
+	for i := range phones {
+		phones[i].ticket.row.OtherLegCallID = t.owner.row.CallID
+	}
+	far, err := d.newSide()
+	if err != nil {
+		phones[0].ticket.end(sip.SwitchCongestion)
+		return &sip.Failure{Cause: sip.SwitchCongestion}
+	}
+	reached, err := d.ring(ctx, ringing{
+		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.formats())), phones: phones,
+		timeout: d.config.DestinationTimeout, onRing: func() {},
+	})
+	if err != nil {
+		far.port.Close()
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.far != nil {
+		end(far, reached, sip.OriginatorCancel)
+		return fault.Conflict("the call has gone on already")
+	}
+	t.far, t.ticket = far, reached
+	return nil
+}
+
+func (t *transfer) answered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.far != nil
+}
+
+// connect joins the owner and who has answered, and returns why one of them
+// ended.
+func (t *transfer) connect(ctx context.Context) sip.Cause {
+	t.mu.Lock()
+	far, reached := t.far, t.ticket
+	t.far, t.closed = nil, true
+	t.mu.Unlock()
+	t.bridge.silence(false)
+	cause := t.call.bridge(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
+	end(far, reached, cause)
+	return cause
+}
+
+// close hangs up on who has answered and was not connected.
+func (t *transfer) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.far != nil {
+		end(t.far, t.ticket, sip.OriginatorCancel)
+		t.far = nil
+	}
+}
+
+func end(far *side, t *ticket, cause sip.Cause) {
+	far.leg.Hangup(cause)
+	t.end(far.leg.Cause())
+	far.port.Close()
+}

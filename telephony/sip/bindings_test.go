@@ -1,0 +1,118 @@
+package sip_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/sip"
+)
+
+func redisBindings(t *testing.T) (*sip.RedisBindings, *miniredis.Miniredis) {
+	t.Helper()
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	b, err := sip.NewRedisBindings(client, "test:")
+	must(t, err)
+	return b, server
+}
+
+func TestBindings(t *testing.T) {
+	kinds := map[string]func(*testing.T) sip.Bindings{
+		"memory": func(*testing.T) sip.Bindings { return sip.NewMemoryBindings() },
+		"redis":  func(t *testing.T) sip.Bindings { b, _ := redisBindings(t); return b },
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) { bindingsSuite(t, kind(t)) })
+	}
+}
+
+func binding(extension, contact string, since, life time.Duration) sip.Binding {
+	now := time.Now().Truncate(time.Millisecond)
+	return sip.Binding{
+		AOR: sip.AOR{AccountID: "acme", Extension: extension}, UserID: "u", Contact: contact, Source: netip.MustParseAddrPort("192.0.2.1:5060"),
+		Transport: "UDP", Since: now.Add(since), Expires: now.Add(life),
+	}
+}
+
+func bindingsSuite(t *testing.T, b sip.Bindings) {
+	ctx := t.Context()
+	desk, soft := binding("1001", "sip:1001@desk", -time.Hour, time.Minute), binding("1001", "sip:1001@soft", 0, time.Minute)
+	other, old := binding("1002", "sip:1002@desk", 0, time.Minute), binding("1001", "sip:1001@old", 0, -time.Second)
+	for _, one := range []sip.Binding{soft, desk, other, old} {
+		must(t, b.Put(ctx, one))
+	}
+	desk.CSeq = 7
+	must(t, b.Put(ctx, desk))
+	found, err := b.List(ctx, desk.AOR)
+	must(t, err)
+	if len(found) != 2 {
+		t.Fatalf("found %+v", found)
+	}
+	byContact := map[string]sip.Binding{found[0].Contact: found[0], found[1].Contact: found[1]}
+	if got := byContact[desk.Contact]; got.CSeq != 7 || got.Source != desk.Source || !got.Expires.Equal(desk.Expires) || got.AOR != desk.AOR {
+		t.Errorf("found %+v, want %+v", got, desk)
+	}
+	gone, err := b.Expire(ctx, time.Now())
+	must(t, err)
+	if len(gone) != 1 || gone[0].Contact != old.Contact || gone[0].UserID != "u" {
+		t.Errorf("expired %+v", gone)
+	}
+	for i, want := range []bool{true, false} {
+		if removed, err := b.Remove(ctx, desk); err != nil || removed != want {
+			t.Errorf("removing for the %d. time: %v %v", i+1, removed, err)
+		}
+	}
+	gone, err = b.Expire(ctx, time.Now().Add(2*time.Minute))
+	must(t, err)
+	if len(gone) != 2 {
+		t.Errorf("expired %+v", gone)
+	}
+	if again, err := b.Expire(ctx, time.Now().Add(2*time.Minute)); err != nil || len(again) != 0 {
+		t.Errorf("expired again: %+v %v", again, err)
+	}
+}
+
+func TestExpiryIsNoticedOnOneNode(t *testing.T) {
+	one, server := redisBindings(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	two, err := sip.NewRedisBindings(client, "test:")
+	must(t, err)
+	for i := range 100 {
+		must(t, one.Put(t.Context(), binding("1001", fmt.Sprint("sip:", i, "@x"), 0, -time.Second)))
+	}
+	counts := make(chan int, 2)
+	for _, node := range []sip.Bindings{one, two} {
+		go func() {
+			gone, err := node.Expire(context.Background(), time.Now())
+			if err != nil {
+				t.Error(err)
+			}
+			counts <- len(gone)
+		}()
+	}
+	if n := <-counts + <-counts; n != 100 {
+		t.Errorf("%d expiries of 100 were noticed", n)
+	}
+}
+
+func TestRedisAway(t *testing.T) {
+	b, server := redisBindings(t)
+	server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := b.List(ctx, sip.AOR{AccountID: "acme", Extension: "1"}); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("listing got %v", err)
+	}
+	if err := b.Put(ctx, binding("1001", "sip:x@y", 0, time.Minute)); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("putting got %v", err)
+	}
+}

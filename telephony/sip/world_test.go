@@ -1,0 +1,164 @@
+package sip_test
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/sip"
+	"trunkline/telephony/sip/siptest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"))
+}
+
+const domain = "acme.example"
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+type directory struct{}
+
+func (directory) SIPUser(_ context.Context, host, username string) (sip.User, error) {
+	if len(username) != 4 || host != domain && host != "127.0.0.1" {
+		return sip.User{Domain: domain}, fault.NotFound("no such user")
+	}
+	return sip.User{AccountID: "acme", Domain: domain, UserID: "user-" + username, Extension: username, HA1: siptest.HA1(username, domain, username)}, nil
+}
+
+// devices keeps what it was told.
+type devices struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (d *devices) DeviceRegistered(b sip.Binding) { d.tell(b.Extension + " came") }
+
+func (d *devices) DeviceUnregistered(b sip.Binding, reason sip.Unregistered) {
+	d.tell(b.Extension + " " + string(reason))
+}
+
+func (d *devices) tell(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = append(d.told, what)
+}
+
+func (d *devices) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.told...)
+}
+
+type world struct {
+	t       testing.TB
+	server  *sip.Server
+	reg     *prometheus.Registry
+	devices *devices
+	invites chan *sip.Invite
+	stop    func()
+}
+
+// ServeInvite is sip.Handler's: the test answers; the handler stays until the
+// caller gives up or the server ends.
+func (w *world) ServeInvite(ctx context.Context, i *sip.Invite) {
+	w.invites <- i
+	<-ctx.Done()
+}
+
+func trusting() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+
+func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
+	t.Helper()
+	if bindings == nil {
+		bindings = sip.NewMemoryBindings()
+	}
+	config.Listen = "127.0.0.1:0"
+	w := &world{t: t, reg: prometheus.NewRegistry(), devices: &devices{}, invites: make(chan *sip.Invite, 100)}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	var err error
+	w.server, err = sip.New(config, directory{}, bindings, w.reg, log)
+	must(t, err)
+	w.server.Handle("ai-", w)
+	w.server.Watch(w.devices)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.server.Run(ctx); err != nil {
+			t.Errorf("the server: %v", err)
+		}
+	})
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		if n := w.metric("trunkline_sip_legs", ""); n != 0 {
+			t.Errorf("%v legs are left", n)
+		}
+	})
+	t.Cleanup(w.stop)
+	return w
+}
+
+// metric is a metric's value, of one label's value where it has labels.
+func (w *world) metric(name, label string) float64 {
+	w.t.Helper()
+	families, err := w.reg.Gather()
+	must(w.t, err)
+	total := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			matches := label == ""
+			for _, l := range m.GetLabel() {
+				matches = matches || l.GetValue() == label
+			}
+			if matches {
+				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return total
+}
+
+func (w *world) phone(user, password string) *siptest.Phone {
+	w.t.Helper()
+	p := siptest.NewPhone(w.t, w.server.Addr().String(), user, domain, password)
+	w.t.Cleanup(w.stop) // before the phone goes
+	return p
+}
+
+func (w *world) invite() *sip.Invite {
+	w.t.Helper()
+	select {
+	case i := <-w.invites:
+		return i
+	case <-time.After(5 * time.Second):
+		w.t.Fatal("no call came")
+		return nil
+	}
+}
+
+// eventually waits for something to be so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never was so: " + what)
+		}
+	}
+}
