@@ -39,6 +39,29 @@ const (
 // stored, AI session). It is not taken over HTTP.
 const FormatOwn = "trunkline.event"
 
+// ValidAccountID reports whether s can be an account's id: 1 to 64 of
+// [A-Za-z0-9_.-]. No account has any other, so nobody needs to be asked.
+func ValidAccountID(s string) bool {
+	if len(s) == 0 || len(s) > maxAccountID {
+		return false
+	}
+	for i := range len(s) {
+		if !accountIDBytes[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+const maxAccountID = 64
+
+var accountIDBytes = func() (valid [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") {
+		valid[c] = true
+	}
+	return valid
+}()
+
 // Position is where a raw record lies in its topic, "partition:offset" on the
 // wire. Normalized records carry it: one at or below the last one seen of its
 // partition is a repeat.
