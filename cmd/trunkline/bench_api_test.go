@@ -29,7 +29,7 @@ func (w *world) benchAPI(ctx context.Context, args ...string) (report apiReport,
 func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.serve()
+	w.serve(func(s *settings.Settings) { s.Origination.Driver = "simulator" })
 	r, code, errs := w.benchAPI(t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
 		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "2s", "--server-pid", strconv.Itoa(os.Getpid()))
 	if code != exitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 10 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {

@@ -115,7 +115,7 @@ type CDR struct {
 
 // Origination is read by app, for origination and its drivers.
 type Origination struct {
-	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator, or auto (sip when the owner's phone is registered, else simulator); empty: auto on the embedded broker, else sip"`
+	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
 	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination in which none is found is refused; empty: all may be dialled"`
 	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination in which one is found is refused"`
 	AccountAllow  []string      `yaml:"account_allow" doc:"the same for one account, in place of allow, each written ACCOUNT=EXPRESSION"`
