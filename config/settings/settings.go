@@ -168,7 +168,7 @@ type Fanout struct {
 
 // AIProvider is read by app, for config/aiprovider.
 type AIProvider struct {
-	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted beside wss"`
+	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }
 
 // AISession is read by app, for aisession and its ways in.
