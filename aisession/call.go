@@ -57,8 +57,8 @@ type Request struct {
 	Provider aiprovider.Provider
 	Way      string // the way in: one of Ways
 	Call     aiprotocol.Call
-	Caller   string // number, E.164 where the party has one, else as dialled
-	Callee   string
+	Caller   string       // number, as the way in has it
+	Callee   string       // the same, of what was dialled to reach the provider
 	Format   audio.Format // of the call, both ways
 	// Clocked says that the timestamps given to Heard tell the time (RTP). Else
 	// they count the samples sent so far.

@@ -36,6 +36,7 @@ type Settings struct {
 	Database    Database    `yaml:"database"`
 	Recordings  Recordings  `yaml:"recordings"`
 	CDR         CDR         `yaml:"cdr"`
+	Numbers     Numbers     `yaml:"numbers"`
 	Origination Origination `yaml:"origination"`
 	SIP         SIP         `yaml:"sip"`
 	Auth        Auth        `yaml:"auth"`
@@ -111,6 +112,12 @@ type Recordings struct {
 // CDR is read by app, for cdrindex.
 type CDR struct {
 	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
+}
+
+// Numbers is read by app, for telephony/number.
+type Numbers struct {
+	Country        string   `yaml:"country" doc:"country in which accounts dial, ISO 3166 code of two letters, as DE: AI providers get its numbers in E.164; empty: only numbers that begin with +"`
+	AccountCountry []string `yaml:"account_country" doc:"the same for one account, in place of country, each written ACCOUNT=COUNTRY"`
 }
 
 // Origination is read by app, for origination and its drivers.
