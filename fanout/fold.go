@@ -92,13 +92,8 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 
 // beyond is where a log goes on after a hole at the offset.
 func beyond(err error, offset int64) (next int64, hole bool) {
-	var gone *kafka.OffsetError
-	var damaged *kafka.CorruptError
-	switch {
-	case errors.As(err, &gone):
-		return min(max(offset, gone.First), gone.Next), true
-	case errors.As(err, &damaged):
-		return max(offset, damaged.Next), true
+	if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+		return gap.Resume, true
 	}
 	return offset, false
 }

@@ -113,7 +113,7 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 		}
 		have := r.l.partitions[r.p]
 		if r.next < r.l.first[r.p] || r.next > int64(len(have)) {
-			return nil, &kafka.OffsetError{Offset: r.next, First: r.l.first[r.p], Next: int64(len(have))}
+			return nil, kafka.OutOfRange(event.TopicEvents, r.p, r.next, r.l.first[r.p], int64(len(have)))
 		}
 		if r.next < int64(len(have)) {
 			records := have[r.next:min(int64(len(have)), r.next+300)]
