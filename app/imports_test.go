@@ -34,7 +34,8 @@ var steps = [][]string{
 	{"config/settings"},
 	{"api"},
 	{"app"},
-	{"cmd/trunkline"},
+	{"internal/cli"},
+	{"cmd/trunkline", "cmd/trunkline-bench"},
 	{"deploy", "e2e"},
 }
 
@@ -44,7 +45,7 @@ var owners = map[string][]string{
 	"github.com/segmentio/kafka-go":       {"internal/kafka", "internal/testservice"},
 	"github.com/twmb/franz-go":            {"internal/kafka"},
 	"github.com/labstack/echo/v4":         {"api", "ingest", "fanout"},
-	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "cmd/trunkline"},
+	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "internal/cli"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/nyaruka/phonenumbers":     {"telephony/number"},
 	"github.com/redis/go-redis/v9":        {"*/*_redis.go", "app"},
@@ -53,7 +54,7 @@ var owners = map[string][]string{
 	"modernc.org/sqlite":                  {"internal/sqldb"},
 	"github.com/testcontainers":           {"internal/testservice"},
 	"github.com/golang-jwt/jwt/v5":        {"identity"},
-	"github.com/spf13/cobra":              {"cmd/trunkline"},
+	"github.com/spf13/cobra":              {"internal/cli", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
 	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others have a tracer, and no say in what becomes of spans

@@ -116,7 +116,7 @@ func repository(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := map[string]string{"bin/trunkline": program(t), "node_modules": filepath.Join(nodeFolder(t), "node_modules")}
+	links := map[string]string{"bin/trunkline": program(t), "bin/trunkline-bench": programNamed(t, "trunkline-bench"), "node_modules": filepath.Join(nodeFolder(t), "node_modules")}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
