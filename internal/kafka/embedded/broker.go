@@ -36,6 +36,7 @@ const (
 	defaultMaxBytes  = 512 << 20
 	defaultTrimEvery = 10 * time.Second
 	segmentBytes     = 4 << 20
+	prepareWithin    = 30 * time.Second
 	closeWithin      = 10 * time.Second
 	socketName       = "broker.sock"
 	lockName         = "broker.lock"
@@ -96,6 +97,9 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	if err := b.prepare(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
 	return b, nil
 }
 
@@ -107,10 +111,17 @@ func (b *Broker) start() error {
 	if err := b.durability.syncAll(); err != nil {
 		return err
 	}
-	sizes, err := segmentSizes(b.logDir())
-	if err != nil {
-		return err
+	if err := b.openRepaired(b.open); err != nil {
+		return fmt.Errorf("starting the embedded broker: %w", err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	b.trims.Go(func() { b.trimAlways(ctx) })
+	return nil
+}
+
+// open opens the door and the log behind it.
+func (b *Broker) open() error {
 	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP, b)
 	if err != nil {
 		return err
@@ -128,16 +139,16 @@ func (b *Broker) start() error {
 		}),
 	)
 	if err != nil {
-		return errors.Join(fmt.Errorf("starting the embedded broker: %w", err), door.Close())
-	}
-	if err := b.reportTruncated(sizes); err != nil {
-		b.cluster.Close()
 		return errors.Join(err, door.Close())
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.cancel = cancel
-	b.trims.Go(func() { b.trimAlways(ctx) })
 	return nil
+}
+
+// prepare does what has to be done before the first client comes.
+func (b *Broker) prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), prepareWithin)
+	defer cancel()
+	return b.raiseEpochs(ctx)
 }
 
 // Dial connects to the broker; it is made for kafka.Config.Dial.

@@ -189,8 +189,8 @@ func (d *durability) logOf(p partition) *partitionLog {
 }
 
 // partitionLog is the directory of one partition: segment files, each named by
-// its first offset. Index files are not synced: kfake rebuilds from the
-// segments what Trunkline needs of them.
+// its first offset, and beside each an index file, which has the leader epochs
+// of the batches.
 type partitionLog struct {
 	*durability
 	dir    string
@@ -219,8 +219,10 @@ func (l *partitionLog) syncSegments() error {
 		if base < from {
 			continue
 		}
-		if err := l.syncFile(filepath.Join(l.dir, segmentName(base))); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		for _, name := range []string{segmentName(base), indexName(base)} {
+			if err := l.syncFile(filepath.Join(l.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	if newest != l.newest && newest >= 0 {
@@ -238,6 +240,7 @@ func (l *partitionLog) syncSegments() error {
 const segmentSuffix = ".dat"
 
 func segmentName(base int64) string { return strconv.FormatInt(base, 10) + segmentSuffix }
+func indexName(base int64) string   { return strconv.FormatInt(base, 10) + ".idx" }
 
 // segmentBases lists the base offsets of the segments in a partition's
 // directory.

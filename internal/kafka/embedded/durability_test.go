@@ -175,7 +175,7 @@ func TestATruncatedSegmentIsReported(t *testing.T) {
 	if got, want := testutil.ToFloat64(b.metrics.truncated), float64(len(content)/2); got != want {
 		t.Errorf("%v bytes are counted, want %v", got, want)
 	}
-	if !strings.Contains(log.String(), "topic=t partition=0 segment=0 bytes_dropped=") {
+	if !strings.Contains(log.String(), "later records are lost\" topic=t partition=0 segment=") {
 		t.Errorf("the log says\n%s", log.String())
 	}
 }
