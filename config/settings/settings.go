@@ -36,6 +36,7 @@ type Settings struct {
 	Database    Database    `yaml:"database"`
 	Recordings  Recordings  `yaml:"recordings"`
 	CDR         CDR         `yaml:"cdr"`
+	Numbers     Numbers     `yaml:"numbers"`
 	Origination Origination `yaml:"origination"`
 	SIP         SIP         `yaml:"sip"`
 	Auth        Auth        `yaml:"auth"`
@@ -113,9 +114,15 @@ type CDR struct {
 	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
 }
 
+// Numbers is read by app, for telephony/number.
+type Numbers struct {
+	Country        string   `yaml:"country" doc:"country in which accounts dial, ISO 3166 code of two letters, as DE: AI providers get its numbers in E.164; empty: only numbers that begin with +"`
+	AccountCountry []string `yaml:"account_country" doc:"the same for one account, in place of country, each written ACCOUNT=COUNTRY"`
+}
+
 // Origination is read by app, for origination and its drivers.
 type Origination struct {
-	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator, or auto (sip when the owner's phone is registered, else simulator); empty: auto on the embedded broker, else sip"`
+	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
 	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination in which none is found is refused; empty: all may be dialled"`
 	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination in which one is found is refused"`
 	AccountAllow  []string      `yaml:"account_allow" doc:"the same for one account, in place of allow, each written ACCOUNT=EXPRESSION"`
@@ -168,7 +175,7 @@ type Fanout struct {
 
 // AIProvider is read by app, for config/aiprovider.
 type AIProvider struct {
-	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted beside wss"`
+	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }
 
 // AISession is read by app, for aisession and its ways in.
