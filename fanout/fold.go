@@ -92,13 +92,8 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 
 // beyond is where a log goes on after a hole at the offset.
 func beyond(err error, offset int64) (next int64, hole bool) {
-	var gone *kafka.OffsetError
-	var damaged *kafka.CorruptError
-	switch {
-	case errors.As(err, &gone):
-		return min(max(offset, gone.First), gone.Next), true
-	case errors.As(err, &damaged):
-		return max(offset, damaged.Next), true
+	if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+		return gap.Resume, true
 	}
 	return offset, false
 }
@@ -119,15 +114,15 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	for i := range records {
 		r := &records[i]
 		d.at.next = r.Offset + 1
-		id, ok := messageID(r.Value)
-		if !ok {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
 			continue
 		}
 		if p, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
-			if p.Offset <= d.at.source {
+			if p.Packed() <= d.at.source {
 				continue // a repeat, as in stream.round
 			}
-			d.at.source = p.Offset
+			d.at.source = p.Packed()
 		}
 		d.last = max(d.last, id)
 		if m, ok := d.message(r, id); ok {

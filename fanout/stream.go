@@ -67,20 +67,17 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 	s.mu.Lock()
 	next = s.ring.next
 	s.mu.Unlock()
-	var hole *kafka.OffsetError
-	var damage *kafka.CorruptError
-	if errors.As(err, &damage) {
-		hole = &kafka.OffsetError{Offset: damage.Offset, First: damage.Next, Next: damage.Next}
-	} else if !errors.As(err, &hole) {
+	gap, ok := errors.AsType[*kafka.GapError](err)
+	if !ok {
 		s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", next, "error", err)
 		s.f.metrics.streamErrors.WithLabelValues("read").Inc()
 		pause(ctx, time.Second)
 		return next
 	}
 	s.f.logger.Error("events of the log are gone or damaged before they were read",
-		"partition", s.partition, "offset", hole.Offset, "first", hole.First, "next", hole.Next, "error", err)
+		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
-	next = min(max(next, hole.First), hole.Next)
+	next = gap.Resume
 	s.mu.Lock()
 	s.ring.reset(next)
 	s.f.index.mu.RLock()

@@ -10,8 +10,8 @@ import (
 )
 
 // place is how far a partition has been delivered: the next offset of cc.evt,
-// and the raw offset of the last message before it (-1: none), by which
-// repeats are known.
+// and the packed position (event.Position.Packed) of the raw record of the last
+// message before it (-1: none), by which repeats are known.
 type place struct{ next, source int64 }
 
 // track is how far one subscriber has come in every partition, kept exactly

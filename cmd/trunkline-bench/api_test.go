@@ -41,7 +41,7 @@ func benchmarkAPI(w *clitest.Env, ctx context.Context, args ...string) (report a
 func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)
-	w.Serve()
+	w.Serve(func(s *settings.Settings) { s.Origination.Driver = "simulator" })
 	r, code, errs := benchmarkAPI(w, t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
 		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "2s", "--server-pid", strconv.Itoa(os.Getpid()))
 	if code != cli.ExitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 10 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {

@@ -60,11 +60,11 @@ func scan(ctx context.Context, cluster *kafka.Cluster, partition int, from, to i
 		reader := cluster.NewReader(event.TopicDead, partition, from)
 		err := scanWith(ctx, reader, to, visit)
 		reader.Close()
-		var outside *kafka.OffsetError
-		if !errors.As(err, &outside) || outside.First <= from {
+		gap, ok := errors.AsType[*kafka.GapError](err)
+		if !ok || gap.Kind != kafka.GapExpired {
 			return err
 		}
-		from = outside.First
+		from = gap.Resume
 	}
 	return nil
 }
