@@ -9,8 +9,8 @@ import (
 // Tree is a snapshot of the account tree. It never changes; asking it
 // allocates nothing.
 type Tree struct {
-	nodes    map[string]*node
-	byName   map[string]*node
+	nodes   map[string]*node
+	byName  map[string]*node
 	domains map[string]*node // lower-case
 	first   *node
 }
@@ -29,8 +29,8 @@ func buildTree(accounts []Account) (tree *Tree, stray []string) {
 		all[account.ID] = &node{account: account}
 	}
 	t := &Tree{
-		nodes:    make(map[string]*node, len(accounts)),
-		byName:   make(map[string]*node, len(accounts)),
+		nodes:   make(map[string]*node, len(accounts)),
+		byName:  make(map[string]*node, len(accounts)),
 		domains: make(map[string]*node, len(accounts)),
 	}
 	for id, n := range all {

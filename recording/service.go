@@ -58,7 +58,7 @@ type Deps struct {
 type Service struct {
 	cfg     Config
 	rows    rows
-	backend   Store
+	backend Store
 	keys    Keys
 	publish Publisher
 	roots   *envelope.Roots

@@ -50,7 +50,7 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems Problems) {
 type flagValue struct {
 	leaf  leaf
 	shown string
-	given   bool
+	given bool
 }
 
 func (v *flagValue) Set(text string) error {

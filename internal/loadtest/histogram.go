@@ -17,9 +17,9 @@ const (
 // Histogram counts latencies: Record costs a few nanoseconds and never
 // allocates. The zero value is empty. It is for one goroutine at a time.
 type Histogram struct {
-	counts [buckets]uint64
-	total  uint64
-	largest    time.Duration
+	counts  [buckets]uint64
+	total   uint64
+	largest time.Duration
 }
 
 // Record counts one latency. One below zero, which only a clock that was set

@@ -19,8 +19,8 @@ type Load struct {
 	running sync.WaitGroup
 	slots   chan struct{} // held while a connection is being opened
 
-	mu      sync.Mutex
-	failed  error          // of a worker
+	mu       sync.Mutex
+	failed   error          // of a worker
 	refusals map[int]uint64 // upgrades refused, by status; 0: no connection
 }
 

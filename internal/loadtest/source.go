@@ -79,7 +79,7 @@ func (c *SourceConfig) Validate() error {
 // maxLanes is how many batches are on their way at the same time, and batchLimit
 // how many events one has, unless the configuration says it.
 const (
-	maxLanes = 16
+	maxLanes   = 16
 	batchLimit = 512
 )
 
@@ -90,14 +90,14 @@ const MaxBatch = 10_000
 // slow sink delays is stamped with the time it was due, so that waiting shows
 // in the latency.
 type Source struct {
-	cfg       SourceConfig
-	sink      Sink
-	padding   []byte
-	least     []int           // by stream: bytes of an event without padding
-	given     []uint64        // by stream: the last number; each is its lane's alone
+	cfg     SourceConfig
+	sink    Sink
+	padding []byte
+	least   []int           // by stream: bytes of an event without padding
+	given   []uint64        // by stream: the last number; each is its lane's alone
 	durable []atomic.Uint64 // by stream: how many are safe
 
-	mu   sync.Mutex
+	mu       sync.Mutex
 	ackTimes Histogram
 }
 

@@ -16,7 +16,7 @@ type Trail struct {
 	stamps  stampReader
 	streams []trailStream
 	sources map[int]int64 // by partition: the last record's source
-	counts   TrailTally
+	counts  TrailTally
 }
 
 type trailStream struct {

@@ -38,8 +38,8 @@ func (c Config) Validate() error {
 type DB struct {
 	*sql.DB
 	isPostgres bool
-	log      *slog.Logger
-	writer   chan struct{} // SQLite: held by the process's one writing Tx
+	log        *slog.Logger
+	writer     chan struct{} // SQLite: held by the process's one writing Tx
 }
 
 const openTimeout = 10 * time.Second

@@ -12,7 +12,7 @@ import (
 // starts its own.
 type Set struct {
 	variables []string
-	services    []*service
+	services  []*service
 }
 
 // StartSet starts what the environment does not name already. A service that

@@ -21,4 +21,6 @@ func (h spanHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return spanHandler{h.Handler.WithAttrs(attributes)}
 }
 
-func (h spanHandler) WithGroup(name string) slog.Handler { return spanHandler{h.Handler.WithGroup(name)} }
+func (h spanHandler) WithGroup(name string) slog.Handler {
+	return spanHandler{h.Handler.WithGroup(name)}
+}

@@ -10,13 +10,13 @@ import (
 // any part of it: only the chunks asked for are read and opened. It holds one
 // chunk. It is not safe for concurrent use.
 type Reader struct {
-	parsed *Header
-	opener *opener
-	src    io.ReadSeeker
-	srcAt  uint64 // the chunk src stands at
-	last   uint64 // index of the final chunk
-	tail   int    // sealed length of the final chunk
-	plainSize   int64  // of the audio
+	parsed    *Header
+	opener    *opener
+	src       io.ReadSeeker
+	srcAt     uint64 // the chunk src stands at
+	last      uint64 // index of the final chunk
+	tail      int    // sealed length of the final chunk
+	plainSize int64  // of the audio
 
 	pos   int64    // in the audio
 	b     *buffers // nil when closed
