@@ -68,6 +68,11 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) || (f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
+		for key, slot := range f.Keys {
+			if slot >= len(format.Fields{}) {
+				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
+			}
+		}
 		if found, ok := Lookup(f.Name); !ok || found != f {
 			t.Errorf("%s is not found by its name", f.Name)
 		}
