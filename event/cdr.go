@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // CDR is one call record, one leg of a call: the value of a cdr record and the
@@ -73,7 +74,7 @@ type CDRField struct {
 	Max      int // bytes, of a text
 	Required bool
 
-	index int
+	offset uintptr // in CDR
 }
 
 // CDRFields returns the fields of a CDR, in order. The slice is shared: do not
@@ -92,25 +93,32 @@ var cdrFields = func() []CDRField {
 		name, options, _ := strings.Cut(tag.Get("json"), ",")
 		limit, _ := strconv.Atoi(tag.Get("max")) // tests hold that every text has one
 		all = append(all, CDRField{
-			Name: name, Kind: kinds[row.Field(i).Type], Max: limit, Required: options != "omitempty", index: i,
+			Name: name, Kind: kinds[row.Field(i).Type], Max: limit, Required: options != "omitempty", offset: row.Field(i).Offset,
 		})
 	}
 	return all
 }()
 
 // Text returns where a CDRText field lies in r.
-func (f *CDRField) Text(r *CDR) *string { return f.of(r).(*string) }
+func (f *CDRField) Text(r *CDR) *string { return (*string)(f.of(r, CDRText)) }
 
 // Time returns where a CDRTime field lies in r.
-func (f *CDRField) Time(r *CDR) *int64 { return f.of(r).(*int64) }
+func (f *CDRField) Time(r *CDR) *int64 { return (*int64)(f.of(r, CDRTime)) }
 
 // Seconds returns where a CDRSeconds field lies in r.
-func (f *CDRField) Seconds(r *CDR) **int64 { return f.of(r).(**int64) }
+func (f *CDRField) Seconds(r *CDR) **int64 { return (**int64)(f.of(r, CDRSeconds)) }
 
 // Object returns where a CDRObject field lies in r.
-func (f *CDRField) Object(r *CDR) *json.RawMessage { return f.of(r).(*json.RawMessage) }
+func (f *CDRField) Object(r *CDR) *json.RawMessage { return (*json.RawMessage)(f.of(r, CDRObject)) }
 
-func (f *CDRField) of(r *CDR) any { return reflect.ValueOf(r).Elem().Field(f.index).Addr().Interface() }
+// of is as fast as naming the field, which reflect would take ten times as long
+// for. kind and offset are of one struct field, so the pointer has its type.
+func (f *CDRField) of(r *CDR, kind CDRKind) unsafe.Pointer {
+	if f.Kind != kind {
+		panic("event: field " + f.Name + " is of another kind")
+	}
+	return unsafe.Add(unsafe.Pointer(r), f.offset)
+}
 
 // CDRError says which field of a row cannot be stored, and why.
 type CDRError struct{ Field, Reason string }
