@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/format"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -20,16 +22,6 @@ type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 
-// Formats is what the normalizer knows about the formats it takes.
-type Formats struct {
-	// Topic is the raw topic of a format; ok is false for a format that is not
-	// taken over HTTP.
-	Topic func(format string) (topic string, ok bool)
-	// Account is the account that a record names, "" when it names none. An
-	// error is the record's own fault, which the normalizer will find again.
-	Account func(format string, record []byte) (string, error)
-}
-
 // Accounts says which accounts a caller's records may name: those of its tree.
 type Accounts interface {
 	MayName(caller *identity.Principal, accountID string) bool
@@ -37,7 +29,7 @@ type Accounts interface {
 
 // Deps is what ingest works with.
 type Deps struct {
-	Formats  Formats
+	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
 	Producer Producer
 	Tracer   *tracing.Tracer // nil: tracing is off
@@ -45,35 +37,38 @@ type Deps struct {
 
 // Ingest takes bodies in. It is safe for concurrent use.
 type Ingest struct {
-	config   Config
-	formats  Formats
-	accounts Accounts
-	producer Producer
-	tracer   *tracing.Tracer
-	metrics  *metrics
-	memory   *budget
-	callers  *callers
+	config  Config
+	formats func(name string) (f *format.Format, ok bool)
+	// namedAccount is (*format.Format).NamedAccount; a benchmark leaves out its cost.
+	namedAccount func(f *format.Format, record []byte) (string, error)
+	accounts     Accounts
+	producer     Producer
+	tracer       *tracing.Tracer
+	log          *slog.Logger
+	metrics      *metrics
+	admission    *admission
 }
 
 // New makes an Ingest.
-func New(config Config, deps Deps, reg prometheus.Registerer) (*Ingest, error) {
+func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	i := &Ingest{
-		config:   config,
-		formats:  deps.Formats,
-		accounts: deps.Accounts,
-		producer: deps.Producer,
-		tracer:   deps.Tracer,
-		memory:   &budget{limit: config.MaxInFlightBytes},
-		callers:  newCallers(config.MaxBodiesPerCaller),
+		config:       config,
+		formats:      deps.Formats,
+		namedAccount: (*format.Format).NamedAccount,
+		accounts:     deps.Accounts,
+		producer:     deps.Producer,
+		tracer:       deps.Tracer,
+		log:          log,
+		admission: &admission{
+			limit: config.MaxInFlightBytes, maxBodies: config.MaxBodiesPerCaller, maxWaiting: config.ProduceTimeout,
+			callers: make(map[string]*caller),
+		},
 	}
 	var err error
-	i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, func() float64 {
-		return float64(i.memory.used.Load())
-	})
-	if err != nil {
+	if i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats); err != nil {
 		return nil, fmt.Errorf("registering ingest's metrics: %w", err)
 	}
 	return i, nil
@@ -91,48 +86,76 @@ type Request struct {
 	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
 }
 
-// Accept takes a body in: after nil, Kafka has all its records, and accepted is
-// how many. Any error but fault.KindUnavailable means that nothing of the body
-// is stored.
+// Accept stores a body: after nil, Kafka has all its records, and n is how many.
+// Any error but fault.KindUnavailable means that nothing of the body is stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (n int, err error) {
 	n, err = i.accept(ctx, r)
 	result := accepted
 	if err != nil {
 		result = string(fault.KindOf(err))
+		i.logOverload(ctx, r, err)
 	}
 	i.metrics.bodies.WithLabelValues(result).Inc()
 	return n, err
 }
 
+// logOverload warns of a body that was refused because of others: sources that
+// do not send again lose it. The API logs what Kafka refuses.
+func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
+	f := fault.As(err)
+	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
+		held, waiting := i.admission.stats()
+		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceOf(r.Caller), "account", r.Caller.AccountID,
+			"format", r.Format, "held_bytes", held, "waiting_bodies", waiting, "reason", f.Message)
+	}
+}
+
 func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
-	topic, ok := i.formats.Topic(r.Format)
-	if !ok {
+	f, ok := i.formats(r.Format)
+	if !ok || f.Internal {
 		return 0, fault.NotFound("Unknown format")
 	}
-	encoding, err := encodingOf(r.Format, r.ContentType)
+	encoding, err := encodingOf(f, r.ContentType)
 	if err != nil {
 		return 0, err
 	}
-	source := sourceOf(r.Caller)
-	if err := i.callers.enter(source); err != nil {
+	if r.ContentLength > MaxBody {
+		return 0, errBodyTooLarge
+	}
+	began := time.Now()
+	memory, err := i.admission.enter(ctx, sourceOf(r.Caller), reserveOf(r, encoding))
+	i.metrics.wait.Observe(time.Since(began).Seconds())
+	if err != nil {
 		return 0, err
 	}
-	defer i.callers.leave(source)
-	memory := &lease{budget: i.memory}
 	defer memory.end()
 
 	body, err := readBody(r, memory)
 	if err != nil {
 		return 0, err
 	}
-	records, err := i.records(r, body, encoding, topic, memory)
+	records, err := i.records(r, body, f, encoding, memory)
 	if err != nil {
 		return 0, err
 	}
-	if err := i.produce(ctx, r, topic, records); err != nil {
+	if err := i.produce(ctx, r, f.Topic, records); err != nil {
 		return 0, err
 	}
 	return len(records), nil
+}
+
+// reserveOf estimates the memory that a body needs: its buffer, the records
+// decoded from it, and their list.
+func reserveOf(r Request, encoding format.Encoding) int64 {
+	const list = 2 << 10
+	switch {
+	case r.ContentLength < 0:
+		return list + 2*firstBuffer
+	case encoding.Copies:
+		return list + 2*r.ContentLength
+	default:
+		return list + r.ContentLength
+	}
 }
 
 // sourceOf names the caller in the source header, and in the callers' counts.
