@@ -33,7 +33,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 			}
 			t.Cleanup(func() { _ = db.Close() })
 			test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-				i, err := New(t.Context(), Defaults(), Deps{Formats: formats(), Accounts: accounts{"acme"}, Producer: k, DB: db},
+				i, err := New(t.Context(), Defaults(), Deps{Formats: testFormats, Accounts: accounts{"acme"}, Producer: k, DB: db},
 					prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
