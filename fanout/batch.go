@@ -22,7 +22,7 @@ type frame struct {
 	account string
 	id      event.ID
 	offset  int64   // in cc.evt
-	source  int64   // offset of the raw record in cc.raw, -1 when unknown
+	source  int64   // event.Position.Packed of the raw record, -1 when unknown
 	control bool    // ping, pong, cursor: not an event
 	packed  *packed // the frame compressed; nil: compression is off
 }
@@ -57,8 +57,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	for i := range records {
 		r := &records[i]
-		id, ok := messageID(r.Value)
-		if !ok {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
 			bad++
 			continue
 		}
@@ -88,7 +88,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 				format = h.Value
 			case event.HeaderPosition:
 				if p, err := event.ParsePosition(string(h.Value)); err == nil {
-					f.source = p.Offset
+					f.source = p.Packed()
 				}
 			}
 		}
@@ -116,19 +116,6 @@ func (b *batch) markRepeats(source int64) {
 // follows says whether f lies in memory right behind prev.
 func (f *frame) follows(prev *frame) bool {
 	return f.batch != nil && f.batch == prev.batch && f.at == prev.at+len(prev.wire)
-}
-
-const idField = `{"id":"`
-
-// messageID reads the id at the start of a message (event.Message.Append puts
-// it first).
-func messageID(value []byte) (event.ID, bool) {
-	const end = len(idField) + len("cc_evt_") + 19
-	if len(value) <= end || string(value[:len(idField)]) != idField || value[end] != '"' {
-		return 0, false
-	}
-	id, err := event.ParseID(string(value[len(idField):end]))
-	return id, err == nil
 }
 
 // interner gives one string for equal bytes, so that a frame costs no string

@@ -13,7 +13,7 @@ import (
 // position is how far a partition of cc.evt has been delivered.
 type position struct {
 	next   int64 // offset of the next record
-	source int64 // raw offset of the last message before it, by which repeats are known; -1: none
+	source int64 // event.Position.Packed of the raw record of the last message before it, by which repeats are known; -1: none
 	epoch  int32 // leader epoch of the record before it; unknownEpoch: not known
 }
 

@@ -115,15 +115,15 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	for i := range records {
 		r := &records[i]
 		d.at.next, d.at.epoch = r.Offset+1, r.LeaderEpoch
-		id, ok := messageID(r.Value)
-		if !ok {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
 			continue
 		}
 		if p, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
-			if p.Offset <= d.at.source {
+			if p.Packed() <= d.at.source {
 				continue // a repeat, as in stream.round
 			}
-			d.at.source = p.Offset
+			d.at.source = p.Packed()
 		}
 		d.last = max(d.last, id)
 		if m, ok := d.message(r, id); ok {

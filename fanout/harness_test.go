@@ -223,7 +223,8 @@ func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, m
 	defer l.mu.Unlock()
 	var ids []event.ID
 	for _, source := range sources {
-		id := event.NextID(0, came.UnixMilli()+source, partition)
+		position := unpacked(partition, source)
+		id := event.NextID(0, came.UnixMilli()+position.Offset+1000*int64(position.Generation), partition)
 		m := event.Message{ID: id, Type: typ, AccountID: account, Timestamp: 1_795_000_000,
 			Data:     json.RawMessage(fmt.Sprintf(`{"n":%d}`, source)),
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc", ProcessedAt: made.Unix()}}
@@ -234,13 +235,18 @@ func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, m
 				{Key: event.HeaderType, Value: []byte(typ)},
 				{Key: event.HeaderAccount, Value: []byte(account)},
 				{Key: event.HeaderOriginalFormat, Value: []byte("svc.cc")},
-				{Key: event.HeaderPosition, Value: []byte(event.Position{Partition: partition, Offset: source}.String())},
+				{Key: event.HeaderPosition, Value: []byte(position.String())},
 			},
 		})
 		ids = append(ids, id)
 	}
 	l.grown.Broadcast()
 	return ids
+}
+
+// unpacked is the position whose packed form is source.
+func unpacked(partition int, source int64) event.Position {
+	return event.Position{Partition: partition, Offset: source & event.MaxOffset, Generation: int(source / (event.MaxOffset + 1))}
 }
 
 func (l *memoryLog) trim(partition int, first int64) {

@@ -81,7 +81,7 @@ func (s *stream) skipOld(records []kafka.Record) []kafka.Record {
 	before := &records[n-1]
 	at := position{s.live.next, s.live.source, before.LeaderEpoch}
 	if p, err := event.ParsePosition(string(before.Header(event.HeaderPosition))); err == nil {
-		at.source = max(at.source, p.Offset)
+		at.source = max(at.source, p.Packed())
 	}
 	s.setLive(at)
 	return records[n:]
