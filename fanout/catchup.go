@@ -295,9 +295,10 @@ func (r *replay) loadRecent(_ context.Context, s *source) error {
 
 // deliver puts the source's next message on the subscriber's queue.
 func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
-	m := &s.frames[0]
+	m, room := &s.frames[0], true
 	if s.check == r.checks || r.filter.admits(m, r.tree) {
-		switch r.sub.push(m) {
+		var p pushed
+		switch p, room = r.sub.pushReplayed(m); p {
 		case pushWakes:
 			r.unsent = true
 		case pushOver:
@@ -310,6 +311,22 @@ func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
 	if !wait {
 		return nil
 	}
+	if !room {
+		if err := r.awaitRoom(ctx); err != nil {
+			return err
+		}
+	}
+	if r.sent%refreshEvery == 0 {
+		r.refresh()
+		if r.sub.gone() {
+			return errGone
+		}
+	}
+	return nil
+}
+
+// awaitRoom waits until the client's queue is half empty.
+func (r *replay) awaitRoom(ctx context.Context) error {
 	for room := r.sub.roomFor(false); room != nil; room = r.sub.roomFor(false) {
 		r.flush(ctx)
 		r.release()
@@ -319,12 +336,6 @@ func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
 			return ctx.Err()
 		}
 		r.refresh()
-	}
-	if r.sent%refreshEvery == 0 {
-		r.refresh()
-		if r.sub.gone() {
-			return errGone
-		}
 	}
 	return nil
 }

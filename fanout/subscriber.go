@@ -94,6 +94,19 @@ const (
 func (s *subscriber) push(m *frame) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.pushLocked(m)
+}
+
+// pushReplayed puts an event on the queue; room is false when the next one has
+// to wait, see roomFor.
+func (s *subscriber) pushReplayed(m *frame) (p pushed, room bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p = s.pushLocked(m)
+	return p, s.queue.bytes <= s.limit/2
+}
+
+func (s *subscriber) pushLocked(m *frame) pushed {
 	if s.end != nil || s.state == closed {
 		return pushWaits
 	}
