@@ -18,12 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/fanout"
+	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
-	"trunkline/normalizer"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
@@ -69,7 +69,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	must(t, err)
 	e.seed()
 	in, err := ingest.New(ingest.Defaults(), ingest.Deps{
-		Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
+		Formats:  registry.Lookup,
 		Accounts: tree{e.identity},
 		Producer: e.kafka,
 	}, e.registry, log)

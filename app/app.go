@@ -22,6 +22,7 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/config/settings"
 	"trunkline/fanout"
+	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/fault"
@@ -181,7 +182,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
 			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
 		}, ingest.Deps{
-			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
+			Formats:  registry.Lookup,
 			Accounts: accounts{a.identity}, Producer: producer, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"trunkline/format/split"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -240,7 +241,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		config := Defaults()
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := newIngest(t, config, k)
-		array := "[" + strings.Repeat(leg(1, MaxRecord-100)+",", 15) + leg(1, MaxRecord-100) + "]"
+		array := "[" + strings.Repeat(leg(1, split.MaxRecord-100)+",", 15) + leg(1, split.MaxRecord-100) + "]"
 		var first sync.WaitGroup
 		first.Go(func() {
 			if n, err := i.Accept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {

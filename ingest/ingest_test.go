@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -18,8 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/format/split"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 	"trunkline/internal/kafka"
 )
 
@@ -53,28 +56,24 @@ func (a accounts) MayName(_ *identity.Principal, id string) bool {
 	return false
 }
 
-func formats() Formats {
-	topics := map[string]string{
-		"svc.cc": "cc.raw", "generic": "cc.raw", "freeswitch.event": "cc.raw",
-		"freeswitch.callcenter": "cc.raw", "freeswitch.json_cdr": "cdr.raw",
+// testFormats are the real ones; but each names its account as account_id.
+func testFormats(name string) (*format.Format, bool) {
+	f, ok := registry.Lookup(name)
+	if !ok {
+		return nil, false
 	}
-	return Formats{
-		Topic: func(format string) (string, bool) { topic, ok := topics[format]; return topic, ok },
-		Account: func(_ string, record []byte) (string, error) {
-			var r struct {
-				Account string `json:"account_id"`
-			}
-			err := json.Unmarshal(record, &r)
-			return r.Account, err
-		},
-	}
+	copied := *f
+	copied.Keys = jsonscan.KeysOf("account_id")
+	copied.Open = nil
+	copied.Account = func(fields *format.Fields) (string, error) { return format.StrictText(fields[0], "account_id") }
+	return &copied, true
 }
 
 var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
 
 func newIngest(t testing.TB, config Config, k *fakeKafka) *Ingest {
 	t.Helper()
-	i, err := New(config, Deps{Formats: formats(), Accounts: accounts{"acme", "acme-sub"}, Producer: k},
+	i, err := New(config, Deps{Formats: testFormats, Accounts: accounts{"acme", "acme-sub"}, Producer: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +189,7 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 }
 
 func TestRefusedBodiesStoreNothing(t *testing.T) {
-	big := `{"a":"` + strings.Repeat("x", MaxRecord) + `"}`
+	big := `{"a":"` + strings.Repeat("x", split.MaxRecord) + `"}`
 	huge := strings.Repeat(" ", MaxBody+1)
 	for _, tc := range []struct {
 		name, format, contentType, encoding, body string
@@ -218,7 +217,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18), fault.KindTooLarge,
 			"The body needs more memory than this server allows for one body"},
 		{"call record too large in its form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "",
-			"cdr=" + strings.Repeat("%20", MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
+			"cdr=" + strings.Repeat("%20", split.MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &fakeKafka{}
