@@ -177,17 +177,18 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	if a.has(settings.RoleIngest) {
 		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
-		in, err := ingest.New(ingest.Config{
+		in, err := ingest.New(ctx, ingest.Config{
 			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
 			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
 			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
 		}, ingest.Deps{
 			Formats:  registry.Lookup,
-			Accounts: accounts{a.identity}, Producer: producer, Tracer: a.tracer,
+			Accounts: accounts{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
+		a.life.runs("ingest", in.Run)
 		deps.Ingest = in
 	}
 	if a.has(settings.RoleAPI) {
