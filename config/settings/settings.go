@@ -151,9 +151,9 @@ type Auth struct {
 
 // Ingest is read by ingest.
 type Ingest struct {
-	MaxInFlightBytes   Bytes         `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on, then 503"`
-	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on, then 429"`
-	ProduceTimeout     time.Duration `yaml:"produce_timeout" doc:"how long a body waits for Kafka, then 503"`
+	MaxInFlightBytes   Bytes         `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on; more wait"`
+	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on at the same time; more wait"`
+	ProduceTimeout     time.Duration `yaml:"produce_timeout" doc:"how long a body waits for its turn, then 429, and its records for Kafka, then 503"`
 }
 
 // Fanout is read by fanout.
@@ -237,7 +237,7 @@ func Default() *Settings {
 			RefreshTTL: 30 * 24 * time.Hour,
 			EventsTTL:  24 * time.Hour,
 		},
-		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 64, ProduceTimeout: 15 * time.Second},
+		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 1024, ProduceTimeout: 15 * time.Second},
 		Fanout: Fanout{
 			PingInterval:    25 * time.Second,
 			IdleTimeout:     60 * time.Second,
