@@ -159,6 +159,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 func (a *App) buildRooms(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.life.runsFirst("topics", a.ensureTopics)
+	a.life.runs("partitions", a.followPartitions)
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
