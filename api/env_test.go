@@ -68,10 +68,10 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.registry, log)
 	must(t, err)
 	e.seed()
-	in, err := ingest.New(ingest.Defaults(), ingest.Deps{
+	in, err := ingest.New(t.Context(), ingest.Defaults(), ingest.Deps{
 		Formats:  registry.Lookup,
 		Accounts: tree{e.identity},
-		Producer: e.kafka,
+		Producer: e.kafka, DB: db,
 	}, e.registry, log)
 	must(t, err)
 	config := Config{}

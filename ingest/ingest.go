@@ -14,6 +14,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 )
 
@@ -32,6 +33,7 @@ type Deps struct {
 	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
 	Producer Producer
+	DB       *sqldb.DB       // keeps Idempotency-Keys
 	Tracer   *tracing.Tracer // nil: tracing is off
 }
 
@@ -47,10 +49,23 @@ type Ingest struct {
 	log          *slog.Logger
 	metrics      *metrics
 	admission    *admission
+	keys         *keyStore
 }
 
-// New makes an Ingest.
-func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+// New makes an Ingest and brings its tables up to date. Run must be called.
+func New(ctx context.Context, config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+	i, err := newIngest(config, deps, reg, log)
+	if err != nil {
+		return nil, err
+	}
+	if i.keys, err = newKeyStore(ctx, deps.DB, config.ProduceTimeout+leaseMargin); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// newIngest makes an Ingest that does not know Idempotency-Keys yet.
+func newIngest(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -74,6 +89,22 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	return i, nil
 }
 
+// Run deletes expired Idempotency-Keys until ctx ends.
+func (i *Ingest) Run(ctx context.Context) error {
+	tick := time.NewTicker(purgeInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := i.keys.purge(ctx); err != nil && ctx.Err() == nil {
+				i.log.WarnContext(ctx, "purge of Idempotency-Keys failed", "error", err)
+			}
+		}
+	}
+}
+
 // Request is one body as it came over HTTP. The headers are as they were sent,
 // "" when absent.
 type Request struct {
@@ -84,19 +115,29 @@ type Request struct {
 	Body            io.Reader
 	Caller          *identity.Principal
 	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
+	IdempotencyKey  string // Idempotency-Key
 }
 
-// Accept stores a body: after nil, Kafka has all its records, and n is how many.
-// Any error but fault.KindUnavailable means that nothing of the body is stored.
-func (i *Ingest) Accept(ctx context.Context, r Request) (n int, err error) {
-	n, err = i.accept(ctx, r)
-	result := accepted
-	if err != nil {
-		result = string(fault.KindOf(err))
+// Result says what was stored.
+type Result struct {
+	Accepted int  // records of the body
+	Replayed bool // they were stored by an earlier request with the Idempotency-Key
+}
+
+// Accept stores a body: after nil, Kafka has all its records. Any error but
+// fault.KindUnavailable means that this request stored nothing of the body.
+func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
+	result, err := i.accept(ctx, r)
+	label := accepted
+	switch {
+	case err != nil:
+		label = string(fault.KindOf(err))
 		i.logOverload(ctx, r, err)
+	case result.Replayed:
+		label = replayed
 	}
-	i.metrics.bodies.WithLabelValues(result).Inc()
-	return n, err
+	i.metrics.bodies.WithLabelValues(label).Inc()
+	return result, err
 }
 
 // logOverload warns of a body that was refused because of others: sources that
@@ -110,38 +151,77 @@ func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
 	}
 }
 
-func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
+func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err error) {
 	f, ok := i.formats(r.Format)
 	if !ok || f.Internal {
-		return 0, fault.NotFound("Unknown format")
+		return result, fault.NotFound("Unknown format")
+	}
+	if err := checkKey(r.IdempotencyKey); err != nil {
+		return result, err
 	}
 	encoding, err := encodingOf(f, r.ContentType)
 	if err != nil {
-		return 0, err
+		return result, err
 	}
 	if r.ContentLength > MaxBody {
-		return 0, errBodyTooLarge
+		return result, errBodyTooLarge
 	}
 	began := time.Now()
 	memory, err := i.admission.enter(ctx, sourceOf(r.Caller), reserveOf(r, encoding))
 	i.metrics.wait.Observe(time.Since(began).Seconds())
 	if err != nil {
-		return 0, err
+		return result, err
 	}
 	defer memory.end()
 
 	body, err := readBody(r, memory)
 	if err != nil {
-		return 0, err
+		return result, err
 	}
 	records, err := i.records(r, body, f, encoding, memory)
 	if err != nil {
-		return 0, err
+		return result, err
+	}
+	if r.IdempotencyKey != "" {
+		return i.storeOnce(ctx, r, body, f.Topic, records)
 	}
 	if err := i.produce(ctx, r, f.Topic, records); err != nil {
-		return 0, err
+		return result, err
 	}
-	return len(records), nil
+	return Result{Accepted: len(records)}, nil
+}
+
+// storeOnce stores the body unless it was stored under its Idempotency-Key.
+func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
+	waiting, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
+	defer cancel()
+	claim, err := i.keys.claim(waiting, sourceOf(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	if err != nil {
+		return Result{}, err
+	}
+	if claim.holder == "" {
+		return Result{Accepted: claim.records, Replayed: true}, nil
+	}
+	err = i.produce(ctx, r, topic, records)
+	// The client may have left; what became of the body is recorded all the same.
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
+	defer cancel()
+	var lost error
+	switch {
+	case err == nil:
+		lost = i.keys.complete(ctx, claim, len(records))
+	case fault.KindOf(err) == fault.KindUnavailable:
+		lost = i.keys.abandon(ctx, claim)
+	default:
+		lost = i.keys.release(ctx, claim)
+	}
+	if lost != nil {
+		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", lost)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Accepted: len(records)}, nil
 }
 
 // reserveOf estimates the memory that a body needs: its buffer, the records

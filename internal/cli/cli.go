@@ -75,7 +75,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	}
 	var usage *commandLineError
 	var problems settings.Problems
-	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsLasting(err) {
+	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsPermanent(err) {
 		return ExitUsage
 	}
 	return ExitFailed

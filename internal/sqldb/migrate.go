@@ -66,7 +66,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, room string, migr
 		return 0, Wrap(err, "reading the schema's version")
 	}
 	if version > len(migrations) {
-		return 0, fault.Lasting(fmt.Errorf("the database has schema version %d, this program knows %d: "+
+		return 0, fault.Permanent(fmt.Errorf("the database has schema version %d, this program knows %d: "+
 			"start the newer trunkline again, or restore the backup from before it", version, len(migrations)))
 	}
 	for _, m := range migrations[version:] {

@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	// SQLITE_BUSY in spite of the busy timeout.
 	err = retry(ctx, db.PingContext)
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
-		return nil, errors.Join(fault.Lasting(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
+		return nil, errors.Join(fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())

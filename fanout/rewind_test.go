@@ -58,7 +58,7 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 		t.Fatalf("got %v", got)
 	}
 	eventually(t, "the node has told how late it is", func() bool {
-		_, known, _ := presence.Late(t.Context(), now.Truncate(time.Hour), now)
+		_, known, _ := presence.Lag(t.Context(), now, now)
 		return known
 	})
 	sound := startNode(t, Config{NodeID: "sound"}, log, directory, presence, false)
@@ -73,7 +73,7 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
 	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
 	now := time.Now()
-	if err := presence.ReportLate(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
+	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), run(0, 1500)...) // long seen
