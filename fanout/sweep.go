@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
@@ -125,20 +126,26 @@ func (f *Fanout) followPermissions(ctx context.Context) {
 func (f *Fanout) applyPermissions() {
 	tree := f.directory.Tree()
 	for _, s := range f.members.all() {
-		if err := f.directory.Valid(s.principal); err != nil {
-			code, reason := codeRevoked, "access revoked"
-			if fault.KindOf(err) == fault.KindUnauthenticated {
-				code, reason = codeExpired, "token expired"
-			}
-			f.send(s, code, reason)
-			continue
+		f.applyPermission(s, tree)
+	}
+}
+
+// applyPermission disconnects a subscriber whose token is no longer valid or
+// whose accounts are gone, and replaces its filter if the tree has changed it.
+func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
+	if err := f.directory.Valid(s.principal); err != nil {
+		code, reason := codeRevoked, "access revoked"
+		if fault.KindOf(err) == fault.KindUnauthenticated {
+			code, reason = codeExpired, "token expired"
 		}
-		now := newFilter(s.principal, tree)
-		switch {
-		case now == nil:
-			f.send(s, codeRevoked, "access revoked")
-		case !now.equal(s.filter.Load()):
-			f.index.narrow(s, now)
-		}
+		f.send(s, code, reason)
+		return
+	}
+	now := newFilter(s.principal, tree)
+	switch {
+	case now == nil:
+		f.send(s, codeRevoked, "access revoked")
+	case !now.equal(s.filter.Load()):
+		f.index.narrow(s, now)
 	}
 }
