@@ -59,6 +59,7 @@ type Fanout struct {
 	draining atomic.Bool
 	upgrades atomic.Int64   // handshakes that have begun and not ended
 	apart    atomic.Bool    // the shared view is away
+	sweeps   uint64         // of sweepOnce, which alone uses it
 	others   atomic.Int64   // connections of the other nodes, half a second ago at most
 	worst    hourly         // of publishPresence
 	clients  sync.WaitGroup // readers, waiters and catch-ups; begun by begin
