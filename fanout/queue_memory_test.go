@@ -69,7 +69,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 			if c.compression {
 				sub.outlet.(*blockedOutlet).compress.Store(true)
 			}
-			deliverSparse(t, s, 300, c.distance, func(int) string { return "shop" })
+			deliverSparse(t, s, 100, c.distance, func(int) string { return "shop" })
 			s.ring.reset(0)
 			if grown := heapAfter(before); grown > 2*mib {
 				t.Errorf("a subscriber with a bound of 1 MiB keeps %d KiB in memory", grown>>10)
