@@ -13,14 +13,17 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt fuzz bench services services-stop image up down install
+.PHONY: help run build test lint fmt fuzz bench services services-stop image up down install
 
 help: ## list the targets
 	@awk -F ': ## ' '/^[a-z-]+: ##/ {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, then serve on the embedded default with the demo beside it; Ctrl-C ends both
-	@$(BUILD) -o bin/trunkline ./cmd/trunkline
+	@$(BUILD) -o bin/ ./cmd/trunkline
 	@deploy/run.sh bin/trunkline
+
+build: ## bin/trunkline and bin/trunkline-bench
+	$(BUILD) -o bin/ ./cmd/trunkline ./cmd/trunkline-bench
 
 test: ## all tests, race detector on, with real Kafka, Redis and PostgreSQL
 	$(SERVICES) run -- go test -race -p 2 -timeout 20m ./...

@@ -72,7 +72,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 		Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
 		Accounts: tree{e.identity},
 		Producer: e.kafka,
-	}, e.registry)
+	}, e.registry, log)
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}

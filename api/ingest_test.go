@@ -48,6 +48,7 @@ func TestIngestEveryWayIn(t *testing.T) {
 		{"a call record form", "freeswitch.json_cdr?uuid=u1", e.keyed("application/x-www-form-urlencoded"), "cdr=" + url.QueryEscape(cdr), 1, "cdr.raw", cdr},
 		{"a base64 form", "freeswitch.json_cdr?uuid=a_u1", e.keyed("application/x-www-form-base64-encoded"),
 			"cdr=" + base64.StdEncoding.EncodeToString([]byte(cdr)), 1, "cdr.raw", cdr},
+		{"JSON under curl's own Content-Type", "freeswitch.json_cdr?uuid=u1", e.keyed("application/x-www-form-urlencoded"), cdr, 1, "cdr.raw", cdr},
 		{"the key as a password", "svc.cdr", header{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("any:"+e.key))}, `{}`, 1, "cdr.raw", `{}`},
 		{"a record of a sub-account", "generic", e.keyed(""), `{"account_id":"sub"}`, 1, "cc.raw", `{"account_id":"sub"}`},
 	} {

@@ -130,6 +130,7 @@ func (a *App) openBackends(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	a.cluster = cluster
+	a.health.writeFault = cluster.WriteFault
 	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
 	return nil
 }
@@ -174,8 +175,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
 	}
 	if a.has(settings.RoleIngest) {
-		// A full producer is answered with 503 at once, not waited for.
-		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{RoomWait: -1})
+		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
 		in, err := ingest.New(ingest.Config{
 			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
 			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
@@ -183,7 +183,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}, ingest.Deps{
 			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
 			Accounts: accounts{a.identity}, Producer: producer, Tracer: a.tracer,
-		}, a.registry)
+		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ type entry struct {
 	row        event.CDR
 	from       source
 	endedLater *int64 // when it ended, if in a later month than it began
-	rank       *int64 // among the legs a look-up may return, the lowest first; nil: it may not
+	rank       *int64 // among the legs a look-up may return, the lowest first; nil: none of them
 }
 
 // source is the raw record that a row came from. It decides which of two rows
@@ -123,15 +123,24 @@ func check(row *event.CDR) error {
 // storable says whether the bytes are text to PostgreSQL.
 func storable(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
-// lookupRank says how good an answer the leg is to "which is the call of this
-// origination_call_id" (specification, "CDR row"): the leg to the destination,
-// marked as click to call when the platform marks it, answered when it rang at
-// several places. The loopback leg that dialled it is none.
+// lookupRank orders the legs that carry an origination_call_id, best first: the
+// leg to the destination (specification, "CDR row"), marked as click to call
+// when the platform marks it, answered when it rang at several places. A
+// loopback leg comes last: it is the answer where the switch itself is the
+// destination (a queue, a conference, voicemail) or no other leg was made. Its
+// far side (B) ran the destination's dialplan and comes before its near side.
 func lookupRank(row *event.CDR) *int64 {
-	if row.OriginationCallID == "" || member(row.CustomChannelVars, "loopback_leg") != "" {
+	if row.OriginationCallID == "" {
 		return nil
 	}
 	var rank int64
+	switch member(row.CustomChannelVars, "loopback_leg") {
+	case "":
+	case "B":
+		rank += 4
+	default:
+		rank += 8
+	}
 	if member(row.CustomSIPHeaders, "svc_call_type") != "clicktocall" {
 		rank += 2
 	}

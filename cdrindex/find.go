@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Find is the leg to the destination of the account's call with this
-// origination call id, in a range as of Filter. It is not found while only
-// other legs of the call are known.
+// Find returns the leg to the destination of the account's call with this
+// origination call id, in a range as of Filter. While no such leg is known it
+// returns the loopback leg that carries the id.
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
 	defer x.metrics.queried(kindFind, time.Now(), &err)
 	look := func(first, last, endedBy int64) ([]event.CDR, error) {

@@ -64,19 +64,15 @@ func (i *Indexer) work(ctx context.Context, partition int, done func(next int64)
 // skipHole looks at why reading failed. Where the topic has no sound record it
 // moves behind the hole: what is lost is said and counted, never hidden.
 func (l *lane) skipHole(ctx context.Context, err error) error {
-	var gone *kafka.OffsetError
-	var corrupt *kafka.CorruptError
-	to := l.at
-	switch {
-	case errors.As(err, &gone):
-		to.next = gone.First
-		if l.at.next > gone.Next { // it is shorter than what was done: made anew
-			to.epoch++
-		}
-	case errors.As(err, &corrupt) && corrupt.Next > corrupt.Offset:
-		to.next = corrupt.Next
-	default:
+	gap, ok := kafka.PassableGap(err)
+	if !ok {
 		return err
+	}
+	to := l.at
+	to.next = gap.Resume
+	if gap.Restarted() {
+		to.next = gap.First
+		to.epoch++
 	}
 	l.log.Error("records are not in the cdr topic any more, going on behind them",
 		"partition", l.partition, "wanted", l.at.next, "from", to.next, "err", err)

@@ -104,7 +104,7 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	for i := range 10 {
 		topic.add(call("acme", name("b%d", i), november), 0, int64(25+i))
 	}
-	topic.corrupt = &kafka.CorruptError{Offset: 30, Next: 32}
+	topic.damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 30, Resume: 32}
 	stop = run(t, x, topic)
 	until(t, "the rest", func() bool { return indexedTo(t, x, 0) == 35 })
 	stop()
@@ -195,7 +195,7 @@ func TestReindexPassesAHole(t *testing.T) {
 	for i := range 20 {
 		topic.add(call("acme", name("c%d", i), november), 0, int64(i))
 	}
-	topic.corrupt = &kafka.CorruptError{Offset: 12, Next: 14}
+	topic.damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 12, Resume: 14}
 	done, err := x.Reindex(t.Context(), topic, nil)
 	if err != nil || done.Done != 20 || done.Rows != 18 {
 		t.Errorf("%+v, %v", done, err)

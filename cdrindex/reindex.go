@@ -2,7 +2,6 @@ package cdrindex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"trunkline/internal/kafka"
@@ -73,16 +72,11 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 		if err == nil {
 			return nil
 		}
-		var gone *kafka.OffsetError
-		var corrupt *kafka.CorruptError
-		switch {
-		case errors.As(err, &gone) && gone.First > stopped:
-			at = gone.First
-		case errors.As(err, &corrupt) && corrupt.Next > corrupt.Offset:
-			at = corrupt.Next
-		default:
+		gap, ok := kafka.PassableGap(err)
+		if !ok || gap.Resume <= stopped {
 			return err
 		}
+		at = gap.Resume
 		r.log.Error("records are not in the cdr topic any more, going on behind them",
 			"partition", partition, "wanted", stopped, "from", at, "err", err)
 		r.step(min(at, s.end) - stopped)

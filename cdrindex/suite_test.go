@@ -169,7 +169,7 @@ type memory struct {
 	logs    [][]kafka.Record
 	first   []int64
 	changed chan struct{}
-	corrupt *kafka.CorruptError
+	damage  *kafka.GapError
 	most    int // records of one Read
 }
 
@@ -242,14 +242,14 @@ func (r *memoryReader) try() ([]kafka.Record, chan struct{}, error) {
 	defer r.m.mu.Unlock()
 	log, first := r.m.logs[r.p], r.m.first[r.p]
 	r.end = first + int64(len(log))
-	if c := r.m.corrupt; c != nil && c.Offset == r.next {
+	if c := r.m.damage; c != nil && c.Offset == r.next {
 		return nil, nil, c
 	}
 	if r.next < first || r.next > r.end {
-		return nil, nil, &kafka.OffsetError{Topic: event.TopicCDR, Partition: r.p, Offset: r.next, First: first, Next: r.end}
+		return nil, nil, kafka.OutOfRange(event.TopicCDR, r.p, r.next, first, r.end)
 	}
 	n := min(int(r.end-r.next), r.m.most)
-	if c := r.m.corrupt; c != nil && c.Offset > r.next {
+	if c := r.m.damage; c != nil && c.Offset > r.next {
 		n = min(n, int(c.Offset-r.next))
 	}
 	records := log[r.next-first:][:n]

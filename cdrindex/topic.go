@@ -21,8 +21,8 @@ type Topic interface {
 }
 
 // Reader reads one partition in order. Its records are valid until the next
-// Read. It fails with *kafka.OffsetError or *kafka.CorruptError where the topic
-// has no sound record at the offset it is at.
+// Read. It fails with *kafka.GapError where the topic does not go on at the
+// offset it is at.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Next() int64 // the offset that the next Read starts from

@@ -32,27 +32,28 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the program, once.
-var build = sync.OnceValues(func() (path string, err error) {
-	path = filepath.Join(scratch, "trunkline")
-	args := []string{"build", "-buildvcs=false", "-o", path}
+// build makes the two programs, once.
+var build = sync.OnceValues(func() (folder string, err error) {
+	args := []string{"build", "-buildvcs=false", "-o", scratch}
 	if raceDetector {
 		args = append(args, "-race")
 	}
-	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline")...).CombinedOutput()
+	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline", "trunkline/cmd/trunkline-bench")...).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("building trunkline: %w: %s", err, output)
+		err = fmt.Errorf("building the programs: %w: %s", err, output)
 	}
-	return path, err
+	return scratch, err
 })
 
-func program(t testing.TB) string {
+func program(t testing.TB) string { return programNamed(t, "trunkline") }
+
+func programNamed(t testing.TB, name string) string {
 	t.Helper()
-	path, err := build()
+	folder, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(folder, name)
 }
 
 // environment is what a program gets: nothing of ours that is a setting, and

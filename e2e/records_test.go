@@ -14,25 +14,28 @@ import (
 )
 
 // TestCallRecordsByCurl posts a captured click to call, four legs, with curl in
-// each of mod_json_cdr's three encodings, each time as another call, over the
+// each of mod_json_cdr's encodings, each time as another call, over the
 // edge of a month; and finds it.
 func TestCallRecordsByCurl(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t, embeddedCluster(t).nodes[0])
 	edge := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Unix()
+	calls := 0
 	for name, encoding := range map[string]struct {
 		contentType string
 		body        func(record string) string
 	}{
-		"json":   {typeJSON, func(record string) string { return record }},
-		"form":   {"application/x-www-form-urlencoded", func(record string) string { return "cdr=" + url.QueryEscape(record) }},
-		"base64": {"application/x-www-form-base64-encoded", func(record string) string { return "cdr=" + base64.StdEncoding.EncodeToString([]byte(record)) }},
+		"json":           {typeJSON, func(record string) string { return record }},
+		"form":           {"application/x-www-form-urlencoded", func(record string) string { return "cdr=" + url.QueryEscape(record) }},
+		"json as a form": {"application/x-www-form-urlencoded", func(record string) string { return record }},
+		"base64":         {"application/x-www-form-base64-encoded", func(record string) string { return "cdr=" + base64.StdEncoding.EncodeToString([]byte(record)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prefix := fmt.Sprintf("%08x", len(name)) // of every id of this call
+			calls++
+			prefix := fmt.Sprintf("%04x", calls) // of every id of this call
 			for _, leg := range lines(readFile(t, "../normalizer/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
 				for _, id := range []string{"0079da6c", "04673e0b", "93505f3f", "c91d5c98", "38935054"} {
-					leg = strings.ReplaceAll(leg, id+"-", prefix[:4]+id[:4]+"-")
+					leg = strings.ReplaceAll(leg, id+"-", prefix+id[:4]+"-")
 				}
 				leg = strings.ReplaceAll(leg, "1795169718", fmt.Sprint(edge-2)) // it began in October
 				leg = strings.ReplaceAll(leg, "1795169721", fmt.Sprint(edge+1)) // and ended in November
@@ -43,7 +46,7 @@ func TestCallRecordsByCurl(t *testing.T) {
 				r.curl(t, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: "+encoding.contentType, "--data-binary", "@"+file,
 					r.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a_"+prefix)
 			}
-			id := "oc-" + prefix[:4] + "3893-8f29-47aa-959d-5d073dec3c8e"
+			id := "oc-" + prefix + "3893-8f29-47aa-959d-5d073dec3c8e"
 			for month, span := range map[string][2]int64{"October": {edge - 31*86400, edge - 1}, "November": {edge, edge + 30*86400}} {
 				row := r.findRecord(t, span, id)
 				if row.OriginationCallID != id || row.To != "1002" {

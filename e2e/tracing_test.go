@@ -27,7 +27,7 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 	broker := freePorts(t, 1)[0]
 	return newCluster(t, []string{broker}, "", newNode(t, "traced", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_LOG_LEVEL": "debug",
-		"TRUNKLINE_LOG_FORMAT":       "json",
+		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto",
 		"TRUNKLINE_TRACING_ENDPOINT": address, "TRUNKLINE_TRACING_SAMPLE": sample,
 		"TRUNKLINE_TRACING_HEADERS":            "X-Tenant=acme,Authorization=Bearer%20c0llector",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",

@@ -71,6 +71,7 @@ func FuzzParseID(f *testing.F) {
 
 func FuzzParsePosition(f *testing.F) {
 	f.Add("3:123456")
+	f.Add("3:123456@7")
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := ParsePosition(s)
 		if err != nil {

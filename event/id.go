@@ -76,6 +76,19 @@ func ParseID(s string) (ID, error) {
 	return ID(n), nil
 }
 
+// messageIDField begins every message (see Message.Append).
+const messageIDField = `{"id":"`
+
+const messageIDEnd = len(messageIDField) + len(idPrefix) + idDigits
+
+// MessageID returns the id of an encoded Message, from its first bytes.
+func MessageID(message []byte) (ID, error) {
+	if len(message) <= messageIDEnd || string(message[:len(messageIDField)]) != messageIDField || message[messageIDEnd] != '"' {
+		return 0, ErrID
+	}
+	return ParseID(string(message[len(messageIDField):messageIDEnd]))
+}
+
 // Partition is the partition of cc.raw and cc.evt the id was given in.
 func (id ID) Partition() int { return int(id % MaxPartitions) }
 

@@ -2,9 +2,7 @@ package event
 
 import (
 	"encoding/json"
-	"errors"
 	"strconv"
-	"strings"
 )
 
 // Topics, without the configured prefix. Partition n of a raw topic becomes
@@ -39,32 +37,6 @@ const (
 // stored, AI session). It is not taken over HTTP.
 const FormatOwn = "trunkline.event"
 
-// Position is where a raw record lies in its topic, "partition:offset" on the
-// wire. Normalized records carry it: one at or below the last one seen of its
-// partition is a repeat.
-type Position struct {
-	Partition int
-	Offset    int64
-}
-
-// ErrPosition is what ParsePosition answers for anything else.
-var ErrPosition = errors.New("not a position: want partition:offset")
-
-// ParsePosition reads a Position from its wire form.
-func ParsePosition(s string) (Position, error) {
-	p, o, ok := strings.Cut(s, ":")
-	partition, err1 := strconv.ParseUint(p, 10, 31)
-	offset, err2 := strconv.ParseUint(o, 10, 63)
-	if !ok || err1 != nil || err2 != nil {
-		return Position{}, ErrPosition
-	}
-	return Position{int(partition), int64(offset)}, nil
-}
-
-func (p Position) String() string {
-	return strconv.Itoa(p.Partition) + ":" + strconv.FormatInt(p.Offset, 10)
-}
-
 // Message is one event as a subscriber gets it (specification, "Events channel
 // message").
 type Message struct {
@@ -85,9 +57,10 @@ type Metadata struct {
 }
 
 // Append appends the message's JSON to dst: the bytes of a cc.evt record and of
-// every WebSocket frame. Data is copied as it is.
+// every WebSocket frame. The id comes first (see MessageID). Data is copied as
+// it is.
 func (m *Message) Append(dst []byte) []byte {
-	dst = append(dst, `{"id":"`...)
+	dst = append(dst, messageIDField...)
 	dst = m.ID.Append(dst)
 	dst = append(dst, `","type":`...)
 	dst = AppendString(dst, string(m.Type))

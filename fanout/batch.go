@@ -15,12 +15,14 @@ type frame struct {
 	batch   *batch // nil: a frame of its own
 	at      int    // where wire begins in batch.slab
 	header  uint8  // length of the WebSocket header in wire
+	repeat  bool   // its source record is in an earlier frame of the partition
 	part    uint16
+	epoch   int32 // leader epoch of the record
 	class   event.TypeSet
 	account string
 	id      event.ID
 	offset  int64   // in cc.evt
-	source  int64   // offset of the raw record in cc.raw, -1 when unknown
+	source  int64   // event.Position.Packed of the raw record, -1 when unknown
 	control bool    // ping, pong, cursor: not an event
 	packed  *packed // the frame compressed; nil: compression is off
 }
@@ -32,7 +34,9 @@ func (f *frame) payload() []byte { return f.wire[f.header:] }
 type batch struct {
 	frames []frame
 	slab   []byte
-	end    int64 // the offset after the batch
+	start  int64    // history only: the batch is complete from this offset on
+	end    int64    // the offset after the batch
+	newest event.ID // highest id of a frame that is no repeat; see markRepeats
 
 	held    int    // bytes of memory of all this, which any of the frames keeps
 	counted uint64 // the sweep that has counted held; the sweeper's
@@ -56,8 +60,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	for i := range records {
 		r := &records[i]
-		id, ok := messageID(r.Value)
-		if !ok {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
 			bad++
 			continue
 		}
@@ -71,6 +75,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			at:     start,
 			header: uint8(header),
 			part:   uint16(r.Partition),
+			epoch:  r.LeaderEpoch,
 			id:     id,
 			offset: r.Offset,
 			source: -1,
@@ -86,7 +91,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 				format = h.Value
 			case event.HeaderPosition:
 				if p, err := event.ParsePosition(string(h.Value)); err == nil {
-					f.source = p.Offset
+					f.source = p.Packed()
 				}
 			}
 		}
@@ -104,22 +109,20 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	return b, bad
 }
 
+// markRepeats marks the frames whose source record is at or before source or in
+// an earlier frame of the batch.
+func (b *batch) markRepeats(source int64) {
+	for i := range b.frames {
+		m := &b.frames[i]
+		if m.repeat = m.source >= 0 && m.source <= source; !m.repeat {
+			source, b.newest = max(source, m.source), max(b.newest, m.id)
+		}
+	}
+}
+
 // follows says whether f lies in memory right behind prev.
 func (f *frame) follows(prev *frame) bool {
 	return f.batch != nil && f.batch == prev.batch && f.at == prev.at+len(prev.wire)
-}
-
-const idField = `{"id":"`
-
-// messageID reads the id at the start of a message (event.Message.Append puts
-// it first).
-func messageID(value []byte) (event.ID, bool) {
-	const end = len(idField) + len("cc_evt_") + 19
-	if len(value) <= end || string(value[:len(idField)]) != idField || value[end] != '"' {
-		return 0, false
-	}
-	id, err := event.ParseID(string(value[len(idField):end]))
-	return id, err == nil
 }
 
 // interner gives one string for equal bytes, so that a frame costs no string

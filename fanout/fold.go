@@ -22,7 +22,7 @@ type fold struct {
 
 	mu     sync.Mutex
 	floor  *floor.Floor
-	at     place
+	at     position
 	last   event.ID // the newest message before at; 0: none read yet
 	reader Reader
 	caught time.Time // when there was last nothing more to read; zero: never yet
@@ -55,7 +55,7 @@ func (d *fold) beginning(ctx context.Context) (int64, error) {
 func (d *fold) begin(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), place{from, -1}, 0, time.Time{}
+	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), startAt(from), 0, time.Time{}
 }
 
 // foldPause is how long a fold that has caught up lets events gather: a fetch
@@ -92,13 +92,8 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 
 // beyond is where a log goes on after a hole at the offset.
 func beyond(err error, offset int64) (next int64, hole bool) {
-	var gone *kafka.OffsetError
-	var damaged *kafka.CorruptError
-	switch {
-	case errors.As(err, &gone):
-		return min(max(offset, gone.First), gone.Next), true
-	case errors.As(err, &damaged):
-		return max(offset, damaged.Next), true
+	if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+		return gap.Resume, true
 	}
 	return offset, false
 }
@@ -116,18 +111,19 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, _, dropped := d.floor.Sizes()
+	d.f.seen.note(d.partition, d.at.next, records)
 	for i := range records {
 		r := &records[i]
-		d.at.next = r.Offset + 1
-		id, ok := messageID(r.Value)
-		if !ok {
+		d.at.next, d.at.epoch = r.Offset+1, r.LeaderEpoch
+		id, err := event.MessageID(r.Value)
+		if err != nil {
 			continue
 		}
 		if p, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
-			if p.Offset <= d.at.source {
+			if p.Packed() <= d.at.source {
 				continue // a repeat, as in stream.round
 			}
-			d.at.source = p.Offset
+			d.at.source = p.Packed()
 		}
 		d.last = max(d.last, id)
 		if m, ok := d.message(r, id); ok {

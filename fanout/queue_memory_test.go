@@ -45,7 +45,7 @@ func heapInUse() uint64 {
 func deliverSparse(t *testing.T, s *stream, batches, distance int, account func(int) string) {
 	t.Helper()
 	for range batches {
-		s.mark = place{0, -1}
+		s.live = startAt(0)
 		s.deliver(t.Context(), benchRecords(1000, func(i int) string {
 			if i%distance == 0 {
 				return account(i / distance)
@@ -70,7 +70,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 				sub.outlet.(*blockedOutlet).compress.Store(true)
 			}
 			deliverSparse(t, s, 100, c.distance, func(int) string { return "shop" })
-			s.ring.reset(0)
+			s.ring.reset(0, time.Time{})
 			if grown := heapAfter(before); grown > 2*mib {
 				t.Errorf("a subscriber with a bound of 1 MiB keeps %d KiB in memory", grown>>10)
 			}

@@ -210,7 +210,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, _ := messageID(message)
+			id, _ := event.MessageID(message)
 			if seen[id.String()] {
 				t.Errorf("%s came twice", id)
 			}

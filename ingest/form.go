@@ -5,18 +5,19 @@ import (
 	"encoding/base64"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
-// mod_json_cdr posts its record as the form field "cdr", in one of two
-// encodings.
+// mod_json_cdr posts a record as the form field "cdr", URL-encoded
+// (encode=true) or in base64 (encode=base64). Its Content-Type does not always
+// say which: with disable-100-continue=true both, and bare JSON too, arrive as
+// application/x-www-form-urlencoded. The body itself does.
 
-// splitForm takes application/x-www-form-urlencoded.
-func splitForm(body []byte, emit sink) error { return splitField(body, unescapeForm, emit) }
-
-// splitBase64Form takes FreeSWITCH's application/x-www-form-base64-encoded.
-func splitBase64Form(body []byte, emit sink) error { return splitField(body, unescapeBase64, emit) }
-
-func splitField(body []byte, decode func(string) ([]byte, error), emit sink) error {
+// splitForm takes the bodies of mod_json_cdr, whichever Content-Type they have.
+func splitForm(body []byte, emit sink) error {
+	if startsJSON(body) {
+		return splitJSON(body, emit)
+	}
 	field, at, err := cdrField(body)
 	if err != nil {
 		return err
@@ -24,12 +25,19 @@ func splitField(body []byte, decode func(string) ([]byte, error), emit sink) err
 	if len(field) > maxEscape*MaxRecord {
 		return recordTooLarge(at)
 	}
-	text, err := decode(string(field))
+	text, err := decodeField(string(field))
 	if err != nil {
-		return malformed(at, "the field cdr is not encoded as its Content-Type says")
+		return malformed(at, "the field cdr is neither URL-encoded nor base64-encoded JSON")
 	}
 	// Offsets in the decoded text say nothing about the body; its line does.
 	return withLine(splitJSON(text, emit), text)
+}
+
+// startsJSON reports whether text begins with an object or an array. Neither a
+// form nor base64 does.
+func startsJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
 // cdrField finds the one field cdr, still encoded, and where it begins.
@@ -54,18 +62,124 @@ func cdrField(body []byte) (field []byte, at int, err error) {
 	return field, at, nil
 }
 
-func unescapeForm(s string) ([]byte, error) {
-	text, err := url.QueryUnescape(s)
-	return []byte(text), err
+// decodeField returns the JSON text of the field cdr.
+func decodeField(field string) ([]byte, error) {
+	text, err := url.QueryUnescape(field)
+	if err == nil && startsJSON([]byte(text)) {
+		return escapeBare([]byte(text)), nil
+	}
+	return decodeBase64(field)
 }
 
-// unescapeBase64 accepts what servers and proxies make of mod_json_cdr's bare
+// decodeBase64 accepts what servers and proxies make of mod_json_cdr's bare
 // base64: + turned into a space, + / = percent-encoded, padding lost.
-func unescapeBase64(s string) ([]byte, error) {
+func decodeBase64(s string) ([]byte, error) {
 	s, err := url.PathUnescape(s)
 	if err != nil {
 		return nil, err
 	}
 	s = strings.TrimRight(strings.ReplaceAll(s, " ", "+"), "=\r\n")
 	return base64.RawStdEncoding.DecodeString(s)
+}
+
+// escapeBare percent-encodes what cannot stand in a JSON string (quotes,
+// backslashes, control characters, bytes that are not UTF-8), and percent signs.
+// Valid JSON is returned as it is.
+//
+// With encode=true and its default encode-values=true, FreeSWITCH URL-encodes
+// the values of channel variables, and then the whole text without escaping
+// the percent signs again. Unescaping the body once unescapes those values too.
+// Encoding them again makes them what they are in a body with encode=false.
+//
+// The encoding cannot be undone for certain: a value with a quote, a comma and a
+// quoted word in it reads like the next member, and a backslash before an n like
+// JSON's own.
+func escapeBare(text []byte) []byte {
+	if splitJSON(text, func([]byte, int) error { return nil }) == nil {
+		return text
+	}
+	escaped := make([]byte, 0, len(text)+len(text)/8)
+	last := byte(0) // the last byte outside strings that is not white space
+	for at := 0; at < len(text); {
+		if text[at] != '"' {
+			if c := text[at]; c > ' ' {
+				last = c
+			}
+			escaped = append(escaped, text[at])
+			at++
+			continue
+		}
+		end := at + 1
+		if last == ':' {
+			end += valueLen(text[end:])
+			escaped = append(appendBareEscaped(append(escaped, '"'), text[at+1:end]), '"')
+		} else { // a member's name has no quotes
+			if i := bytes.IndexByte(text[end:], '"'); i >= 0 {
+				end += i
+			} else {
+				end = len(text)
+			}
+			escaped = append(escaped, text[at:min(end+1, len(text))]...)
+		}
+		last = '"'
+		at = end + 1
+	}
+	return escaped
+}
+
+// valueLen returns how many bytes of text, which follows an opening quote, stand
+// before the quote that closes the value.
+func valueLen(text []byte) int {
+	for at := 0; at < len(text); at++ {
+		if text[at] == '"' && endsValue(text[at+1:]) {
+			return at
+		}
+	}
+	return len(text)
+}
+
+// endsValue reports whether rest, which follows a quote, goes on as JSON does
+// after a member's value: brackets that close, then the end, the next member or
+// the next object of an array.
+func endsValue(rest []byte) bool {
+	after := bytes.TrimLeft(rest, "}] \t\r\n")
+	closed := bytes.ContainsAny(rest[:len(rest)-len(after)], "}]")
+	if len(after) == 0 {
+		return closed
+	}
+	if after[0] != ',' {
+		return false
+	}
+	after = bytes.TrimLeft(after[1:], " \t\r\n")
+	if closed && len(after) > 0 && after[0] == '{' {
+		return true
+	}
+	name, quoted := bytes.CutPrefix(after, []byte{'"'})
+	i := bytes.IndexByte(name, '"')
+	return quoted && i > 0 && bytes.HasPrefix(bytes.TrimLeft(name[i+1:], " \t\r\n"), []byte{':'})
+}
+
+// appendBareEscaped appends the content of a JSON string. Escapes of JSON stay.
+func appendBareEscaped(dst, value []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for at := 0; at < len(value); {
+		size := 1
+		switch c := value[at]; {
+		case c == '\\' && escapeLen(value[at+1:]) > 0:
+			size += escapeLen(value[at+1:])
+		case c >= utf8.RuneSelf:
+			if r, n := utf8.DecodeRune(value[at:]); r != utf8.RuneError || n > 1 {
+				size = n
+				break
+			}
+			fallthrough
+		case c == '"', c == '\\', c == '%', c < ' ':
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+			at++
+			continue
+		}
+		dst = append(dst, value[at:at+size]...)
+		at += size
+	}
+	return dst
 }

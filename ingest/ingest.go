@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,18 +46,18 @@ type Deps struct {
 
 // Ingest takes bodies in. It is safe for concurrent use.
 type Ingest struct {
-	config   Config
-	formats  Formats
-	accounts Accounts
-	producer Producer
-	tracer   *tracing.Tracer
-	metrics  *metrics
-	memory   *budget
-	callers  *callers
+	config    Config
+	formats   Formats
+	accounts  Accounts
+	producer  Producer
+	tracer    *tracing.Tracer
+	log       *slog.Logger
+	metrics   *metrics
+	admission *admission
 }
 
 // New makes an Ingest.
-func New(config Config, deps Deps, reg prometheus.Registerer) (*Ingest, error) {
+func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -66,14 +67,14 @@ func New(config Config, deps Deps, reg prometheus.Registerer) (*Ingest, error) {
 		accounts: deps.Accounts,
 		producer: deps.Producer,
 		tracer:   deps.Tracer,
-		memory:   &budget{limit: config.MaxInFlightBytes},
-		callers:  newCallers(config.MaxBodiesPerCaller),
+		log:      log,
+		admission: &admission{
+			limit: config.MaxInFlightBytes, maxBodies: config.MaxBodiesPerCaller, maxWaiting: config.ProduceTimeout,
+			callers: make(map[string]*caller),
+		},
 	}
 	var err error
-	i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, func() float64 {
-		return float64(i.memory.used.Load())
-	})
-	if err != nil {
+	if i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats); err != nil {
 		return nil, fmt.Errorf("registering ingest's metrics: %w", err)
 	}
 	return i, nil
@@ -91,17 +92,28 @@ type Request struct {
 	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
 }
 
-// Accept takes a body in: after nil, Kafka has all its records, and accepted is
-// how many. Any error but fault.KindUnavailable means that nothing of the body
-// is stored.
+// Accept stores a body: after nil, Kafka has all its records, and n is how many.
+// Any error but fault.KindUnavailable means that nothing of the body is stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (n int, err error) {
 	n, err = i.accept(ctx, r)
 	result := accepted
 	if err != nil {
 		result = string(fault.KindOf(err))
+		i.logOverload(ctx, r, err)
 	}
 	i.metrics.bodies.WithLabelValues(result).Inc()
 	return n, err
+}
+
+// logOverload warns of a body that was refused because of others: sources that
+// do not send again lose it. The API logs what Kafka refuses.
+func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
+	f := fault.As(err)
+	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
+		held, waiting := i.admission.stats()
+		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceOf(r.Caller), "account", r.Caller.AccountID,
+			"format", r.Format, "held_bytes", held, "waiting_bodies", waiting, "reason", f.Message)
+	}
 }
 
 func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
@@ -113,12 +125,15 @@ func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	source := sourceOf(r.Caller)
-	if err := i.callers.enter(source); err != nil {
+	if r.ContentLength > MaxBody {
+		return 0, errBodyTooLarge
+	}
+	began := time.Now()
+	memory, err := i.admission.enter(ctx, sourceOf(r.Caller), reserveOf(r, encoding))
+	i.metrics.wait.Observe(time.Since(began).Seconds())
+	if err != nil {
 		return 0, err
 	}
-	defer i.callers.leave(source)
-	memory := &lease{budget: i.memory}
 	defer memory.end()
 
 	body, err := readBody(r, memory)
@@ -133,6 +148,20 @@ func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
 		return 0, err
 	}
 	return len(records), nil
+}
+
+// reserveOf estimates the memory that a body needs: its buffer, the records
+// decoded from it, and their list.
+func reserveOf(r Request, encoding encoding) int64 {
+	const list = 2 << 10
+	switch {
+	case r.ContentLength < 0:
+		return list + 2*firstBuffer
+	case encoding.copies:
+		return list + 2*r.ContentLength
+	default:
+		return list + r.ContentLength
+	}
 }
 
 // sourceOf names the caller in the source header, and in the callers' counts.

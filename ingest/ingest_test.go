@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -74,11 +75,16 @@ var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.
 func newIngest(t testing.TB, config Config, k *fakeKafka) *Ingest {
 	t.Helper()
 	i, err := New(config, Deps{Formats: formats(), Accounts: accounts{"acme", "acme-sub"}, Producer: k},
-		prometheus.NewRegistry())
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return i
+}
+
+func heldBy(i *Ingest) int64 {
+	held, _ := i.admission.stats()
+	return held
 }
 
 func post(format, contentType, body string) Request {
@@ -130,7 +136,7 @@ func TestAcceptedRecords(t *testing.T) {
 			t.Errorf("record %d: %+v", n, got)
 		}
 	}
-	if held := i.memory.used.Load(); held != 0 {
+	if held := heldBy(i); held != 0 {
 		t.Errorf("%d bytes still held", held)
 	}
 	if got := testutil.ToFloat64(i.metrics.records.WithLabelValues("cc.raw")); got != 3 {
@@ -231,8 +237,8 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 			if k.calls != 0 {
 				t.Error("Kafka was called")
 			}
-			if held := i.memory.used.Load(); held != 0 || len(i.callers.count) != 0 {
-				t.Errorf("%d bytes and %v still held", held, i.callers.count)
+			if held := heldBy(i); held != 0 || len(i.admission.callers) != 0 {
+				t.Errorf("%d bytes and %v still held", held, i.admission.callers)
 			}
 			if got := testutil.ToFloat64(i.metrics.bodies.WithLabelValues(string(tc.kind))); got != 1 {
 				t.Errorf("counted %v refusals", got)
@@ -299,62 +305,15 @@ func TestKafkaSilent(t *testing.T) {
 	})
 }
 
-func TestOverload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		k := &fakeKafka{produce: func(context.Context) error { <-release; return nil }}
-		config := Defaults()
-		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 2
-		i := newIngest(t, config, k)
-		body := `{"a":"` + strings.Repeat("x", MaxRecord-100) + `"}`
-		array := "[" + strings.Repeat(body+",", 15) + body + "]"
-
-		var first sync.WaitGroup
-		first.Go(func() {
-			if n, err := i.Accept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
-				t.Error(n, err)
-			}
-		})
-		synctest.Wait() // it waits for Kafka, and holds 16 MiB and more
-
-		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
-		other.Caller = &identity.Principal{KeyID: "k2", AccountID: "acme"}
-		_, err := i.Accept(t.Context(), other)
-		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
-			t.Errorf("over the budget: %v", err)
-		}
-
-		first.Go(func() {
-			if _, err := i.Accept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		_, err = i.Accept(t.Context(), post("svc.cc", "", `{}`))
-		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 {
-			t.Errorf("third body of a caller that may have two: %v", err)
-		}
-
-		close(release)
-		first.Wait()
-		other.Body, other.ContentLength = strings.NewReader(array), int64(len(array))
-		if _, err := i.Accept(t.Context(), other); err != nil {
-			t.Errorf("when there is room again: %v", err)
-		}
-		if held := i.memory.used.Load(); held != 0 {
-			t.Errorf("%d bytes still held", held)
-		}
-	})
-}
-
-// What a client announces costs nothing; what has arrived costs at most twice.
+// What a client announces reserves maxReserve at most; what has arrived costs at
+// most twice.
 func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 	i := newIngest(t, Defaults(), &fakeKafka{})
 	r := post("svc.cc", "", "")
 	r.ContentLength = MaxBody
 	arrived := 0
 	r.Body = readerFunc(func(p []byte) (int, error) {
-		if held := i.memory.used.Load(); held > int64(max(2*arrived, firstBuffer)) {
+		if held := heldBy(i); held > int64(max(2*arrived+leaseChunk, maxReserve)) {
 			t.Fatalf("holds %d with %d arrived", held, arrived)
 		}
 		if arrived >= 1<<20 {

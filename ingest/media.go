@@ -30,7 +30,7 @@ var encodings = map[string]struct {
 	"application/x-ndjson":                  {encoding: encoding{split: splitNDJSON}},
 	"text/event-plain":                      {encoding{splitPlain, true}, []string{formatSwitchEvent, formatCallCenter}},
 	"application/x-www-form-urlencoded":     {encoding{splitForm, true}, []string{formatJSONCDR}},
-	"application/x-www-form-base64-encoded": {encoding{splitBase64Form, true}, []string{formatJSONCDR}},
+	"application/x-www-form-base64-encoded": {encoding{splitForm, true}, []string{formatJSONCDR}},
 }
 
 // encodingOf picks how to split a body of the format. No Content-Type at all

@@ -81,6 +81,16 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 	return nil
 }
 
+// rejectFirst makes the batch the dead letter of raw alone.
+func (b *batch) rejectFirst(raw *kafka.Record, prev event.ID, why *Rejection) {
+	b.reset(prev)
+	b.traces.begin(b.route.raw, raw)
+	b.bury(raw, why)
+	b.traces.failed(why)
+	b.tally.format(b.current).dead++
+	b.taken, b.last = 1, event.NextID(prev, raw.Time.UnixMilli(), b.partition)
+}
+
 // one normalizes one record. A fault of ours costs that record only.
 func (b *batch) one(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
@@ -118,6 +128,9 @@ func (b *batch) account(ctx context.Context, named string, key []byte) (string, 
 	}
 	if named == "" {
 		return "", reject(NoAccount, "neither the record nor its key names an account")
+	}
+	if !event.ValidAccountID(named) {
+		return "", reject(UnknownAccount, "it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
 	}
 	exists, err := b.accounts.Exists(ctx, named)
 	if err != nil {

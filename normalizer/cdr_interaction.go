@@ -10,15 +10,16 @@ import "strings"
 //  2. the origination call id of click to call. The loopback and destination
 //     legs have it as a variable; the leg that rang the user's phone has it in
 //     the dial string with which it called them (last_arg, app_log);
-//  3. the uuid of the leg that began the call: for a queue's agent leg the
-//     member's session, for a loopback leg and for a leg that another leg dialled
-//     that other leg; for every other leg its own uuid.
+//  3. the uuid of the leg that began the call: of a queue's agent leg the
+//     member's session, of a loopback leg the leg that dialled the loopback, of
+//     an outbound leg the leg it was last connected to or dialled by (see
+//     callerLeg), of every other leg its own.
 //
-// What one record cannot tell: a leg dialled through a loopback without (1) or
-// (2) names the loopback's far side, not the leg before it; a leg of a forked
-// originate that lost knows nothing of the call the winner made; and when an
-// attended transfer joins two calls, each keeps its own id. A switch that
-// exports one interaction_id variable to every leg has none of these gaps.
+// One record alone cannot tell: a leg dialled through a loopback that did not
+// bow out names the loopback's far side, not the leg before it; legs dialled by
+// a leg that was itself transferred name that leg; and when an attended
+// transfer joins two calls, each keeps its own id. A dialplan that exports
+// interaction_id to every leg has none of these gaps (docs/calls.md).
 func (l *leg) interactionID() string {
 	if id := l.get("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"); id != "" {
 		return id
@@ -29,14 +30,33 @@ func (l *leg) interactionID() string {
 	if id := l.dialled(); id != "" {
 		return id
 	}
-	// call_uuid comes last: of about one B leg in a hundred it is the leg's own
-	// (FreeSWITCH issue 1042), and an inbound leg's may be that of a leg it was
-	// joined with later.
-	names := []string{"cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid", "originating_leg_uuid", "originator"}
-	if l.get("direction") == "outbound" {
-		names = append(names, "call_uuid")
+	if id := l.get("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"); id != "" {
+		return id
 	}
-	return l.get(append(names, "uuid")...)
+	if l.get("loopback_leg") == "B" { // of a loopback that no leg dialled
+		return l.get("other_loopback_leg_uuid", "uuid")
+	}
+	if l.get("direction") == "outbound" {
+		return l.callerLeg()
+	}
+	return l.get("uuid")
+}
+
+// callerLeg returns the uuid of the leg on whose behalf an outbound leg exists,
+// its own when no other is known. After a loopback bowed out this is the leg at
+// the other end, while originator still names the loopback. call_uuid comes
+// second: a hangup of the other leg resets it to the leg's own uuid (FreeSWITCH
+// issue 1042).
+func (l *leg) callerLeg() string {
+	own := l.get("uuid")
+	for _, id := range [...]string{
+		decoded(l.originator[originatorUUID]), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator"),
+	} {
+		if id != "" && id != own {
+			return id
+		}
+	}
+	return own
 }
 
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}

@@ -21,8 +21,8 @@ type Log interface {
 }
 
 // Reader reads one partition in order. Its records are valid until the next
-// Read. It fails with *kafka.OffsetError or *kafka.CorruptError where the log
-// has no sound record at the offset it is at.
+// Read. It fails with *kafka.GapError where the log does not go on at the
+// offset it is at.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Close()

@@ -30,7 +30,7 @@ type fakeKafka struct {
 	readMost  int                                                 // records of one Read
 	onProduce func(records []kafka.Record) (write int, err error) // nil: all are written
 	keep      func(old, next int64) int64                         // what becomes of a commit
-	corrupt   *kafka.CorruptError
+	damage    *kafka.GapError
 }
 
 func newFakeKafka(partitions int) *fakeKafka {
@@ -153,13 +153,13 @@ func (r *fakeReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	for {
 		r.k.mu.Lock()
 		log, first, changed := r.k.logs[r.topic][r.partition], r.k.first[r.topic][r.partition], r.k.changed
-		if c := r.k.corrupt; c != nil && c.Offset == r.next {
+		if c := r.k.damage; c != nil && c.Offset == r.next {
 			r.k.mu.Unlock()
 			return nil, c
 		}
 		if at := r.next - first; at < 0 || at > int64(len(log)) {
 			r.k.mu.Unlock()
-			return nil, &kafka.OffsetError{Topic: r.topic, Partition: r.partition, Offset: r.next, First: first, Next: first + int64(len(log))}
+			return nil, kafka.OutOfRange(r.topic, r.partition, r.next, first, first+int64(len(log)))
 		}
 		rest := log[r.next-first:]
 		if len(rest) > 0 {

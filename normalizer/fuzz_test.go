@@ -36,7 +36,7 @@ func FuzzNormalize(f *testing.F) {
 				header = []kafka.Header{{Key: event.HeaderFormat, Value: []byte(format)}}
 			}
 			b := testBatch(topic, 3)
-			raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: testRecorded, Key: []byte("k"), Value: value, Headers: header}
+			raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recordedAt(topic), Key: []byte("k"), Value: value, Headers: header}
 			if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil {
 				t.Fatal(err)
 			}

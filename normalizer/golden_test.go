@@ -18,8 +18,18 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// testRecorded is when Kafka got the test records: a day after the captures.
-var testRecorded = time.UnixMilli(1_795_256_000_123)
+// When Kafka got the test records: a day after the captures.
+var (
+	testRecorded    = time.UnixMilli(1_795_256_000_123)
+	testCDRRecorded = time.UnixMilli(1_795_432_000_123)
+)
+
+func recordedAt(topic string) time.Time {
+	if topic == event.TopicCDRRaw {
+		return testCDRRecorded
+	}
+	return testRecorded
+}
 
 // everybody but "nobody" has an account.
 type everybody struct{}
@@ -40,7 +50,7 @@ func testBatch(topic string, partition int) *batch {
 func normalizeOne(t *testing.T, topic, format string, value []byte) []byte {
 	t.Helper()
 	b := testBatch(topic, 3)
-	raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: testRecorded, Key: []byte("key-account"), Value: value}
+	raw := kafka.Record{Topic: topic, Partition: 3, Offset: 41, Time: recordedAt(topic), Key: []byte("key-account"), Value: value}
 	if format != "" {
 		raw.Headers = []kafka.Header{{Key: event.HeaderFormat, Value: []byte(format)}}
 	}

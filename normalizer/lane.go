@@ -85,19 +85,7 @@ func (l *lane) stepOver(records []kafka.Record) []kafka.Record {
 // durable, and commits.
 func (l *lane) some(ctx context.Context, records []kafka.Record) (taken int, err error) {
 	b := &l.batch
-	most := len(records)
-	if l.careful {
-		most = 1
-	}
-	err = l.persist(ctx, "normalizing", func() error {
-		b.reset(l.prev)
-		err := b.fill(ctx, records, most)
-		if b.taken > 0 && unavailable(err) {
-			return nil // what was judged goes out first
-		}
-		return err
-	})
-	if err != nil {
+	if err := l.normalize(ctx, records); err != nil {
 		return 0, err
 	}
 	if err := l.inter(ctx, b.dead); err != nil {
@@ -114,6 +102,40 @@ func (l *lane) some(ctx context.Context, records []kafka.Record) (taken int, err
 	return b.taken, nil
 }
 
+// maxFailures is how often a record may fail, one time after another in one
+// worker, before it becomes a dead letter. persist's waits lie between: about
+// 6 seconds. Errors that say something is away do not count.
+const maxFailures = 8
+
+// normalize fills the batch from the front of records with one record at
+// least. Records before one that fails are a batch of their own, so that they
+// are not held back.
+func (l *lane) normalize(ctx context.Context, records []kafka.Record) error {
+	b := &l.batch
+	limit := len(records)
+	if l.careful {
+		limit = 1
+	}
+	failures := 0
+	return l.persist(ctx, "normalizing", func() error {
+		b.reset(l.prev)
+		err := b.fill(ctx, records, limit)
+		if b.taken > 0 || err == nil {
+			return nil
+		}
+		if unavailable(err) || ctx.Err() != nil {
+			return err
+		}
+		if failures++; failures < maxFailures {
+			return fault.Unavailable(err, 0, "normalizing a record failed")
+		}
+		l.log.Error("record keeps failing, it becomes a dead letter", "topic", l.raw, "partition", l.Partition,
+			"offset", records[0].Offset, "failures", failures, "err", err)
+		b.rejectFirst(&records[0], l.prev, reject(Internal, "normalizing it failed %d times", failures))
+		return nil
+	})
+}
+
 // refused deals with a batch that its topic does not take, which has a smaller
 // limit than we were told: one record at a time tells which is too large, and
 // that one is a dead letter.
@@ -123,12 +145,7 @@ func (l *lane) refused(ctx context.Context, records []kafka.Record) (taken int, 
 		l.careful = true
 		return 0, nil
 	}
-	b.reset(l.prev)
-	b.traces.begin(l.raw, &records[0])
-	b.bury(&records[0], tooLarge())
-	b.traces.failed(tooLarge())
-	b.taken, b.last = 1, event.NextID(l.prev, records[0].Time.UnixMilli(), l.Partition)
-	b.tally.format(b.current).dead++
+	b.rejectFirst(&records[0], l.prev, tooLarge())
 	if err := l.inter(ctx, b.dead); err != nil {
 		return 0, err
 	}

@@ -60,7 +60,7 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		k.readMost = 1
-		k.corrupt = &kafka.CorruptError{Topic: event.TopicRaw, Offset: 2, Next: 4, Reason: "checksum"}
+		k.damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4, Reason: "checksum"}
 		for range 6 {
 			k.append(rawEvent(0, time.Now(), "acme"))
 		}

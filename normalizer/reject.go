@@ -25,7 +25,7 @@ const (
 	UnknownAccount Kind = "unknown_account" // names an account that does not exist
 	Unrecognised   Kind = "unrecognised"    // no format header, and keys that tell nothing
 	NoAccount      Kind = "no_account"      // neither the record nor its key names one
-	Internal       Kind = "internal"        // our own fault: normalizing it panicked
+	Internal       Kind = "internal"        // our own fault: normalizing it panicked, or failed maxFailures times
 )
 
 var kinds = [...]Kind{

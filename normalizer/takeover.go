@@ -3,7 +3,6 @@ package normalizer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"trunkline/event"
@@ -81,16 +80,13 @@ func messageID(message []byte) (event.ID, error) {
 // sets the lane behind the hole and answers nil: what is lost is said and
 // counted, never hidden, and the partition goes on.
 func (l *lane) skipHole(err error) error {
-	var gone *kafka.OffsetError
-	var corrupt *kafka.CorruptError
-	to := int64(-1)
-	switch {
-	case errors.As(err, &gone):
-		to = gone.First
-	case errors.As(err, &corrupt) && corrupt.Next > corrupt.Offset:
-		to = corrupt.Next
-	default:
+	gap, ok := kafka.PassableGap(err)
+	if !ok {
 		return err
+	}
+	to := gap.Resume
+	if gap.Restarted() {
+		to = gap.First
 	}
 	from := max(l.next, l.resume)
 	lost := max(to-from, 0)

@@ -1,25 +1,25 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
 )
 
-func (p *program) configCommand() *cobra.Command {
-	return group("config", "The settings", showSettings(&cobra.Command{
+func configCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("config", "The settings", cli.ShowSettings(&cobra.Command{
 		Use:   "check",
-		Short: "Check the settings and print what they come to, secrets masked",
-		Args:  exactly(),
+		Short: "Check the settings and print their effective values, secrets masked",
+		Args:  cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			s, unknown, err := p.settingsAndUnknown()
+			s, unknown, err := p.SettingsAndUnknown()
 			for _, name := range unknown {
-				fmt.Fprintf(p.err, "trunkline: warning: %s is no setting\n", name)
+				p.Printf("warning: %s is not a setting", name)
 			}
 			if err != nil {
 				return err
 			}
-			return s.Print(p.out)
+			return s.Print(p.Out)
 		},
 	}))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
 )
 
 // healthPatience is how long a server may take to say whether it is ready.
@@ -18,17 +20,17 @@ const healthPatience = 3 * time.Second
 
 // healthCommand is for those who watch a container that has no shell and no
 // curl.
-func (p *program) healthCommand() *cobra.Command {
+func healthCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
 		Short: "Exit 0 when the server of the settings is ready on this machine, else 1",
-		Args:  exactly(),
+		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := p.settings()
+			s, err := p.Settings()
 			if err != nil {
 				return err
 			}
-			return ready(cmd.Context(), p.out, s.MetricsListen)
+			return ready(cmd.Context(), p.Out, s.MetricsListen)
 		},
 	}
 }

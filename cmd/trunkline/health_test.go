@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"trunkline/internal/cli"
 )
 
 func TestHealth(t *testing.T) {
@@ -19,16 +21,16 @@ func TestHealth(t *testing.T) {
 	}))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	w := newWorld(t)
+	w := newEnv(t)
 	for _, listen := range []string{address, strings.Replace(address, "127.0.0.1", "", 1), strings.Replace(address, "127.0.0.1", "0.0.0.0", 1)} {
-		w.env = []string{"TRUNKLINE_METRICS_LISTEN=" + listen}
+		w.Vars = []string{"TRUNKLINE_METRICS_LISTEN=" + listen}
 		status.Store(http.StatusOK)
-		if out := w.must("health"); out != "so it is\n" {
+		if out := w.Must("health"); out != "so it is\n" {
 			t.Errorf("%s: a ready server's answer is %q", listen, out)
 		}
 		status.Store(http.StatusServiceUnavailable)
-		w.fails(exitFailed, "not ready: so it is", "health")
+		w.Fails(cli.ExitFailed, "not ready: so it is", "health")
 	}
 	server.Close()
-	w.fails(exitFailed, "asking for readiness", "health")
+	w.Fails(cli.ExitFailed, "asking for readiness", "health")
 }

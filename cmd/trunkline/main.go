@@ -1,31 +1,37 @@
-// Command trunkline is the whole of Trunkline: the server in any role, the
-// tools that manage it, and clients of it. main sets up the process; root.go
-// has the commands, and each has a file of its own.
+// Command trunkline is the server in any role, the commands that manage it, and
+// command-line clients of it. The management commands are in internal/cli.
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/ai"
+	"trunkline/internal/cli/cdr"
+	"trunkline/internal/cli/deadletter"
+	"trunkline/internal/cli/demo"
+	"trunkline/internal/cli/directory"
+	"trunkline/internal/cli/listen"
+	"trunkline/internal/cli/masterkey"
+	"trunkline/internal/cli/recording"
+	"trunkline/internal/cli/topics"
 )
 
 func main() {
-	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ(), serve: serve}
-	os.Exit(p.run(untilSignal(), os.Args[1:]))
+	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
+	root := p.Root("trunkline", "Contact-center events in, Kafka, WebSocket out", commands(p, serve)...)
+	os.Exit(p.Run(cli.UntilSignal(), root, os.Args[1:]))
 }
 
-// untilSignal is a context that the first SIGINT or SIGTERM ends. A second one
-// ends the process at once.
-func untilSignal() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(exitFailed)
-	}()
-	return ctx
+func commands(p *cli.Program, serve server) []*cobra.Command {
+	return []*cobra.Command{
+		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
+		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
+		topics.Command(p), deadletter.Command(p),
+		masterkey.Command(p), recording.Command(p), cdr.Command(p),
+		listen.Command(p), demo.Command(p),
+		ai.Command(p),
+	}
 }

@@ -10,40 +10,44 @@ import (
 	"trunkline/app"
 	"trunkline/app/backend"
 	"trunkline/config/settings"
+	"trunkline/internal/cli"
 )
 
-func (p *program) serveCommand() *cobra.Command {
-	return showSettings(&cobra.Command{
+// server runs with these settings until ctx ends.
+type server func(ctx context.Context, s *settings.Settings, log *slog.Logger) error
+
+func serveCommand(p *cli.Program, serve server) *cobra.Command {
+	return cli.ShowSettings(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the server, in all roles unless --roles picks some",
 		Long: `Run the server, in all roles unless --roles picks some.
 
 SIGTERM or SIGINT drains it: readiness fails first, consumers finish, subscribers
-are told to come back. A second signal ends it at once.`,
-		Args: exactly(),
+are asked to reconnect. A second signal ends it at once.`,
+		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, unknown, err := p.settingsAndUnknown()
+			s, unknown, err := p.SettingsAndUnknown()
 			if err != nil {
 				return err
 			}
-			log, err := logger(p.err, &s.Log)
+			log, err := cli.NewLogger(p.Err, &s.Log)
 			if err != nil {
 				return err
 			}
 			for _, name := range unknown {
-				log.Warn("a variable is no setting", "name", name)
+				log.Warn("unknown TRUNKLINE_ variable", "name", name)
 			}
-			return p.serve(cmd.Context(), s, log)
+			return serve(cmd.Context(), s, log)
 		},
 	})
 }
 
-// serve is the server itself.
+// serve runs the app.
 func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
 	backend.RedisLog(log)
 	a, err := app.New(ctx, app.Config{Settings: s, Log: log, Version: readBuildInfo().version})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // told to stop while it waited for a backend
+		return nil // stopped while waiting for a backend
 	}
 	if err != nil {
 		return err

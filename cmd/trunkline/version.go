@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
 )
 
 // version and commit can be set at link time; what is not set is taken from
@@ -51,14 +53,14 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 	}
 }
 
-func (p *program) versionCommand() *cobra.Command {
+func versionCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print which build this is",
-		Args:  exactly(),
+		Args:  cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()
-			_, err := fmt.Fprintf(p.out, "trunkline %s\ncommit %s\n%s\n", b.version, b.commit, b.goVersion)
+			_, err := fmt.Fprintf(p.Out, "trunkline %s\ncommit %s\n%s\n", b.version, b.commit, b.goVersion)
 			return err
 		},
 	}

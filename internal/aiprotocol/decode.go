@@ -53,6 +53,9 @@ func (d *Decoder) read(raw []byte, known []shape) (*Message, error) {
 		return nil, problem(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
 	body := members[top[string(shape.event)]]
+	if body.Kind() == jsonscan.None && shape.mayBeEmpty {
+		body = jsonscan.Value("{}")
+	}
 	if body.Kind() != jsonscan.Object {
 		return nil, problem(ProblemBody, "%s: the message has no object of that name", shape.event)
 	}

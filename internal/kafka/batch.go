@@ -117,6 +117,7 @@ func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence) {
 // batchHeader is what reading needs of a batch's header.
 type batchHeader struct {
 	base, last         int64 // offsets
+	epoch              int32 // of the leader that wrote it
 	attributes         int16
 	firstTime, maxTime int64
 	producer           int64
@@ -145,6 +146,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	}
 	h = batchHeader{
 		base:       int64(be.Uint64(content)),
+		epoch:      int32(be.Uint32(content[12:])),
 		attributes: int16(be.Uint16(content[21:])),
 		firstTime:  int64(be.Uint64(content[27:])),
 		maxTime:    int64(be.Uint64(content[35:])),

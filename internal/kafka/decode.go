@@ -92,7 +92,7 @@ func (d *decoder) decode(h *batchHeader, content []byte, from int64) error {
 			ms = h.maxTime
 		}
 		d.records = append(d.records, Record{
-			Topic: d.topic, Partition: d.partition, Offset: h.base + delta,
+			Topic: d.topic, Partition: d.partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
 			Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
 		})
 	}

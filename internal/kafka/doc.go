@@ -8,8 +8,9 @@
 // kafka-go's own encoder cannot write idempotent batches and its readers do
 // not check what they read, or cost too much.
 //
-// It refuses to hide loss: an offset that is gone is an OffsetError, a damaged
-// batch a CorruptError, a write whose answer never came ErrOutcomeUnknown. It
+// It refuses to hide loss: a log that does not go on where a reader is (records
+// deleted, cut off, damaged, or the topic created again) is a GapError, a write
+// whose answer never came ErrOutcomeUnknown. It
 // knows nothing of what records mean.
 //
 // Goroutines: the transport has one for each connection and broker, ended by

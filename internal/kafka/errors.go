@@ -11,33 +11,6 @@ import (
 	"trunkline/internal/fault"
 )
 
-// OffsetError says that the offset asked for is not in the log: below First it
-// has been deleted, above Next it was never written here.
-type OffsetError struct {
-	Topic               string
-	Partition           int
-	Offset, First, Next int64
-}
-
-func (e *OffsetError) Error() string {
-	return fmt.Sprintf("%s/%d has no offset %d: it holds %d up to %d", e.Topic, e.Partition, e.Offset, e.First, e.Next)
-}
-
-// CorruptError says that what the broker holds at Offset is damaged: it was
-// fetched twice and failed its checks both times. Next is the offset after the
-// damaged batch where its header could still be read, else Offset: a caller
-// that decides to go on skips to there and has lost what lay between.
-type CorruptError struct {
-	Topic        string
-	Partition    int
-	Offset, Next int64
-	Reason       string
-}
-
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("%s/%d is corrupt at offset %d: %s", e.Topic, e.Partition, e.Offset, e.Reason)
-}
-
 // ErrOutcomeUnknown is in the chain of a produce error when the records may or
 // may not have been written.
 var ErrOutcomeUnknown = errors.New("it is not known whether Kafka has the records")
@@ -77,6 +50,14 @@ func away(err error, doing string) error {
 		}
 	}
 	return fault.Unavailable(err, retryAfter, "Kafka is not available")
+}
+
+// notFound is away for a question about a topic or one of its partitions.
+func notFound(err error, topic, doing string) error {
+	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
+		return fault.NotFound("no topic %q, or no such partition", topic)
+	}
+	return away(err, doing)
 }
 
 // retriable says whether the same request may succeed later. Whatever is not
@@ -119,13 +100,7 @@ func staleLeader(err error) bool {
 // reason is err as a metric label: bounded words.
 func reason(err error) string {
 	var refusal kafkago.Error
-	var offset *OffsetError
-	var corrupt *CorruptError
 	switch {
-	case errors.As(err, &offset):
-		return "offset"
-	case errors.As(err, &corrupt):
-		return "corrupt"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case !errors.As(err, &refusal):

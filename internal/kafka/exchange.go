@@ -32,9 +32,11 @@ type exchange struct {
 // ApiKey is part of protocol.Message.
 func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
 
-// Required is part of protocol.RawExchanger.
+// Required is part of protocol.RawExchanger. versions has the newest that kafka-go
+// and the broker both speak, so a broker that is newer than kafka-go passes.
 func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
-	e.refused = versions[e.key] < e.version
+	version, known := versions[e.key]
+	e.refused = !known || version < min(e.version, e.key.MaxVersion())
 	return true
 }
 
@@ -68,14 +70,16 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return e, nil
 }
 
-// The versions we speak: the newest that every supported broker (Kafka 3.9 to
-// 4.x) and kafka-go's negotiation know and that has no tagged fields.
+// The versions we speak, which every supported broker (Kafka 3.9 to 4.x) and
+// the embedded one have: the newest in the older encoding, or the first that
+// has what is needed. Metadata has topic ids from version 10 on.
 const (
 	produceVersion        = 7
 	fetchVersion          = 11
 	listOffsetsVersion    = 4
-	metadataVersion       = 7
+	metadataVersion       = 12 // flexible
 	initProducerIDVersion = 1
+	epochEndVersion       = 3
 )
 
 // appendHead begins a request; endFrame completes it. The correlation id is
@@ -88,6 +92,12 @@ func appendHead(b []byte, key protocol.ApiKey, version int16, clientID string) [
 	return appendString(b, clientID)
 }
 
+// appendFlexibleHead is appendHead for a request in the flexible encoding; its
+// response begins with tagged fields.
+func appendFlexibleHead(b []byte, key protocol.ApiKey, version int16, clientID string) []byte {
+	return appendNoTags(appendHead(b, key, version, clientID))
+}
+
 func endFrame(b []byte) []byte {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
@@ -95,7 +105,21 @@ func endFrame(b []byte) []byte {
 
 // ask sends one small request to address and gives its response.
 func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	e := &exchange{key: key, version: version, frame: endFrame(body(appendHead(nil, key, version, c.cfg.clientID())))}
+	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientID()))))
+}
+
+// askFlexible is ask in the flexible encoding.
+func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
+	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientID()))))
+	r, err := c.askFrame(ctx, address, key, version, frame)
+	if err == nil {
+		r.tags(nil)
+	}
+	return r, err
+}
+
+func (c *Cluster) askFrame(ctx context.Context, address string, key protocol.ApiKey, version int16, frame []byte) (*wireReader, error) {
+	e := &exchange{key: key, version: version, frame: frame}
 	if err := c.roundTrip(ctx, address, e, askTimeout); err != nil {
 		return nil, err
 	}

@@ -146,14 +146,14 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 		t.Fatalf("what lies before the damage: %d records, %v", len(before), err)
 	}
 	_, err = r.Read(t.Context())
-	var damage *kafka.CorruptError
-	if !errors.As(err, &damage) || damage.Topic != "t" || damage.Partition != 0 || damage.Offset != 5 || damage.Next != 7 {
+	damage, ok := kafka.PassableGap(err)
+	if !ok || damage.Kind != kafka.GapDamaged || damage.Topic != "t" || damage.Partition != 0 || damage.Offset != 5 || damage.Resume != 7 {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := r.Read(t.Context()); !errors.As(err, &damage) {
+	if _, err := r.Read(t.Context()); !errors.As(err, &damage) || damage.Resume != 7 {
 		t.Errorf("asked again: %v", err)
 	}
-	past := c.NewReader("t", 0, damage.Next)
+	past := c.NewReader("t", 0, damage.Resume)
 	defer past.Close()
 	if after, err := past.Read(t.Context()); err != nil || len(after) != 1 || string(after[0].Value) != strconv.Itoa(7) {
 		t.Errorf("past the damage: %v, %v", after, err)

@@ -24,6 +24,7 @@ type leaders struct {
 
 // topicLeaders is never changed but for the two marks, which leaders.mu guards.
 type topicLeaders struct {
+	id         TopicID
 	partitions []leadership
 	at         time.Time
 	stale      bool // to be asked for again before it is used
@@ -57,6 +58,18 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 	if refresh {
 		go l.refreshLater(context.WithoutCancel(ctx), name, t)
 	}
+	if known {
+		return t, nil
+	}
+	return l.refresh(ctx, name)
+}
+
+// within gives what was known of a topic at most maxAge ago.
+func (l *leaders) within(ctx context.Context, name string, maxAge time.Duration) (*topicLeaders, error) {
+	l.mu.Lock()
+	t := l.topics[name]
+	known := t != nil && !t.stale && time.Since(t.at) <= maxAge
+	l.mu.Unlock()
 	if known {
 		return t, nil
 	}
@@ -111,8 +124,8 @@ func (l *leaders) refresh(ctx context.Context, name string) (*topicLeaders, erro
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &topicLeaders{partitions: m.topics[0].leaders, at: time.Now()}
-	if before := l.topics[name]; before != nil {
+	t := &topicLeaders{id: m.topics[0].id, partitions: m.topics[0].leaders, at: time.Now()}
+	if before := l.topics[name]; before != nil && before.id == t.id {
 		t.partitions = newest(before.partitions, t.partitions, t.at)
 	}
 	if l.topics == nil {

@@ -62,6 +62,7 @@ type metadata struct {
 
 type topicMetadata struct {
 	name     string
+	id       TopicID
 	err      error
 	internal bool
 	replicas int // of a partition
@@ -71,16 +72,19 @@ type topicMetadata struct {
 // askMetadata asks about topics, about all when topics is nil. It never
 // creates one.
 func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, error) {
-	r, err := c.ask(ctx, "", protocol.Metadata, metadataVersion, func(b []byte) []byte {
+	r, err := c.askFlexible(ctx, "", protocol.Metadata, metadataVersion, func(b []byte) []byte {
 		if topics == nil {
-			b = appendInt32(b, -1)
+			b = append(b, 0) // null: all
 		} else {
-			b = appendInt32(b, int32(len(topics)))
+			b = appendCompactArray(b, len(topics))
 		}
 		for _, t := range topics {
-			b = appendString(b, t)
+			b = append(b, make([]byte, len(TopicID{}))...) // asked by name
+			b = appendCompactString(b, t)
+			b = appendNoTags(b)
 		}
-		return append(b, 0) // no automatic creation
+		b = append(b, 0)    // no automatic creation
+		return append(b, 0) // no list of operations that are allowed
 	})
 	if err != nil {
 		return nil, err
@@ -92,29 +96,33 @@ func readMetadata(r *wireReader) (*metadata, error) {
 	r.int32() // throttle
 	now := time.Now()
 	m := &metadata{brokers: map[int32]string{}}
-	for range r.array(12) {
-		id, host, port := r.int32(), r.string(), r.int32()
-		r.string() // rack
+	for range r.compactArray(11) {
+		id, host, port := r.int32(), r.compactString(), r.int32()
+		r.compactBytes() // rack
+		r.tags(nil)
 		m.brokers[id] = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	}
-	r.string() // cluster id
-	r.int32()  // controller
-	for range r.array(9) {
-		t := topicMetadata{err: code(r.int16()), name: r.string(), internal: r.int8() != 0}
-		partitions := r.array(26)
+	r.compactBytes() // cluster id
+	r.int32()        // controller
+	for range r.compactArray(26) {
+		t := topicMetadata{err: code(r.int16()), name: r.compactString(), id: r.topicID(), internal: r.int8() != 0}
+		partitions := r.compactArray(18)
 		t.leaders = make([]leadership, partitions)
 		for range partitions {
-			r.int16() // error: said again by whoever is asked
+			r.int16() // error: repeated by the broker that is asked
 			index, leader, epoch := int(r.int32()), r.int32(), r.int32()
-			replicas := readInt32s(r)
-			readInt32s(r) // in sync
-			readInt32s(r) // offline
+			replicas := skipInt32s(r)
+			skipInt32s(r) // in sync
+			skipInt32s(r) // offline
+			r.tags(nil)
 			if index < 0 || index >= partitions {
 				return nil, errMalformed
 			}
 			t.leaders[index] = leadership{m.brokers[leader], epoch, now}
 			t.replicas = replicas
 		}
+		r.int32() // operations that are allowed
+		r.tags(nil)
 		m.topics = append(m.topics, t)
 	}
 	if r.bad {
@@ -123,9 +131,9 @@ func readMetadata(r *wireReader) (*metadata, error) {
 	return m, nil
 }
 
-// readInt32s passes over an array of ids and gives its length.
-func readInt32s(r *wireReader) int {
-	n := r.array(4)
+// skipInt32s skips an array of ids and returns its length.
+func skipInt32s(r *wireReader) int {
+	n := r.compactArray(4)
 	r.take(4 * n)
 	return n
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"time"
 
-	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-
-	"trunkline/internal/fault"
 )
 
 const (
@@ -45,10 +42,7 @@ func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, t
 		}
 		return err
 	})
-	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
-		return 0, fault.NotFound("no topic %q with a partition %d", topic, partition)
-	}
-	return offset, away(err, "asking for an offset")
+	return offset, notFound(err, topic, "looking up an offset")
 }
 
 func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
@@ -99,8 +93,7 @@ func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Recor
 		if last != nil && err == nil {
 			return last, nil
 		}
-		var gone *OffsetError
-		if errors.As(err, &gone) { // deleted while we looked
+		if gap, ok := errors.AsType[*GapError](err); ok && gap.Kind != GapDamaged { // it changed meanwhile
 			first, next, err = c.Offsets(ctx, topic, partition)
 			continue
 		}

@@ -52,8 +52,8 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 
 // Read waits for at least one record and gives what has come, in order. The
 // records and all they point to, header names apart, are valid until the next
-// Read. Besides ctx's end it fails with *OffsetError, *CorruptError, or a
-// refusal of the broker; the same Read may then be tried again.
+// Read. Besides ctx's end it fails with *GapError or a refusal of the broker;
+// the same Read may then be tried again.
 func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	for {
 		records, err := r.step(ctx)
@@ -131,7 +131,7 @@ func (r *Reader) damaged(err error, next int64) error {
 	if len(r.records) > 0 {
 		return nil
 	}
-	return &CorruptError{Topic: r.topic, Partition: r.partition, Offset: r.next, Next: max(next, r.next), Reason: err.Error()}
+	return &GapError{Topic: r.topic, Partition: r.partition, Kind: GapDamaged, Offset: r.next, Resume: max(next, r.next), Reason: err.Error()}
 }
 
 // fetch gets a response with or without batches, however long the leader is
@@ -182,7 +182,7 @@ func (r *Reader) outOfRange(ctx context.Context) error {
 	if r.next >= first && r.next <= next {
 		return nil
 	}
-	return &OffsetError{Topic: r.topic, Partition: r.partition, Offset: r.next, First: first, Next: next}
+	return OutOfRange(r.topic, r.partition, r.next, first, next)
 }
 
 // failed counts the failure and waits before the next try; it answers an error

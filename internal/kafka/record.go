@@ -16,12 +16,13 @@ type Header struct {
 
 // Record is one record, to be produced or as read.
 type Record struct {
-	Topic      string    // base name, without the configured prefix
-	Partition  int       // AnyPartition: chosen by the producer
-	Offset     int64     // reading only
-	Time       time.Time // millisecond precision; producing: zero means now
-	Key, Value []byte    // nil and empty are different things to Kafka
-	Headers    []Header
+	Topic       string    // base name, without the configured prefix
+	Partition   int       // AnyPartition: chosen by the producer
+	Offset      int64     // reading only
+	LeaderEpoch int32     // reading only: of the leader that wrote it, see LogPosition
+	Time        time.Time // millisecond precision; producing: zero means now
+	Key, Value  []byte    // nil and empty are different things to Kafka
+	Headers     []Header
 }
 
 // Header is the value of the last header named key, nil when there is none.

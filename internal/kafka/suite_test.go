@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -74,6 +73,9 @@ func suite(t *testing.T, s service) {
 		{"an offset outside the log is an error", outside},
 		{"offsets are found by time", byTime},
 		{"the last record is found", lastRecord},
+		{"a position is good as long as the log goes on there", positions},
+		{"a position outlives a restart", positionsSurviveRestart},
+		{"a position of a topic that was created again is refused", positionsOfAnotherTopic},
 		{"a group resumes where it committed", groupResumes},
 		{"two members share a group and lose nothing", groupShares},
 		{"a lane that fails is started again", laneRestarts},
@@ -190,8 +192,9 @@ func outside(t *testing.T, s service) {
 	for _, offset := range []int64{-1, 11, 1000} {
 		r := c.NewReader("t", 0, offset)
 		_, err := r.Read(t.Context())
-		var gone *kafka.OffsetError
-		if !errors.As(err, &gone) || gone.Offset != offset || gone.First != 0 || gone.Next != 10 {
+		gap, ok := kafka.PassableGap(err)
+		if !ok || gap.Offset != offset || gap.First != 0 || gap.Next != 10 || gap.Resume != min(max(offset, 0), 10) ||
+			gap.Kind == kafka.GapExpired != (offset < 0) || gap.Kind == kafka.GapTruncated != (offset > 10) {
 			t.Errorf("from %d: %v", offset, err)
 		}
 		r.Close()

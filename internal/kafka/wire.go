@@ -5,8 +5,11 @@ import (
 	"math"
 )
 
-// Requests are built by appending to a byte slice, in Kafka's non-flexible
-// encoding: big endian, strings with a two-byte length, arrays with four.
+// Requests are built by appending to a byte slice. Kafka has two encodings, both
+// big endian: the older one has strings with a length of two bytes and arrays
+// with a length of four; the flexible one (KIP-482) has both as an unsigned
+// varint of the length plus one, where zero means null, and ends each structure
+// with tagged fields.
 
 func appendInt16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }
 func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
@@ -15,6 +18,17 @@ func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint6
 func appendString(b []byte, s string) []byte {
 	return append(appendInt16(b, int16(len(s))), s...)
 }
+
+// appendCompactString appends a string in the flexible encoding.
+func appendCompactString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))+1), s...)
+}
+
+// appendCompactArray appends the length of an array in the flexible encoding.
+func appendCompactArray(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)+1) }
+
+// appendNoTags ends a structure that has no tagged fields.
+func appendNoTags(b []byte) []byte { return append(b, 0) }
 
 // wireReader reads a response. A read past the end gives zero values and sets
 // bad, which is looked at once, at the end: nothing it returns may be trusted
@@ -84,6 +98,63 @@ func (r *wireReader) array(size int) int {
 		return 0
 	}
 	return n
+}
+
+// uvarint reads an unsigned varint of the flexible encoding.
+func (r *wireReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// compactBytes reads bytes in the flexible encoding without copying them; null
+// is nil.
+func (r *wireReader) compactBytes() []byte {
+	n := r.uvarint()
+	if n == 0 {
+		return nil
+	}
+	return r.take(int(min(n-1, math.MaxInt32)))
+}
+
+func (r *wireReader) compactString() string { return string(r.compactBytes()) }
+
+// compactArray is array in the flexible encoding.
+func (r *wireReader) compactArray(size int) int {
+	n := r.uvarint()
+	if n == 0 {
+		return 0
+	}
+	if n-1 > uint64(len(r.b)/size) {
+		r.b, r.bad = nil, true
+		return 0
+	}
+	return int(n - 1)
+}
+
+// tags calls field with each tagged field of a structure; nil skips them.
+func (r *wireReader) tags(field func(tag uint64, value *wireReader)) {
+	for range r.uvarint() {
+		tag := r.uvarint()
+		value := wireReader{b: r.take(int(min(r.uvarint(), math.MaxInt32)))}
+		if r.bad {
+			return
+		}
+		if field != nil {
+			field(tag, &value)
+			r.bad = r.bad || value.bad
+		}
+	}
+}
+
+func (r *wireReader) topicID() TopicID {
+	var id TopicID
+	copy(id[:], r.take(len(id)))
+	return id
 }
 
 // varint reads a zigzag varint of a record.

@@ -30,7 +30,7 @@ func openSQLite(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(textChecked{connector})
 	pool.SetMaxOpenConns(sqliteConns)
 	pool.SetMaxIdleConns(sqliteConns)
 	return &DB{DB: pool, writer: make(chan struct{}, 1)}, nil

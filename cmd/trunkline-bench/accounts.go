@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+// benchAccounts are whom a run's events are of, and who sees them.
+type benchAccounts struct {
+	root                       string // account of the user, "" when it is not ours
+	ids                        []string
+	username, password, domain string
+	forget                     func() // deletes what was made
+}
+
+// accountsFor are the accounts of a run: those of the command line, or made in
+// the database beside the server, with a user of the role.
+func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
+	if b.username != "" {
+		password := b.p.Getenv(cli.EnvPassword)
+		if password == "" {
+			return nil, cli.Usagef("--username needs its password in %s", cli.EnvPassword)
+		}
+		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain, forget: func() {}}, nil
+	}
+	root := rootAccount(run)
+	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
+	a.forget = func() { b.forget(ctx, root) }
+	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
+		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain}); err != nil {
+			return err
+		}
+		for i := range b.accounts {
+			id := childAccount(run, i)
+			child := identity.NewAccount{ID: id, Name: id, Domain: id + ".invalid", Parent: root}
+			if _, err := directory.CreateAccount(ctx, child); err != nil {
+				return err
+			}
+			a.ids = append(a.ids, id)
+		}
+		_, err := directory.CreateUser(ctx, identity.NewUser{
+			Account: root, Username: a.username, Password: a.password, Role: role,
+		})
+		return err
+	})
+	if err != nil {
+		a.forget()
+		return nil, fmt.Errorf("making the accounts of the run: %w", err)
+	}
+	if !cli.Sleep(ctx, followWithin) {
+		a.forget()
+		return nil, ctx.Err()
+	}
+	return a, nil
+}
+
+// followWithin is how long servers may take to know what was made: a second.
+const followWithin = 1200 * time.Millisecond
+
+func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
+
+func childAccount(run string, i int) string { return fmt.Sprintf("%s-%d", rootAccount(run), i+1) }
+
+// longestAccount is an account's id as long as any of the run's.
+func (b *bench) longestAccount() string {
+	longest := childAccount(strings.Repeat("x", 8), b.accounts)
+	for _, id := range b.accountIDs {
+		if len(id) > len(longest) {
+			longest = id
+		}
+	}
+	return longest
+}
+
+// sayLeft says what a run that made its accounts does not take away.
+func (b *bench) sayLeft(a *benchAccounts, what string) {
+	if a.root != "" {
+		b.say("account %s and those below it are deleted; left are %s", a.root, what)
+	}
+}
+
+// forget deletes the run's accounts, whatever there is of them.
+func (b *bench) forget(ctx context.Context, root string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
+		accounts, err := directory.Accounts(ctx)
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, account := range accounts {
+			found = found || account.ID == root
+			if account.ParentID != root {
+				continue
+			}
+			if err := directory.DeleteAccount(ctx, account.ID); err != nil {
+				return err
+			}
+		}
+		if !found {
+			return nil
+		}
+		return directory.DeleteAccount(ctx, root)
+	})
+	if err != nil {
+		b.say("account %s is left: %v", root, err)
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest/requests"
+)
+
+// What can be asked.
+const (
+	askLogin         = "login"
+	askToken         = "token"
+	askEncryption    = "encryption-get"
+	changeEncryption = "encryption-put"
+	placeCall        = "call"
+	lookUp           = "lookup"
+	askReport        = "report"
+)
+
+var everyOperation = []string{askLogin, askToken, askEncryption, changeEncryption, placeCall, lookUp, askReport}
+
+// defaultMix is what a contact center's tools do, more or less.
+const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
+
+// needsOurs are the operations that only accounts of our own bear.
+func needsOurs(operation string) bool { return operation == placeCall || operation == changeEncryption }
+
+// parseMix settles what is asked, and its shares.
+func (b *apiBench) parseMix() error {
+	text := b.mix
+	if text == "" {
+		text = defaultMix
+	}
+	b.shares = map[string]int{}
+	sum := 0
+	for part := range strings.SplitSeq(text, ",") {
+		name, share, told := strings.Cut(strings.TrimSpace(part), "=")
+		if !slices.Contains(everyOperation, name) {
+			return cli.Usagef("--mix knows no %q: it is of %s", name, strings.Join(everyOperation, ", "))
+		}
+		weight := 1
+		if told {
+			var err error
+			if weight, err = strconv.Atoi(share); err != nil || weight < 1 || weight > requests.MaxWeight {
+				return cli.Usagef("--mix: the share of %s is from 1 to %d, not %q", name, requests.MaxWeight, share)
+			}
+		}
+		if _, twice := b.shares[name]; twice {
+			return cli.Usagef("--mix names %s twice", name)
+		}
+		b.shares[name] = weight
+		sum += weight
+	}
+	if sum > requests.MaxWeight {
+		return cli.Usagef("--mix: the shares are at most %d together, not %d", requests.MaxWeight, sum)
+	}
+	if b.username == "" {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.shares)) {
+		if needsOurs(name) && b.mix != "" {
+			return cli.Usagef("--mix: %s is only for accounts that are made: leave --username away", name)
+		}
+		if needsOurs(name) {
+			delete(b.shares, name)
+		}
+	}
+	return nil
+}
+
+// has says whether the operation is asked.
+func (b *apiBench) has(operation string) bool { return b.shares[operation] > 0 }
+
+// share is the operation's part of all requests, 0 to 1.
+func (b *apiBench) share(operation string) float64 {
+	sum := 0
+	for _, weight := range b.shares {
+		sum += weight
+	}
+	return float64(b.shares[operation]) / float64(sum)
+}
+
+func (b *apiBench) validate() error {
+	if err := b.validateAccounts(); err != nil {
+		return err
+	}
+	switch {
+	case b.connections < 1 || b.connections > 10_000:
+		return cli.Usagef("--connections must be from 1 to 10000, is %d", b.connections)
+	case b.users < 0 || b.users > maxCallers:
+		return cli.Usagef("--users must be from 0 to %d, is %d", maxCallers, b.users)
+	case b.records < 1 || b.records > 1_000_000:
+		return cli.Usagef("--records must be from 1 to 1000000, is %d", b.records)
+	}
+	if err := b.parseMix(); err != nil {
+		return err
+	}
+	return b.validateShared(true)
+}

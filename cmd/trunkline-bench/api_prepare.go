@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// makeCallers makes users with an extension, and logs them in.
+func (r *apiRun) makeCallers(ctx context.Context) error {
+	s, err := r.p.Settings()
+	if err != nil {
+		return err
+	}
+	n := r.callersNeeded(s.Origination.UserPerMinute)
+	made := 0
+	err = r.p.WithDirectory(ctx, func(directory *identity.Service) error {
+		for last := time.Now(); made < n; made++ {
+			_, err := directory.CreateUser(ctx, identity.NewUser{
+				Account: r.accounts.root, Username: callerName(made), Password: r.accounts.password,
+				Role: identity.RoleUser, PresenceID: strconv.Itoa(firstExtension + made),
+			})
+			if err != nil {
+				return err
+			}
+			if time.Since(last) > time.Second {
+				last = time.Now()
+				r.say("made %d of %d users", made+1, n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.atEnd.add(func() { cli.Sleep(context.WithoutCancel(ctx), simulatedCall) }) // their records name the account
+	cli.Sleep(ctx, followWithin)
+	return r.loginCallers(ctx, n)
+}
+
+const firstExtension = 10_000
+
+// simulatedCall is how long a call of the simulator takes, and its records.
+const simulatedCall = 4 * time.Second
+
+func callerName(i int) string { return fmt.Sprintf("caller-%d", i+1) }
+
+// loginCallers logs a few in at the same time: the server hashes passwords.
+func (r *apiRun) loginCallers(ctx context.Context, n int) error {
+	r.callers = make([]string, n)
+	errs := make([]error, 4)
+	var running sync.WaitGroup
+	for worker := range errs {
+		running.Go(func() {
+			for i := worker; i < n && errs[worker] == nil; i += len(errs) {
+				who := r.accounts.credentials()
+				who.Username = callerName(i)
+				var got granted
+				got, errs[worker] = login(ctx, r.client, r.url+portalLogin, who)
+				r.callers[i] = got.AccessToken
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func (a *benchAccounts) credentials() credentials {
+	return credentials{Username: a.username, Password: a.password, Domain: a.domain}
+}
+
+// makeCalls posts call records to look up, and waits until the report has them.
+// In accounts that are not ours they are those that there are.
+func (r *apiRun) makeCalls(ctx context.Context) error {
+	if r.username != "" {
+		return r.findCalls(ctx)
+	}
+	sink, err := r.httpSink(ctx, r.client, r.accounts)
+	if err != nil {
+		return err
+	}
+	sink.format = callRecordsIn.format
+	var events []loadtest.Event
+	for i := range r.records {
+		stream := i % len(r.accounts.ids)
+		stamp := loadtest.Stamp{Stream: stream, Seq: uint64(i/len(r.accounts.ids) + 1)}
+		at := time.Now().Add(-time.Duration(i%3600) * time.Second)
+		stamp.At = at.UnixNano()
+		account := r.accounts.ids[stream]
+		events = append(events, loadtest.Event{JSON: loadtest.CallRecord(nil, stamp, r.run, account, nil)})
+		r.calls = append(r.calls, knownCall{account, loadtest.CallID(r.run, stream, stamp.Seq), at})
+		if len(events) == 500 || i == r.records-1 {
+			if err := sink.Publish(ctx, events); err != nil {
+				return fmt.Errorf("posting call records to look up: %w", err)
+			}
+			events = events[:0]
+		}
+	}
+	for i := max(0, len(r.calls)-len(r.accounts.ids)); i < len(r.calls); i++ { // the last of each account
+		if err := r.awaitCall(ctx, uint64(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *apiRun) awaitCall(ctx context.Context, i uint64) error {
+	look := r.operation(lookUp)
+	for began := time.Now(); ; {
+		status, err := look(ctx, i)
+		if err == nil {
+			return nil
+		}
+		if status != http.StatusNotFound || time.Since(began) > proveWithin {
+			return fmt.Errorf("a call record that was posted does not come into the reports: %w: "+
+				"has the server the roles normalizer, cdrindex and api?", err)
+		}
+		if !cli.Sleep(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// findCalls looks for calls with an origination id in the last month.
+func (r *apiRun) findCalls(ctx context.Context) error {
+	const month = 30 * 24 * time.Hour
+	for _, account := range r.accounts.ids {
+		request, err := newReport(ctx, r.url, r.token, account, time.Now().Add(-month), 1000)
+		if err != nil {
+			return err
+		}
+		text, err := cli.Fetch(r.client, request, http.StatusOK)
+		if err != nil {
+			return fmt.Errorf("looking for call records of account %s: %w", account, err)
+		}
+		var page struct {
+			Data []event.CDR `json:"data"`
+		}
+		if err := json.Unmarshal(text, &page); err != nil {
+			return fmt.Errorf("looking for call records of account %s: %w", account, err)
+		}
+		for _, row := range page.Data {
+			if row.OriginationCallID != "" {
+				r.calls = append(r.calls, knownCall{account, row.OriginationCallID, time.Unix(row.Timestamp, 0)})
+			}
+		}
+	}
+	if len(r.calls) == 0 && r.has(lookUp) {
+		return errors.New("--mix: there is nothing for lookup: the accounts have no call records with an origination id in the last 30 days")
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+	"trunkline/internal/loadtest/requests"
+)
+
+// apiRun is one run.
+type apiRun struct {
+	*apiBench
+	run      string
+	client   *http.Client
+	observer observer
+	accounts *benchAccounts
+	token    string   // of the administrator
+	callers  []string // tokens
+	calls    []knownCall
+	load     *requests.Load
+	report   apiReport
+	atEnd    endings
+}
+
+// knownCall is a call record that can be looked up.
+type knownCall struct {
+	account, origination string
+	at                   time.Time
+}
+
+// run makes a run, and a report of it whatever has happened after it began to
+// measure.
+func (b *apiBench) run(ctx context.Context) error {
+	if err := loadtest.RaiseFileLimit(uint64(b.connections) + spareFiles); err != nil {
+		return err
+	}
+	r := &apiRun{apiBench: b, run: rand.Text()[:loadtest.RunLength]}
+	defer r.atEnd.run()
+	if err := r.prepare(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	err := r.measure(ctx)
+	r.report.Interrupted = ctx.Err() != nil
+	return b.tell(&r.report, err)
+}
+
+// prepare makes what the run needs, and asks everything once: what cannot be
+// asked is not measured.
+func (r *apiRun) prepare(ctx context.Context) (err error) {
+	if r.client, err = r.connectionsClient(r.connections); err != nil {
+		return err
+	}
+	observing, err := r.bench.client() // its own connections
+	if err != nil {
+		return err
+	}
+	r.observer = observer{pids: r.pids, metrics: r.metrics, client: observing}
+	if err := r.awake(ctx, r.client); err != nil {
+		return err
+	}
+	if r.accounts, err = r.accountsFor(ctx, r.run, identity.RoleAdmin); err != nil {
+		return err
+	}
+	r.atEnd.add(r.accounts.forget)
+	r.atEnd.add(func() {
+		r.sayLeft(r.accounts, "the run's call records, on the topics and in the reports, and its recording encryption")
+	})
+	if err := r.login(ctx); err != nil {
+		return err
+	}
+	if r.has(placeCall) {
+		if err := r.makeCallers(ctx); err != nil {
+			return fmt.Errorf("making users who call: %w", err)
+		}
+	}
+	if r.has(lookUp) || r.has(askReport) {
+		if err := r.makeCalls(ctx); err != nil {
+			return err
+		}
+	}
+	var operations []requests.Operation
+	for _, name := range everyOperation {
+		if r.has(name) {
+			operations = append(operations, requests.Operation{Name: name, Weight: r.shares[name], Do: r.operation(name)})
+		}
+	}
+	if err := r.prove(ctx, operations); err != nil {
+		return err
+	}
+	r.report = apiReport{
+		Scenario: "api", Transport: scheme(r.url), Loop: "open", Rate: r.rate, Connections: r.connections,
+		Mix: r.shares, Accounts: len(r.accounts.ids), Users: len(r.callers),
+	}
+	if r.rate == 0 {
+		r.report.Loop = "closed"
+	}
+	r.load, err = requests.New(operations, r.connections)
+	return err
+}
+
+// login is the administrator's. Its token must last as long as the run.
+func (r *apiRun) login(ctx context.Context) error {
+	got, err := login(ctx, r.client, r.url+portalLogin, r.accounts.credentials())
+	if err != nil {
+		return fmt.Errorf("%w: is the server at %s of the role api, and do the settings name its database?", err, r.url)
+	}
+	r.token = got.AccessToken
+	if lasts := time.Duration(got.ExpiresIn) * time.Second; r.warmup+r.duration > lasts {
+		return cli.Usagef("--duration must be shorter: the server's tokens last %s", lasts)
+	}
+	return nil
+}
+
+// prove asks everything once.
+func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) error {
+	for _, o := range operations {
+		_, err := o.Do(ctx, 0)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var answer *requests.Unexpected
+		switch {
+		case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
+			return fmt.Errorf("the server at %s is not ready for %s: %w: has it the role, or leave it out of --mix", r.url, o.Name, err)
+		case err != nil:
+			return fmt.Errorf("the server at %s is not ready for %s: %w", r.url, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxCallers bounds the users who call: each costs a password to make, and to
+// log in.
+const maxCallers = 1000
+
+// callersNeeded is how many users it takes to stay below the limit of calls a
+// minute, which is that of the settings.
+func (r *apiRun) callersNeeded(perMinute int) int {
+	switch {
+	case r.users > 0:
+		return r.users
+	case perMinute == 0:
+		return 10
+	case r.rate == 0 || r.climb > 0:
+		return 200
+	}
+	seconds := min(r.warmup+r.duration, time.Minute).Seconds()
+	return min(int(r.rate*r.share(placeCall)*seconds)/perMinute+2, maxCallers)
+}

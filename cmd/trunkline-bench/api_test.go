@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/config/settings"
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/clitest"
+	"trunkline/internal/cli/directory"
+)
+
+// newEnv runs trunkline-bench with the commands that make its accounts.
+func newEnv(t *testing.T) *clitest.Env {
+	return clitest.New(t, "trunkline-bench", func(p *cli.Program) []*cobra.Command {
+		return append(commands(p), directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p))
+	})
+}
+
+// benchAPI runs api on the data directory.
+func benchmarkAPI(w *clitest.Env, ctx context.Context, args ...string) (report apiReport, code int, errs string) {
+	w.T.Helper()
+	code, out, errs := w.RunContext(ctx, append([]string{"api", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
+		w.T.Fatalf("prints %q, says %s", out, errs)
+	}
+	return report, code, errs
+}
+
+func TestBenchAPIOnTheWholeProgram(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t)
+	w.Serve(func(s *settings.Settings) { s.Origination.Driver = "simulator" })
+	r, code, errs := benchmarkAPI(w, t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
+		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "2s", "--server-pid", strconv.Itoa(os.Getpid()))
+	if code != cli.ExitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 10 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {
+		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
+	}
+	for name, status := range map[string]int{askLogin: 200, askToken: 200, askEncryption: 200, changeEncryption: 200, placeCall: 201, lookUp: 200, askReport: 200} {
+		o := r.Operations[name]
+		if o.Requests == 0 || o.Statuses[status] != o.Requests || o.GoodPerSecond <= 0 || o.LatencyMS.P50 <= 0 {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	if !strings.Contains(errs, "requests/s") || !strings.Contains(errs, "are deleted; left are") {
+		t.Errorf("says %s", errs)
+	}
+
+	w.Must("account", "create", "Own", "--id", "own", "--domain", "own.example")
+	w.In = "correct horse battery"
+	w.Must("user", "create", "boss", "--account", "own", "--role", "admin", "--password-stdin")
+	w.Vars = append(w.Vars, cli.EnvPassword+"=correct horse battery")
+	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "300ms"}
+	r, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "encryption-get,token")...)
+	if code != cli.ExitOK || r.Loop != "closed" || r.Requests < 10 || r.Failed != 0 || r.Operations[askToken].Requests == 0 {
+		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
+	}
+	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: there is nothing for lookup") {
+		t.Errorf("without call records: exits with %d: %s", code, errs)
+	}
+	var accounts []struct{ ID string }
+	w.List(&accounts, "account", "list", "--json")
+	for _, a := range accounts {
+		if strings.HasPrefix(a.ID, "bench-") {
+			t.Errorf("left is %+v", a)
+		}
+	}
+}
+
+func TestBenchAPIRefusesWhatIsNotPrepared(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t)
+	w.Serve(func(s *settings.Settings) { s.Roles = []string{"api"} })
+	for mix, want := range map[string]string{
+		"token":  "is not ready for token: 404",
+		"call":   "is not ready for call: 404",
+		"lookup": "posting call records to look up: 404",
+	} {
+		if _, code, errs := benchmarkAPI(w, t.Context(), "--mix", mix, "--users", "1", "--accounts", "1"); code != cli.ExitFailed || !strings.Contains(errs, want) {
+			t.Errorf("%s: exits with %d, says %s", mix, code, errs)
+		}
+	}
+}
+
+// portal is a server of logins, whose tokens are then as told.
+type portal struct {
+	*httptest.Server
+	asked atomic.Uint64
+}
+
+func newPortal(t *testing.T, expiresIn int, token http.HandlerFunc) *portal {
+	p := &portal{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /openapi.yaml", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST "+portalLogin, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(granted{AccessToken: "t", ExpiresIn: int64(expiresIn)})
+	})
+	mux.HandleFunc("GET "+channelPath+"/stats", func(w http.ResponseWriter, r *http.Request) {
+		p.asked.Add(1)
+		token(w, r)
+	})
+	mux.HandleFunc("POST /ucp/v2/c2c/", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"origination_call_id":"fs-1"}`))
+	})
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func statsAnswer(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte(`{"total_connections":0}`))
+}
+
+func TestBenchAPINamesWhatFails(t *testing.T) {
+	t.Parallel()
+	var p *portal
+	p = newPortal(t, 3600, func(w http.ResponseWriter, r *http.Request) {
+		switch n := p.asked.Load(); {
+		case n > 1 && n%10 == 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"success":false,"message":"The database is away"}`))
+		case n%10 == 5:
+			_, _ = w.Write([]byte(`{}`))
+		case n%10 == 7:
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"total_`))
+			_ = http.NewResponseController(w).Flush() // else it is asked again unseen
+			panic(http.ErrAbortHandler)
+		default:
+			statsAnswer(w, r)
+		}
+	})
+	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "500ms")
+	o := r.Operations[askToken]
+	if code != cli.ExitFailed || !strings.Contains(errs, errRequestsFailed.Error()) {
+		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
+	}
+	if o.Errors["status 503"] < 5 || o.Errors["wrong answer"] < 5 || o.Errors["connection closed"] < 5 ||
+		o.Failed != o.Errors["status 503"]+o.Errors["wrong answer"]+o.Errors["connection closed"] || o.Statuses[503] != o.Errors["status 503"] {
+		t.Errorf("%+v", o)
+	}
+	if o.Examples["status 503"] != "503 The database is away" || !strings.Contains(o.Examples["wrong answer"], "total_connections") {
+		t.Errorf("%+v", o.Examples)
+	}
+}
+
+// A server that stops while requests are due is late with all of them.
+func TestBenchAPIMeasuresFromWhenRequestsWereDue(t *testing.T) {
+	t.Parallel()
+	var p *portal
+	p = newPortal(t, 3600, func(w http.ResponseWriter, r *http.Request) {
+		if p.asked.Load() == 50 {
+			time.Sleep(500 * time.Millisecond)
+		}
+		statsAnswer(w, r)
+	})
+	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "1500ms")
+	// A third of the run: 100 of 300 requests, and one alone in a closed loop.
+	if code != cli.ExitOK || r.LatencyMS.P90 < 150 || r.LatencyMS.Max < 490 {
+		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+	}
+}
+
+func TestBenchAPIEndsWithTheReportSoFar(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var p *portal
+	p = newPortal(t, 7200, func(w http.ResponseWriter, r *http.Request) {
+		if p.asked.Load() == 40 {
+			stop() // as Ctrl-C does
+		}
+		statsAnswer(w, r)
+	})
+	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "100", "--warmup", "0", "--duration", "1h")
+	if code != cli.ExitOK || !r.Interrupted || r.Requests < 30 {
+		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
+	}
+}
+
+func TestBenchAPIClimbs(t *testing.T) {
+	t.Parallel()
+	var p *portal
+	p = newPortal(t, 3600, func(w http.ResponseWriter, r *http.Request) {
+		if p.asked.Load() > 60 {
+			w.WriteHeader(http.StatusServiceUnavailable) // too much for it
+			return
+		}
+		statsAnswer(w, r)
+	})
+	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "50",
+		"--warmup", "0", "--duration", "400ms", "--climb", "1m")
+	if code != cli.ExitOK || len(r.Climb) < 3 {
+		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
+	}
+	last, repeated := r.Climb[len(r.Climb)-1], r.Climb[len(r.Climb)-2]
+	if last.Rate != repeated.Rate || last.Failed == 0 || repeated.Failed == 0 || r.Rate >= last.Rate || r.Failed != 0 || r.Requests == 0 {
+		t.Errorf("reports %+v", r)
+	}
+}
+
+func TestBenchAPIReportForPeople(t *testing.T) {
+	var out bytes.Buffer
+	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{placeCall: {
+		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2}, Examples: map[string]string{"status 429": "429 Too many"},
+	}}, Climb: []apiStep{{Rate: 9}}, Usage: &windowUsage{Cores: .5}, Interrupted: true}
+	if err := r.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"7 requests a second", "3 were due", "accepted a second", "5 with 201, 2 with 429", "2, such as: 429 Too many", "9 requests/s", "0.50 cores", "so far"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestBenchAPISaysWhatIsMissing(t *testing.T) {
+	w := newEnv(t)
+	for want, args := range map[string][]string{
+		`--mix knows no "x"`:               {"--mix", "x"},
+		"--mix: the share of call":         {"--mix", "call=0"},
+		"--mix names call twice":           {"--mix", "call,call"},
+		"--mix: call is only for accounts": {"--mix", "call", "--username", "u", "--domain", "d", "--account", "a"},
+		"--connections must be from 1":     {"--connections", "0"},
+		"--users must be from 0":           {"--users", "-1"},
+		"--records must be from 1":         {"--records", "0"},
+		"--accounts must be from 1":        {"--accounts", "0"},
+		"--rate must be at least 0":        {"--rate", "-1"},
+		"--duration must be above 0":       {"--duration", "0"},
+		"--username needs --domain":        {"--username", "u"},
+	} {
+		w.Fails(cli.ExitUsage, want, append([]string{"api"}, args...)...)
+	}
+	w.Fails(cli.ExitFailed, "no Trunkline answers at http://127.0.0.1:1", "api", "--url", "http://127.0.0.1:1")
+	for want, p := range map[string]*portal{
+		"the call is not on the simulator": newPortal(t, 3600, statsAnswer),
+		"--duration must be shorter":       newPortal(t, 10, statsAnswer),
+	} {
+		code, out, errs := w.Run("api", "--url", p.URL, "--mix", "call", "--users", "1")
+		if code == cli.ExitOK || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("exits with %d, prints %q, says %s; want %q", code, out, errs, want)
+		}
+	}
+}

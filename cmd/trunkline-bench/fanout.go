@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// fanoutBench is the flags of fanout.
+type fanoutBench struct {
+	bench
+
+	subscribers, workers int
+	everyAccount         bool
+	ramp                 float64
+	idle                 time.Duration
+	stall                string
+	stalled              float64 // of stall
+	resume               string
+	floor                string
+
+	self func(args ...string) (*exec.Cmd, error) // this program, for a floor
+}
+
+// errFaults ends bench after a report of what was wrong.
+var errFaults = errors.New("events were lost, repeated or out of order: see the report")
+
+func benchFanout(p *cli.Program) *cobra.Command {
+	b := fanoutBench{bench: bench{p: p}, self: ourselves}
+	command := &cobra.Command{
+		Use:   "fanout",
+		Short: "Open many subscribers, publish at a rate, and report what it took",
+		Long: `Open many subscribers, publish at a rate, and report what it took.
+
+Subscribers check every event: exit code 1 means that events were lost, came
+twice or out of order. Latency is from the time an event was due to the time a
+subscriber has read it.
+
+Without --username, accounts and a user are made in the database of the
+settings, and deleted at the end. Events go to Kafka (that of the settings, or
+of the server on --data-dir), or else to the public ingest.
+Run it on the server's machine, or on one that has the same settings.
+
+Sizing: --idle 10s tells memory and CPU of idle connections, --climb 200ms the
+highest rate whose p99 stays below. Compare with --floor plain and --floor
+coalesced, the least that any server costs here, in the same minute.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := b.validate(); err != nil {
+				return err
+			}
+			return b.run(cmd.Context())
+		},
+	}
+	b.addFlags(command)
+	return cli.ShowSettings(command)
+}
+
+func (b *fanoutBench) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	b.bench.addFlags(flags, 25, "events per second, all accounts together")
+	b.addEventFlags(flags, 1, "accounts that events are of, in turn; a subscriber sees one of them")
+	flags.IntVar(&b.subscribers, "subscribers", 1000, "sockets")
+	flags.BoolVar(&b.everyAccount, "every-account", false, "each subscriber sees all accounts")
+	flags.DurationVar(&b.idle, "idle", 0, "before publishing, measure idle connections this long")
+	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as it goes")
+	flags.StringVar(&b.stall, "stall", "0%", "share of the subscribers that do not read")
+	flags.StringVar(&b.resume, "resume", string(loadtest.Never), "how subscribers go on when the server closes: never, id or cursor")
+	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
+	flags.StringVar(&b.through, "through", "auto", "where events go in: kafka, http, or auto")
+	flags.StringVar(&b.floor, "floor", "", "measure a floor in the server's place: plain or coalesced")
+	_ = flags.MarkHidden("floor") // fails only for a name that is not there
+}

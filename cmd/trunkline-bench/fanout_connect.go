@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"trunkline/internal/cli"
+)
+
+// connect opens the subscribers and measures what they cost at rest.
+func (r *fanoutRun) connect(ctx context.Context) error {
+	before, err := r.observer.usage(ctx, true)
+	if err != nil {
+		return err
+	}
+	idleBefore, err := r.idleCPU(ctx)
+	if err != nil {
+		return err
+	}
+	atStart, err := r.observer.usage(ctx, false)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := r.load.Connect(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	took := time.Since(began).Seconds()
+	r.report.Connected = r.load.Tally().Open
+	r.report.ConnectSeconds, r.report.ConnectionsPerSecond = took, float64(r.report.Connected)/took
+	if r.observer.blind() || r.report.Connected == 0 {
+		return nil
+	}
+	shaken, err := r.observer.usage(ctx, false)
+	if err != nil {
+		return err
+	}
+	idle, err := r.idleCPU(ctx)
+	if err != nil {
+		return err
+	}
+	rest, err := r.observer.usage(ctx, true)
+	if err != nil {
+		return err
+	}
+	n := float64(r.report.Connected)
+	r.report.Usage = &serverUsage{
+		RSSBytesBefore: before.RSS, RSSBytesConnected: rest.RSS, RSSBytesEnd: rest.RSS,
+		RSSBytesPerConnection:     float64(rest.RSS-before.RSS) / n,
+		GoBytesPerConnection:      float64(rest.Heap-before.Heap) / n,
+		ConnectCPUMicroseconds:    float64((shaken.CPU - atStart.CPU).Microseconds()) / n,
+		IdleCPUMicrosecondsPerSec: (idle - idleBefore) / n,
+		BaseCPUMicrosecondsPerSec: idleBefore,
+	}
+	return nil
+}
+
+// idleCPU is how many microseconds of CPU the server uses in a second while
+// nothing is published; 0 when that is not to be measured.
+func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
+	if r.idle == 0 || r.observer.blind() || !cli.Sleep(ctx, min(r.idle, 2*time.Second)) { // for what is under way to end
+		return 0, nil
+	}
+	before, err := r.observer.usage(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	cli.Sleep(ctx, r.idle)
+	after, err := r.observer.usage(ctx, false)
+	return float64((after.CPU - before.CPU).Microseconds()) / time.Since(began).Seconds(), err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/event"
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+	"trunkline/internal/loadtest/floor"
+)
+
+// benchFloor is the process that fanout --floor measures: it prints its
+// address and sends what comes on stdin, each message after its length and its
+// stream, to every socket of the stream.
+func benchFloor(p *cli.Program) *cobra.Command {
+	var cfg floor.Config
+	var secure bool
+	var sockets uint64
+	command := &cobra.Command{
+		Use:    "floor",
+		Short:  "The least that any server costs",
+		Hidden: true,
+		Args:   cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := loadtest.RaiseFileLimit(sockets + spareFiles); err != nil {
+				return err
+			}
+			if secure {
+				if cfg.TLS, err = floor.SelfSigned(); err != nil {
+					return err
+				}
+			}
+			return serveFloor(p, cmd.Context(), cfg)
+		},
+	}
+	command.Flags().BoolVar(&cfg.Coalesce, "coalesce", false, "what waits leaves in one write")
+	command.Flags().IntVar(&cfg.Writers, "writers", runtime.GOMAXPROCS(0), "goroutines that write")
+	command.Flags().BoolVar(&secure, "secure", false, "speak TLS")
+	command.Flags().Uint64Var(&sockets, "sockets", 1000, "sockets to have room for")
+	return command
+}
+
+func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
+	server, err := floor.New(cfg)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out, listener.Addr())
+	ctx, cancel := context.WithCancel(ctx)
+	var served error
+	var serving sync.WaitGroup
+	serving.Go(func() { served = server.Serve(ctx, listener) })
+	err = relay(ctx, server, bufio.NewReaderSize(p.In, 1<<20))
+	cancel()
+	serving.Wait()
+	return errors.Join(err, served)
+}
+
+// floorHead is the bytes before a message: its length and its stream.
+const floorHead = 8
+
+// relay sends messages until there are no more.
+func relay(ctx context.Context, server *floor.Server, in io.Reader) error {
+	var head [floorHead]byte
+	for {
+		if _, err := io.ReadFull(in, head[:]); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading messages: %w", err)
+		}
+		message := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(in, message); err != nil {
+			return fmt.Errorf("reading messages: %w", err)
+		}
+		if !server.Send(ctx, int(binary.BigEndian.Uint32(head[4:])), message) {
+			return nil
+		}
+	}
+}
+
+// floorProcess is a floor as the server of a run, and the sink of its events.
+type floorProcess struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	url     string
+
+	mu     sync.Mutex // lanes of a source publish at the same time
+	last   event.ID
+	buffer []byte
+}
+
+// ourselves is this program with other arguments.
+func ourselves(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(self, args...), nil
+}
+
+// startFloor starts a floor in a process of its own: its CPU is to be told
+// apart from ours.
+func (b *fanoutBench) startFloor() (*floorProcess, error) {
+	secure := strings.HasPrefix(b.url, "https:")
+	command, err := b.self("floor", "--sockets", strconv.Itoa(b.subscribers),
+		"--coalesce="+strconv.FormatBool(b.floor == floorCoalesced), "--secure="+strconv.FormatBool(secure))
+	if err != nil {
+		return nil, fmt.Errorf("starting a floor: %w", err)
+	}
+	command.Stderr = b.p.Err
+	f := &floorProcess{command: command, url: "http://"}
+	if secure {
+		f.url = "https://"
+	}
+	if f.in, err = command.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("starting a floor: %w", err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a floor: %w", err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting a floor: %w", err)
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a floor: it does not say where it is: %w", err), f.stop())
+	}
+	f.url += strings.TrimSpace(address)
+	return f, nil
+}
+
+func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command.Wait()) }
+
+// Publish sends events in the form that the channel gives them: the frames of
+// floor and server have the same size.
+func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buffer = f.buffer[:0]
+	for _, e := range events {
+		now := time.Now()
+		f.last = event.NextID(f.last, now.UnixMilli(), 0)
+		message := event.Message{
+			ID: f.last, Type: event.AgentPerform, AccountID: floorAccount, Timestamp: now.Unix(), Data: e.JSON,
+			Metadata: event.Metadata{Source: "bench", OriginalFormat: "generic", ProcessedAt: now.Unix()},
+		}
+		at := len(f.buffer)
+		f.buffer = message.Append(append(f.buffer, make([]byte, floorHead)...))
+		binary.BigEndian.PutUint32(f.buffer[at:], uint32(len(f.buffer)-at-floorHead))
+		binary.BigEndian.PutUint32(f.buffer[at+4:], uint32(e.Stream))
+	}
+	_, err := f.in.Write(f.buffer)
+	return err
+}
+
+// floorAccount is as long as the account of a run.
+const floorAccount = "bench-floor000-1"

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// measure goes through the phases of a run. When ctx ends, those that are left
+// are skipped, and the report tells what there is.
+func (r *fanoutRun) measure(ctx context.Context) (err error) {
+	defer func() {
+		if closeErr := r.load.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	stop := r.showProgress()
+	defer stop()
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	if err := r.prove(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if r.climb > 0 {
+		err = r.climbUp(ctx)
+	} else {
+		err = r.window(ctx, r.rate)
+	}
+	r.conclude()
+	return err
+}
+
+// proveWithin is how long the first events may take: servers learn of new
+// accounts, and the normalizer of its partitions.
+const proveWithin = 30 * time.Second
+
+// prove publishes until every subscriber that reads has got something.
+func (r *fanoutRun) prove(ctx context.Context) error {
+	_, reading := r.load.Subscribers()
+	for began := time.Now(); ctx.Err() == nil; {
+		if err := r.source.Probe(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		for range 20 {
+			if r.load.Tally().Proven >= reading {
+				return nil
+			}
+			cli.Sleep(ctx, 50*time.Millisecond)
+		}
+		if time.Since(began) > proveWithin {
+			return fmt.Errorf("of %d subscribers %d got nothing within %s: is there a normalizer, and do the settings name the server's Kafka?",
+				reading, reading-r.load.Tally().Proven, proveWithin)
+		}
+	}
+	return nil
+}
+
+// publishing publishes at a rate until the function it returns is called.
+func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var err error
+	var running sync.WaitGroup
+	running.Go(func() { err = r.source.Run(ctx, rate) })
+	return func() error {
+		cancel()
+		running.Wait()
+		return err
+	}
+}
+
+// window publishes at one rate, and reports what happens after the warm-up.
+func (r *fanoutRun) window(ctx context.Context, rate float64) error {
+	stop := r.publishing(ctx, rate)
+	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
+	return errors.Join(err, stop())
+}
+
+// fanoutMoment is everything at one time.
+type fanoutMoment struct {
+	at        time.Time
+	tally     *loadtest.Tally
+	published uint64
+	acks      *loadtest.Histogram
+	server    loadtest.Usage
+	own       loadtest.Usage
+}
+
+func (r *fanoutRun) look(ctx context.Context) (m fanoutMoment, err error) {
+	if m.server, err = r.observer.usage(ctx, false); err != nil {
+		return m, err
+	}
+	if m.own, err = loadtest.OwnUsage(); err != nil {
+		return m, err
+	}
+	m.at, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()
+	for _, n := range r.source.Published() {
+		m.published += n
+	}
+	return m, nil
+}
+
+// compare reports what happened between two moments.
+func (r *fanoutRun) compare(from, to fanoutMoment) {
+	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
+	report.MeasuredSeconds = seconds
+	report.Published = to.published - from.published
+	report.PublishedPerSecond = float64(report.Published) / seconds
+	report.PublishMS = latenciesOf(to.acks.Since(from.acks))
+	report.Deliveries = to.tally.Deliveries - from.tally.Deliveries
+	report.DeliveriesPerSecond = float64(report.Deliveries) / seconds
+	report.LatencyMS = latenciesOf(to.tally.Latency.Since(&from.tally.Latency))
+	report.LoaderCPUSeconds = (to.own.CPU - from.own.CPU).Seconds()
+	if report.Deliveries > 0 {
+		report.MessageBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(report.Deliveries)
+	}
+	if report.Usage != nil {
+		usage := *report.Usage // climbUp keeps an older report
+		report.Usage = &usage
+		usage.CPUSeconds = (to.server.CPU - from.server.CPU).Seconds()
+		usage.RSSBytesEnd = to.server.RSS
+		if report.Deliveries > 0 {
+			usage.CPUSecondsPerMillion = usage.CPUSeconds / float64(report.Deliveries) * 1e6
+		}
+	}
+}
+
+// quietFor is how long nothing may come before what is missing counts as lost.
+const quietFor = 3 * time.Second
+
+// drain waits for what is still on its way, and says how many never came.
+func (r *fanoutRun) drain() (left uint64) {
+	published := r.source.Published()
+	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		tally := r.load.Tally()
+		if tally.Deliveries != last {
+			last, moved = tally.Deliveries, time.Now()
+		}
+		left = r.load.Outstanding(published)
+		if left == 0 && tally.Lost == 0 || time.Since(moved) > quietFor {
+			return left
+		}
+	}
+}
+
+// conclude reports what every subscriber saw from beginning to end.
+func (r *fanoutRun) conclude() {
+	began := time.Now()
+	left := r.drain()
+	report, tally := &r.report, r.load.Tally()
+	report.DrainSeconds = time.Since(began).Seconds()
+	report.Lost = tally.Lost + int64(left)
+	report.Duplicated, report.Disordered, report.Repeated = tally.Duplicated, tally.Disordered, tally.Repeated
+	report.Misbehaved, report.Foreign, report.Resumed = tally.Misbehaved, tally.Foreign, tally.Resumed
+	report.Stalled, report.StalledClosed = tally.Stalled, tally.StalledEnd
+	report.Closed, report.Refused = tally.Closed, r.load.Refused()
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// The floors.
+const (
+	floorPlain     = "plain"
+	floorCoalesced = "coalesced"
+)
+
+func (b *fanoutBench) validate() error {
+	share, err := strconv.ParseFloat(strings.TrimSuffix(b.stall, "%"), 64)
+	if err != nil || share < 0 || share > 100 || !strings.HasSuffix(b.stall, "%") {
+		return cli.Usagef("--stall is a share such as 5%%, not %q", b.stall)
+	}
+	b.stalled = share / 100
+	if b.workers == 0 {
+		b.workers = max(runtime.NumCPU()/2, 1)
+	}
+	if err := b.validateEvents(); err != nil {
+		return err
+	}
+	switch resume := loadtest.Resume(b.resume); {
+	case b.subscribers < 1 || b.accounts > b.subscribers:
+		return cli.Usagef("--subscribers must be at least 1, and at least --accounts")
+	case b.idle < 0:
+		return cli.Usagef("--idle must not be below 0, is %v", b.idle)
+	case !(b.ramp >= 0):
+		return cli.Usagef("--ramp must not be below 0, is %v", b.ramp)
+	case b.workers < 1:
+		return cli.Usagef("--workers must be above 0, is %d", b.workers)
+	case b.through != throughAuto && b.through != throughKafka && b.through != throughHTTP:
+		return cli.Usagef("--through is auto, kafka or http, not %q", b.through)
+	case resume != loadtest.Never && resume != loadtest.ByID && resume != loadtest.ByCursor:
+		return cli.Usagef("--resume is never, id or cursor, not %q", b.resume)
+	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
+		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
+	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != loadtest.Never):
+		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
+	}
+	return b.validateShared(false)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"trunkline/internal/cli"
+)
+
+// The two logins: of the events channel, and of everything else.
+const (
+	channelPath = "/api/v2/cc_events_channel"
+	portalLogin = "/ucp/v2/login"
+)
+
+type credentials struct {
+	Username   string   `json:"username"`
+	Password   string   `json:"password"`
+	Domain     string   `json:"domain"`
+	AccountIDs []string `json:"account_ids,omitempty"` // of the channel's
+}
+
+type granted struct {
+	AccessToken string `json:"access_token"`
+	ExpiresIn   int64  `json:"expires_in"` // seconds
+}
+
+// login obtains a token. A server that does not know its accounts yet is asked
+// again, a few times: failures are counted there.
+func login(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
+	for range 4 {
+		if got, err = loginOnce(ctx, client, url, who); err == nil {
+			return got, nil
+		}
+		var refused *cli.HTTPError
+		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
+			break
+		}
+		if !cli.Sleep(ctx, time.Second) {
+			break
+		}
+	}
+	return granted{}, fmt.Errorf("logging in as %s of %s: %w", who.Username, who.Domain, err)
+}
+
+func loginOnce(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
+	body, err := json.Marshal(who)
+	if err != nil {
+		return got, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return got, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	text, err := cli.Fetch(client, request, http.StatusOK)
+	if err != nil {
+		return got, err
+	}
+	if err := json.Unmarshal(text, &got); err != nil || got.AccessToken == "" {
+		return got, errors.New("the answer holds no access_token")
+	}
+	return got, nil
+}

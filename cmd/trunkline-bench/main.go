@@ -1,0 +1,15 @@
+// Command trunkline-bench measures a running Trunkline: fanout, pipeline and
+// API. It also contains the baselines that docs/benchmarks.md compares with.
+package main
+
+import (
+	"os"
+
+	"trunkline/internal/cli"
+)
+
+func main() {
+	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
+	root := p.Root("trunkline-bench", "Measure a running Trunkline", commands(p)...)
+	os.Exit(p.Run(cli.UntilSignal(), root, os.Args[1:]))
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// measured looks at a run when it is warm and again after duration, and has the
+// two compared.
+func measured[M any](ctx context.Context, warmup, duration time.Duration,
+	look func(context.Context) (M, error), compare func(from, to M)) error {
+	cli.Sleep(ctx, warmup)
+	from, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	cli.Sleep(ctx, duration)
+	to, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	compare(from, to)
+	return nil
+}
+
+// observer watches the server's processes from outside.
+type observer struct {
+	pids    []int
+	metrics []string
+	client  *http.Client
+}
+
+func (o *observer) blind() bool { return len(o.pids) == 0 && len(o.metrics) == 0 }
+
+// usage is that of all the server's processes. Where both are known, CPU and
+// resident memory are the kernel's figures, and Go's heap the process's own.
+// settled has Go processes collect their garbage first.
+func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	for _, base := range o.metrics {
+		u, err := loadtest.MetricsUsage(ctx, o.client, base, settled)
+		if err != nil {
+			return sum, err
+		}
+		if len(o.pids) > 0 {
+			u = loadtest.Usage{Heap: u.Heap}
+		}
+		sum = sum.Add(u)
+	}
+	for _, pid := range o.pids {
+		u, err := loadtest.ProcessUsage(pid)
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Add(u)
+	}
+	return sum, nil
+}
+
+// windowUsage is what the server has used while it was measured.
+type windowUsage struct {
+	CPUSeconds           float64 `json:"cpu_seconds"`
+	Cores                float64 `json:"cpu_cores"`
+	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million"` // records or requests
+	RSSBytesBefore       int64   `json:"rss_bytes_before"`
+	RSSBytesEnd          int64   `json:"rss_bytes_end"`
+}
+
+// between is what was used from one look to another, for so many records or
+// requests; nil when nothing is observed.
+func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
+	if o.blind() {
+		return nil
+	}
+	used := (to.CPU - from.CPU).Seconds()
+	u := &windowUsage{CPUSeconds: used, Cores: used / seconds, RSSBytesBefore: from.RSS, RSSBytesEnd: to.RSS}
+	if n > 0 {
+		u.CPUSecondsPerMillion = used / float64(n) * 1e6
+	}
+	return u
+}
+
+// rows are those of the report; what says of what a million is.
+func (u *windowUsage) rows(what string) [][]string {
+	if u == nil {
+		return nil
+	}
+	return [][]string{
+		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores, u.CPUSecondsPerMillion, what)},
+		{"server memory", fmt.Sprintf("%.1f MB before, %.1f MB at the end", mb(u.RSSBytesBefore), mb(u.RSSBytesEnd))},
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// pipelineBench is the flags of pipeline.
+type pipelineBench struct {
+	bench
+
+	batch, connections int
+	callRecords        float64 // a second
+	reports            bool
+	wait               time.Duration
+}
+
+// errPipelineFaults ends bench after a report of what was wrong.
+var errPipelineFaults = errors.New("records were lost, repeated, out of order or dead-lettered: see the report")
+
+func benchPipeline(p *cli.Program) *cobra.Command {
+	b := pipelineBench{bench: bench{p: p}}
+	command := &cobra.Command{
+		Use:   "pipeline",
+		Short: "Send events in, follow them on Kafka, and report how fast and how whole they come out",
+		Long: `Send events in, follow them on Kafka, and report how fast and how whole they come out.
+
+Events enter over the public ingest, or go straight to cc.raw, in batches; each
+is then looked for on cc.evt. Latency is from the time a batch was due to the
+time its record was read there. Exit code 1 means that records were lost, came
+twice, out of order, or are dead letters. With --call-records, call records
+take the same way to the cdr topic, and with --reports some of them are looked
+up until the report API has them.
+
+--rate 0 sends as fast as the server takes it: then what ingest takes and what
+comes out are the figures, and latency is that of the backlog. --climb 200ms
+tells the highest rate whose p99 stays below.
+
+It reads Kafka: that of the settings, or of the server on --data-dir. Without
+--username, accounts are made in the database of the settings, and deleted at
+the end. The events and call records stay, on the topics and in the reports.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := b.validate(); err != nil {
+				return err
+			}
+			return b.run(cmd.Context())
+		},
+	}
+	flags := command.Flags()
+	b.addFlags(flags, 1000, "events per second, all accounts together; 0: as fast as it goes")
+	b.addEventFlags(flags, 16, "accounts that events are of, in turn; one's are sent one batch after another")
+	flags.StringVar(&b.through, "through", throughHTTP, "where events go in: http, or kafka for straight to the raw topics")
+	flags.IntVar(&b.batch, "batch", 10, "events of a post")
+	flags.IntVar(&b.connections, "connections", 16, "posts under way at the same time; at most --accounts are")
+	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, beside the events; 0: none")
+	flags.BoolVar(&b.reports, "reports", false, "with --call-records, look some of them up until the report API has them")
+	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, how long nothing may come before what is missing counts as lost")
+	return cli.ShowSettings(command)
+}
+
+func (b *pipelineBench) validate() error {
+	if err := b.validateEvents(); err != nil {
+		return err
+	}
+	switch {
+	case b.through != throughKafka && b.through != throughHTTP:
+		return cli.Usagef("--through is http or kafka, not %q", b.through)
+	case b.batch < 1 || b.batch > loadtest.MaxBatch:
+		return cli.Usagef("--batch must be from 1 to %d, is %d", loadtest.MaxBatch, b.batch)
+	case b.batch*b.size > maxBatchBytes:
+		return cli.Usagef("--batch times --size must be at most %d bytes, is %d", maxBatchBytes, b.batch*b.size)
+	case b.connections < 1 || b.connections > 1000:
+		return cli.Usagef("--connections must be from 1 to 1000, is %d", b.connections)
+	case !(b.callRecords >= 0 && b.callRecords <= maxRate):
+		return cli.Usagef("--call-records must be from 0 to %.0f, is %v", maxRate, b.callRecords)
+	case b.reports && b.callRecords == 0:
+		return cli.Usagef("--reports needs --call-records")
+	case b.wait <= 0:
+		return cli.Usagef("--wait must be above 0, is %v", b.wait)
+	}
+	return b.validateShared(true)
+}
+
+// maxBatchBytes is what one post may hold: less than ingest takes.
+const maxBatchBytes = 24 << 20

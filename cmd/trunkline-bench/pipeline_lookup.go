@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+const reportPath = "/api/v2/reports/cdrs"
+
+// lookups follow call records to the report API: one at a time, the newest that
+// was acknowledged when the one before was found.
+type lookups struct {
+	loadtest.Sink // where call records go
+	of            *pipelineRun
+	accounts      []string
+	who           credentials
+	token         string
+	newest        chan sample // of one
+
+	mu       sync.Mutex
+	found    loadtest.Histogram
+	notFound int
+}
+
+// sample is a call record that was acknowledged.
+type sample struct {
+	stream int
+	seq    uint64
+	at     time.Time
+}
+
+// lookupReport is what they found. FoundMS is from the acknowledgement, and as
+// exact as the pause between two looks.
+type lookupReport struct {
+	Found    uint64    `json:"found"`
+	NotFound int       `json:"not_found"`
+	FoundMS  latencies `json:"found_ms"`
+}
+
+const (
+	lookupEvery  = 5 * time.Millisecond
+	lookupWithin = 10 * time.Second
+)
+
+func newLookups(r *pipelineRun, a *benchAccounts, sink loadtest.Sink) *lookups {
+	return &lookups{Sink: sink, of: r, accounts: a.ids, newest: make(chan sample, 1),
+		who: a.credentials()}
+}
+
+func (l *lookups) login(ctx context.Context) error {
+	got, err := login(ctx, l.of.client, l.of.url+portalLogin, l.who)
+	l.token = got.AccessToken
+	return err
+}
+
+// Publish notes the last of what is safe.
+func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
+	last := events[len(events)-1]
+	taken := sample{stream: last.Stream, seq: last.Seq} // before: their memory is the source's again
+	if err := l.Sink.Publish(ctx, events); err != nil || taken.seq == 0 {
+		return err
+	}
+	taken.at = time.Now()
+	select {
+	case <-l.newest:
+	default:
+	}
+	select {
+	case l.newest <- taken:
+	default: // another one was faster
+	}
+	return nil
+}
+
+// run looks records up until ctx ends, and finishes the one it has begun.
+func (l *lookups) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-l.newest:
+			if err := l.await(context.WithoutCancel(ctx), s); err != nil {
+				return fmt.Errorf("looking up a call record: %w", err)
+			}
+		}
+	}
+}
+
+// await looks until the report has the record.
+func (l *lookups) await(ctx context.Context, s sample) error {
+	id := loadtest.CallID(l.of.run, s.stream, s.seq)
+	for {
+		request, err := newLookup(ctx, l.of.url, l.token, l.accounts[s.stream], id, s.at)
+		if err != nil {
+			return err
+		}
+		_, err = cli.Fetch(l.of.client, request, http.StatusOK)
+		took := time.Since(s.at)
+		var refused *cli.HTTPError
+		switch {
+		case err == nil:
+			l.mu.Lock()
+			l.found.Record(took)
+			l.mu.Unlock()
+			return nil
+		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized: // the token's time is over
+			if err := l.login(ctx); err != nil {
+				return err
+			}
+		case refused == nil || refused.Status != http.StatusNotFound:
+			return err
+		case took > lookupWithin:
+			l.mu.Lock()
+			l.notFound++
+			l.mu.Unlock()
+			return nil
+		}
+		cli.Sleep(ctx, lookupEvery)
+	}
+}
+
+func (l *lookups) report() *lookupReport {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &lookupReport{Found: l.found.Count(), NotFound: l.notFound, FoundMS: latenciesOf(&l.found)}
+}
+
+// newLookup asks for the call record with an origination id, of a call at
+// about this time.
+func newLookup(ctx context.Context, base, token, account, id string, at time.Time) (*http.Request, error) {
+	query := url.Values{
+		"startDate": {strconv.FormatInt(at.Add(-time.Hour).Unix(), 10)}, "endDate": {strconv.FormatInt(at.Add(time.Hour).Unix(), 10)},
+	}
+	if id != "" {
+		query.Set("origination_call_id", id)
+	}
+	return newReportRequest(ctx, base, token, account, query)
+}
+
+func newReportRequest(ctx context.Context, base, token, account string, query url.Values) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+reportPath+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("X-Account-ID", account)
+	return request, nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/loadtest"
+)
+
+// pipelineRun is one run.
+type pipelineRun struct {
+	*pipelineBench
+	run      string
+	clock    loadtest.Clock
+	client   *http.Client
+	observer observer
+	follower *follower
+	dead     *deadLetters
+	events   *flow
+	calls    *flow    // nil without call records
+	lookups  *lookups // nil without --reports
+	report   pipelineReport
+	atEnd    endings
+}
+
+// spareConnections are for what is not a post: looking up, observing.
+const spareConnections = 4
+
+// flow is one kind of record on its way through the server.
+type flow struct {
+	topic  string // where it goes in
+	source *loadtest.Source
+	trail  *loadtest.Trail
+	http   *httpSink // nil when it goes straight to the topic
+}
+
+// run makes a run, and a report of it whatever has happened after it began to
+// measure.
+func (b *pipelineBench) run(ctx context.Context) error {
+	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:loadtest.RunLength], clock: loadtest.NewClock()}
+	defer r.atEnd.run()
+	if err := r.prepare(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	if err := r.prove(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	err := r.measure(ctx)
+	r.report.Interrupted = ctx.Err() != nil
+	return b.tell(&r.report, err)
+}
+
+// prepare makes what the run needs: accounts, ways in, and readers of what
+// comes out.
+func (r *pipelineRun) prepare(ctx context.Context) (err error) {
+	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {
+		return err
+	}
+	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
+	cluster, closeKafka, err := r.serversKafka(ctx)
+	if err != nil {
+		return fmt.Errorf("pipeline follows the server's topics, and its Kafka does not answer: %w: "+
+			"give the server's --kafka.brokers, or the --data_dir of a server with an embedded broker", err)
+	}
+	r.atEnd.add(func() {
+		if err := closeKafka(); err != nil {
+			r.say("closing Kafka: %v", err)
+		}
+	})
+	if r.through == throughHTTP || r.reports {
+		if err := r.awake(ctx, r.client); err != nil {
+			return err
+		}
+	}
+	accounts, err := r.accountsFor(ctx, r.run, identity.RoleUser)
+	if err != nil {
+		return err
+	}
+	r.atEnd.add(accounts.forget)
+	r.atEnd.add(func() { r.sayLeft(accounts, "the run's events and call records, on the topics and in the reports") })
+	r.follower, r.dead = newFollower(ctx, cluster), newDeadLetters(r.run)
+	r.atEnd.add(r.follower.close)
+	if err := r.follower.follow(ctx, event.TopicDead, r.dead.see); err != nil {
+		return err
+	}
+	if r.events, err = r.flow(ctx, cluster, accounts, eventsIn, event.TopicEvents, nil); err != nil {
+		return err
+	}
+	if r.callRecords > 0 {
+		if r.calls, err = r.flow(ctx, cluster, accounts, callRecordsIn, event.TopicCDR, loadtest.CallRecord); err != nil {
+			return err
+		}
+	}
+	r.report = pipelineReport{
+		Scenario: "pipeline", Through: r.through, Transport: scheme(r.url), Accounts: r.accounts, Rate: r.rate,
+		Batch: r.batch, Connections: min(r.connections, r.accounts), EventBytes: r.size, CallRecordRate: r.callRecords,
+	}
+	return nil
+}
+
+// flow makes one, and follows what comes of it.
+func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in way, out string, form loadtest.Form) (*flow, error) {
+	f := &flow{topic: in.topic, trail: loadtest.NewTrail(r.run, len(a.ids), r.clock)}
+	var sink loadtest.Sink
+	if r.through == throughHTTP {
+		made, err := r.httpSink(ctx, r.client, a)
+		if err != nil {
+			return nil, err
+		}
+		made.format = in.format
+		f.http, sink = made, made
+	} else {
+		made := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, goesTo: in}
+		r.atEnd.add(func() { made.close(ctx, &r.bench) })
+		sink = made
+	}
+	cfg := loadtest.SourceConfig{
+		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Form: form, Lanes: r.connections, Batch: r.batch,
+	}
+	if form != nil {
+		cfg.Batch = 1 // a call ends alone
+		for _, id := range a.ids {
+			cfg.Size = max(cfg.Size, form.Least(id))
+		}
+	}
+	if form != nil && r.reports {
+		r.lookups = newLookups(r, a, sink)
+		if err := r.lookups.login(ctx); err != nil {
+			return nil, err
+		}
+		sink = r.lookups
+	}
+	var err error
+	if f.source, err = loadtest.NewSource(cfg, sink); err != nil {
+		return nil, err
+	}
+	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {
+		f.trail.See(record.Partition, sourceOf(record), record.Value)
+	})
+}
+
+// flows are those of the run.
+func (r *pipelineRun) flows() []*flow {
+	if r.calls == nil {
+		return []*flow{r.events}
+	}
+	return []*flow{r.events, r.calls}
+}
+
+func scheme(url string) string {
+	name, _, _ := strings.Cut(url, ":")
+	return name
+}

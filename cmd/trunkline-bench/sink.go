@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/backend"
+	"trunkline/config/settings"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/cli"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/loadtest"
+)
+
+// sinkFor is where the run's events go in, and what ends it.
+func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+	if b.through == throughHTTP {
+		sink, err := b.httpSink(ctx, client, a)
+		return sink, func() {}, err
+	}
+	cluster, closeKafka, err := b.serversKafka(ctx)
+	if err != nil && b.through == throughKafka {
+		return nil, nil, err
+	}
+	if err != nil {
+		b.say("%v: publishing over HTTP", err)
+		sink, err := b.httpSink(ctx, client, a)
+		return sink, func() {}, err
+	}
+	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, goesTo: eventsIn}
+	return sink, func() {
+		sink.close(ctx, b)
+		if err := closeKafka(); err != nil {
+			b.say("closing Kafka: %v", err)
+		}
+	}, nil
+}
+
+// serversKafka is the Kafka that the server reads: the settings', or the one
+// embedded in a server that runs on the data directory. One of our own would
+// be nobody's.
+func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
+	s, err := b.p.Settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, closeKafka, err := b.openKafka(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := cluster.Ping(ctx); err != nil {
+		return nil, nil, errors.Join(err, closeKafka())
+	}
+	return cluster, closeKafka, nil
+}
+
+func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Cluster, func() error, error) {
+	if len(s.Kafka.Brokers) > 0 {
+		return backend.KafkaBeside(ctx, s, b.p.ToolLog())
+	}
+	cluster, err := kafka.Open(ctx, kafka.Config{
+		Brokers: []string{embedded.Address}, TopicPrefix: s.Kafka.TopicPrefix,
+		Dial: embedded.DialSocket(filepath.Join(s.DataDir, "broker")),
+	}, prometheus.NewRegistry(), b.p.ToolLog())
+	if err != nil {
+		return nil, nil, err
+	}
+	return cluster, func() error {
+		cluster.Close()
+		return nil
+	}, nil
+}
+
+// way is where records go in.
+type way struct{ topic, format string }
+
+// The ways of what loadtest makes.
+var (
+	eventsIn      = way{event.TopicRaw, "generic"}
+	callRecordsIn = way{event.TopicCDRRaw, "svc.cdr"}
+)
+
+// kafkaSink publishes as a source that speaks Kafka does.
+type kafkaSink struct {
+	producer *kafka.Producer
+	accounts []string
+	goesTo   way
+}
+
+func (k *kafkaSink) close(ctx context.Context, b *bench) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := k.producer.Close(ctx); err != nil {
+		b.say("closing the producer: %v", err)
+	}
+}
+
+func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error {
+	headers := []kafka.Header{
+		{Key: event.HeaderFormat, Value: []byte(k.goesTo.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
+	}
+	records := make([]kafka.Record, len(events))
+	for i, e := range events {
+		records[i] = kafka.Record{
+			Topic: k.goesTo.topic, Partition: kafka.AnyPartition,
+			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
+		}
+	}
+	return k.producer.Produce(ctx, records...)
+}
+
+// httpSink publishes over the public ingest, with the key that was given for
+// accounts that were named, or one that is made, and goes, with the accounts.
+func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (*httpSink, error) {
+	key := b.apiKey
+	if b.username != "" && key == "" {
+		key = b.p.Getenv(cli.EnvAPIKey)
+	}
+	if b.username != "" && key == "" {
+		return nil, cli.Usagef("publishing over HTTP needs an API key in %s", cli.EnvAPIKey)
+	}
+	if b.username == "" {
+		err := b.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
+			key, _, err = directory.CreateAPIKey(ctx, a.domain, "trunkline-bench")
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("making an API key: %w", err)
+		}
+		cli.Sleep(ctx, followWithin)
+	}
+	return &httpSink{url: b.url, key: key, http: client, format: eventsIn.format}, nil
+}
+
+type httpSink struct {
+	url, key string
+	http     *http.Client
+	format   string
+	busy     atomic.Uint64 // answers that there is no room now
+}
+
+// Publish sends the events in one body, and again as long as the server has no
+// room for it.
+func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
+	var body bytes.Buffer
+	for _, e := range events {
+		body.Write(e.JSON)
+		body.WriteByte('\n')
+	}
+	for began := time.Now(); ; {
+		err := h.postLines(ctx, body.Bytes())
+		var refused *cli.HTTPError
+		if !errors.As(err, &refused) || time.Since(began) > 30*time.Second ||
+			refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusServiceUnavailable {
+			return err
+		}
+		h.busy.Add(1)
+		if !cli.Sleep(ctx, max(refused.RetryAfter, 50*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *httpSink) postLines(ctx context.Context, lines []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/api/v2/ingest/"+h.format, bytes.NewReader(lines))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-ndjson")
+	request.Header.Set("X-API-Key", h.key)
+	_, err = cli.Fetch(h.http, request, http.StatusAccepted)
+	return err
+}

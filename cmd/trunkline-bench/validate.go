@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// The ways of events.
+const (
+	throughAuto  = "auto"
+	throughKafka = "kafka"
+	throughHTTP  = "http"
+)
+
+// maxRate is the highest rate that may be asked for, a second.
+const maxRate = 1e6
+
+// validateShared is about the flags of addFlags, and settles the URL. unpaced
+// says that --rate 0 means as fast as it goes.
+func (b *bench) validateShared(unpaced bool) error {
+	switch {
+	case b.rate < 0 || b.rate == 0 && !unpaced || !(b.rate <= maxRate):
+		least := map[bool]string{true: "at least", false: "above"}[unpaced]
+		return cli.Usagef("--rate must be %s 0 and at most %.0f, is %v", least, maxRate, b.rate)
+	case b.duration <= 0:
+		return cli.Usagef("--duration must be above 0, is %v", b.duration)
+	case b.warmup < 0:
+		return cli.Usagef("--warmup must not be below 0, is %v", b.warmup)
+	case b.climb < 0:
+		return cli.Usagef("--climb must not be below 0, is %v", b.climb)
+	case b.climb > 0 && b.rate == 0:
+		return cli.Usagef("--climb needs a --rate to begin with")
+	}
+	for _, pid := range b.pids {
+		if pid < 1 {
+			return cli.Usagef("--server-pid is the number of a process, not %d", pid)
+		}
+	}
+	for _, base := range b.metrics {
+		if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return cli.Usagef("--metrics is such as http://127.0.0.1:9464, not %q", base)
+		}
+	}
+	return b.wholeURL()
+}
+
+// maxEventBytes is the size of the longest record there is.
+const maxEventBytes = 1 << 20
+
+// validateAccounts is about the flags of addAccountFlags.
+func (b *bench) validateAccounts() error {
+	if len(b.accountIDs) > 0 {
+		b.accounts = len(b.accountIDs)
+	}
+	switch {
+	case b.username != "" && (b.domain == "" || len(b.accountIDs) == 0):
+		return cli.Usagef("--username needs --domain and --account")
+	case b.username == "" && len(b.accountIDs) > 0:
+		return cli.Usagef("--account needs --username")
+	case b.accounts < 1 || b.accounts > loadtest.MaxStreams:
+		return cli.Usagef("--accounts must be from 1 to %d, is %d", loadtest.MaxStreams, b.accounts)
+	}
+	return nil
+}
+
+// validateEvents is about the flags of addEventFlags.
+func (b *bench) validateEvents() error {
+	if err := b.validateAccounts(); err != nil {
+		return err
+	}
+	switch least := loadtest.MinEventSize(b.longestAccount()); {
+	case b.username == "" && b.apiKey != "":
+		return cli.Usagef("--api-key needs --username")
+	case b.size > maxEventBytes:
+		return cli.Usagef("--size must be at most %d, is %d", maxEventBytes, b.size)
+	case b.size < least:
+		return cli.Usagef("--size must be at least %d, is %d", least, b.size)
+	}
+	return nil
+}
+
+// wholeURL settles the server's URL.
+func (b *bench) wholeURL() error {
+	s, err := b.p.Settings()
+	if err != nil {
+		return err
+	}
+	if b.url == "" {
+		b.url = cli.ServerURL(s)
+	}
+	b.url = strings.TrimRight(b.url, "/")
+	u, err := url.Parse(b.url)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return cli.Usagef("--url must be https://host:port, without a user")
+	}
+	return nil
+}

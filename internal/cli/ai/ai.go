@@ -1,0 +1,13 @@
+// Package ai has the commands ai check, which tests an AI provider, and ai echo, a provider
+// that returns the audio.
+package ai
+
+import (
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+)
+
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("ai", "Tools for those who make AI providers", aiEcho(p), aiCheck(p))
+}

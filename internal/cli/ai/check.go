@@ -1,0 +1,108 @@
+package ai
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/aiprotocol"
+	"trunkline/internal/channelclient"
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/ai/aicheck"
+)
+
+// checkFlags are what check is told beside the check's own configuration.
+type checkFlags struct {
+	format   string
+	headers  []string
+	asJSON   bool
+	insecure bool
+	ca       string
+}
+
+func aiCheck(p *cli.Program) *cobra.Command {
+	var cfg aicheck.Config
+	var told checkFlags
+	command := &cobra.Command{
+		Use:   "check ADDRESS",
+		Short: "Try somebody's AI provider and report what it does well and what not",
+		Long: `Try somebody's AI provider: connect as the service would, hold a session with a
+tone and two keys, hang up, and report a line for each point: pass, warn (the
+service bears it) or fail (a call suffers from it). With a fail the exit code is 1.
+
+ADDRESS is wss://… or ws://…; what the service checks of a provider's address and
+headers is not checked here.`,
+		Args: cli.ExactArgs("ADDRESS"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.URL = args[0]
+			if err := told.into(&cfg); err != nil {
+				return err
+			}
+			report, err := aicheck.Run(cmd.Context(), cfg)
+			if err != nil {
+				return fmt.Errorf("checking the provider: %w", err)
+			}
+			if err := tell(p, report, told.asJSON); err != nil {
+				return err
+			}
+			if n := report.Failed(); n > 0 {
+				return fmt.Errorf("%d of %d points failed", n, len(report.Points))
+			}
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&told.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
+	flags.StringArrayVar(&told.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
+	flags.BoolVar(&cfg.Extensions, "extensions", false, "the provider takes part in the extras")
+	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "how long the tone lasts")
+	flags.BoolVar(&told.asJSON, "json", false, "print the report as JSON")
+	flags.BoolVar(&told.insecure, "insecure", false, "believe any server; for tests only")
+	flags.StringVar(&told.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	return command
+}
+
+// into completes the check's configuration. What is wrong is the command line.
+func (f checkFlags) into(cfg *aicheck.Config) (err error) {
+	cfg.Format, _ = aiprotocol.FormatOf(f.format)
+	cfg.Header = http.Header{}
+	for _, line := range f.headers {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return cli.Usagef("a header is 'Name: value'") // what was given may be a secret
+		}
+		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
+	}
+	trust := channelclient.Trust{Insecure: f.insecure}
+	if f.ca != "" {
+		trust.Files = []string{f.ca}
+	}
+	if cfg.TLS, err = trust.Config(); err != nil {
+		return cli.UsageError(err)
+	}
+	if f.format != cfg.Format.Encoding {
+		return cli.Usagef("there is no format %q: want pcm16, g711_ulaw or opus", f.format)
+	}
+	if err := cfg.Validate(); err != nil {
+		return cli.UsageError(err)
+	}
+	return nil
+}
+
+func tell(p *cli.Program, report *aicheck.Report, asJSON bool) error {
+	if !asJSON {
+		return report.Print(p.Out)
+	}
+	encoder := json.NewEncoder(p.Out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(report); err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package ai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/ai/aiecho"
+)
+
+// echoFlags say where the echo listens.
+type echoFlags struct{ listen, cert, key string }
+
+func aiEcho(p *cli.Program) *cobra.Command {
+	var told echoFlags
+	command := &cobra.Command{
+		Use:   "echo",
+		Short: "Be an AI provider that sends the audio back and prints what it gets",
+		Long: `Be an AI provider that sends the audio back and prints what it gets: each call
+with its numbers, each key, and a line about the audio every few seconds.
+
+Without --cert and --key it speaks ws://, which a server connects to only where
+ai_provider.allow_networks has loopback (127.0.0.0/8) and the provider is on
+the same machine.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (told.cert == "") != (told.key == "") {
+				return cli.Usagef("ai echo needs --cert and --key together")
+			}
+			listener, err := net.Listen("tcp", told.listen)
+			if err != nil {
+				return fmt.Errorf("listening: %w", err)
+			}
+			scheme := "ws"
+			if told.cert != "" {
+				scheme = "wss"
+			}
+			if _, err := fmt.Fprintf(p.Out, "listening on %s://%s\n", scheme, listener.Addr()); err != nil {
+				return errors.Join(fmt.Errorf("printing: %w", err), listener.Close())
+			}
+			return echo(p, cmd.Context(), listener, told)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&told.listen, "listen", "127.0.0.1:9555", "address to listen on, host:port")
+	flags.StringVar(&told.cert, "cert", "", "file with the certificate, PEM")
+	flags.StringVar(&told.key, "key", "", "file with its key, PEM")
+	return command
+}
+
+// echo answers until ctx ends.
+func echo(p *cli.Program, ctx context.Context, listener net.Listener, told echoFlags) error {
+	provider := aiecho.New(p.Out)
+	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(p.Err, "trunkline: ", 0)}
+	ended := make(chan error, 1)
+	go func() {
+		if told.cert != "" {
+			ended <- server.ServeTLS(listener, told.cert, told.key)
+			return
+		}
+		ended <- server.Serve(listener)
+	}()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = server.Close()
+		<-ended
+	}
+	provider.Close()
+	if err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/backend"
+	"trunkline/config/aiprovider"
+	"trunkline/config/encryption"
+	"trunkline/config/settings"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+// AccountUsage describes flags that name an account.
+const AccountUsage = "id, name or domain of the account"
+
+// Stores are the database of the settings and what reads its sealed secrets.
+type Stores struct {
+	Settings   *settings.Settings
+	DB         *sqldb.DB
+	Keys       *masterkey.Keyring
+	Directory  *identity.Service
+	Encryption *encryption.Service
+	Providers  *aiprovider.Service
+}
+
+// WithStores runs work on the database of the settings, beside running servers
+// or without one. Servers follow within a second.
+func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
+	return p.withDatabase(ctx, func(stores Stores) (err error) {
+		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, prometheus.NewRegistry()); err != nil {
+			return err
+		}
+		stores.Providers, err = aiprovider.New(ctx, aiprovider.Config{}, stores.DB, stores.Keys, prometheus.NewRegistry())
+		if err != nil {
+			return err
+		}
+		return work(stores)
+	})
+}
+
+// WithDirectory runs work on the directory of accounts, users and keys.
+func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
+	return p.withDatabase(ctx, func(stores Stores) error { return work(stores.Directory) })
+}
+
+func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (err error) {
+	s, err := p.Settings()
+	if err != nil {
+		return err
+	}
+	keys, err := backend.MasterKeys(s)
+	if err != nil {
+		return err
+	}
+	db, err := backend.Database(ctx, s, p.ToolLog())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.ToolLog())
+	if err != nil {
+		return err
+	}
+	return work(Stores{Settings: s, DB: db, Keys: keys, Directory: directory})
+}
+
+// WithKafka runs work on the Kafka of the settings. An embedded broker is the
+// running server's or, without a server, its files.
+func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
+	s, err := p.Settings()
+	if err != nil {
+		return err
+	}
+	cluster, closeKafka, err := backend.KafkaBeside(ctx, s, p.ToolLog())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKafka()) }()
+	return work(s, cluster)
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"trunkline/config/settings"
+	"trunkline/internal/fault"
+)
+
+// Exit codes of the process.
+const (
+	ExitOK     = 0
+	ExitFailed = 1 // the same command may succeed later
+	ExitUsage  = 2 // wrong command line, settings or data: correct them first
+)
+
+// Program is a process as its commands see it. Tests make their own.
+type Program struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      []string // NAME=value
+
+	name   string
+	config string         // --config
+	flags  *pflag.FlagSet // one flag for each setting
+}
+
+type usageError struct{ err error }
+
+func (u *usageError) Error() string { return u.err.Error() }
+func (u *usageError) Unwrap() error { return u.err }
+
+// UsageError marks err as a fault of the command line: exit code ExitUsage.
+func UsageError(err error) error { return &usageError{err} }
+
+// Usagef formats a fault of the command line.
+func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
+
+// Root builds the root command and registers --config and a flag for each
+// setting.
+func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Command {
+	p.name = name
+	root := Group(name, short, commands...)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError(err) })
+	p.flags = root.PersistentFlags()
+	p.flags.StringVar(&p.config, "config", "", "YAML file with settings")
+	settings.AddFlags(p.flags)
+	p.flags.VisitAll(func(flag *pflag.Flag) { flag.Hidden = flag.Name != "config" && flag.Name != "data_dir" })
+	root.SetGlobalNormalizationFunc(p.flags.GetNormalizeFunc())
+	return root
+}
+
+// Run executes one command line and returns its exit code. Errors are printed
+// here and nowhere else, one line for each problem.
+func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	for line := range strings.SplitSeq(describe(err), "\n") {
+		p.Printf("%s", line)
+	}
+	var usage *usageError
+	var problems settings.Problems
+	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsLasting(err) {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// Printf writes one line to stderr, after the program's name.
+func (p *Program) Printf(format string, args ...any) {
+	fmt.Fprintf(p.Err, p.name+": "+format+"\n", args...)
+}
+
+// describe formats an error together with the fields that it names.
+func describe(err error) string {
+	text := err.Error()
+	var f *fault.Error
+	if errors.As(err, &f) {
+		for _, field := range f.Fields {
+			if !strings.Contains(text, field.Message) {
+				text += "; " + field.Field + ": " + field.Message
+			}
+		}
+	}
+	return text
+}
+
+// Group is a command that only holds other commands.
+func Group(use, short string, members ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	command.AddCommand(members...)
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, member := range members {
+			if !member.Hidden {
+				names = append(names, member.Name())
+			}
+		}
+		if len(args) > 0 {
+			return Usagef("%s has no command %q: want one of %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+		}
+		return Usagef("%s needs a command, one of %s; see %[1]s --help", cmd.CommandPath(), strings.Join(names, ", "))
+	}
+	return command
+}
+
+// ShowSettings lists the flags of all settings in the command's help.
+func ShowSettings(command *cobra.Command) *cobra.Command {
+	help := command.HelpFunc()
+	command.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.InheritedFlags().VisitAll(func(flag *pflag.Flag) { flag.Hidden = false })
+		help(cmd, args)
+	})
+	return command
+}
+
+// ExactArgs refuses any other number of arguments than those named.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return Usagef("%s needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
+		case len(args) > len(names):
+			return Usagef("%s does not take %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// RequireFlags refuses a command line on which one of the flags is empty.
+func RequireFlags(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if cmd.Flags().Lookup(name).Value.String() == "" {
+			return Usagef("%s needs --%s", cmd.CommandPath(), name)
+		}
+	}
+	return nil
+}

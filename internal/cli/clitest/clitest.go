@@ -1,0 +1,73 @@
+// Package clitest runs command lines of internal/cli in a test's process, on a
+// data directory of the test's own.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+)
+
+// Env runs command lines on one data directory.
+type Env struct {
+	T    *testing.T
+	Dir  string   // data directory
+	Vars []string // environment, NAME=value
+	In   string   // stdin
+
+	name     string
+	commands func(*cli.Program) []*cobra.Command
+}
+
+// New makes an Env for a program with these commands.
+func New(t *testing.T, name string, commands func(*cli.Program) []*cobra.Command) *Env {
+	return &Env{T: t, Dir: t.TempDir(), name: name, commands: commands}
+}
+
+// Run executes one command line in this process.
+func (e *Env) Run(args ...string) (code int, out, errs string) {
+	e.T.Helper()
+	return e.RunContext(e.T.Context(), args...)
+}
+
+// RunContext is Run until ctx ends.
+func (e *Env) RunContext(ctx context.Context, args ...string) (code int, out, errs string) {
+	e.T.Helper()
+	var stdout, stderr bytes.Buffer
+	p := &cli.Program{In: strings.NewReader(e.In), Out: &stdout, Err: &stderr, Env: e.Vars}
+	code = p.Run(ctx, p.Root(e.name, "", e.commands(p)...), append(args, "--data-dir", e.Dir))
+	return code, stdout.String(), stderr.String()
+}
+
+// Must returns the output of a command line that has to succeed.
+func (e *Env) Must(args ...string) string {
+	e.T.Helper()
+	code, out, errs := e.Run(args...)
+	if code != cli.ExitOK {
+		e.T.Fatalf("%q exits with %d: %s", args, code, errs)
+	}
+	return out
+}
+
+// Fails expects an exit code and a single line on stderr that contains want.
+func (e *Env) Fails(code int, want string, args ...string) {
+	e.T.Helper()
+	got, out, errs := e.Run(args...)
+	if got != code || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
+		e.T.Errorf("%q exits with %d, prints %q and says %q; want %d and %q", args, got, out, errs, code, want)
+	}
+}
+
+// List decodes the JSON that a command line prints.
+func (e *Env) List(into any, args ...string) {
+	e.T.Helper()
+	if err := json.Unmarshal([]byte(e.Must(args...)), into); err != nil {
+		e.T.Fatal(err)
+	}
+}

@@ -1,0 +1,100 @@
+package clitest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app"
+	"trunkline/app/backend"
+	"trunkline/config/settings"
+	"trunkline/internal/cli"
+	"trunkline/internal/kafka"
+)
+
+// Serve runs the whole program on the data directory, embedded and with TLS,
+// for as long as the test. Commands find it by the same settings.
+func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
+	e.T.Helper()
+	s := settings.Default()
+	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Listen = e.Dir, FreeAddress(e.T), FreeAddress(e.T), settings.Off
+	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, 10*time.Second
+	for _, f := range change {
+		f(s)
+	}
+	if err := s.Validate(); err != nil {
+		e.T.Fatal(err)
+	}
+	a, err := app.New(e.T.Context(), app.Config{Settings: s, Log: slog.New(slog.DiscardHandler), Version: "test"})
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	e.T.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			e.T.Errorf("the server ends with %v", err)
+		}
+	})
+	e.Vars = append(e.Vars, "TRUNKLINE_LISTEN="+s.Listen)
+	e.awaitReady("http://" + s.MetricsListen + "/readyz")
+	return s
+}
+
+func (e *Env) awaitReady(url string) {
+	e.T.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		request, err := http.NewRequestWithContext(e.T.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			e.T.Fatal(err)
+		}
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		cli.Sleep(e.T.Context(), 50*time.Millisecond)
+	}
+	e.T.Fatal("the server does not become ready")
+}
+
+// FreeAddress is a loopback address that nobody listens on.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// OpenKafka opens Kafka as a running server does.
+func (e *Env) OpenKafka() *kafka.Cluster {
+	e.T.Helper()
+	s, _, err := settings.Load(settings.Source{Env: e.Vars})
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	s.DataDir = e.Dir
+	cluster, closeKafka, err := backend.Kafka(e.T.Context(), s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	e.T.Cleanup(func() {
+		if err := closeKafka(); err != nil {
+			e.T.Error(err)
+		}
+	})
+	return cluster
+}

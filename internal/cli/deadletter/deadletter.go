@@ -1,0 +1,92 @@
+// Package deadletter has the commands that list dead letters and send them back to their raw
+// topic.
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/event"
+	"trunkline/internal/cli"
+	"trunkline/internal/kafka"
+)
+
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("deadletter", "The records that could not be normalized", deadletterList(p), deadletterRetry(p))
+}
+
+// letter is one dead letter. The record's memory is the reader's.
+type letter struct {
+	record *kafka.Record
+	at     event.Position // in cc.dead
+}
+
+func letterOf(record *kafka.Record) letter {
+	return letter{record, event.Position{Partition: record.Partition, Offset: record.Offset}}
+}
+
+// topic is where the record was when it could not be normalized.
+func (l letter) topic() string { return string(l.record.Header(event.HeaderOrigTopic)) }
+
+// kind is the bounded reason.
+func (l letter) kind() string { return string(l.record.Header(event.HeaderErrorKind)) }
+
+// reason is the reason in words.
+func (l letter) reason() string { return string(l.record.Header(event.HeaderError)) }
+
+// deadPartitions is how many partitions cc.dead has; 0 when it is not there
+// yet, which is when nothing has died.
+func deadPartitions(ctx context.Context, cluster *kafka.Cluster) (int, error) {
+	topics, err := cluster.Topics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, topic := range topics {
+		if topic.Name == event.TopicDead {
+			return topic.Partitions, nil
+		}
+	}
+	return 0, nil
+}
+
+// scan hands the records of a partition of cc.dead to visit, batch by batch,
+// from offset from to before offset to. What was trimmed meanwhile is skipped.
+func scan(ctx context.Context, cluster *kafka.Cluster, partition int, from, to int64,
+	visit func(records []kafka.Record) error) error {
+	for from < to {
+		reader := cluster.NewReader(event.TopicDead, partition, from)
+		err := scanWith(ctx, reader, to, visit)
+		reader.Close()
+		gap, ok := errors.AsType[*kafka.GapError](err)
+		if !ok || gap.Kind != kafka.GapExpired {
+			return err
+		}
+		from = gap.Resume
+	}
+	return nil
+}
+
+func scanWith(ctx context.Context, reader *kafka.Reader, to int64, visit func([]kafka.Record) error) error {
+	for reader.Next() < to {
+		records, err := reader.Read(ctx)
+		if err != nil {
+			return fmt.Errorf("reading dead letters: %w", err)
+		}
+		for i := range records {
+			if records[i].Offset >= to {
+				records = records[:i]
+				break
+			}
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		if err := visit(records); err != nil {
+			return err
+		}
+	}
+	return nil
+}

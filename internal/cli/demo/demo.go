@@ -1,0 +1,113 @@
+// Package demo has the command demo: demonstration traffic over the public ingest API.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+// demo is what the demonstration is told.
+type demo struct {
+	p *cli.Program
+
+	url, ca, apiKey, account string
+	insecure                 bool
+	rate                     float64
+	seed                     uint64
+	count                    int
+	wait                     time.Duration
+}
+
+func Command(p *cli.Program) *cobra.Command {
+	d := demo{p: p}
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Send demonstration traffic to a running server until stopped",
+		Long: `Send demonstration traffic to a running server until stopped: a small contact
+center, posted to the public ingest like any other source's events.
+
+The API key is ` + cli.EnvAPIKey + `, or --api-key; without one a key is made in the
+database of the settings, and deleted at the end.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d.rate <= 0 || d.rate > 1000 {
+				return cli.Usagef("--rate must be above 0 and at most 1000, is %v", d.rate)
+			}
+			if d.apiKey == "" {
+				d.apiKey = p.Getenv(cli.EnvAPIKey)
+			}
+			return d.run(cmd.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&d.url, "url", "", "the server; empty: the one of the settings, on this machine")
+	flags.StringVar(&d.account, "account", "demo", cli.AccountUsage+" whose contact center it is")
+	flags.StringVar(&d.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
+	flags.Float64Var(&d.rate, "rate", 3, "events per second")
+	flags.Uint64Var(&d.seed, "seed", 1, "decides what happens")
+	flags.IntVar(&d.count, "count", 0, "stop after so many events; 0: go on")
+	flags.DurationVar(&d.wait, "wait", time.Minute, "how long to wait for the server")
+	flags.BoolVar(&d.insecure, "insecure", false, "believe any server; for tests only")
+	flags.StringVar(&d.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	return command
+}
+
+func (d *demo) say(format string, args ...any) {
+	d.p.Printf(format, args...)
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := d.whichServer(); err != nil {
+		return err
+	}
+	sender, err := d.awaitServer(ctx)
+	if err != nil || sender == nil { // nil: stopped while waiting
+		return err
+	}
+	defer sender.close()
+	account := d.account
+	if d.apiKey == "" {
+		forget, err := d.makeKey(ctx, &account)
+		if err != nil {
+			return err
+		}
+		defer forget()
+	}
+	sender.key = d.apiKey
+	d.say("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
+	d.say("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
+	d.say("its password is what serve printed at its first start, or TRUNKLINE_DEMO_PASSWORD; put it in %s", cli.EnvPassword)
+	sent, err := d.send(ctx, sender, account)
+	d.say("%d events sent", sent)
+	return err
+}
+
+// makeKey makes an API key in the database beside the server, and puts the
+// account's id in place of its name. forget deletes the key.
+func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err error) {
+	var made identity.APIKey
+	err = d.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
+		d.apiKey, made, err = directory.CreateAPIKey(ctx, *account, "trunkline demo")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making an API key for account %s: %w", *account, err)
+	}
+	*account = made.AccountID
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err := d.p.WithDirectory(ctx, func(directory *identity.Service) error {
+			return directory.DeleteAPIKey(ctx, made.ID)
+		})
+		if err != nil {
+			d.say("API key %s is left: %v", made.ID, err)
+		}
+	}, nil
+}

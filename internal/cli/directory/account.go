@@ -1,0 +1,122 @@
+// Package directory has the commands on accounts, users and API keys.
+package directory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+func AccountCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("account", "The accounts", accountCreate(p), accountList(p), accountDelete(p))
+}
+
+func accountCreate(p *cli.Program) *cobra.Command {
+	var account identity.NewAccount
+	command := &cobra.Command{
+		Use:   "create NAME --domain D",
+		Short: "Make an account and print its id",
+		Args:  cli.ExactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "domain"); err != nil {
+				return err
+			}
+			account.Name = args[0]
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				made, err := directory.CreateAccount(cmd.Context(), account)
+				if err != nil {
+					return fmt.Errorf("creating account %s: %w", account.Name, err)
+				}
+				_, err = fmt.Fprintln(p.Out, made.ID)
+				return err
+			})
+		},
+	}
+	command.Flags().StringVar(&account.Domain, "domain", "", "what its users log in with")
+	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
+	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: made")
+	return command
+}
+
+// accountRow is an account as --json shows it.
+type accountRow struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Domain    string `json:"domain"`
+	ParentID  string `json:"parent_id,omitempty"`
+	CreatedAt int64  `json:"created_at"`
+}
+
+func accountList(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the accounts",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				accounts, err := directory.Accounts(cmd.Context())
+				if err != nil {
+					return err
+				}
+				list := make([]accountRow, len(accounts))
+				rows := make([][]string, len(accounts))
+				for i, a := range accounts {
+					list[i] = accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.CreatedAt.Unix()}
+					rows[i] = []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), day(a.CreatedAt)}
+				}
+				if asJSON {
+					return cli.JSONLine(p.Out, list)
+				}
+				return cli.Table(p.Out, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"}, rows)
+			})
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+func accountDelete(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete ACCOUNT",
+		Short: "Delete an account, named by id, name or domain",
+		Args:  cli.ExactArgs("ACCOUNT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				if err := directory.DeleteAccount(cmd.Context(), args[0]); err != nil {
+					return fmt.Errorf("deleting account %s: %w", args[0], err)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// ofAccounts collects what list gives for the account, or for every account
+// when none is named.
+func ofAccounts[T any](ctx context.Context, directory *identity.Service, account string,
+	list func(ctx context.Context, account string) ([]T, error)) ([]T, error) {
+	if account != "" {
+		return list(ctx, account)
+	}
+	accounts, err := directory.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, a := range accounts {
+		some, err := list(ctx, a.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,0 +1,120 @@
+package directory
+
+import (
+	"crypto/rand"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+func UserCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("user", "The users", userCreate(p), userList(p), userDelete(p))
+}
+
+func userCreate(p *cli.Program) *cobra.Command {
+	var user identity.NewUser
+	var role string
+	var fromStdin bool
+	command := &cobra.Command{
+		Use:   "create USERNAME --account ACCOUNT",
+		Short: "Make a user and print its id; a password that is not given is made and told on stderr",
+		Args:  cli.ExactArgs("USERNAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "account"); err != nil {
+				return err
+			}
+			user.Username, user.Role = args[0], identity.Role(role)
+			if !user.Role.Known() {
+				return cli.Usagef("--role is user or admin, not %q", role)
+			}
+			var err error
+			if user.Password = rand.Text(); fromStdin {
+				if user.Password, err = cli.ReadPassword(p.In); err != nil {
+					return err
+				}
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				made, err := directory.CreateUser(cmd.Context(), user)
+				if err != nil {
+					return fmt.Errorf("creating user %s: %w", user.Username, err)
+				}
+				if !fromStdin {
+					fmt.Fprintf(p.Err, "password of %s: %s\n", made.Username, user.Password)
+				}
+				_, err = fmt.Fprintln(p.Out, made.ID)
+				return err
+			})
+		},
+	}
+	command.Flags().StringVar(&user.Account, "account", "", cli.AccountUsage)
+	command.Flags().StringVar(&role, "role", string(identity.RoleUser), "user or admin")
+	command.Flags().StringVar(&user.PresenceID, "presence-id", "", "extension")
+	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
+	return command
+}
+
+// userRow is a user as --json shows it.
+type userRow struct {
+	ID         string        `json:"id"`
+	AccountID  string        `json:"account_id"`
+	Username   string        `json:"username"`
+	Role       identity.Role `json:"role"`
+	PresenceID string        `json:"presence_id,omitempty"`
+	CreatedAt  int64         `json:"created_at"`
+}
+
+func userList(p *cli.Program) *cobra.Command {
+	var account string
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the users of an account, or of all",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				users, err := ofAccounts(cmd.Context(), directory, account, directory.Users)
+				if err != nil {
+					return err
+				}
+				list := make([]userRow, len(users))
+				rows := make([][]string, len(users))
+				for i, u := range users {
+					list[i] = userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
+					rows[i] = []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), day(u.CreatedAt)}
+				}
+				if asJSON {
+					return cli.JSONLine(p.Out, list)
+				}
+				return cli.Table(p.Out, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, rows)
+			})
+		},
+	}
+	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
+	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+func userDelete(p *cli.Program) *cobra.Command {
+	var account string
+	command := &cobra.Command{
+		Use:   "delete USERNAME --account ACCOUNT",
+		Short: "Delete a user and end the user's tokens",
+		Args:  cli.ExactArgs("USERNAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "account"); err != nil {
+				return err
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				if err := directory.DeleteUser(cmd.Context(), account, args[0]); err != nil {
+					return fmt.Errorf("deleting user %s: %w", args[0], err)
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
+	return command
+}

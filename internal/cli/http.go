@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxResponseBytes bounds a response body; a page of 1,000 call records is
+// smaller.
+const MaxResponseBytes = 4 << 20
+
+// HTTPError is a response with another status than the one expected.
+type HTTPError struct {
+	Status     int
+	Body       string        // its first 4 KiB
+	RetryAfter time.Duration // 0: the header is absent
+}
+
+func (e *HTTPError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Status, http.StatusText(e.Status), Printable(e.Body)))
+}
+
+// Fetch sends the request and returns the response's body. A status other than
+// want is an *HTTPError.
+func Fetch(client *http.Client, request *http.Request, want int) ([]byte, error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxResponseBytes))
+	if err != nil {
+		return nil, fmt.Errorf("reading the response: %w", err)
+	}
+	if response.StatusCode == want {
+		return body, nil
+	}
+	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
+	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
+}
+
+// Sleep waits for d and reports whether it did; false: ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

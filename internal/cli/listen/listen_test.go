@@ -1,0 +1,151 @@
+package listen
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/spf13/cobra"
+
+	"trunkline/config/settings"
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/clitest"
+)
+
+func newEnv(t *testing.T) *clitest.Env {
+	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
+		return []*cobra.Command{Command(p)}
+	})
+}
+
+// channel is an events channel that sends its messages and then revokes.
+func channel(messages ...string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"access_token":"t","expires_in":86400}`))
+	})
+	mux.HandleFunc("GET /ws/v1/cc_events", func(w http.ResponseWriter, r *http.Request) {
+		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer socket.Close()
+		for _, message := range messages {
+			if socket.WriteMessage(websocket.TextMessage, []byte(message)) != nil {
+				return
+			}
+		}
+		bye := websocket.FormatCloseMessage(4003, "access revoked")
+		_ = socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
+		_, _, _ = socket.ReadMessage()
+	})
+	return mux
+}
+
+var messages = []string{
+	`{"id":"cc_evt_1","type":"svc_cc_queue_on_call_event","account_id":"demo","timestamp":1795000000,` +
+		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" + `"Call-ID":"c1\u001b[2J"}},"metadata":{"queue_id":"support"}}`,
+	`{"cursor":"cc_evt_1"}`,
+	`{"id":"cc_evt_1","type":"again"}`,
+	`{"id":"cc_evt_2","type":"AGENT_CUSTOM_EVENT","account_id":"demo","timestamp":1795000001,"data":[1],"metadata":{}}`,
+}
+
+func listens(w *clitest.Env, url string, more ...string) (code int, out, errs string) {
+	w.T.Helper()
+	ctx, cancel := context.WithTimeout(w.T.Context(), 10*time.Second)
+	defer cancel()
+	w.Vars = []string{"TRUNKLINE_PASSWORD=pw"}
+	args := append([]string{"listen", "--url", url, "--username", "alice", "--domain", "demo.local", "--path-set", "ws"}, more...)
+	return w.RunContext(ctx, args...)
+}
+
+func TestListenPrintsALineForEachEvent(t *testing.T) {
+	web := httptest.NewServer(channel(messages...))
+	defer web.Close()
+	w := newEnv(t)
+
+	code, out, errs := listens(w, web.URL)
+	at := time.Unix(1_795_000_000, 0).Format(time.TimeOnly)
+	want := at + "  svc_cc_queue_on_call_event  demo  queue=support  Event=CHANNEL_ANSWER  Call-ID=c1 [2J\n" + messages[3] + "\n"
+	if code != cli.ExitFailed || out != want {
+		t.Errorf("exits with %d, prints %q, want %q", code, out, want)
+	}
+	if !strings.Contains(errs, "trunkline: connected, listening\n") || !strings.Contains(errs, "4003") {
+		t.Errorf("says %q", errs)
+	}
+
+	_, out, _ = listens(w, web.URL, "--json")
+	if want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[3] + "\n"; out != want {
+		t.Errorf("prints %q, want %q", out, want)
+	}
+}
+
+func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
+	web := httptest.NewTLSServer(channel(messages[3]))
+	defer web.Close()
+	w := newEnv(t)
+	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" || !strings.Contains(errs, "certificate") {
+		t.Errorf("a stranger: exits with %d, prints %q, says %q", code, out, errs)
+	}
+	if _, out, errs := listens(w, web.URL, "--insecure"); out == "" {
+		t.Errorf("--insecure: says %q", errs)
+	}
+	s := settings.Settings{DataDir: w.Dir}
+	certFile, _ := s.SelfSigned()
+	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	if err := os.WriteFile(certFile, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errs := listens(w, web.URL); out == "" {
+		t.Errorf("with its certificate: says %q", errs)
+	}
+	code, _, errs := listens(w, web.URL, "--ca", "/nowhere")
+	if code != cli.ExitUsage || !strings.Contains(errs, "/nowhere") {
+		t.Errorf("--ca /nowhere: exits with %d, says %q", code, errs)
+	}
+}
+
+func TestListenRefusesWhatCannotWork(t *testing.T) {
+	w := newEnv(t)
+	w.Vars = []string{"TRUNKLINE_PASSWORD=pw"}
+	w.Fails(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d", "--url", "wss://x")
+	w.Fails(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain", "d", "--path-set", "both")
+}
+
+func TestServerURL(t *testing.T) {
+	for listen, want := range map[string]string{
+		":9443": "https://127.0.0.1:9443", "0.0.0.0:1": "https://127.0.0.1:1", "[::]:1": "https://127.0.0.1:1",
+		"[::1]:2": "https://[::1]:2", "example.com:3": "https://example.com:3",
+	} {
+		s := settings.Default()
+		s.Listen = listen
+		if got := cli.ServerURL(s); got != want {
+			t.Errorf("%s is reached at %s, want %s", listen, got, want)
+		}
+		s.TLS.Mode = "off"
+		if got := cli.ServerURL(s); !strings.HasPrefix(got, "http://") {
+			t.Errorf("without TLS %s is reached at %s", listen, got)
+		}
+	}
+}
+
+func FuzzReadable(f *testing.F) {
+	for _, message := range messages {
+		f.Add([]byte(message))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		if line := readable(message); strings.ContainsAny(string(line), "\r\n") && string(line) != string(message) {
+			t.Errorf("%q became %q", message, line)
+		}
+	})
+}

@@ -1,0 +1,45 @@
+// Package masterkey has the command that rotates the master key.
+package masterkey
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/masterkey"
+)
+
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("masterkey", "The keys that seal secrets in the database", masterkeyRotate(p))
+}
+
+func masterkeyRotate(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate",
+		Short: "Make the next master key and seal every secret under it",
+		Long: `Make the next master key, seal every secret in the database under it, and take
+the old keys out of the key file: beside running servers, which follow. Broken
+off, it goes on where it was when it is run again.
+
+Where the keys are the setting master_key, add the new one at its end on every
+node, restart them, and run this: it seals everything under the last one.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
+				progress := p.Progress("secrets sealed anew")
+				rooms := []masterkey.Room{stores.Encryption.Secrets(), stores.Providers.Secrets(), stores.Directory.Secrets()}
+				done, err := masterkey.Rotate(cmd.Context(), stores.Keys, rooms, progress.Report)
+				if err != nil {
+					return fmt.Errorf("rotating the master key: %w", err)
+				}
+				text := "everything is sealed under master key %s\n"
+				if done.Resumed {
+					text = "a rotation begun before is finished: " + text
+				}
+				_, err = fmt.Fprintf(p.Out, text, done.ID)
+				return err
+			})
+		},
+	}
+}

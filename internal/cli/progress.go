@@ -1,0 +1,23 @@
+package cli
+
+import "time"
+
+// Progress reports on stderr how far a long command is, once a second and at
+// its end.
+type Progress struct {
+	program  *Program
+	what     string
+	reported time.Time
+}
+
+// Progress starts a report; what names the things that are counted.
+func (p *Program) Progress(what string) *Progress { return &Progress{p, what, time.Now()} }
+
+// Report says that done of total are done.
+func (r *Progress) Report(done, total int) {
+	if time.Since(r.reported) < time.Second && done < total {
+		return
+	}
+	r.reported = time.Now()
+	r.program.Printf("%d of %d %s", done, total, r.what)
+}

@@ -1,0 +1,101 @@
+package recording
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/config/encryption"
+	"trunkline/internal/cli"
+	"trunkline/recording"
+)
+
+const outputUsage = "file to write, whole or not at all; empty: stdout"
+
+func recordingOpen(p *cli.Program) *cobra.Command {
+	var keys keyFlags
+	var output string
+	command := &cobra.Command{
+		Use:   "open FILE",
+		Short: "Open a sealed recording with its key and salt alone, and write its audio",
+		Long: `Open a sealed recording with its key and salt alone, and write its audio.
+
+"recording inspect" tells which version of the account's key that is. What comes
+out on stdout is authentic, but complete only when the exit code is 0.` + fileUsage,
+		Args: cli.ExactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			with, err := keys.read(p)
+			if err != nil {
+				return err
+			}
+			return convert(p, "opening", args[0], output, func(w io.Writer, r io.Reader) error {
+				_, err := with.Open(w, r)
+				return err
+			})
+		},
+	}
+	keys.add(command.Flags())
+	command.Flags().StringVar(&output, "output", "", outputUsage)
+	return command
+}
+
+func recordingSeal(p *cli.Program) *cobra.Command {
+	var keys keyFlags
+	var output string
+	var as recording.SealAs
+	command := &cobra.Command{
+		Use:   "seal FILE --account ID --recording ID",
+		Short: "Seal audio as the service does",
+		Long:  "Seal audio as the service does." + fileUsage,
+		Args:  cli.ExactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "account", "recording"); err != nil {
+				return err
+			}
+			with, err := keys.read(p)
+			if err != nil {
+				return err
+			}
+			if as.Created = time.Now(); as.KeyID == "" {
+				as.KeyID = encryption.KeyID(as.AccountID)
+			}
+			return convert(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {
+				_, err := with.Seal(w, r, as)
+				return err
+			})
+		},
+	}
+	keys.add(command.Flags())
+	flags := command.Flags()
+	flags.StringVar(&output, "output", "", outputUsage)
+	flags.StringVar(&as.AccountID, "account", "", "id of the account it belongs to")
+	flags.StringVar(&as.RecordingID, "recording", "", "its id")
+	flags.StringVar(&as.Algorithm, "algorithm", encryption.AES256GCM, encryption.AES256GCM+" or "+encryption.AES256CBC)
+	flags.StringVar(&as.ContentType, "content-type", "audio/x-wav", "what the audio is")
+	flags.StringVar(&as.KeyID, "key-id", "", "id of the key; empty: the account's")
+	flags.Uint32Var(&as.KeyVersion, "key-version", 1, "version of the key")
+	return command
+}
+
+func recordingInspect(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Print what a sealed recording says about itself, as JSON; without a key nothing of it is proven",
+		Long:  "Print what a sealed recording says about itself, as JSON. Without a key nothing of it is proven." + fileUsage,
+		Args:  cli.ExactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, err := openInput(p, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = in.Close() }() // only read
+			told, err := recording.Inspect(in)
+			if err != nil {
+				return fmt.Errorf("inspecting %s: %w", args[0], err)
+			}
+			return cli.JSONLine(p.Out, told)
+		},
+	}
+}

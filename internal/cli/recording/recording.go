@@ -1,0 +1,128 @@
+// Package recording has the commands on sealed recordings, offline and in the store.
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"trunkline/internal/cli"
+	"trunkline/recording"
+)
+
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("recording", "Sealed recordings: offline with their key and salt, or the service's own",
+		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p))
+}
+
+// fileUsage is the same for all of them.
+const fileUsage = "\n\nFILE may be - for stdin."
+
+// keyFlags say under which key and salt: each in a flag, in a file, or in the
+// environment.
+type keyFlags struct {
+	prefix                       string // of the flags' names, "" or "new-"
+	key, keyFile, salt, saltFile string
+}
+
+func (k *keyFlags) add(flags *pflag.FlagSet) {
+	name := strings.TrimSuffix(k.prefix, "-")
+	for _, f := range []struct {
+		at    *string
+		name  string
+		usage string
+	}{
+		{&k.key, "key", "key, as the configuration has it (seen by every user of the machine: better --" + k.prefix + "key-file or " + k.env("key") + ")"},
+		{&k.keyFile, "key-file", "file with the key"},
+		{&k.salt, "salt", "salt, as the configuration has it, or " + k.env("salt")},
+		{&k.saltFile, "salt-file", "file with the salt"},
+	} {
+		flags.StringVar(f.at, k.prefix+f.name, "", strings.TrimSpace(name+" "+f.usage))
+	}
+}
+
+// env is the variable of the key or the salt.
+func (k *keyFlags) env(what string) string {
+	return cli.EnvRecording + strings.ToUpper(strings.ReplaceAll(k.prefix, "-", "_")+what)
+}
+
+func (k *keyFlags) read(p *cli.Program) (o recording.Offline, err error) {
+	if o.Key, err = k.secret(p, "key", k.key, k.keyFile); err != nil {
+		return o, err
+	}
+	o.Salt, err = k.secret(p, "salt", k.salt, k.saltFile)
+	return o, err
+}
+
+func (k *keyFlags) secret(p *cli.Program, what, value, file string) (string, error) {
+	switch {
+	case value != "" && file != "":
+		return "", cli.Usagef("give --%s%s or --%[1]s%[2]s-file, not both", k.prefix, what)
+	case value != "":
+		return value, nil
+	case file != "":
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("reading the %s: %w", what, err)
+		}
+		value = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+	default:
+		value = p.Getenv(k.env(what))
+	}
+	if value == "" {
+		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix, what, k.env(what))
+	}
+	return value, nil
+}
+
+// openInput opens FILE.
+func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(p.In), nil
+	}
+	return os.Open(name)
+}
+
+// writeOutput writes stdout, or the file name: beside it first, so that the file is
+// whole or as it was.
+func writeOutput(p *cli.Program, name string, write func(io.Writer) error) (err error) {
+	if name == "" {
+		return write(p.Out)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := write(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// convert runs FILE through work to the output.
+func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io.Reader) error) error {
+	in, err := openInput(p, file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	err = writeOutput(p, output, func(w io.Writer) error { return work(w, in) })
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", doing, file, err)
+	}
+	return nil
+}

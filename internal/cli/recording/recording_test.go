@@ -1,0 +1,196 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"trunkline/internal/cli/directory"
+	"trunkline/internal/cli/masterkey"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"trunkline/app/backend"
+	"trunkline/config/encryption"
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/clitest"
+	"trunkline/recording"
+)
+
+func newEnv(t *testing.T) *clitest.Env {
+	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
+		return []*cobra.Command{Command(p), masterkey.Command(p), directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p)}
+	})
+}
+
+const (
+	recordingKey  = "the key of the recordings of this test"
+	recordingSalt = "c2FsdCBvZiB0aGlzIHRlc3Q="
+)
+
+// file writes a file of the clitest.Env and gives its path.
+func file(w *clitest.Env, name, content string) string {
+	w.T.Helper()
+	path := filepath.Join(w.Dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		w.T.Fatal(err)
+	}
+	return path
+}
+
+func content(w *clitest.Env, name string) string {
+	w.T.Helper()
+	content, err := os.ReadFile(filepath.Join(w.Dir, name))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestRecordingsOffline(t *testing.T) {
+	w := newEnv(t)
+	audio := strings.Repeat("the caller said something private. ", 4000)
+	call := file(w, "call.wav", audio)
+	sealed, opened, moved := filepath.Join(w.Dir, "call.trkrec"), filepath.Join(w.Dir, "opened.wav"), filepath.Join(w.Dir, "moved.trkrec")
+	w.Must("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key", recordingKey,
+		"--salt", recordingSalt, "--algorithm", "AES-256-CBC", "--output", sealed)
+	if text := content(w, "call.trkrec"); strings.Contains(text, "private") {
+		t.Error("it can be read")
+	}
+	var told recording.Inspection
+	w.List(&told, "recording", "inspect", sealed)
+	if told.AccountID != "acme-call-center" || told.RecordingID != "call-1" || told.KeyID != "key_auto_acme-cal" || told.KeyVersion != 1 || told.Algorithm != "AES-256-CBC" {
+		t.Errorf("%+v", told)
+	}
+	keys := []string{"--key-file", file(w, "key", recordingKey+"\n"), "--salt-file", file(w, "salt", recordingSalt)}
+	if out := w.Must(append([]string{"recording", "open", sealed}, keys...)...); out != audio {
+		t.Errorf("%d bytes on stdout", len(out))
+	}
+	w.Vars = []string{"TRUNKLINE_RECORDING_KEY=" + recordingKey, "TRUNKLINE_RECORDING_SALT=" + recordingSalt}
+	w.Must("recording", "open", sealed, "--output", opened)
+	if content(w, "opened.wav") != audio {
+		t.Error("another audio")
+	}
+	w.Must("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s", "--output", moved)
+	w.List(&told, "recording", "inspect", moved)
+	if told.KeyVersion != 2 || told.KeyID != "key_auto_acme-cal" {
+		t.Errorf("moved: %+v", told)
+	}
+	w.Fails(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
+	w.In = content(w, "moved.trkrec")
+	if out := w.Must("recording", "open", "-", "--key", "another key, that came after the first", "--salt", "s"); out != audio {
+		t.Errorf("from stdin come %d bytes", len(out))
+	}
+	w.Fails(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
+
+	// What fails half-way leaves the output as it was, and no other file.
+	file(w, "cut.trkrec", content(w, "call.trkrec")[:70_000])
+	file(w, "opened.wav", "as it was")
+	w.Fails(cli.ExitFailed, "chunk 1: ", "recording", "open", filepath.Join(w.Dir, "cut.trkrec"), "--output", opened)
+	if content(w, "opened.wav") != "as it was" {
+		t.Error("the output was changed")
+	}
+	if beside, err := filepath.Glob(filepath.Join(w.Dir, ".*")); err != nil || len(beside) != 0 {
+		t.Errorf("left: %v, %v", beside, err)
+	}
+	w.Fails(cli.ExitFailed, "opening "+call+": not a sealed recording", "recording", "open", call)
+}
+
+func TestRecordingsWrongUsage(t *testing.T) {
+	w := newEnv(t)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"recording open needs FILE", []string{"recording", "open"}},
+		{"the key is missing: give --key or --key-file, or set TRUNKLINE_RECORDING_KEY", []string{"recording", "open", "f"}},
+		{"give --key or --key-file, not both", []string{"recording", "open", "f", "--key", "k", "--key-file", "f"}},
+		{"the salt is missing: ", []string{"recording", "open", "f", "--key", "k"}},
+		{"the new-key is missing: give --new-key or --new-key-file, or set TRUNKLINE_RECORDING_NEW_KEY", []string{"recording", "reseal", "f", "--key", "k", "--salt", "s"}},
+		{"recording seal needs --account", []string{"recording", "seal", "f"}},
+		{`recording reseal does not take "g"`, []string{"recording", "reseal", "f", "g"}},
+		{"--account is for the service's recordings", []string{"recording", "reseal", "f", "--account", "a"}},
+		{"masterkey needs a command, one of rotate", []string{"masterkey"}},
+	} {
+		w.Fails(cli.ExitUsage, c.want, c.args...)
+	}
+	w.Fails(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k", "--salt", "s")
+	w.Fails(cli.ExitFailed, "there is no account nobody", "recording", "reseal", "--account", "nobody")
+	w.Fails(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
+}
+
+// service opens what a server on the clitest.Env's data directory has.
+func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
+	w.T.Helper()
+	p := &cli.Program{Err: io.Discard, Env: []string{"TRUNKLINE_DATA_DIR=" + w.Dir}}
+	s, err := p.Settings()
+	check(w.T, err)
+	db, err := backend.Database(w.T.Context(), s, p.ToolLog())
+	check(w.T, err)
+	w.T.Cleanup(func() { check(w.T, db.Close()) })
+	keys, err := backend.MasterKeys(s)
+	check(w.T, err)
+	_, err = keys.Create()
+	check(w.T, err)
+	configs, err := encryption.New(w.T.Context(), db, keys, prometheus.NewRegistry())
+	check(w.T, err)
+	store, closeStore, err := backend.Recordings(s, p.ToolLog())
+	check(w.T, err)
+	w.T.Cleanup(func() { check(w.T, closeStore()) })
+	recordings, err := recording.New(w.T.Context(), recording.Config{}, recording.Deps{
+		DB: db, Store: store, Keys: configs, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+	})
+	check(w.T, err)
+	return configs, recordings
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
+	w := newEnv(t)
+	w.Must("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
+	configs, recordings := service(w)
+	rotate := func(key string) {
+		_, err := configs.Put(t.Context(), "user:test", "acme", encryption.Change{Enabled: true, Key: &key}, "")
+		check(t, err)
+	}
+	rotate(recordingKey)
+	audio := []byte("the caller said something private")
+	_, err := recordings.Store(t.Context(), recording.Upload{AccountID: "acme", RecordingID: "call", Body: bytes.NewReader(audio)})
+	check(t, err)
+	rotate("the second key of the recordings, later on")
+
+	before := content(w, "master.key")
+	if out := w.Must("masterkey", "rotate"); !strings.HasPrefix(out, "everything is sealed under master key ") {
+		t.Errorf("masterkey rotate prints %q", out)
+	}
+	if after := content(w, "master.key"); after == before || strings.Count(after, "\n") != strings.Count(before, "\n") {
+		t.Error("the key file has not changed, or has both keys")
+	}
+	if out := w.Must("recording", "reseal", "--account", "acme.test"); out != "1 recordings moved to the newest key\n" {
+		t.Errorf("recording reseal prints %q", out)
+	}
+	// The server that ran all the while follows.
+	metadata, err := recordings.Metadata(t.Context(), "acme", "call")
+	check(t, err)
+	opened, err := recordings.Open(context.WithoutCancel(t.Context()), "acme", "call")
+	check(t, err)
+	got, err := io.ReadAll(opened)
+	check(t, err)
+	check(t, opened.Close())
+	if !bytes.Equal(got, audio) || metadata.KeyVersion != 2 {
+		t.Errorf("%q, %+v", got, metadata)
+	}
+	check(t, os.Remove(filepath.Join(w.Dir, "master.key")))
+	w.Fails(cli.ExitUsage, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
+}

@@ -1,0 +1,116 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"trunkline/app/backend"
+	"trunkline/identity"
+	"trunkline/internal/cli"
+	"trunkline/internal/fault"
+	"trunkline/recording"
+)
+
+// resealFlags are of both kinds of resealing.
+type resealFlags struct {
+	account      string
+	old, new     keyFlags
+	newKeyID     string
+	newVersion   uint32
+	output, file string
+}
+
+func recordingReseal(p *cli.Program) *cobra.Command {
+	told := resealFlags{new: keyFlags{prefix: "new-"}}
+	command := &cobra.Command{
+		Use:   "reseal [FILE]",
+		Short: "Move the service's sealed recordings to their accounts' newest keys, or one file to another key",
+		Long: `Without FILE: move every sealed recording of the service, or of one account, to
+what the account's configuration says now, the newest key and its algorithm.
+Servers go on meanwhile. Broken off, it goes on where it was when it is run
+again. Plain recordings stay plain.
+
+With FILE: move one sealed recording to another key offline, with both keys and
+salts. Its body stays as it is.` + fileUsage,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return cli.Usagef("%s does not take %q", cmd.CommandPath(), args[1])
+			case len(args) == 0:
+				return resealStored(p, cmd.Context(), told.account)
+			case told.account != "":
+				return cli.Usagef("--account is for the service's recordings, not for a file")
+			}
+			told.file = args[0]
+			return resealFile(p, &told)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&told.account, "account", "", cli.AccountUsage+"; empty: all")
+	told.old.add(flags)
+	told.new.add(flags)
+	flags.StringVar(&told.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
+	flags.Uint32Var(&told.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
+	flags.StringVar(&told.output, "output", "", outputUsage)
+	return command
+}
+
+func resealFile(p *cli.Program, told *resealFlags) error {
+	from, err := told.old.read(p)
+	if err != nil {
+		return err
+	}
+	to, err := told.new.read(p)
+	if err != nil {
+		return err
+	}
+	return convert(p, "resealing", told.file, told.output, func(w io.Writer, r io.Reader) error {
+		_, err := from.Reseal(w, r, to, told.newKeyID, told.newVersion)
+		return err
+	})
+}
+
+func resealStored(p *cli.Program, ctx context.Context, account string) error {
+	return p.WithStores(ctx, func(stores cli.Stores) (err error) {
+		if account, err = accountID(stores.Directory, account); err != nil {
+			return err
+		}
+		store, closeStore, err := backend.Recordings(stores.Settings, p.ToolLog())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeStore()) }()
+		recordings, err := recording.New(ctx, recording.Config{}, recording.Deps{
+			DB: stores.DB, Store: store, Keys: stores.Encryption, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+		})
+		if err != nil {
+			return err
+		}
+		progress := p.Progress("recordings")
+		done, err := recordings.Reseal(ctx, account, func(at recording.Progress) {
+			progress.Report(at.Done+at.Failed, at.Total)
+		})
+		if err != nil {
+			return fmt.Errorf("after %d of %d recordings: %w", done.Done+done.Failed, done.Total, err)
+		}
+		_, err = fmt.Fprintf(p.Out, "%d recordings moved to the newest key\n", done.Done)
+		return err
+	})
+}
+
+// accountID resolves a reference to an account; "" stays "".
+func accountID(directory *identity.Service, ref string) (string, error) {
+	if ref == "" {
+		return "", nil
+	}
+	account, ok := directory.Tree().Resolve(ref)
+	if !ok {
+		return "", fault.NotFound("there is no account %s", ref)
+	}
+	return account.ID, nil
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"trunkline/config/settings"
+	"trunkline/internal/logthrottle"
+)
+
+// Environment variables of commands that are not settings.
+const (
+	EnvPassword = "TRUNKLINE_PASSWORD" // of listen
+	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo
+
+	EnvRecording = "TRUNKLINE_RECORDING_" // of recording: KEY, SALT, NEW_KEY, NEW_SALT
+)
+
+// Settings loads the settings from the file, the environment and the flags.
+func (p *Program) Settings() (*settings.Settings, error) {
+	s, _, err := p.SettingsAndUnknown()
+	return s, err
+}
+
+// SettingsAndUnknown also returns the TRUNKLINE_ variables that name no
+// setting.
+func (p *Program) SettingsAndUnknown() (s *settings.Settings, unknown []string, err error) {
+	return settings.Load(settings.Source{
+		File: p.config, Env: p.Env, Flags: p.flags,
+		IgnoreEnv: []string{
+			EnvPassword, EnvAPIKey,
+			EnvRecording + "KEY", EnvRecording + "SALT", EnvRecording + "NEW_KEY", EnvRecording + "NEW_SALT",
+		},
+	})
+}
+
+// Getenv returns a variable's value, "" when it is not set.
+func (p *Program) Getenv(name string) string {
+	for _, entry := range p.Env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// ReadPassword reads a password from the first line of in.
+func ReadPassword(in io.Reader) (string, error) {
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return "", Usagef("there is no password on stdin")
+	}
+	return password, nil
+}
+
+// NewLogger makes the log that the settings describe. Repeated warnings are
+// throttled.
+func NewLogger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
+		return nil, err // settings.Validate has refused it before
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if s.Format == "json" {
+		return slog.New(logthrottle.New(slog.NewJSONHandler(w, options))), nil
+	}
+	return slog.New(logthrottle.New(slog.NewTextHandler(w, options))), nil
+}
+
+// ToolLog is the log of management commands: warnings and errors, on stderr.
+func (p *Program) ToolLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

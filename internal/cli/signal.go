@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// UntilSignal returns a context that the first SIGINT or SIGTERM ends. A second
+// one ends the process at once.
+func UntilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(ExitFailed)
+	}()
+	return ctx
+}

@@ -1,0 +1,106 @@
+// Package topics has the commands on the Kafka topics.
+package topics
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/config/settings"
+	"trunkline/internal/cli"
+	"trunkline/internal/kafka"
+)
+
+func Command(p *cli.Program) *cobra.Command {
+	return cli.Group("topics", "The Kafka topics", topicsList(p), topicsCreate(p))
+}
+
+// topicRow is a topic as --json shows it.
+type topicRow struct {
+	Name              string `json:"name"`
+	Partitions        int    `json:"partitions"`
+	ReplicationFactor int    `json:"replication_factor"`
+	Records           int64  `json:"records"`
+}
+
+func topicsList(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List Trunkline's topics that exist",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+				list, err := topicRows(cmd.Context(), cluster, s.Kafka.Partitions)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return cli.JSONLine(p.Out, list)
+				}
+				rows := make([][]string, len(list))
+				for i, t := range list {
+					rows[i] = []string{
+						t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), strconv.FormatInt(t.Records, 10),
+					}
+				}
+				return cli.Table(p.Out, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"}, rows)
+			})
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+// topicRows are the topics of Trunkline that exist. Others may lie beside them
+// where the prefix is empty.
+func topicRows(ctx context.Context, cluster *kafka.Cluster, partitions int) ([]topicRow, error) {
+	infos, err := cluster.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := []topicRow{}
+	for _, spec := range kafka.Specs(partitions) {
+		for _, info := range infos {
+			if info.Name != spec.Name {
+				continue
+			}
+			row := topicRow{info.Name, info.Partitions, info.ReplicationFactor, 0}
+			for n := range info.Partitions {
+				first, next, err := cluster.Offsets(ctx, info.Name, n)
+				if err != nil {
+					return nil, err
+				}
+				row.Records += next - first
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func topicsCreate(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "create",
+		Short: "Make the topics that are missing",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+				specs := kafka.Specs(s.Kafka.Partitions)
+				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
+					return err
+				}
+				faults, err := cluster.CheckTopics(cmd.Context(), specs)
+				if err != nil {
+					return err
+				}
+				for _, text := range faults {
+					fmt.Fprintln(p.Err, "trunkline: warning: "+text)
+				}
+				return nil
+			})
+		},
+	}
+}

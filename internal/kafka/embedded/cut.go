@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// openRepaired opens the log. Where kfake finds a damaged batch it cuts the
+// segment there, and then goes on at the old length: what is written next is
+// acknowledged and cannot be read before a restart. So the log is opened again
+// when opening it has cut a segment.
+func (b *Broker) openRepaired(open func() error) error {
+	before, err := fileSizes(b.logDir())
+	if err != nil {
+		return err
+	}
+	if err := open(); err != nil {
+		return err
+	}
+	after, err := fileSizes(b.logDir())
+	if err != nil {
+		b.cluster.Close()
+		return err
+	}
+	cut := false
+	for path, size := range before {
+		if now, there := after[path]; there && now < size && filepath.Ext(path) == segmentSuffix {
+			topic, partition := partitionOf(filepath.Base(filepath.Dir(path)))
+			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost",
+				"topic", topic, "partition", partition, "segment", path, "bytes", size-now)
+			b.metrics.truncated.Add(float64(size - now))
+			cut = true
+		}
+	}
+	if !cut {
+		return nil
+	}
+	b.cluster.Close()
+	return open()
+}
+
+// fileSizes returns the sizes of all files below dir.
+func fileSizes(dir string) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			sizes[path] = info.Size()
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("looking at the embedded broker's log: %w", err)
+	}
+	return sizes, nil
+}
+
+// partitionOf reads the name of a partition's directory.
+func partitionOf(dir string) (topic, partition string) {
+	i := max(strings.LastIndexByte(dir, '-'), 0)
+	topic, err := url.PathUnescape(dir[:i])
+	if err != nil {
+		topic = dir[:i]
+	}
+	return topic, strings.TrimPrefix(dir[i:], "-")
+}

@@ -1,0 +1,127 @@
+package embedded
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const epochsName = "epochs.json"
+
+// epochs is the newest leader epoch that each partition ever had, by topic id
+// in hexadecimal.
+type epochs map[string]map[int32]int32
+
+// raiseEpochs gives every partition a leader epoch that it never had before, as
+// a leader election does in Kafka: the log may have lost its end while the
+// broker was down (a damaged segment is cut), and clients find out by comparing
+// epochs. kfake keeps epochs over a restart only where the log ends as it did,
+// so they are kept here as well. It must be called before records are written.
+func (b *Broker) raiseEpochs(ctx context.Context) error {
+	asker, err := b.newAsker(ctx)
+	if err != nil {
+		return err
+	}
+	defer asker.close()
+	topics, err := asker.topics()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(b.cfg.Dir, epochsName)
+	had, err := readEpochs(path)
+	if err != nil {
+		return err
+	}
+	raised := epochs{}
+	for _, topic := range topics {
+		info := b.cluster.TopicInfo(topic)
+		if info == nil {
+			continue
+		}
+		id := hex.EncodeToString(info.TopicID[:])
+		raised[id] = map[int32]int32{}
+		for _, p := range b.cluster.PartitionInfos(topic) {
+			raised[id][p.Partition] = max(p.Epoch, had[id][p.Partition]) + 1
+		}
+	}
+	if err := raised.write(path); err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		if err := b.setEpochs(topic, raised); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setEpochs moves a topic's partitions to the leader they have until their
+// epochs are those that were written down; each move raises an epoch by one.
+func (b *Broker) setEpochs(topic string, want epochs) error {
+	info := b.cluster.TopicInfo(topic)
+	if info == nil {
+		return nil
+	}
+	id := hex.EncodeToString(info.TopicID[:])
+	for _, p := range b.cluster.PartitionInfos(topic) {
+		for epoch := p.Epoch; epoch < want[id][p.Partition]; epoch++ {
+			if err := b.cluster.MoveTopicPartition(topic, p.Partition, p.Leader); err != nil {
+				return fmt.Errorf("raising the leader epoch of %s/%d: %w", topic, p.Partition, err)
+			}
+		}
+	}
+	return nil
+}
+
+func readEpochs(path string) (epochs, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading leader epochs: %w", err)
+	}
+	var e epochs
+	if err := json.Unmarshal(b, &e); err != nil {
+		return nil, fmt.Errorf("reading leader epochs from %s: %w", path, err)
+	}
+	return e, nil
+}
+
+// write replaces the file; a crash leaves the old one or the new one.
+func (e epochs) write(path string) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("writing leader epochs: %w", err)
+	}
+	if err := replaceFile(path, b); err != nil {
+		return fmt.Errorf("writing leader epochs: %w", err)
+	}
+	return nil
+}
+
+func replaceFile(path string, content []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,92 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// GapKind is why a partition's log does not go on where a reader is.
+type GapKind string
+
+const (
+	// GapExpired: the records were deleted, by retention or by hand.
+	GapExpired GapKind = "expired"
+	// GapTruncated: the log was cut at Resume, at or before the reader. What
+	// was read from Resume on is no longer in the log; other records may
+	// have taken its place.
+	GapTruncated GapKind = "truncated"
+	// GapRecreated: the topic was deleted and created again. Resume is the
+	// beginning of the new log.
+	GapRecreated GapKind = "recreated"
+	// GapDamaged: a record batch failed its checks twice. Resume is the
+	// offset after the batch, or Offset when the batch's header could not
+	// be read either.
+	GapDamaged GapKind = "damaged"
+	// GapMissing: offsets are missing between two record batches. Resume is
+	// the first offset of the second one.
+	GapMissing GapKind = "missing"
+)
+
+var gapKinds = []GapKind{GapExpired, GapTruncated, GapRecreated, GapDamaged, GapMissing}
+
+// GapError says that a partition's log does not go on at Offset, which was to
+// be read next. A reader that returned it returns it again; reading goes on
+// with a new reader at Resume.
+type GapError struct {
+	Topic       string // base name
+	Partition   int
+	Kind        GapKind
+	Offset      int64
+	Resume      int64  // where the log goes on
+	First, Next int64  // what the log holds, as far as it was looked up: from First to before Next
+	Reason      string // of GapDamaged: what is wrong with the batch
+}
+
+func (e *GapError) Error() string {
+	at := fmt.Sprintf("%s/%d at offset %d", e.Topic, e.Partition, e.Offset)
+	switch e.Kind {
+	case GapExpired:
+		return fmt.Sprintf("%s: records deleted, the log begins at %d", at, e.First)
+	case GapTruncated:
+		return fmt.Sprintf("%s: log truncated at %d, it ends at %d", at, e.Resume, e.Next)
+	case GapRecreated:
+		return at + ": topic created again"
+	case GapMissing:
+		return fmt.Sprintf("%s: records missing up to %d", at, e.Resume)
+	}
+	return fmt.Sprintf("%s: %s: %s", at, e.Kind, e.Reason)
+}
+
+// Lost returns how many offsets are skipped by going on at Resume.
+func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
+
+// Restarted says whether the log holds other records than those that were read:
+// offsets from Resume on have a new meaning.
+func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
+
+// PassableGap returns the gap that err is about, when reading can go on at its
+// Resume. It is false for other errors and for damage whose end is not known.
+func PassableGap(err error) (*GapError, bool) {
+	gap, ok := errors.AsType[*GapError](err)
+	return gap, ok && (gap.Kind != GapDamaged || gap.Resume > gap.Offset)
+}
+
+// OutOfRange returns the error of an offset outside the log, which holds what
+// lies from first to before next.
+func OutOfRange(topic string, partition int, offset, first, next int64) *GapError {
+	gap := &GapError{Topic: topic, Partition: partition, Kind: GapExpired, Offset: offset, Resume: first, First: first, Next: next}
+	if offset > next {
+		gap.Kind, gap.Resume = GapTruncated, next
+	}
+	return gap
+}
+
+// gap returns the error of a log that has to be read from its beginning.
+func (c *Cluster) gap(ctx context.Context, topic string, partition int, offset int64, kind GapKind) error {
+	first, next, err := c.Offsets(ctx, topic, partition)
+	if err != nil {
+		return err
+	}
+	return &GapError{Topic: topic, Partition: partition, Kind: kind, Offset: offset, Resume: first, First: first, Next: next}
+}

@@ -1,0 +1,184 @@
+package kafka
+
+import (
+	"context"
+	"encoding/base64"
+	"time"
+
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// TopicID is the id that Kafka gave a topic when it was created. A topic that
+// was deleted and created again under its name has another one.
+type TopicID [16]byte
+
+// String returns the id as Kafka's own tools print it.
+func (id TopicID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// IsZero says whether the id is unknown.
+func (id TopicID) IsZero() bool { return id == TopicID{} }
+
+// UnknownEpoch is the leader epoch of a position whose epoch is not known.
+const UnknownEpoch = -1
+
+// LogPosition is a place in a partition's log that can be checked after the
+// log was cut or its topic created again.
+type LogPosition struct {
+	TopicID     TopicID // zero: not known, not checked
+	Offset      int64   // of the next record
+	LeaderEpoch int32   // of the record before it; UnknownEpoch: not known, not checked
+}
+
+// topicIDMaxAge bounds for how long TopicID and CheckPosition may take a topic
+// that was created again for the one before.
+const topicIDMaxAge = 2 * time.Second
+
+// TopicID returns a topic's id. It may be the id of up to two seconds ago.
+// Returns fault.KindNotFound when there is no such topic.
+func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
+	t, err := c.leaders.within(ctx, c.topic(topic), topicIDMaxAge)
+	if err != nil {
+		return TopicID{}, notFound(err, topic, "looking up a topic's id")
+	}
+	return t.id, nil
+}
+
+// EpochEnd is where the records of a leader epoch end.
+type EpochEnd struct {
+	LeaderEpoch int32 // the epoch asked for or, where the log has no record of it, the last one before; UnknownEpoch: none
+	Offset      int64 // after the last record of LeaderEpoch; -1: none
+}
+
+// EpochEnd asks the leader of a partition where the records of a leader epoch
+// end (OffsetForLeaderEpoch, KIP-320). The answer is not cached. Returns
+// fault.KindNotFound when there is no such partition.
+func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+	var end EpochEnd
+	err := severalTries(ctx, func() (err error) {
+		end, err = c.epochEndOnce(ctx, c.topic(topic), partition, epoch)
+		if err != nil && staleLeader(err) {
+			c.leaders.forget(c.topic(topic))
+		}
+		return err
+	})
+	if err == nil && end.LeaderEpoch == UnknownEpoch {
+		return c.lastEpochEnd(ctx, topic, partition, epoch)
+	}
+	return end, notFound(err, topic, "looking up the end of a leader epoch")
+}
+
+// lastEpochEnd answers for a broker that knows of no record of a later epoch.
+// Apache Kafka says so only of epochs that no leader of the log ever had; the
+// embedded broker also while the newest epoch has no record yet. The last
+// record tells the two apart.
+func (c *Cluster) lastEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+	leader, err := c.leaders.leader(ctx, c.topic(topic), partition)
+	if err == nil && epoch < leader.epoch {
+		last, err := c.Last(ctx, topic, partition)
+		if err != nil {
+			return EpochEnd{}, err
+		}
+		if last != nil && last.LeaderEpoch <= epoch {
+			return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
+		}
+	}
+	return EpochEnd{UnknownEpoch, -1}, notFound(err, topic, "looking up the end of a leader epoch")
+}
+
+func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+	leader, err := c.leaders.leader(ctx, topic, partition)
+	if err != nil {
+		return EpochEnd{}, err
+	}
+	r, err := c.ask(ctx, leader.address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
+		b = appendInt32(b, -1) // not a replica
+		b = appendInt32(b, 1)
+		b = appendString(b, topic)
+		b = appendInt32(b, 1)
+		b = appendInt32(b, int32(partition))
+		b = appendInt32(b, leader.epoch)
+		return appendInt32(b, epoch)
+	})
+	if err != nil {
+		return EpochEnd{}, err
+	}
+	return readEpochEnd(r)
+}
+
+// readEpochEnd reads a response about one partition.
+func readEpochEnd(r *wireReader) (EpochEnd, error) {
+	r.int32() // throttle
+	end, failed := EpochEnd{}, errMalformed
+	for range r.array(6) {
+		r.string()
+		for range r.array(18) {
+			failed = code(r.int16())
+			r.int32() // partition
+			end = EpochEnd{r.int32(), r.int64()}
+		}
+	}
+	if r.bad {
+		return EpochEnd{}, errMalformed
+	}
+	return end, failed
+}
+
+// CheckPosition says whether a partition's log still goes on at a position:
+// whether the topic is the same one, the records before the position are those
+// that were read, and none after it was deleted. Returns *GapError when it does
+// not, fault.KindNotFound when there is no such partition, and
+// fault.KindUnavailable when Kafka cannot be asked.
+func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int, at LogPosition) error {
+	if !at.TopicID.IsZero() {
+		id, err := c.TopicID(ctx, topic)
+		if err != nil {
+			return err
+		}
+		if id != at.TopicID {
+			return c.gap(ctx, topic, partition, at.Offset, GapRecreated)
+		}
+	}
+	first, next, err := c.Offsets(ctx, topic, partition)
+	if err != nil {
+		return err
+	}
+	switch {
+	case at.Offset > next:
+		return c.cut(ctx, topic, partition, at, first, next)
+	case at.Offset < first:
+		return OutOfRange(topic, partition, at.Offset, first, next)
+	}
+	return c.checkEpoch(ctx, topic, partition, at, first, next)
+}
+
+// checkEpoch says whether the record before the position is still the one with
+// the position's leader epoch.
+func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
+	if at.LeaderEpoch == UnknownEpoch || at.Offset == first {
+		return nil // nothing before it is in the log
+	}
+	end, err := c.EpochEnd(ctx, topic, partition, at.LeaderEpoch)
+	if err != nil {
+		return err
+	}
+	if end.LeaderEpoch == at.LeaderEpoch && end.Offset >= at.Offset {
+		return nil
+	}
+	return truncated(topic, partition, at.Offset, end.Offset, first, next)
+}
+
+// cut returns the error of a position behind the log's end. Where the epoch is
+// known, the log may have been cut further back than it ends now.
+func (c *Cluster) cut(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
+	if err := c.checkEpoch(ctx, topic, partition, at, first, next); err != nil {
+		return err
+	}
+	return truncated(topic, partition, at.Offset, next, first, next)
+}
+
+// truncated returns the error of a log whose records from cutAt on are not
+// those that were read; an unknown cutAt means all of them.
+func truncated(topic string, partition int, offset, cutAt, first, next int64) *GapError {
+	return &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
+		Resume: min(max(cutAt, first), next, offset), First: first, Next: next}
+}

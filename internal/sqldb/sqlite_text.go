@@ -1,0 +1,59 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// textChecked connects to SQLite and refuses what PostgreSQL refuses as text:
+// NUL and invalid UTF-8. SQLite would store both.
+type textChecked struct{ driver.Connector }
+
+// Connect is part of driver.Connector.
+func (c textChecked) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	full, ok := conn.(sqliteConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a method that database/sql needs", conn), conn.Close())
+	}
+	return textCheckedConn{full}, nil
+}
+
+// sqliteConn is what database/sql uses of the driver's connection.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+type textCheckedConn struct{ sqliteConn }
+
+// errText is the error for a text parameter with NUL or invalid UTF-8. It does
+// not hold the text.
+var errText = errors.New("a text parameter has a NUL byte or invalid UTF-8")
+
+// CheckNamedValue is part of driver.NamedValueChecker: database/sql calls it
+// for every parameter, also of prepared statements.
+func (textCheckedConn) CheckNamedValue(v *driver.NamedValue) error {
+	value, err := driver.DefaultParameterConverter.ConvertValue(v.Value)
+	if err != nil {
+		return err
+	}
+	if text, ok := value.(string); ok && (strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text)) {
+		return errText
+	}
+	v.Value = value
+	return nil
+}

@@ -1,0 +1,134 @@
+package normalizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// An account id that cannot be one is unknown. Nobody is asked: PostgreSQL
+// refuses some of them as text, and then no answer would ever come.
+func TestAnImpossibleAccountIDIsUnknownWithoutAsking(t *testing.T) {
+	for _, id := range []string{"a\x00b", "\xff\xfe", "acme\n", "a b", "ä", "a/b", strings.Repeat("a", 65)} {
+		t.Run(fmt.Sprintf("%q", id), func(t *testing.T) {
+			b := testBatch(event.TopicRaw, 3)
+			b.accounts = accountsFunc(func(asked string) (bool, error) {
+				return false, fault.Internal(errors.New("invalid byte sequence"), "asked about "+asked)
+			})
+			inKey := rawEvent(3, testRecorded, "")
+			inKey.Key, inKey.Value = []byte(id), []byte(`{"Type":"svc_cc_queue_on_call_event"}`)
+			records := []kafka.Record{inKey}
+			if id == "a\x00b" {
+				inRecord := rawEvent(3, testRecorded, "")
+				inRecord.Value = []byte(`{"Account-ID":"a\u0000b","Type":"svc_cc_queue_on_call_event"}`)
+				records = append(records, inRecord)
+			}
+			if err := b.fill(t.Context(), records, len(records)); err != nil {
+				t.Fatal(err)
+			}
+			if len(b.dead) != len(records) {
+				t.Fatalf("%d dead letters of %d records", len(b.dead), len(records))
+			}
+			for i := range b.dead {
+				if kind := string(b.dead[i].Header(event.HeaderErrorKind)); kind != string(UnknownAccount) {
+					t.Errorf("kind %s", kind)
+				}
+			}
+		})
+	}
+}
+
+// A record that cannot be processed holds back neither what came before it nor,
+// for long, what comes after it.
+func TestARecordThatKeepsFailingIsADeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		asked := 0
+		accounts := accountsFunc(func(id string) (bool, error) {
+			if id == "poison" {
+				asked++
+				return false, fault.Internal(errors.New("invalid byte sequence"), "looking up an account failed")
+			}
+			return true, nil
+		})
+		for _, id := range []string{"acme", "acme", "poison", "acme"} {
+			k.append(rawEvent(0, time.Now(), id))
+		}
+		n := newTestNormalizer(t, k, accounts, event.TopicRaw)
+		stop := start(n)
+		defer stop()
+		time.Sleep(10 * time.Millisecond)
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+			t.Errorf("positions before the bad record: %v", at)
+		}
+		time.Sleep(time.Minute)
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 3]" {
+			t.Errorf("positions: %v", at)
+		}
+		dead := k.all(event.TopicDead, 0)
+		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(Internal) ||
+			string(dead[0].Header(event.HeaderOrigOffset)) != "2" {
+			t.Errorf("dead letters %v", dead)
+		}
+		if asked != maxFailures+1 { // once more behind the records before it
+			t.Errorf("tried %d times", asked)
+		}
+		if got := testutil.ToFloat64(n.metrics.dead.WithLabelValues(event.TopicRaw, string(Internal))); got != 1 {
+			t.Errorf("%v counted", got)
+		}
+	})
+}
+
+// What fails only for a while costs no record.
+func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		asked := 0
+		accounts := accountsFunc(func(string) (bool, error) {
+			if asked++; asked < maxFailures {
+				return false, fault.Internal(errors.New("out of shared memory"), "looking up an account failed")
+			}
+			return true, nil
+		})
+		k.append(rawEvent(0, time.Now(), "acme"))
+		settle(newTestNormalizer(t, k, accounts, event.TopicRaw))
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0]" || len(k.all(event.TopicDead, 0)) != 0 {
+			t.Errorf("positions %v, %d dead letters", at, len(k.all(event.TopicDead, 0)))
+		}
+	})
+}
+
+// A normalizer that is stopped while a record fails writes no dead letter.
+func TestStoppingIsNoFailureOfARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		n := newTestNormalizer(t, k, blockingAccounts{}, event.TopicRaw)
+		k.append(rawEvent(0, time.Now(), "acme"))
+		for range maxFailures + 1 {
+			stop := start(n)
+			time.Sleep(time.Second)
+			stop()
+		}
+		if dead := k.all(event.TopicDead, 0); len(dead) != 0 {
+			t.Errorf("dead letters %v", dead)
+		}
+	})
+}
+
+// blockingAccounts answers when the caller gives up.
+type blockingAccounts struct{}
+
+func (blockingAccounts) Exists(ctx context.Context, _ string) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
