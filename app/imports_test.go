@@ -28,6 +28,7 @@ var steps = [][]string{
 	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
 	{"internal/tracing"},
 	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
+	{"format"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
 	{"telephony/pbx"}, // implements origination's driver

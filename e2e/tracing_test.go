@@ -114,7 +114,7 @@ func TestTracing(t *testing.T) {
 	})
 	t.Run("a call record", func(t *testing.T) {
 		const trace = "11111111111111111111111111111111"
-		row := lines(readFile(t, "../normalizer/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
+		row := lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
 		a := n.ask(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
 			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, row)
 		if a.status != http.StatusAccepted {

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"trunkline/event"
+	"trunkline/internal/kafka"
 )
 
 // offsetLookup answers the look-ups of clients that come back. Many ask the
@@ -32,7 +34,7 @@ type offsetAnswer struct {
 // How long answers are kept. Bounds and epochs change as the log does; what was
 // written before a given time stays the same.
 const (
-	boundsLife = 2 * time.Second
+	boundsLife = 200 * time.Millisecond
 	epochLife  = 5 * time.Second
 	timeLife   = time.Minute
 )
@@ -71,12 +73,18 @@ func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32)
 }
 
 // normalizedBefore returns when the record before offset was normalized. ok is
-// false when there is none or it does not say.
+// false when there is none, or none that says so.
 func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offset int64) (at time.Time, ok bool, err error) {
 	seconds, known, err := l.ask(ctx, "before", partition, offset, timeLife, func(ctx context.Context) (int64, int64, error) {
+		if offset == 0 {
+			return 0, 0, nil
+		}
 		r := l.log.Reader(event.TopicEvents, partition, offset-1)
 		defer r.Close()
 		records, err := r.Read(ctx)
+		if _, ok := errors.AsType[*kafka.GapError](err); ok {
+			return 0, 0, nil
+		}
 		if err != nil || records[0].Offset >= offset {
 			return 0, 0, err
 		}

@@ -92,20 +92,13 @@ func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, er
 	if err != nil {
 		return 0, err
 	}
+	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
+	if err != nil || to.stops(at, known) {
+		return offset, err
+	}
 	first, next, err := f.lookups.bounds(ctx, st.partition)
 	if err != nil {
 		return 0, err
-	}
-	offset = max(offset, first)
-	if offset == first {
-		return offset, nil
-	}
-	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
-	if _, ok := errors.AsType[*kafka.GapError](err); ok {
-		return offset, nil // nothing to be had before it
-	}
-	if err != nil || to.stops(at, known) {
-		return offset, err
 	}
 	return f.rewindOver(ctx, st, to, offset, first, max(next, st.liveOffset()))
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"trunkline/format/split"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -80,7 +81,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config := Defaults()
 				config.MaxInFlightBytes = limit
-				i := newIngest(t, config, &fakeKafka{})
+				i := ingestOn(t, config, &fakeKafka{})
 				k := &slowKafka{ack: time.Second}
 				i.producer = k
 				var most atomic.Int64
@@ -88,7 +89,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 				for n := range legs {
 					all.Go(func() {
 						r := post("freeswitch.json_cdr", "application/json", leg(n, size))
-						if accepted, err := i.Accept(t.Context(), r); accepted != 1 || err != nil {
+						if accepted, err := i.testAccept(t.Context(), r); accepted != 1 || err != nil {
 							t.Errorf("leg %d: %d, %v", n, accepted, err)
 						}
 						most.Store(max(most.Load(), heldBy(i)))
@@ -111,13 +112,13 @@ func TestKeysAreServedFairly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := Defaults()
 		config.MaxInFlightBytes = 2 * MaxBody
-		i := newIngest(t, config, &fakeKafka{})
+		i := ingestOn(t, config, &fakeKafka{})
 		k := &slowKafka{ack: time.Second}
 		i.producer = k
 		var burst sync.WaitGroup
 		for n := range 2000 {
 			burst.Go(func() {
-				if _, err := i.Accept(t.Context(), post("freeswitch.json_cdr", "", leg(n, 30<<10))); err != nil {
+				if _, err := i.testAccept(t.Context(), post("freeswitch.json_cdr", "", leg(n, 30<<10))); err != nil {
 					t.Error(err)
 				}
 			})
@@ -130,7 +131,7 @@ func TestKeysAreServedFairly(t *testing.T) {
 			began := time.Now()
 			r := post("svc.cc", "", leg(n, 100<<10))
 			r.Caller = otherKey("k2")
-			if _, err := i.Accept(t.Context(), r); err != nil {
+			if _, err := i.testAccept(t.Context(), r); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(began); took > 2*k.ack {
@@ -146,7 +147,7 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		k := &fakeKafka{produce: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		config := Defaults()
 		config.MaxBodiesPerCaller, config.ProduceTimeout = 1, 5*time.Second
-		i := newIngest(t, config, k)
+		i := ingestOn(t, config, k)
 		var log bytes.Buffer
 		i.log = slog.New(slog.NewTextHandler(&log, nil))
 		// A body that arrives slowly holds the only place.
@@ -156,13 +157,13 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		slow.Body = readerFunc(func([]byte) (int, error) { <-ctx.Done(); return 0, io.ErrUnexpectedEOF })
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := i.Accept(t.Context(), slow); fault.KindOf(err) != fault.KindInvalid {
+			if _, err := i.testAccept(t.Context(), slow); fault.KindOf(err) != fault.KindInvalid {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
 		began := time.Now()
-		_, err := i.Accept(t.Context(), post("svc.cc", "", `{}`))
+		_, err := i.testAccept(t.Context(), post("svc.cc", "", `{}`))
 		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 || time.Since(began) != config.ProduceTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -172,7 +173,7 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 		// A client that leaves does not keep its place in the queue.
 		leaving, leave := context.WithCancel(t.Context())
 		all.Go(func() {
-			if _, err := i.Accept(leaving, post("svc.cc", "", `{}`)); err == nil {
+			if _, err := i.testAccept(leaving, post("svc.cc", "", `{}`)); err == nil {
 				t.Error("taken, although it left")
 			}
 		})
@@ -197,13 +198,13 @@ func TestQueueIsBounded(t *testing.T) {
 		k := &fakeKafka{produce: func(context.Context) error { <-stop; return nil }}
 		config := Defaults()
 		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 1
-		i := newIngest(t, config, k)
+		i := ingestOn(t, config, k)
 		var all sync.WaitGroup
 		var refused atomic.Int64
 		const most = 2 * MaxBody / waitingCost / 2 // half of the room
 		for range most + 11 {
 			all.Go(func() {
-				if _, err := i.Accept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
+				if _, err := i.testAccept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
 					if fault.KindOf(err) != fault.KindLimited {
 						t.Error(err)
 					}
@@ -218,7 +219,7 @@ func TestQueueIsBounded(t *testing.T) {
 		all.Go(func() { // another key still may wait
 			r := post("svc.cc", "", `{}`)
 			r.Caller = otherKey("k2")
-			if _, err := i.Accept(t.Context(), r); err != nil {
+			if _, err := i.testAccept(t.Context(), r); err != nil {
 				t.Error(err)
 			}
 		})
@@ -239,11 +240,11 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 		k := &fakeKafka{produce: func(context.Context) error { <-release; return nil }}
 		config := Defaults()
 		config.MaxInFlightBytes = 2 * MaxBody
-		i := newIngest(t, config, k)
-		array := "[" + strings.Repeat(leg(1, MaxRecord-100)+",", 15) + leg(1, MaxRecord-100) + "]"
+		i := ingestOn(t, config, k)
+		array := "[" + strings.Repeat(leg(1, split.MaxRecord-100)+",", 15) + leg(1, split.MaxRecord-100) + "]"
 		var first sync.WaitGroup
 		first.Go(func() {
-			if n, err := i.Accept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
+			if n, err := i.testAccept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
 				t.Error(n, err)
 			}
 		})
@@ -251,14 +252,14 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 
 		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
 		other.Caller = otherKey("k2")
-		_, err := i.Accept(t.Context(), other)
+		_, err := i.testAccept(t.Context(), other)
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
 			t.Errorf("over the limit: %v", err)
 		}
 		close(release)
 		first.Wait()
 		other.Body, other.ContentLength = strings.NewReader(array), int64(len(array))
-		if _, err := i.Accept(t.Context(), other); err != nil {
+		if _, err := i.testAccept(t.Context(), other); err != nil {
 			t.Errorf("when there is room again: %v", err)
 		}
 		if held := heldBy(i); held != 0 {

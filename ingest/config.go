@@ -5,13 +5,9 @@ import (
 	"time"
 )
 
-// Limits of the contract, in bytes. They are not settings: clients rely on
-// them.
-const (
-	MaxBody   = 32 << 20 // a body, unpacked
-	MaxRecord = 1 << 20  // one record
-	MaxDepth  = 100      // arrays and objects within each other in one record
-)
+// MaxBody bounds a body, unpacked, in bytes. It is not a setting: clients rely
+// on it, and on split.MaxRecord.
+const MaxBody = 32 << 20
 
 // Config is what an operator can set.
 type Config struct {

@@ -8,9 +8,11 @@ import (
 	"trunkline/internal/fault"
 )
 
-// accepted is the result label of a body that Kafka has; every other value is
-// a fault kind.
-const accepted = "accepted"
+// Result labels of bodies that Kafka has; every other value is a fault kind.
+const (
+	accepted = "accepted"
+	replayed = "replayed" // stored by an earlier request
+)
 
 type metrics struct {
 	bodies  *prometheus.CounterVec // by result
@@ -24,7 +26,7 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 	m := &metrics{
 		bodies: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_ingest_bodies_total",
-			Help: "Bodies posted, by result: accepted, or the kind of fault they were refused with.",
+			Help: "Bodies posted, by result: accepted, replayed (stored before under the same Idempotency-Key), or the kind of error.",
 		}, []string{"result"}),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_ingest_records_total",
@@ -50,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 		}),
 	}
 	for _, result := range []string{
-		accepted, string(fault.KindInvalid), string(fault.KindForbidden), string(fault.KindNotFound),
+		accepted, replayed, string(fault.KindConflict), string(fault.KindInvalid), string(fault.KindForbidden), string(fault.KindNotFound),
 		string(fault.KindTooLarge), string(fault.KindUnsupported), string(fault.KindLimited),
 		string(fault.KindUnavailable), string(fault.KindInternal),
 	} {

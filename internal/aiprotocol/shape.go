@@ -61,9 +61,9 @@ func onlyMembers(object jsonscan.Value, where string, allowed []string) (err err
 		switch name := string(key); {
 		case err != nil:
 		case !slices.Contains(allowed, name):
-			err = problem(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
+			err = newError(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
 		case slices.Contains(seen, name):
-			err = problem(ProblemExtra, "%s has its member %q twice", where, name)
+			err = newError(ProblemExtra, "%s has its member %q twice", where, name)
 		default:
 			seen = append(seen, name)
 		}
