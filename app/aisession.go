@@ -11,6 +11,7 @@ import (
 	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/internal/kafka"
+	"trunkline/telephony/number"
 	"trunkline/telephony/pbx"
 )
 
@@ -20,6 +21,10 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		return nil
 	}
 	s := a.settings.AISession
+	plan, err := number.NewPlan(a.settings.Numbers.Country, a.settings.Numbers.AccountCountry)
+	if err != nil {
+		return fmt.Errorf("numbers: %w", err)
+	}
 	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
 	sessions, err := aisession.New(aisession.Config{
 		MaxSessions: s.MaxSessions, MaxPerAccount: s.MaxPerAccount, ConnectTimeout: s.ConnectTimeout, GiveUp: s.GiveUp,
@@ -29,6 +34,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		Providers:     a.providers,
 		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Seats: aisession.RedisSeats{RedisStore: store},
+		E164:    plan.E164,
 		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {

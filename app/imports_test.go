@@ -27,7 +27,8 @@ var steps = [][]string{
 	{"internal/sqldb"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
 	{"internal/tracing"},
-	{"telephony/audio", "telephony/esl", "telephony/rtp", "telephony/sip"},
+	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
+	{"format"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
 	{"telephony/pbx"}, // implements origination's driver
@@ -47,6 +48,7 @@ var owners = map[string][]string{
 	"github.com/labstack/echo/v4":         {"api", "ingest", "fanout"},
 	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "internal/cli"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
+	"github.com/nyaruka/phonenumbers":     {"telephony/number"},
 	"github.com/redis/go-redis/v9":        {"*/*_redis.go", "app"},
 	"github.com/alicebob/miniredis/v2":    {"app"},
 	"github.com/jackc/pgx/v5":             {"internal/sqldb", "internal/testservice"},

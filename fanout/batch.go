@@ -15,7 +15,9 @@ type frame struct {
 	batch   *batch // nil: a frame of its own
 	at      int    // where wire begins in batch.slab
 	header  uint8  // length of the WebSocket header in wire
+	repeat  bool   // its source record is in an earlier frame of the partition
 	part    uint16
+	epoch   int32 // leader epoch of the record
 	class   event.TypeSet
 	account string
 	id      event.ID
@@ -32,7 +34,9 @@ func (f *frame) payload() []byte { return f.wire[f.header:] }
 type batch struct {
 	frames []frame
 	slab   []byte
-	end    int64 // the offset after the batch
+	start  int64    // history only: the batch is complete from this offset on
+	end    int64    // the offset after the batch
+	newest event.ID // highest id of a frame that is no repeat; see markRepeats
 }
 
 // newBatch copies records, which live only until the next read, into frames.
@@ -68,6 +72,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			at:     start,
 			header: uint8(header),
 			part:   uint16(r.Partition),
+			epoch:  r.LeaderEpoch,
 			id:     id,
 			offset: r.Offset,
 			source: -1,
@@ -95,6 +100,17 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	}
 	b.slab = slab
 	return b, bad
+}
+
+// markRepeats marks the frames whose source record is at or before source or in
+// an earlier frame of the batch.
+func (b *batch) markRepeats(source int64) {
+	for i := range b.frames {
+		m := &b.frames[i]
+		if m.repeat = m.source >= 0 && m.source <= source; !m.repeat {
+			source, b.newest = max(source, m.source), max(b.newest, m.id)
+		}
+	}
 }
 
 // follows says whether f lies in memory right behind prev.

@@ -57,13 +57,15 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *strea
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
 		f.index.add(s)
 	}
-	return f.newStream(0, 0, 1)
+	s := f.newStream(0, 0, time.Time{}, 1)
+	f.follower.streams.Store(&[]*stream{s})
+	return s
 }
 
 // deliverAll gives a stream the same records again and again, as new ones.
 func deliverAll(b *testing.B, s *stream, records []kafka.Record) {
 	for b.Loop() {
-		s.mark = place{0, -1}
+		s.live = startAt(0)
 		s.deliver(b.Context(), records)
 	}
 	perEvent := float64(b.Elapsed().Nanoseconds()) / float64(b.N*len(records))
@@ -95,10 +97,10 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	s.deliver(b.Context(), benchRecords(4000, of))
 	sub := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType})
-	sub.behind.Store(&catchup{starts: map[int]start{0: {}, 1: {}}})
 	for b.Loop() {
-		if err := s.f.replay(b.Context(), sub, s, start{place: place{0, -1}}); err != nil {
-			b.Fatal(err)
+		r := s.f.newReplay(sub, []start{{position: startAt(0)}}, false)
+		if _, err := r.round(b.Context()); err != nil || r.sent != 4000 {
+			b.Fatal(r.sent, err)
 		}
 	}
 	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")

@@ -22,7 +22,7 @@ type Config struct {
 	MaxPerUser      int
 	MaxPerAddress   int
 	ReplaceOldest   bool          // at a limit, close the oldest with 4009 instead of refusing the newest
-	HistoryChunks   int           // chunks of older history kept for replays (64)
+	HistoryBytes    int64         // older history in memory while anybody replays it (64 MiB)
 	StreamLinger    time.Duration // streams stop this long after the last subscriber left (30 s)
 	SnapshotHistory time.Duration // how far back snapshots look (24 h); negative: there are none
 }
@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 	def(&c.IdleTimeout, 60*time.Second)
 	def(&c.HandshakeWait, 5*time.Second)
 	def(&c.DrainSpread, 5*time.Second)
-	def(&c.HistoryChunks, 64)
+	def(&c.HistoryBytes, 64<<20)
 	def(&c.StreamLinger, 30*time.Second)
 	def(&c.SnapshotHistory, 24*time.Hour)
 	return c

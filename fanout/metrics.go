@@ -23,6 +23,7 @@ type metrics struct {
 	replaying    prometheus.Gauge
 	replayed     prometheus.Counter
 	historyReads prometheus.Counter
+	historyBytes prometheus.Gauge
 	presence     *prometheus.CounterVec
 	foldAgents   prometheus.Gauge
 	foldCalls    prometheus.Gauge
@@ -64,6 +65,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_replayed_total", Help: "Events delivered by catching up."}),
 		historyReads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_history_reads_total", Help: "Reads from Kafka for history older than the ring."}),
+		historyBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_history_bytes", Help: "Bytes of history older than the ring that replays hold in memory."}),
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
 		foldAgents: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -76,7 +79,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_snapshot_dropped_total", Help: "Agents and calls left out of snapshots because there were too many."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
-		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.presence,
+		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
 		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
 	for _, transport := range []string{transportSocket, transportStream} {
 		m.opened.WithLabelValues(transport)

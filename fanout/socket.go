@@ -26,7 +26,7 @@ type socketOutlet struct {
 	peerClosed atomic.Bool // the peer has said its farewell
 }
 
-func (o *socketOutlet) event(m *frame, _ *track) *frame {
+func (o *socketOutlet) event(m *frame, _ *cursorTracker) *frame {
 	if m.packed != nil && o.compress.Load() {
 		return m.packed.of(m)
 	}

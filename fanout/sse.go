@@ -128,7 +128,7 @@ func (o *streamOutlet) flush(*subscriber, []byte) {
 // event is "id:" with the cursor after the event, and "data:" with the
 // message. A message with line breaks takes one data line each, which the
 // client joins again.
-func (o *streamOutlet) event(m *frame, at *track) *frame {
+func (o *streamOutlet) event(m *frame, at *cursorTracker) *frame {
 	wire := append([]byte("id: "), at.cursor()...)
 	for line := range bytes.Lines(m.payload()) {
 		wire = append(wire, "\ndata: "...)

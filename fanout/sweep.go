@@ -35,7 +35,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 	}
 	all := f.members.all()
-	places := f.marks()
+	positions := f.livePositions()
 	var (
 		woken  []*subscriber
 		queued int64
@@ -48,7 +48,7 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.outlet.ping()) == pushWakes {
 			woken = append(woken, s)
 		}
-		if s.pushCursor(places) == pushWakes {
+		if s.pushCursor(positions) == pushWakes {
 			woken = append(woken, s)
 		}
 		s.mu.Lock()

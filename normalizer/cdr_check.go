@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"trunkline/event"
+	"trunkline/format"
 )
 
 // What a row's texts may be at most, in bytes: ids are looked up by index, the
@@ -30,7 +31,7 @@ func checkRow(row *event.CDR) error {
 		{"hangup_cause", row.HangupCause, mostText}, {"media_server", row.MediaServer, mostText},
 	} {
 		if len(f.text) > f.most {
-			return reject(OutOfRange, "%s: longer than %d bytes", f.name, f.most)
+			return format.Rejectf(format.OutOfRange, "%s: longer than %d bytes", f.name, f.most)
 		}
 		if strings.IndexByte(f.text, 0) >= 0 {
 			return nul(f.name)
@@ -46,8 +47,8 @@ func checkRow(row *event.CDR) error {
 }
 
 // nul: PostgreSQL's text and JSON hold every character but this one.
-func nul(field string) *Rejection {
-	return reject(OutOfRange, "%s: holds a NUL character", field)
+func nul(field string) *format.Rejection {
+	return format.Rejectf(format.OutOfRange, "%s: holds a NUL character", field)
 }
 
 func escapedNUL(raw []byte) bool { return bytes.Contains(raw, []byte(`\u0000`)) }

@@ -3,6 +3,8 @@ package normalizer
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/format"
+	"trunkline/format/registry"
 	"trunkline/internal/kafka"
 )
 
@@ -48,10 +50,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.",
 		}, []string{"topic", "kind"}),
 	}
-	for _, f := range formats {
-		m.of(f.name)
+	for _, f := range registry.Formats() {
+		m.of(f.Name)
 	}
-	m.of(FormatUnknown)
+	m.of(formatUnknown)
 	for topic := range routes {
 		m.lost.WithLabelValues(topic)
 		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
@@ -80,13 +82,13 @@ func (m *metrics) of(format string) {
 // tally is what one batch counts, kept aside until the batch is durable.
 type tally struct {
 	formats map[string]*outcome
-	kinds   map[Kind]int
+	kinds   map[format.Kind]int
 }
 
 type outcome struct{ made, dead int }
 
 func newTally() tally {
-	return tally{make(map[string]*outcome, len(formats)+1), make(map[Kind]int, len(kinds))}
+	return tally{make(map[string]*outcome, len(registry.Formats())+1), make(map[format.Kind]int, len(kinds))}
 }
 
 func (t *tally) format(name string) *outcome {

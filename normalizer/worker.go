@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
@@ -140,7 +141,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		}
 		w.log.Error("record keeps failing, it becomes a dead letter", "topic", w.raw, "partition", w.Partition,
 			"offset", records[0].Offset, "failures", failures, "err", err)
-		w.rejectFirst(&records[0], reject(Internal, "normalizing it failed %d times", failures))
+		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
 		return nil
 	})
 }
@@ -151,7 +152,7 @@ func (w *partitionWorker) resetBatch() {
 }
 
 // rejectFirst makes the batch the dead letter of raw alone.
-func (w *partitionWorker) rejectFirst(raw *kafka.Record, why *Rejection) {
+func (w *partitionWorker) rejectFirst(raw *kafka.Record, why *format.Rejection) {
 	w.resetBatch()
 	w.batch.rejectFirst(raw, why)
 }

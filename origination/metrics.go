@@ -32,7 +32,7 @@ var refusals = [...]fault.Kind{
 // causes are those that have a label of their own; the rest are "other".
 var causes = map[string]bool{
 	"NORMAL_CLEARING": true, "USER_BUSY": true, "NO_ANSWER": true, "NO_USER_RESPONSE": true, "CALL_REJECTED": true,
-	"SUBSCRIBER_ABSENT": true, "UNALLOCATED_NUMBER": true, CauseCancelled: true, CauseLost: true, CauseUnknown: true,
+	CauseAbsent: true, "UNALLOCATED_NUMBER": true, CauseCancelled: true, CauseLost: true, CauseUnknown: true,
 }
 
 const other = "other"

@@ -44,6 +44,8 @@ type Call struct {
 // Causes that are ours to give (Q.850 names, as in hangup_cause).
 const (
 	CauseCancelled = "ORIGINATOR_CANCEL"
+	// CauseAbsent is of calls to a user without a registered phone.
+	CauseAbsent = "SUBSCRIBER_ABSENT"
 	// CauseLost is of calls that ended without anybody saying why: with their
 	// process, or while nobody looked.
 	CauseLost = "NORMAL_TEMPORARY_FAILURE"
@@ -81,7 +83,13 @@ func (c *Call) take(p Progress) (taken bool) {
 
 var causePattern = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 
+// causeOf returns a platform's cause as progress shows it. FreeSWITCH 1.10.4 and
+// later say USER_NOT_REGISTERED for a user without a registered phone; progress
+// has one name for that.
 func causeOf(said string) string {
+	if said == "USER_NOT_REGISTERED" {
+		return CauseAbsent
+	}
 	if !causePattern.MatchString(said) {
 		return CauseUnknown
 	}

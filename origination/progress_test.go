@@ -84,6 +84,7 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 func TestCausesAreNames(t *testing.T) {
 	for said, want := range map[string]string{
 		"USER_BUSY": "USER_BUSY", "": CauseUnknown, "user busy": CauseUnknown, "A\"B": CauseUnknown, "INTERWORKING": "INTERWORKING",
+		"SUBSCRIBER_ABSENT": "SUBSCRIBER_ABSENT", "USER_NOT_REGISTERED": "SUBSCRIBER_ABSENT",
 	} {
 		if got := causeOf(said); got != want {
 			t.Errorf("%q is %q, want %q", said, got, want)
