@@ -212,6 +212,7 @@ func TestBenchAPIClimbs(t *testing.T) {
 }
 
 func TestBenchAPIReportForPeople(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{placeCall: {
 		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2}, Examples: map[string]string{"status 429": "429 Too many"},
@@ -227,6 +228,7 @@ func TestBenchAPIReportForPeople(t *testing.T) {
 }
 
 func TestBenchAPISaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	for want, args := range map[string][]string{
 		`--mix knows no "x"`:               {"--mix", "x"},
