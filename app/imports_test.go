@@ -214,9 +214,9 @@ func splitOwner(owner string) (folder, pattern string) {
 
 // folderOf returns the entry of steps that the package belongs to, "" for none.
 func folderOf(importPath string) string {
-	folder, ours := strings.CutPrefix(importPath, module)
+	path, ours := strings.CutPrefix(importPath, module)
 	for _, folder := range slices.Concat(steps...) {
-		if ours && within(folder, folder) {
+		if ours && within(path, folder) {
 			return folder
 		}
 	}
