@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/fanout/floor"
 	"trunkline/identity"
 	"trunkline/internal/tracing"
 )
@@ -89,7 +90,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
-	f.folds = &folds{f: f}
+	f.folds = &folds{f: f, budget: floor.NewBudget(cfg.SnapshotBytes)}
 	return f, nil
 }
 
