@@ -18,6 +18,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -409,9 +410,9 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 		Sessions: h, Providers: providers{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		Sees: func(caller, provider string) bool { return caller == provider },
 	})
-	local := sipcall.Local{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
+	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
 		Caller: "1001", Port: theirs, Agreed: agreed}
-	for _, unknown := range []sipcall.Local{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
+	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
 		if _, err := handler.Take(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%+v: %v", unknown, err)
 		}

@@ -12,7 +12,6 @@ import (
 	"trunkline/config/settings"
 	"trunkline/internal/kafka"
 	"trunkline/telephony/number"
-	"trunkline/telephony/pbx"
 )
 
 // buildSessions builds the AI sessions and their ways in.
@@ -43,7 +42,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	if a.phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: a.phones.ports, Sees: a.sees, Log: a.log})
 		a.phones.server.Handle(sipcall.Prefix, calls)
-		a.phones.sessions = aiDestination{calls}
+		a.phones.sessions = calls
 	}
 	if s.AudioSocketListen != "" {
 		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
@@ -69,19 +68,4 @@ func (a *App) sees(accountID, providerAccountID string) bool {
 		return there
 	}
 	return tree.Contains(accountID, providerAccountID)
-}
-
-// aiDestination lets the sip driver's calls reach AI sessions.
-type aiDestination struct{ calls *sipcall.Handler }
-
-// Take implements pbx.LocalDestination.
-func (d aiDestination) Take(ctx context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
-	taken, err := d.calls.Take(ctx, sipcall.Local{
-		Destination: call.Destination, AccountID: call.AccountID, CallID: call.CallID, OtherLegCallID: call.OtherLegCallID,
-		Caller: call.From, Port: call.Port, Agreed: call.Agreed, Transfer: call.Transfer,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return taken, nil
 }

@@ -26,9 +26,10 @@ var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
-	{"internal/tracing"},
+	{"internal/tracing", "telephony/g711"},
 	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
+	{"telephony/localcall"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
 	{"telephony/pbx"}, // implements origination's driver
