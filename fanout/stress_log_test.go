@@ -106,7 +106,8 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 		since   = Earliest
 		kept    = make(map[event.ID]bool) // up to since
 		pending []event.ID                // after the last cursor
-		breaks  = 10                      // without an end to them a client comes no further than what it is sent again
+		reads   = 0
+		breaks  = 10 // without an end to them a client comes no further than what it is sent again
 		ws      *websocket.Conn
 		drop    = func() {
 			if ws != nil {
@@ -137,12 +138,14 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 			}
 			continue
 		}
-		select {
-		case <-s.written:
-			if complete() == 0 {
-				return
+		if reads++; reads%200 == 0 {
+			select {
+			case <-s.written:
+				if complete() == 0 {
+					return
+				}
+			default:
 			}
-		default:
 		}
 		_ = ws.SetReadDeadline(time.Now().Add(3 * time.Second))
 		_, data, err := ws.ReadMessage()
@@ -152,6 +155,7 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 		}
 		if err != nil {
 			drop()
+			reads = 199
 			continue
 		}
 		if id, err := event.MessageID(data); err != nil { // a cursor
@@ -159,7 +163,7 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 			for _, id := range pending {
 				kept[id] = true
 			}
-			pending = pending[:0]
+			pending, reads = pending[:0], 199
 		} else if cursors {
 			pending = append(pending, id)
 		} else {
