@@ -40,7 +40,8 @@ type batch struct {
 	bytes   []byte         // all that events and headers point to
 	headers []kafka.Header // all that events and dead point to
 	fields  format.Fields  // of the record at hand
-	current string         // its format
+	scratch registry.Scratch
+	current string // its format
 	tally   tally
 	traces  traces
 }
@@ -113,7 +114,7 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.raw {
 			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
-	} else if f, account, err = registry.Recognise(b.route.raw, raw.Value); err != nil {
+	} else if f, account, err = registry.Recognise(b.route.raw, raw.Value, &b.scratch); err != nil {
 		return nil, "", err
 	}
 	if f != nil {
