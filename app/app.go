@@ -123,7 +123,7 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 	a.redis = client
 	a.life.closes("redis", func(context.Context) error { return closeRedis() })
-	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, a.registry, a.log)
+	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return taken("kafka.embedded_listen", err)
 	}

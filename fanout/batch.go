@@ -37,6 +37,9 @@ type batch struct {
 	start  int64    // history only: the batch is complete from this offset on
 	end    int64    // the offset after the batch
 	newest event.ID // highest id of a frame that is no repeat; see markRepeats
+
+	held    int    // bytes of memory of all this, which any of the frames keeps
+	counted uint64 // the sweep that has counted held; the sweeper's
 }
 
 // newBatch copies records, which live only until the next read, into frames.
@@ -99,6 +102,10 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		b.frames = append(b.frames, f)
 	}
 	b.slab = slab
+	b.held = batchBytes + cap(slab) + cap(b.frames)*frameBytes
+	if compress {
+		b.held += cap(slab) + cap(b.frames)*(packedBytes+batchBytes+frameBytes) // each frame compressed, at most
+	}
 	return b, bad
 }
 
@@ -120,18 +127,30 @@ func (f *frame) follows(prev *frame) bool {
 
 // interner gives one string for equal bytes, so that a frame costs no string
 // of its own. It belongs to one goroutine.
-type interner struct{ known map[string]string }
+type interner struct {
+	known map[string]string
+	bytes int
+}
 
-const maxInterned = 1 << 16
+// Bounds of an interner: the longest string it keeps, and the memory of all.
+const (
+	maxInterned      = 256
+	maxInternedBytes = 1 << 20
+	internedOverhead = 64 // of one entry of the map
+)
 
 func (in *interner) get(b []byte) string {
 	if s, ok := in.known[string(b)]; ok {
 		return s
 	}
-	if in.known == nil || len(in.known) >= maxInterned {
-		in.known = make(map[string]string)
-	}
 	s := string(b)
+	if len(s) > maxInterned {
+		return s
+	}
+	in.bytes += len(s) + internedOverhead
+	if in.known == nil || in.bytes > maxInternedBytes {
+		in.known, in.bytes = make(map[string]string), len(s)+internedOverhead
+	}
 	in.known[s] = s
 	return s
 }

@@ -42,24 +42,32 @@ func (*sinkOutlet) flush(s *subscriber, _ []byte) {
 	s.mu.Unlock()
 }
 
-func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
-	f, err := New(Config{NodeID: "bench", RingBytes: 8 << 20}, Deps{Directory: newDirectory(), Presence: newPresence(),
+// newTestStream is the stream of a single partition, with writers.
+func newTestStream(t testing.TB, cfg Config) *stream {
+	cfg.NodeID = "test"
+	f, err := New(cfg, Deps{Directory: newDirectory(), Presence: newPresence(),
 		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	for range cap(f.writers.work) {
 		go f.writers.run(f.life)
 	}
-	b.Cleanup(f.stop)
+	t.Cleanup(f.stop)
+	s := f.newStream(0, 0, time.Time{}, 1)
+	f.follower.streams.Store(&[]*stream{s})
+	return s
+}
+
+func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
+	stream := newTestStream(b, Config{RingBytes: 8 << 20})
+	f := stream.f
 	for i := range subscribers {
 		s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
 		f.index.add(s)
 	}
-	s := f.newStream(0, 0, time.Time{}, 1)
-	f.follower.streams.Store(&[]*stream{s})
-	return s
+	return stream
 }
 
 // deliverAll gives a stream the same records again and again, as new ones.

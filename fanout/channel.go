@@ -45,6 +45,8 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
+	f.upgrades.Add(1)
+	defer f.upgrades.Add(-1)
 	query := r.URL.Query()
 	// A client sets the query for this very connection, the header for many.
 	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))

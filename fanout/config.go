@@ -8,8 +8,8 @@ import (
 // Config is the room's settings; zero values take the defaults beside them.
 type Config struct {
 	NodeID          string        // unique among the nodes; required
-	QueueBytes      int           // waiting for one subscriber, then 4008 (1 MiB)
-	NodeQueueBytes  int64         // waiting for all, then the longest queues get 4008 (1 GiB)
+	QueueBytes      int           // memory that one subscriber's queue may keep, then 4008 (1 MiB)
+	NodeQueueBytes  int64         // and all of them, then the longest get 4008 (1 GiB)
 	RingBytes       int64         // recent history in memory, all partitions together (64 MiB)
 	GatherWindow    time.Duration // hold frames back up to this long to write more at once (0)
 	PingInterval    time.Duration // 25 s

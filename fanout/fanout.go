@@ -60,7 +60,9 @@ type Fanout struct {
 	traces     traces
 	folds      *folds
 	draining   atomic.Bool
+	upgrades   atomic.Int64   // handshakes that have begun and not ended
 	apart      atomic.Bool    // the shared view is away
+	sweeps     uint64         // of sweepOnce, which alone uses it
 	others     atomic.Int64   // connections of the other nodes, half a second ago at most
 	worst      hourlyLag      // of publishPresence
 	clients    sync.WaitGroup // readers, waiters and catch-ups; begun by begin
@@ -120,14 +122,33 @@ func (f *Fanout) Run(ctx context.Context) error {
 	return nil
 }
 
-// enter makes a subscriber a member: from here on it misses nothing. Its
-// outlet is not open yet; open hands what waits meanwhile to a writer.
+// enter makes a subscriber a member: from here on it misses no event, no change
+// of permissions and no drain. Its outlet is not open yet; open hands what
+// waits meanwhile, the close frame included, to a writer.
 func (f *Fanout) enter(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
 	s.replaying.Store(a.starts != nil)
 	f.members.add(s)
 	f.metrics.connections.Inc()
+	f.addToIndex(a)
+	// What has changed since admit looked: from members.add on, Drain and
+	// applyPermissions find s by themselves.
+	for tree := f.directory.Tree(); ; {
+		f.applyPermission(s, tree)
+		now := f.directory.Tree()
+		if now == tree {
+			break
+		}
+		tree = now // applyPermissions may have applied it before the older one
+	}
+	if f.draining.Load() {
+		f.send(s, codeRestart, restartReason)
+	}
+}
+
+func (f *Fanout) addToIndex(a *admission) {
+	s := a.subscriber
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	if s.track != nil {
@@ -255,8 +276,11 @@ func (f *Fanout) flushed(group []*subscriber) {
 	}
 }
 
+const restartReason = "service restarts, come back"
+
 // Drain closes every subscriber with 1012, spread over the configured time, and
-// refuses new ones. It returns when all have gone, or with ctx.
+// refuses new requests. A handshake that is already under way is completed and
+// then closed with 1012. Drain returns when all have gone, or with ctx.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
 	all := f.members.all()
@@ -267,9 +291,9 @@ func (f *Fanout) Drain(ctx context.Context) {
 		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
 			pause(ctx, wait)
 		}
-		f.send(s, codeRestart, "service restarts, come back")
+		f.send(s, codeRestart, restartReason)
 	}
-	for ctx.Err() == nil && f.members.lingering() > 0 {
+	for ctx.Err() == nil && f.upgrades.Load()+int64(f.members.lingering()) > 0 {
 		pause(ctx, 20*time.Millisecond)
 	}
 }

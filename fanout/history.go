@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
@@ -223,7 +222,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 		}
 		return
 	}
-	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, b.memory()
+	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.held)
 	if i < 0 { // dropped meanwhile
 		return
 	}
@@ -279,15 +278,6 @@ func (h *history) chunkBytes() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return min(max(h.limit/int64(4*max(len(h.partitions), 1)), 16<<10), 1<<20)
-}
-
-// memory returns the bytes that the batch holds.
-func (b *batch) memory() int64 {
-	size := int64(cap(b.slab)) + int64(cap(b.frames))*int64(unsafe.Sizeof(frame{}))
-	if len(b.frames) > 0 && b.frames[0].packed != nil {
-		size += int64(cap(b.slab)) // each frame may be kept compressed too
-	}
-	return size
 }
 
 // gapFound remembers damage, so that clients that would run into it are refused

@@ -58,7 +58,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			NativeHistogramMinResetDuration: time.Hour,
 			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}}),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_queued_bytes", Help: "Bytes waiting for all subscribers of this node, once a second."}),
+			Name: "trunkline_fanout_queued_bytes", Help: "Bytes of memory that the queues of all subscribers of this node keep, shared batches counted once; measured once a second."}),
 		replaying: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_fanout_replays", Help: "Subscribers that are catching up now."}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{

@@ -27,10 +27,10 @@ func (r *ring) add(b *batch) {
 		return
 	}
 	r.batches = append(r.batches, b)
-	r.bytes += int64(cap(b.slab))
+	r.bytes += int64(b.held)
 	drop := 0
 	for r.bytes > r.limit && drop < len(r.batches)-1 {
-		r.bytes -= int64(cap(r.batches[drop].slab))
+		r.bytes -= int64(r.batches[drop].held)
 		r.batches[drop] = nil
 		drop++
 	}

@@ -19,7 +19,7 @@ type subscriber struct {
 	filter    atomic.Pointer[filter]
 	seats     []seat // guarded by index.mu
 	outlet    outlet
-	limit     int       // bytes that may wait
+	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
 	published int64     // the pong that the shared view has, 0: none; publishPresence's
 
@@ -110,7 +110,7 @@ func (s *subscriber) pushLocked(m *frame) pushed {
 	if s.end != nil || s.state == closed {
 		return pushWaits
 	}
-	full := s.queue.bytes > s.limit
+	full := s.queue.bytes > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks roomFor
 	if full && s.outlet.stuck(s) {
 		return pushOver
 	}
@@ -122,6 +122,16 @@ func (s *subscriber) pushLocked(m *frame) pushed {
 		return pushOwed
 	}
 	return s.wake()
+}
+
+// overLimit says whether a queue that must wait for its socket keeps more memory
+// than it may. Before it comes to that, frames are copied out of their batches.
+// A queue that a writer is about to take needs no such copies.
+func (s *subscriber) overLimit() bool {
+	if s.queue.held > s.limit-s.limit/4 {
+		s.queue.tidy()
+	}
+	return s.queue.held > s.limit
 }
 
 // pushControl puts a frame that is no event on the queue.
@@ -174,6 +184,9 @@ func (s *subscriber) tell(code int, reason string, by time.Time) (first, wake bo
 		return false, false
 	}
 	s.end = &ending{code: code, reason: reason, by: by}
+	if s.state == blocked { // the waiter has the first frame only, and may wait until by
+		s.queue.dropTail()
+	}
 	s.freeRoom()
 	return true, s.wake() == pushWakes
 }
@@ -225,7 +238,7 @@ func (s *subscriber) freeRoom() {
 func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.bytes <= s.limit/2 || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
+	if s.queue.bytes <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
 		return nil
 	}
 	if s.room == nil {
@@ -242,7 +255,6 @@ func (s *subscriber) finish() (first bool) {
 		return false
 	}
 	s.state = closed
-	s.queue.bytes = 0
 	s.queue.release()
 	s.freeRoom()
 	return true

@@ -121,12 +121,22 @@ func (f *Format) NamedAccount(record []byte) (string, error) {
 // Source is a system that sends records in one or more formats.
 type Source struct {
 	Formats []*Format
-	// RecogniseKeys are the top-level keys that Recognise looks at beside those
-	// it finds itself.
+	// RecogniseKeys are the top-level members that Recognise wants to see.
 	RecogniseKeys []string
 	// Recognise returns the format of a record without a format header, nil when
 	// it is none of the source's. It is nil where only the header tells.
-	Recognise func(topic string, top *TopLevel) (*Format, Confidence, error)
+	Recognise func(r *Unrecognised) (*Format, Confidence, error)
+}
+
+// Unrecognised is a record without a format header.
+type Unrecognised struct {
+	Topic  string
+	Record []byte
+	// Seen has the values of the source's RecogniseKeys, in their order; nil
+	// where absent.
+	Seen []jsonscan.Value
+	// Fields is scratch space.
+	Fields *Fields
 }
 
 // Confidence says how sure a source is that a record is its own.
@@ -139,32 +149,6 @@ const (
 	Likely
 	Sure
 )
-
-// TopLevel is a record with the top-level members that sources asked for.
-type TopLevel struct {
-	Record []byte
-	keys   jsonscan.Keys
-	values []jsonscan.Value
-}
-
-// ScanTopLevel checks the record and reads the members of keys. The error is a
-// *Rejection.
-func ScanTopLevel(record []byte, keys jsonscan.Keys) (TopLevel, error) {
-	top := TopLevel{Record: record, keys: keys, values: make([]jsonscan.Value, len(keys))}
-	if err := keys.Scan(record, top.values); err != nil {
-		return top, RejectScan(err)
-	}
-	return top, nil
-}
-
-// Get returns the member's value, nil when it is absent or nobody asked for it.
-func (t *TopLevel) Get(key string) jsonscan.Value {
-	slot, ok := t.keys[key]
-	if !ok {
-		return nil
-	}
-	return t.values[slot]
-}
 
 // RejectScan returns the rejection for an error of jsonscan.Scan.
 func RejectScan(err error) *Rejection {

@@ -90,11 +90,11 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return err
 	}
-	if err := checkRow(&row); err != nil {
-		return err
-	}
 	if row.AccountID, err = b.account(ctx, row.AccountID, raw.Key); err != nil {
 		return err
+	}
+	if err := row.Check(); err != nil {
+		return format.Rejectf(format.OutOfRange, "%v", err)
 	}
 	value, err := json.Marshal(&row)
 	if err != nil {

@@ -160,8 +160,8 @@ type Ingest struct {
 type Fanout struct {
 	PingInterval             time.Duration `yaml:"ping_interval" doc:"time between pings to a subscriber"`
 	IdleTimeout              time.Duration `yaml:"idle_timeout" doc:"a peer silent for so long is closed"`
-	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes queued for one subscriber, then it is closed with 4008"`
-	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes queued for all subscribers, then the longest queues are closed with 4008"`
+	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes of memory that the queue of one subscriber may keep, then it is closed with 4008"`
+	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes of memory that all queues of a node may keep, then the subscribers with the longest are closed with 4008"`
 	RingBytes                Bytes         `yaml:"ring_bytes" doc:"recent events kept in memory for resumes, all partitions together"`
 	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events are gathered before one write; 0: not at all"`
 	Compression              bool          `yaml:"compression" doc:"offer permessage-deflate"`

@@ -50,7 +50,7 @@ func (l *leg) interactionID() string {
 func (l *leg) callerLeg() string {
 	own := l.get("uuid")
 	for _, id := range [...]string{
-		decoded(l.originator[originatorUUID]), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator"),
+		l.originator(), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator"),
 	} {
 		if id != "" && id != own {
 			return id

@@ -13,11 +13,10 @@ import (
 
 // leg is what mod_json_cdr says about one leg of a call.
 type leg struct {
-	vars       map[string]jsonscan.Value // the channel variables that a row needs
-	first      [profileFields]jsonscan.Value
-	last       [profileFields]jsonscan.Value
-	originator [1]jsonscan.Value // of the last profile
-	appLog     jsonscan.Value    // the dialplan applications it ran
+	vars   map[string]jsonscan.Value     // the channel variables that a row needs
+	first  [profileFields]jsonscan.Value // the caller profile it began with
+	last   [profileFields]jsonscan.Value // the caller profile in force at the end
+	appLog jsonscan.Value                // the dialplan applications it ran
 }
 
 // Of some two hundred variables these are kept, and those with a prefix.
@@ -54,8 +53,6 @@ const (
 	profileFields
 )
 
-const originatorUUID = 0
-
 // readLeg reads the variables a row needs and, of the callflow, the caller
 // profile the leg began with and the one it ended with. The callflow lists the
 // newest profile first; a transfer or a bridge adds one.
@@ -67,12 +64,23 @@ func readLeg(f *format.Fields) *leg {
 			l.vars[string(key)] = v
 		}
 	})
-	readProfile(f[cdrCallflow].First(), l.last[:])
-	readProfile(f[cdrCallflow].Last(), l.first[:])
-	var profiles [1]jsonscan.Value
-	format.Within(l.last[profileOriginator], originatorKeys, profiles[:])
-	format.Within(profiles[0].First(), uuidKeys, l.originator[:])
+	newest, oldest := f[cdrCallflow].Ends()
+	readProfile(newest, l.last[:])
+	if len(oldest) == 0 || &oldest[0] == &newest[0] {
+		l.first = l.last
+	} else {
+		readProfile(oldest, l.first[:])
+	}
 	return l
+}
+
+// originator returns the uuid of the leg that the last profile names as the one
+// that dialled or was joined with this leg.
+func (l *leg) originator() string {
+	var profiles, uuid [1]jsonscan.Value
+	format.Within(l.last[profileOriginator], originatorKeys, profiles[:])
+	format.Within(profiles[0].First(), uuidKeys, uuid[:])
+	return decoded(uuid[0])
 }
 
 func readProfile(flow jsonscan.Value, got []jsonscan.Value) {

@@ -15,19 +15,26 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
+const (
+	seenCore = iota
+	seenName
+	seenAction
+	seenVariables
+)
+
 // recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events
 // have an Event-Name too.
-func recognise(topic string, top *format.TopLevel) (*format.Format, format.Confidence, error) {
+func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	switch {
-	case topic == event.TopicCDRRaw:
-		if top.Get("variables").Kind() == jsonscan.Object {
+	case r.Topic == event.TopicCDRRaw:
+		if r.Seen[seenVariables].Kind() == jsonscan.Object {
 			return &jsonCDR, format.Sure, nil
 		}
-	case top.Get("CC-Action") != nil:
+	case r.Seen[seenAction] != nil:
 		return &callcenter, format.Sure, nil
-	case top.Get("Event-Name") != nil && top.Get("Core-UUID") != nil:
+	case r.Seen[seenName] != nil && r.Seen[seenCore] != nil:
 		return &events, format.Sure, nil
-	case top.Get("Event-Name") != nil:
+	case r.Seen[seenName] != nil:
 		return &events, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil

@@ -11,8 +11,8 @@ import (
 var Source = format.Source{
 	Formats:       []*format.Format{&events},
 	RecogniseKeys: []string{"type"},
-	Recognise: func(topic string, top *format.TopLevel) (*format.Format, format.Confidence, error) {
-		if topic == event.TopicRaw && event.Type(format.Text(top.Get("type"))).Known() {
+	Recognise: func(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+		if r.Topic == event.TopicRaw && event.Type(format.Text(r.Seen[0])).Known() {
 			return &events, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil

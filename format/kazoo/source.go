@@ -5,6 +5,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/format"
+	"trunkline/internal/jsonscan"
 )
 
 // Source lists what Kazoo sends.
@@ -14,10 +15,17 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
-func recognise(topic string, top *format.TopLevel) (*format.Format, format.Confidence, error) {
-	f, err := recogniseCDR(top), error(nil)
-	if topic == event.TopicRaw {
-		f, err = recogniseEvent(top.Record)
+const (
+	seenCall = iota
+	seenDashCall
+	seenDirection
+	seenApp
+)
+
+func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+	f, err := recogniseCDR(r.Seen), error(nil)
+	if r.Topic == event.TopicRaw {
+		f, err = recogniseEvent(r.Record, r.Fields)
 	}
 	if f == nil || err != nil {
 		return nil, format.Unlikely, err
@@ -25,9 +33,8 @@ func recognise(topic string, top *format.TopLevel) (*format.Format, format.Confi
 	return f, format.Sure, nil
 }
 
-func recogniseEvent(record []byte) (*format.Format, error) {
-	var f format.Fields
-	if err := webhook.Scan(record, &f); err != nil { // all its events have the same keys
+func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
+	if err := webhook.Scan(record, f); err != nil { // all its events have the same keys
 		return nil, err
 	}
 	switch category := format.Text(f[kzCategory]); category {
@@ -53,8 +60,8 @@ func recogniseEvent(record []byte) (*format.Format, error) {
 
 // recogniseCDR tells Kazoo's document from our own row, which has many of its
 // keys, by those that only Kazoo writes.
-func recogniseCDR(top *format.TopLevel) *format.Format {
-	if top.Get("Call-ID") != nil || top.Get("call_id") != nil && (top.Get("call_direction") != nil || top.Get("app_name") != nil) {
+func recogniseCDR(seen []jsonscan.Value) *format.Format {
+	if seen[seenDashCall] != nil || seen[seenCall] != nil && (seen[seenDirection] != nil || seen[seenApp] != nil) {
 		return &cdr
 	}
 	return nil

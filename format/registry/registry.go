@@ -44,36 +44,54 @@ func Lookup(name string) (f *format.Format, ok bool) {
 // its account.
 var accountKeys = [...]string{"Account-ID", "account_id"}
 
-var topLevelKeys = func() jsonscan.Keys {
+// topLevelKeys are the members that any source wants to see, and slots says
+// where each source's are among them.
+var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 	keys := make(jsonscan.Keys)
-	add := func(names ...string) {
-		for _, name := range names {
-			if _, ok := keys[name]; !ok {
-				keys[name] = len(keys)
-			}
+	slot := func(name string) int {
+		if _, ok := keys[name]; !ok {
+			keys[name] = len(keys)
+		}
+		return keys[name]
+	}
+	for _, name := range accountKeys {
+		slot(name)
+	}
+	bySource := make([][]int, len(sources))
+	for i, s := range sources {
+		for _, name := range s.RecogniseKeys {
+			bySource[i] = append(bySource[i], slot(name))
 		}
 	}
-	add(accountKeys[:]...)
-	for _, s := range sources {
-		add(s.RecogniseKeys...)
-	}
-	return keys
+	return keys, bySource
 }()
+
+// Scratch is memory that Recognise uses again and again.
+type Scratch struct {
+	top, seen, fields format.Fields
+	record            format.Unrecognised
+}
 
 // Recognise returns the format of a record without a format header, by its keys.
 // It is nil when they tell none; account is then the one the record names. The
 // error is a *format.Rejection.
-func Recognise(topic string, record []byte) (f *format.Format, account string, err error) {
-	top, err := format.ScanTopLevel(record, topLevelKeys)
-	if err != nil {
-		return nil, "", err
+func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
+	top := &scratch.top
+	*top = format.Fields{}
+	if err := topLevelKeys.Scan(record, top[:]); err != nil {
+		return nil, "", format.RejectScan(err)
 	}
+	scratch.record = format.Unrecognised{Topic: topic, Record: record, Fields: &scratch.fields}
 	best := format.Unlikely
-	for _, s := range sources {
+	for i, s := range sources {
 		if s.Recognise == nil {
 			continue
 		}
-		found, confidence, err := s.Recognise(topic, &top)
+		scratch.record.Seen = scratch.seen[:len(slots[i])]
+		for n, slot := range slots[i] {
+			scratch.seen[n] = top[slot]
+		}
+		found, confidence, err := s.Recognise(&scratch.record)
 		if err != nil {
 			return nil, "", err
 		}
@@ -81,8 +99,8 @@ func Recognise(topic string, record []byte) (f *format.Format, account string, e
 			f, best = found, confidence
 		}
 		if best == format.Sure {
-			break
+			return f, "", nil
 		}
 	}
-	return f, format.FirstText(top.Get(accountKeys[0]), top.Get(accountKeys[1])), nil
+	return f, format.FirstText(top[topLevelKeys[accountKeys[0]]], top[topLevelKeys[accountKeys[1]]]), nil
 }

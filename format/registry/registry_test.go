@@ -33,7 +33,7 @@ func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
 					continue
 				}
 				total++
-				if found, _, _ := Recognise(f.Topic, line); found == f {
+				if found, _, _ := Recognise(f.Topic, line, new(Scratch)); found == f {
 					right++
 				} else {
 					t.Logf("%s: taken for %v: %.120s", f.Name, found, line)
@@ -58,7 +58,7 @@ func readable(f *format.Format, record []byte) bool {
 
 func TestOwnEventsAreNeverRecognised(t *testing.T) {
 	record := []byte(`{"event":"call.progress","account_id":"acme","timestamp":1795169706}`)
-	if f, _, _ := Recognise(event.TopicRaw, record); f != nil {
+	if f, _, _ := Recognise(event.TopicRaw, record, new(Scratch)); f != nil {
 		t.Errorf("taken for %q", f.Name)
 	}
 }
@@ -67,6 +67,11 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 	for _, f := range Formats() {
 		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) || (f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
+		}
+		for key, slot := range f.Keys {
+			if slot >= len(format.Fields{}) {
+				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
+			}
 		}
 		if found, ok := Lookup(f.Name); !ok || found != f {
 			t.Errorf("%s is not found by its name", f.Name)
@@ -112,7 +117,7 @@ func FuzzRecognise(f *testing.F) {
 	f.Add([]byte(`{"action":"event","data":{"event_category":"x"}}`))
 	f.Fuzz(func(t *testing.T, record []byte) {
 		for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw} {
-			if f, _, _ := Recognise(topic, record); f != nil && !json.Valid(record) {
+			if f, _, _ := Recognise(topic, record, new(Scratch)); f != nil && !json.Valid(record) {
 				t.Fatalf("recognised as %s, but no JSON: %q", f.Name, record)
 			}
 		}

@@ -15,15 +15,21 @@ var Source = format.Source{
 	Recognise:     recognise,
 }
 
-func recognise(topic string, top *format.TopLevel) (*format.Format, format.Confidence, error) {
-	if topic == event.TopicCDRRaw {
-		if top.Get("call_id") != nil {
+const (
+	seenAccount = iota
+	seenType
+	seenCall
+)
+
+func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+	if r.Topic == event.TopicCDRRaw {
+		if r.Seen[seenCall] != nil {
 			return &cdr, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil
 	}
-	name, isString := top.Get("Type").Text()
-	if isString && (top.Get("Account-ID").Kind() == jsonscan.String || event.Type(name).Known()) {
+	name, isString := r.Seen[seenType].Text()
+	if isString && (r.Seen[seenAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
 		return &contactCenter, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil

@@ -132,7 +132,7 @@ func TestEventsAreOfKnownFormats(t *testing.T) {
 		if !ok || format.Topic != event.TopicRaw {
 			t.Fatalf("%s is no format of %s", e.Format, event.TopicRaw)
 		}
-		if found, _, err := registry.Recognise(format.Topic, e.JSON); found != format {
+		if found, _, err := registry.Recognise(format.Topic, e.JSON, new(registry.Scratch)); found != format {
 			t.Fatalf("recognised as %v, %v: %s", found, err, e.JSON)
 		}
 		if account, err := format.NamedAccount(e.JSON); err != nil || account != "demo" && e.Format != "freeswitch.callcenter" {

@@ -7,34 +7,35 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// beat says that the node lives, for as long as lease.
-func (t rows) beat(ctx context.Context, lease time.Duration) error {
+// renewLease extends the node's lease to now + lease, on the database's clock.
+func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
 	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+clock(t.db)+` + $2)
 			ON CONFLICT (node) DO UPDATE SET expires_at = excluded.expires_at`, t.node, lease.Milliseconds())
 		return err
-	}), "saying that the node lives")
+	}), "renewing the node's lease")
 }
 
-// leave says that the node is gone: others may have its calls at once.
-func (t rows) leave(ctx context.Context) error {
+// releaseLease ends the node's lease: other nodes may take over its calls at once.
+func (t rows) releaseLease(ctx context.Context) error {
 	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node = $1`, t.node)
 		return err
-	}), "saying that the node leaves")
+	}), "releasing the node's lease")
 }
 
-// othersAreDead forgets the signs of life of every other node.
-func (t rows) othersAreDead(ctx context.Context) error {
+// expireOtherLeases ends the leases of all other nodes.
+func (t rows) expireOtherLeases(ctx context.Context) error {
 	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node <> $1`, t.node)
 		return err
-	}), "forgetting other nodes")
+	}), "ending other nodes' leases")
 }
 
-// takeOver makes the calls of dead nodes this one's. Of two nodes that try at
-// once one gets each call: the other finds it with a living node.
-func (t rows) takeOver(ctx context.Context) (taken []row, err error) {
+// takeOverExpired moves the calls of nodes without a lease to this node. Of two
+// nodes that do it at once one gets each call: the other then finds it with a node
+// that has a lease.
+func (t rows) takeOverExpired(ctx context.Context) (taken []row, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		found, err := tx.QueryContext(ctx, `UPDATE origination_calls SET node = $1 WHERE live AND node <> $1 AND node NOT IN
 			(SELECT node FROM origination_nodes WHERE expires_at > `+clock(t.db)+`) RETURNING `+columns, t.node)

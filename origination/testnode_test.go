@@ -18,9 +18,9 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// desk is a node: a service over a real database, with a platform and a channel
+// testNode is a node: a service over a real database, with a platform and a channel
 // that do what they are told.
-type desk struct {
+type testNode struct {
 	*Service
 	t        testing.TB
 	at       sqldb.Config
@@ -37,13 +37,13 @@ func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
 
 func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
 
-// newDesk makes a node that does not run yet.
-func newDesk(t testing.TB, at sqldb.Config, change ...func(*Config)) *desk {
+// newTestNode makes a node that does not run yet.
+func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), at)
 	check(t, err)
 	t.Cleanup(func() { _ = db.Close() })
-	d := &desk{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
+	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
 	cfg := Config{Node: t.Name() + time.Now().String()}
 	for _, f := range change {
 		f(&cfg)
@@ -57,7 +57,7 @@ func newDesk(t testing.TB, at sqldb.Config, change ...func(*Config)) *desk {
 }
 
 // run runs the node until the test's end, or stop.
-func (d *desk) run() *desk {
+func (d *testNode) run() *testNode {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -77,12 +77,12 @@ func (d *desk) run() *desk {
 }
 
 // crashing runs the node without a sign of life, and never ends it well.
-func (d *desk) crashing() *desk {
+func (d *testNode) crashing() *testNode {
 	ctx, cancel := context.WithCancel(context.Background())
 	var jobs sync.WaitGroup
-	jobs.Go(func() { d.book.keepWriting(ctx) })
-	jobs.Go(func() { d.book.keepAnnouncing(ctx) })
-	jobs.Go(func() { _ = d.platform.Follow(ctx, nil, d.book.report) })
+	jobs.Go(func() { d.calls.runWriter(ctx) })
+	jobs.Go(func() { d.calls.runAnnouncer(ctx) })
+	jobs.Go(func() { _ = d.platform.Follow(ctx, nil, d.calls.report) })
 	d.stop = func() { cancel(); jobs.Wait() }
 	d.t.Cleanup(d.stop)
 	d.running.Store(true)
@@ -90,30 +90,30 @@ func (d *desk) crashing() *desk {
 	return d
 }
 
-func (d *desk) alice() *identity.Principal {
+func (d *testNode) alice() *identity.Principal {
 	return &identity.Principal{UserID: d.users.alice, Username: "alice", AccountID: "demo", Role: identity.RoleUser}
 }
 
-func (d *desk) admin() *identity.Principal {
+func (d *testNode) admin() *identity.Principal {
 	return &identity.Principal{UserID: d.users.admin, Username: "admin", AccountID: "demo", Role: identity.RoleAdmin}
 }
 
 // place places a call of alice's.
-func (d *desk) place(destination string) string {
+func (d *testNode) place(destination string) string {
 	d.t.Helper()
 	id, err := d.Originate(context.Background(), d.alice(), destination, "")
 	check(d.t, err)
 	return id
 }
 
-func (d *desk) state(callID string) State {
+func (d *testNode) state(callID string) State {
 	d.t.Helper()
 	c, err := d.Get(context.Background(), d.alice(), callID)
 	check(d.t, err)
 	return c.State
 }
 
-func (d *desk) reaches(callID string, state State) {
+func (d *testNode) reaches(callID string, state State) {
 	d.t.Helper()
 	within(d.t, string(state), func() bool { return d.state(callID) == state })
 }
@@ -246,7 +246,7 @@ func (a adopting) Adopt(_ context.Context, open []Open) []Open {
 type channel struct {
 	mu   sync.Mutex
 	fail error
-	sent []progressed
+	sent []progressEvent
 }
 
 func (c *channel) Publish(_ context.Context, events ...Event) error {
@@ -256,7 +256,7 @@ func (c *channel) Publish(_ context.Context, events ...Event) error {
 		return c.fail
 	}
 	for _, one := range events {
-		var p progressed
+		var p progressEvent
 		if err := json.Unmarshal(one.Data, &p); err != nil {
 			return err
 		}

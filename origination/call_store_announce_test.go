@@ -17,10 +17,10 @@ func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		p := &everyOther{stop: cancel, left: successes}
-		p.book = newBook(10, rows{}, p, slog.New(slog.DiscardHandler))
+		p.store = newCallStore(10, rows{}, p, slog.New(slog.DiscardHandler))
 		p.more()
 		start := time.Now()
-		p.book.keepAnnouncing(ctx)
+		p.store.runAnnouncer(ctx)
 		if took := time.Since(start); took != successes*firstPause {
 			t.Errorf("%d failures, each after a success, took %v", successes, took)
 		}
@@ -30,7 +30,7 @@ func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 // everyOther is a channel that fails every other time, and whose node always
 // has more to tell.
 type everyOther struct {
-	book  *book
+	store *callStore
 	calls int
 	left  int // successes until stop
 	stop  func()
@@ -52,8 +52,8 @@ func (p *everyOther) Publish(context.Context, ...Event) error {
 func (p *everyOther) more() {
 	e := &entry{placed: true, stored: 1}
 	e.Call.ID = "call"
-	e.take(Progress{State: Accepted, At: time.Now()})
-	p.book.mu.Lock()
-	defer p.book.mu.Unlock()
-	p.book.announce(e)
+	e.advance(Progress{State: Accepted, At: time.Now()})
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	p.store.queueAnnouncement(e)
 }
