@@ -18,6 +18,7 @@ type Cluster struct {
 	transport *kafkago.Transport
 	dialer    *kafkago.Dialer // consumer groups dial for themselves
 	leaders   leaders
+	fetchers  fetchers
 	clock     clock
 	metrics   *metrics
 	log       *slog.Logger
@@ -62,6 +63,7 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 		log:     log,
 	}
 	c.leaders.cluster = c
+	c.fetchers.cluster = c
 	return c, nil
 }
 

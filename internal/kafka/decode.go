@@ -35,34 +35,41 @@ func (d *decoder) reset() {
 	d.records, d.headers, d.unpacked = d.records[:0], d.headers[:0], d.unpacked[:0]
 }
 
-// batch decodes the first batch of b, leaving out records below from. It
-// answers what follows the batch, and the next offset to read. A nil rest
-// without an error means that b holds no whole batch.
-func (d *decoder) batch(b []byte, from int64) (rest []byte, next int64, err error) {
+// decoded is what is known of a batch after decoding it.
+type decoded struct {
+	found  bool   // there was a whole batch
+	rest   []byte // what follows it
+	base   int64  // its first offset
+	next   int64  // to be read after it; -1: not known
+	epoch  int32  // of the leader that wrote it
+	before int    // how many records were decoded before it
+}
+
+// batch decodes the first batch of b, leaving out records below from.
+func (d *decoder) batch(b []byte, from int64) (decoded, error) {
 	h, content, rest, next, err := splitBatch(b)
+	out := decoded{rest: rest, base: h.base, next: next, epoch: h.epoch, before: len(d.records)}
 	if err != nil || content == nil {
-		return nil, next, err
+		return out, err
 	}
-	if rest == nil {
-		rest = []byte{}
-	}
+	out.found = true
 	if h.last < from { // brokers answer with the whole batch an offset lies in
-		return rest, from, nil
+		out.base, out.next = from, from
+		return out, nil
 	}
 	if skip, err := d.aborts.skip(&h, content); skip || err != nil {
-		return rest, next, err
+		return out, err
 	}
 	if codec := h.attributes & attrCompression; codec != 0 {
 		if content, err = d.unpack(codec, content); err != nil {
-			return nil, next, err
+			return out, err
 		}
 	}
-	given := len(d.records)
 	if err := d.decode(&h, content, from); err != nil {
-		d.records = d.records[:given]
-		return nil, next, err
+		d.records = d.records[:out.before]
+		return out, err
 	}
-	return rest, next, nil
+	return out, nil
 }
 
 // decode reads the records of one batch.

@@ -90,12 +90,29 @@ func (l *leaders) leader(ctx context.Context, name string, partition int) (leade
 	if err != nil {
 		return leadership{}, err
 	}
-	if partition < 0 || partition >= len(t.partitions) {
+	leader, err := t.leader(partition)
+	if err != nil {
 		l.forget(name)
+	}
+	return leader, err
+}
+
+// epoch is the newest leader epoch known of a partition, UnknownEpoch when none is.
+func (l *leaders) epoch(name string, partition int) int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[name]
+	if t == nil || partition >= len(t.partitions) {
+		return UnknownEpoch
+	}
+	return t.partitions[partition].epoch
+}
+
+func (t *topicLeaders) leader(partition int) (leadership, error) {
+	if partition < 0 || partition >= len(t.partitions) {
 		return leadership{}, kafkago.UnknownTopicOrPartition
 	}
 	if t.partitions[partition].address == "" {
-		l.forget(name)
 		return leadership{}, kafkago.LeaderNotAvailable
 	}
 	return t.partitions[partition], nil

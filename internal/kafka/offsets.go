@@ -105,7 +105,8 @@ func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Recor
 }
 
 func (c *Cluster) lastBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
-	r := c.NewReader(topic, partition, from)
+	r := c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
+		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()
 	var last *Record
 	for r.next < next {

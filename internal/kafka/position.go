@@ -53,6 +53,25 @@ type EpochEnd struct {
 // end (OffsetForLeaderEpoch, KIP-320). The answer is not cached. Returns
 // fault.KindNotFound when there is no such partition.
 func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+	end, err := c.askEpochEnd(ctx, topic, partition, epoch)
+	if err != nil || end.LeaderEpoch != UnknownEpoch {
+		return end, err
+	}
+	// The broker knows of no record of a later epoch. Apache Kafka says so
+	// only of epochs that no leader of the log ever had; the embedded broker
+	// also while the newest epoch has no record yet. The last record tells
+	// the two apart.
+	last, err := c.Last(ctx, topic, partition)
+	switch {
+	case err != nil || last == nil:
+		return end, err
+	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
+		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
+	}
+	return c.askEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record by now
+}
+
+func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	var end EpochEnd
 	err := severalTries(ctx, func() (err error) {
 		end, err = c.epochEndOnce(ctx, c.topic(topic), partition, epoch)
@@ -61,28 +80,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 		}
 		return err
 	})
-	if err == nil && end.LeaderEpoch == UnknownEpoch {
-		return c.lastEpochEnd(ctx, topic, partition, epoch)
-	}
 	return end, notFound(err, topic, "looking up the end of a leader epoch")
-}
-
-// lastEpochEnd answers for a broker that knows of no record of a later epoch.
-// Apache Kafka says so only of epochs that no leader of the log ever had; the
-// embedded broker also while the newest epoch has no record yet. The last
-// record tells the two apart.
-func (c *Cluster) lastEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
-	leader, err := c.leaders.leader(ctx, c.topic(topic), partition)
-	if err == nil && epoch < leader.epoch {
-		last, err := c.Last(ctx, topic, partition)
-		if err != nil {
-			return EpochEnd{}, err
-		}
-		if last != nil && last.LeaderEpoch <= epoch {
-			return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
-		}
-	}
-	return EpochEnd{UnknownEpoch, -1}, notFound(err, topic, "looking up the end of a leader epoch")
 }
 
 func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
