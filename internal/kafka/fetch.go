@@ -136,7 +136,7 @@ func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchRespon
 	}
 	for range r.compactArray(18) {
 		key := fetchKey{topic: r.topicID()}
-		for range r.compactArray(38) {
+		for range r.compactArray(37) {
 			key.partition = r.int32()
 			f = fetched{err: code(r.int16()), aborted: f.aborted[:0]}
 			r.int64() // high watermark

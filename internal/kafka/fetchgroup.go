@@ -85,13 +85,6 @@ type subscription struct {
 // passedOver identifies a request of the second goroutine.
 type passedOver struct{ _ byte }
 
-// chunk is what one response had for a partition.
-type chunk struct {
-	batches []byte
-	aborted []abortedTxn
-	memory  *[]byte // of chunkMemory, that batches lies in
-}
-
 // subscribe adds a partition to a group of the broker at address.
 func (f *fetchers) subscribe(address string, from fetchPartition) *subscription {
 	s := &subscription{fetchKey: from.fetchKey, wake: make(chan struct{}, 1), next: from, end: -1}
@@ -255,7 +248,7 @@ func (g *fetchGroup) change(s *subscription) {
 
 // runWaiting sends one waiting request after the other.
 func (g *fetchGroup) runWaiting() {
-	var memory []byte
+	memory := takeMemory(0)
 	var partitions []fetchPartition
 	for g.ctx.Err() == nil {
 		g.mu.Lock()
@@ -317,7 +310,7 @@ func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchParti
 // runPassing fetches what the waiting request does not have, for as long as
 // there is anything.
 func (g *fetchGroup) runPassing() {
-	var memory []byte
+	memory := takeMemory(0)
 	var partitions []fetchPartition
 	for {
 		id := &passedOver{}
@@ -341,19 +334,20 @@ func (g *fetchGroup) runPassing() {
 	}
 }
 
-// exchange sends a request and returns the response, in memory where it fits.
-func (g *fetchGroup) exchange(request, memory []byte, wait time.Duration) ([]byte, error) {
-	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: request, response: memory[:0]}
+// exchange sends a request and returns the response, in memory.
+func (g *fetchGroup) exchange(request []byte, memory *sharedMemory, wait time.Duration) (*sharedMemory, error) {
+	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: request, response: memory.bytes[:0]}
 	if err := g.fetchers.cluster.roundTrip(g.ctx, g.address, e, wait+requestTimeout); err != nil {
-		return nil, err // a connection may still be filling memory
+		return takeMemory(0), err // a connection may still be filling the memory
 	}
-	return e.response, nil
+	memory.bytes = e.response
+	return memory, nil
 }
 
 // distribute gives the partitions of a response to their subscriptions and
 // returns the memory for the next response. passing is nil for the waiting
 // request.
-func (g *fetchGroup) distribute(response []byte, err error, passing *passedOver, session fetchSession) []byte {
+func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *passedOver, session fetchSession) *sharedMemory {
 	g.mu.Lock()
 	has := func(s *subscription) bool {
 		if passing != nil {
@@ -364,10 +358,10 @@ func (g *fetchGroup) distribute(response []byte, err error, passing *passedOver,
 	var whole fetchResponse
 	bytes := 0
 	if err == nil {
-		whole, err = readFetch(response, func(key fetchKey, f *fetched) {
+		whole, err = readFetch(response.bytes, func(key fetchKey, f *fetched) {
 			bytes += len(f.batches)
 			if s := g.subs[key]; s != nil && has(s) {
-				s.receive(f)
+				s.receive(f, response)
 			}
 		})
 	}
@@ -383,6 +377,7 @@ func (g *fetchGroup) distribute(response []byte, err error, passing *passedOver,
 			g.session = noSession
 		}
 	}
+
 	if err != nil && !sessionLost(err) && g.ctx.Err() == nil {
 		for _, s := range g.subs {
 			if has(s) {
@@ -394,8 +389,9 @@ func (g *fetchGroup) distribute(response []byte, err error, passing *passedOver,
 	if whole.throttle > 0 {
 		pauseFor(g.ctx, min(whole.throttle, maxThrottle))
 	}
-	if bytes == 0 && cap(response) > keptMemory {
-		return nil
+	if response.users.Load() > 1 || bytes == 0 && cap(response.bytes) > keptMemory {
+		defer response.release()
+		return takeMemory(bytes)
 	}
 	return response
 }
@@ -435,7 +431,7 @@ func (s *subscription) signal() {
 }
 
 // receive takes a partition's part of a response. It needs group.mu.
-func (s *subscription) receive(f *fetched) {
+func (s *subscription) receive(f *fetched, response *sharedMemory) {
 	if f.err != nil {
 		s.fail(f.err)
 		return
@@ -458,9 +454,7 @@ func (s *subscription) receive(f *fetched) {
 	}
 	s.idle = s.lastIdle()
 	s.end, s.confirmed = f.end, true
-	c := chunk{memory: takeMemory(len(f.batches))}
-	c.batches = append((*c.memory)[:0], f.batches...)
-	c.aborted = append(c.aborted, f.aborted...)
+	c := newChunk(f, response)
 	s.chunks = append(s.chunks, c)
 	s.buffered += len(c.batches)
 	next, epoch, ok := nextAfter(c.batches)

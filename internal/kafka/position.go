@@ -88,37 +88,41 @@ func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int,
 	if err != nil {
 		return EpochEnd{}, err
 	}
-	r, err := c.ask(ctx, leader.address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
-		b = appendInt32(b, -1) // not a replica
-		b = appendInt32(b, 1)
-		b = appendString(b, topic)
-		b = appendInt32(b, 1)
-		b = appendInt32(b, int32(partition))
-		b = appendInt32(b, leader.epoch)
-		return appendInt32(b, epoch)
-	})
-	if err != nil {
-		return EpochEnd{}, err
-	}
-	return readEpochEnd(r)
+	return c.epochEnds.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, int64(epoch)})
 }
 
-// readEpochEnd reads a response about one partition.
-func readEpochEnd(r *wireReader) (EpochEnd, error) {
+// askEpochEnds sends OffsetForLeaderEpoch requests to a broker.
+func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[EpochEnd], error) {
+	all := make(map[partitionQuestion]answer[EpochEnd], len(questions))
+	for _, part := range oncePerPartition(questions) {
+		r, err := c.ask(ctx, address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
+			b = appendInt32(b, -1) // not a replica
+			return appendQuestions(b, part, func(b []byte, q *partitionQuestion) []byte { return appendInt32(b, int32(q.about)) })
+		})
+		if err != nil {
+			return nil, err
+		}
+		answers, err := readEpochEnds(r)
+		if err != nil {
+			return nil, err
+		}
+		matchAnswers(all, part, answers)
+	}
+	return all, nil
+}
+
+func readEpochEnds(r *wireReader) (map[partitionKey]answer[EpochEnd], error) {
+	answers := map[partitionKey]answer[EpochEnd]{}
 	r.int32() // throttle
-	end, failed := EpochEnd{}, errMalformed
 	for range r.array(6) {
-		r.string()
+		topic := r.string()
 		for range r.array(18) {
-			failed = code(r.int16())
-			r.int32() // partition
-			end = EpochEnd{r.int32(), r.int64()}
+			err := code(r.int16())
+			key := partitionKey{topic, int(r.int32())}
+			answers[key] = answer[EpochEnd]{EpochEnd{r.int32(), r.int64()}, err}
 		}
 	}
-	if r.bad {
-		return EpochEnd{}, errMalformed
-	}
-	return end, failed
+	return answers, r.malformed()
 }
 
 // CheckPosition says whether a partition's log still goes on at a position:

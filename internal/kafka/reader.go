@@ -130,6 +130,7 @@ func (r *Reader) Idle() time.Time {
 // Close ends the fetching and frees the reader's memory.
 func (r *Reader) Close() {
 	r.detach()
+	r.held = chunk{}
 	r.decoder = decoder{topic: r.topic, partition: r.partition}
 }
 
@@ -265,8 +266,7 @@ func (r *Reader) detach() {
 		r.sub.unsubscribe()
 		r.sub = nil
 	}
-	r.held.free()
-	r.pending = nil
+	r.pending = nil // held stays: records that were handed out may lie in it
 }
 
 // take waits until there is a chunk; false and no error: not yet.
