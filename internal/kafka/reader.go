@@ -165,7 +165,11 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 			break
 		}
 		r.epochs.add(b.epoch, b.next)
-		r.pending, r.next, r.suspected, r.untouched = b.rest, b.next, -1, false
+		r.next, r.suspected, r.untouched = b.next, -1, false
+		if b.more {
+			break
+		}
+		r.pending = b.rest
 	}
 	r.meter.add(len(r.records), fetched-len(r.pending))
 	return r.records, nil
@@ -267,6 +271,7 @@ func (r *Reader) detach() {
 		r.sub = nil
 	}
 	r.pending = nil // held stays: records that were handed out may lie in it
+	r.abandon()
 }
 
 // take waits until there is a chunk; false and no error: not yet.
@@ -290,8 +295,8 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 		r.aborts.reset(t.aborted)
 		return true, nil
 	}
-	if cap(r.unpacked) > keptMemory {
-		r.unpacked = nil
+	if cap(r.window) > keptMemory {
+		r.window, r.parsed = nil, 0
 	}
 	r.waiting.Store(r.sub)
 	defer r.waiting.Store(nil)
