@@ -13,10 +13,10 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt fuzz bench services services-stop image up down install
+.PHONY: help run build check test test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop image up down install
 
 help: ## list the targets
-	@awk -F ': ## ' '/^[a-z-]+: ##/ {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ': .*## |: ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, then serve on the embedded default with the demo beside it; Ctrl-C ends both
 	@$(BUILD) -o bin/ ./cmd/trunkline
@@ -25,9 +25,30 @@ run: ## build, then serve on the embedded default with the demo beside it; Ctrl-
 build: ## bin/trunkline and bin/trunkline-bench
 	$(BUILD) -o bin/ ./cmd/trunkline ./cmd/trunkline-bench
 
-test: ## all tests, race detector on, with real Kafka, Redis and PostgreSQL
-	$(SERVICES) run -- go test -race -p 2 -timeout 20m ./...
-	cd .ci/chart && go test -timeout 10m ./...
+check: lint ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
+	go test -short -timeout 5m ./...
+
+test: ## everything, race detector on, with real Kafka, Redis and PostgreSQL
+	@$(SERVICES) run -- $(MAKE) --no-print-directory test-race test-services test-stress test-e2e
+
+# The parts of test, each of which prints how long it took. Those with services
+# take the addresses of running ones from the environment: eval "$$(make -s services)".
+USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
+ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')
+timed        = @start=$$SECONDS; $(2) && echo "== $(1): $$((SECONDS - start)) s"
+
+test-race: ## packages that need no services
+	$(call timed,$@,go test -race -p 2 -timeout 10m $(filter-out $(USE_SERVICES),$(ALL_PACKAGES)))
+
+test-services: ## packages whose tests use real Kafka, Redis or PostgreSQL
+	$(call timed,$@,go test -race -p 2 -timeout 20m -skip '^TestStress' $(USE_SERVICES))
+
+test-stress: ## faults under load
+	$(call timed,$@,go test -race -timeout 20m -run '^TestStress' ./fanout)
+
+test-e2e: ## the built program, as users drive it; the chart, compose and the image
+	$(call timed,$@,go test -race -p 2 -timeout 20m ./e2e ./deploy)
+	$(call timed,test-chart,(cd .ci/chart && go test -timeout 10m ./...))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }

@@ -2,6 +2,7 @@ package aisession
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"trunkline/config/aiprovider"
@@ -56,8 +57,8 @@ type Request struct {
 	Provider aiprovider.Provider
 	Way      string // the way in: one of Ways
 	Call     aiprotocol.Call
-	Caller   string // number, E.164 where the party has one, else as dialled
-	Callee   string
+	Caller   string       // number, as the way in has it
+	Callee   string       // the same, of what was dialled to reach the provider
 	Format   audio.Format // of the call, both ways
 	// Clocked says that the timestamps given to Heard tell the time (RTP). Else
 	// they count the samples sent so far.
@@ -75,19 +76,25 @@ const (
 // Ways lists them all.
 func Ways() []string { return []string{WaySIP, WayAudioSocket, WayPCMSocket, WayTest} }
 
-// Cause puts a call's end in the specification's words. It takes the names that
-// FreeSWITCH, Kazoo and Asterisk use for Q.850 causes; what it does not know
-// was a normal end.
+var causeName = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
+
+// Cause returns the cause of a call's end as hangup.reason has it: the names that
+// switches have for NO_ANSWER, CALL_REJECTED and ORIGINATOR_CANCEL become these,
+// and every other cause stays. What is not the name of a cause is
+// NORMAL_CLEARING.
 func Cause(name string) string {
 	switch name {
-	case aiprotocol.UserBusy, aiprotocol.NoAnswer, aiprotocol.CallRejected, aiprotocol.OriginatorCancel:
-		return name
-	case "NO_USER_RESPONSE", "ALLOTTED_TIMEOUT", "PROGRESS_TIMEOUT", "SUBSCRIBER_ABSENT", "USER_NOT_REGISTERED":
+	case "NO_USER_RESPONSE", "ALLOTTED_TIMEOUT", "PROGRESS_TIMEOUT":
 		return aiprotocol.NoAnswer
 	case "USER_CHALLENGE", "CALL_REJECTED_BY_USER", "OUTGOING_CALL_BARRED", "INCOMING_CALL_BARRED":
 		return aiprotocol.CallRejected
 	case "LOSE_RACE", "PICKED_OFF", "ORIGINATOR_CANCELLED":
 		return aiprotocol.OriginatorCancel
+	case "USER_NOT_REGISTERED":
+		return "SUBSCRIBER_ABSENT"
 	}
-	return aiprotocol.NormalClearing
+	if !causeName.MatchString(name) {
+		return aiprotocol.NormalClearing
+	}
+	return name
 }

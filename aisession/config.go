@@ -92,7 +92,8 @@ type Deps struct {
 	Publisher     Publisher
 	Announcements Announcements
 	Seats         Seats
-	Authorities   *tls.Config // to verify providers with; nil: the system's
+	E164          func(accountID, number string) string // writes a number as a provider gets it; nil: as it was given
+	Authorities   *tls.Config                           // to verify providers with; nil: the system's
 	Metrics       prometheus.Registerer
 	Log           *slog.Logger
 	Tracer        *tracing.Tracer // nil: tracing is off

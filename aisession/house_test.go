@@ -24,6 +24,7 @@ import (
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/number"
 )
 
 // benchPeer has this program be the other process of BenchmarkSessions.
@@ -109,9 +110,14 @@ func open(t *testing.T, cfg aisession.Config, p *provider) *house {
 		authorities.AddCert(p.server.Certificate())
 	}
 	redisStore := aisession.NewRedisStore(client, "test:")
+	plan, err := number.NewPlan("DE", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := aisession.New(cfg, aisession.Deps{
 		Providers: providers{h}, Publisher: h.events, Authorities: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
 		Announcements: aisession.RedisAnnouncements{RedisStore: redisStore}, Seats: aisession.RedisSeats{RedisStore: redisStore},
+		E164:    plan.E164,
 		Metrics: h.registry, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -56,8 +56,12 @@ func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
 
 func (s *Session) start() aiprotocol.Start {
 	r := &s.request
+	caller, callee := r.Caller, r.Callee
+	if e164 := s.service.deps.E164; e164 != nil {
+		caller, callee = e164(r.Provider.AccountID, caller), e164(r.Provider.AccountID, callee)
+	}
 	return aiprotocol.Start{
-		Call: r.Call, CallerIDNumber: r.Caller, CalleeIDNumber: r.Callee,
+		Call: r.Call, CallerIDNumber: caller, CalleeIDNumber: callee,
 		AccountID: r.Provider.AccountID, Media: r.Provider.Format,
 	}
 }

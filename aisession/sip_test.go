@@ -18,6 +18,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -113,6 +114,12 @@ func (p *sipPhone) heard() [][]byte {
 
 func (u *userAgent) call(t *testing.T, to *userAgent, user string, codecs ...sip.Codec) (*sipPhone, error) {
 	t.Helper()
+	return u.dial(t, to, user, func(*sip.Call) {}, codecs...)
+}
+
+// dial calls with an INVITE that change has changed.
+func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*sip.Call), codecs ...sip.Codec) (*sipPhone, error) {
+	t.Helper()
 	port, err := u.ports.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +134,7 @@ func (u *userAgent) call(t *testing.T, to *userAgent, user string, codecs ...sip
 		From:   sip.Party{User: "+4930123456", Host: "127.0.0.1"}, To: sip.Party{User: user, Host: "127.0.0.1"},
 		Offer: offer,
 	}
+	change(&call)
 	leg, err := u.Dial(ctx, call)
 	for unsent := (*sip.Failure)(nil); errors.As(err, &unsent) && unsent.Status == 0 && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond) // Run has not begun to read
@@ -283,6 +291,12 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 		{"hung up", sip.UserBusy, func(*provider) func(*visit) {
 			return func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
 		}},
+		{"hung up without an object", sip.NormalClearing, func(*provider) func(*visit) {
+			return func(v *visit) { _ = v.say(`{"event":"hangup"}`) }
+		}},
+		{"hung up with a name that is no cause", sip.NormalClearing, func(*provider) func(*visit) {
+			return func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"WHATEVER"}}`) }
+		}},
 		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*visit) {
 			return func(v *visit) { p.refuses(403); _ = v.NetConn().Close() }
 		}},
@@ -308,6 +322,44 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			if phone.leg.Cause() != c.cause {
 				t.Errorf("ended with %s", phone.leg.Cause())
 			}
+		})
+	}
+}
+
+// A PBX forwards a number to a provider's address: the provider is told the
+// number.
+func TestTheNumberDialledIsTold(t *testing.T) {
+	header := func(name, value string) func(*sip.Call) {
+		return func(c *sip.Call) { c.Headers = append(c.Headers, sip.Header{Name: name, Value: value}) }
+	}
+	for i, c := range []struct {
+		name           string
+		change         func(*sip.Call)
+		caller, callee string
+	}{
+		{"nothing but the provider's address", func(*sip.Call) {}, "+4930123456", "ai-prov1"},
+		{"To", func(c *sip.Call) { c.To.User = "+49305551212" }, "+4930123456", "+49305551212"},
+		{"in national form", func(c *sip.Call) { c.To.User, c.From.User = "0305551212", "0401234567" }, "+49401234567", "+49305551212"},
+		{"an extension", func(c *sip.Call) { c.To.User, c.From.User = "4711", "1001" }, "1001", "4711"},
+		{"P-Called-Party-ID", header("P-Called-Party-ID", `<sip:0305551212@pbx.example>`), "+4930123456", "+49305551212"},
+		{"Diversion", header("Diversion", `<sip:0305551212@pbx.example>;reason=unconditional`), "+4930123456", "+49305551212"},
+		{"History-Info", header("History-Info", `<sip:+49305551212@pbx.example>;index=1,<sip:ai-prov1@here>;index=1.1`), "+4930123456", "+49305551212"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 160, nil)
+			h := open(t, aisession.Config{}, p)
+			h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+			server, client := startSIP(t, uint16(28000+200*i), sipHandler(h)), startSIP(t, uint16(28100+200*i), nil)
+			phone, err := client.dial(t, server, "ai-prov1", c.change, sip.PCMU())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf(`"callerIdNumber":%q,"calleeIdNumber":%q`, c.caller, c.callee)
+			if start := p.visit().waitFor(t, "start", 1); !strings.Contains(string(start.body), want) {
+				t.Errorf("start: %s, want %s", start.body, want)
+			}
+			phone.leg.Hangup(sip.NormalClearing)
 		})
 	}
 }
@@ -358,9 +410,9 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 		Sessions: h, Providers: providers{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		Sees: func(caller, provider string) bool { return caller == provider },
 	})
-	local := sipcall.Local{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
+	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
 		Caller: "1001", Port: theirs, Agreed: agreed}
-	for _, unknown := range []sipcall.Local{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
+	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
 		if _, err := handler.Take(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%+v: %v", unknown, err)
 		}

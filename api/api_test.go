@@ -164,9 +164,9 @@ func TestIngestAndSocketsHaveTheirOwnTime(t *testing.T) {
 
 type ingestFunc func(context.Context)
 
-func (f ingestFunc) Accept(ctx context.Context, _ ingest.Request) (int, error) {
+func (f ingestFunc) Accept(ctx context.Context, _ ingest.Request) (ingest.Result, error) {
 	f(ctx)
-	return 1, nil
+	return ingest.Result{Accepted: 1}, nil
 }
 
 func TestHeadIsGetWithoutTheBody(t *testing.T) {

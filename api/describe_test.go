@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	yaml "go.yaml.in/yaml/v3"
 
 	"trunkline/event"
 )
@@ -190,18 +190,39 @@ func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	var fields []string
-	for i := range reflect.TypeFor[event.CDR]().NumField() {
-		name, _, _ := strings.Cut(reflect.TypeFor[event.CDR]().Field(i).Tag.Get("json"), ",")
-		fields = append(fields, name)
-	}
-	var doc struct{ Properties map[string]any }
-	data, err := descriptions.ReadFile("schemas/cdr.json")
+}
+
+// recordSchema is the part of a schema that event.CDRFields says.
+type recordSchema struct {
+	Required   []string                         `yaml:"required"`
+	Properties map[string]struct{ Type string } `yaml:"properties"`
+}
+
+func TestCallRecordFieldsAreDescribed(t *testing.T) {
+	schemaText, err := descriptions.ReadFile("schemas/cdr.json")
 	must(t, err)
-	must(t, json.Unmarshal(data, &doc))
-	slices.Sort(fields)
-	if described := slices.Sorted(maps.Keys(doc.Properties)); !slices.Equal(fields, described) {
-		t.Errorf("the row has %v\nthe schema %v", fields, described)
+	var row recordSchema
+	must(t, yaml.Unmarshal(schemaText, &row)) // JSON is YAML
+	openapi, err := descriptions.ReadFile("openapi.yaml")
+	must(t, err)
+	var doc struct {
+		Components struct{ Schemas map[string]recordSchema }
+	}
+	must(t, yaml.Unmarshal(openapi, &doc))
+	types := map[event.CDRKind]string{event.CDRText: "string", event.CDRTime: "integer", event.CDRSeconds: "integer", event.CDRObject: "object"}
+	for where, described := range map[string]recordSchema{"schemas/cdr.json": row, "openapi.yaml": doc.Components.Schemas["CallRecord"]} {
+		for _, f := range event.CDRFields() {
+			if got := described.Properties[f.Name].Type; got != types[f.Kind] {
+				t.Errorf("%s: %s is described as %q, want %q", where, f.Name, got, types[f.Kind])
+			}
+			if slices.Contains(described.Required, f.Name) != f.Required {
+				t.Errorf("%s: %s required: want %t", where, f.Name, f.Required)
+			}
+			delete(described.Properties, f.Name)
+		}
+		for name := range described.Properties {
+			t.Errorf("%s: %s is no field of a call record", where, name)
+		}
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/fanout"
+	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
-	"trunkline/normalizer"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
@@ -68,11 +68,11 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.registry, log)
 	must(t, err)
 	e.seed()
-	in, err := ingest.New(ingest.Defaults(), ingest.Deps{
-		Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
+	in, err := ingest.New(t.Context(), ingest.Defaults(), ingest.Deps{
+		Formats:  registry.Lookup,
 		Accounts: tree{e.identity},
-		Producer: e.kafka,
-	}, e.registry)
+		Producer: e.kafka, DB: db,
+	}, e.registry, log)
 	must(t, err)
 	config := Config{}
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}

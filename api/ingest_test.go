@@ -70,6 +70,26 @@ func TestIngestEveryWayIn(t *testing.T) {
 	}
 }
 
+func TestIngestIdempotencyKey(t *testing.T) {
+	e := newEnv(t)
+	h := e.keyed("")
+	h["Idempotency-Key"] = "k-1"
+	var got struct{ Accepted int }
+	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 || w.Header().Get("Idempotent-Replayed") != "" {
+		t.Errorf("%+v %v", got, w.Header())
+	}
+	got.Accepted = 0
+	if w := e.want(202, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, &got); got.Accepted != 2 || w.Header().Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%+v %v", got, w.Header())
+	}
+	e.want(409, "POST", "/api/v2/ingest/generic", h, `[{}]`, nil)
+	h["Idempotency-Key"] = "k 1"
+	e.want(400, "POST", "/api/v2/ingest/generic", h, `[{},{}]`, nil)
+	if len(e.kafka.records) != 2 {
+		t.Errorf("%d records", len(e.kafka.records))
+	}
+}
+
 func TestIngestRefusals(t *testing.T) {
 	e := newEnv(t)
 	token := e.login("admin").AccessToken

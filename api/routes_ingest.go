@@ -12,7 +12,7 @@ import (
 
 // Ingest takes bodies of events and call records in.
 type Ingest interface {
-	Accept(ctx context.Context, r ingest.Request) (accepted int, err error)
+	Accept(ctx context.Context, r ingest.Request) (ingest.Result, error)
 }
 
 type ingestRoutes struct {
@@ -26,7 +26,7 @@ func (i ingestRoutes) accept(c echo.Context) error {
 		return err
 	}
 	r := c.Request()
-	n, err := i.ingest.Accept(r.Context(), ingest.Request{
+	result, err := i.ingest.Accept(r.Context(), ingest.Request{
 		Format:          c.Param("format"),
 		ContentType:     r.Header.Get("Content-Type"),
 		ContentEncoding: strings.Join(r.Header.Values("Content-Encoding"), ","),
@@ -34,11 +34,15 @@ func (i ingestRoutes) accept(c echo.Context) error {
 		Body:            r.Body,
 		Caller:          caller,
 		Trace:           r.Header.Get("traceparent"),
+		IdempotencyKey:  r.Header.Get("Idempotency-Key"),
 	})
 	if err != nil {
 		return err
 	}
+	if result.Replayed {
+		c.Response().Header().Set("Idempotent-Replayed", "true")
+	}
 	return writeJSON(c, http.StatusAccepted, struct {
 		Accepted int `json:"accepted"`
-	}{n})
+	}{result.Accepted})
 }

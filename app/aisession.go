@@ -11,7 +11,7 @@ import (
 	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/internal/kafka"
-	"trunkline/telephony/pbx"
+	"trunkline/telephony/number"
 )
 
 // buildSessions builds the AI sessions and their ways in.
@@ -20,6 +20,10 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		return nil
 	}
 	s := a.settings.AISession
+	plan, err := number.NewPlan(a.settings.Numbers.Country, a.settings.Numbers.AccountCountry)
+	if err != nil {
+		return fmt.Errorf("numbers: %w", err)
+	}
 	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
 	sessions, err := aisession.New(aisession.Config{
 		MaxSessions: s.MaxSessions, MaxPerAccount: s.MaxPerAccount, ConnectTimeout: s.ConnectTimeout, GiveUp: s.GiveUp,
@@ -29,6 +33,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		Providers:     a.providers,
 		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Seats: aisession.RedisSeats{RedisStore: store},
+		E164:    plan.E164,
 		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
@@ -37,7 +42,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	if a.phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: a.phones.ports, Sees: a.sees, Log: a.log})
 		a.phones.server.Handle(sipcall.Prefix, calls)
-		a.phones.sessions = aiDestination{calls}
+		a.phones.sessions = calls
 	}
 	if s.AudioSocketListen != "" {
 		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
@@ -63,19 +68,4 @@ func (a *App) sees(accountID, providerAccountID string) bool {
 		return there
 	}
 	return tree.Contains(accountID, providerAccountID)
-}
-
-// aiDestination lets the sip driver's calls reach AI sessions.
-type aiDestination struct{ calls *sipcall.Handler }
-
-// Take implements pbx.LocalDestination.
-func (d aiDestination) Take(ctx context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
-	taken, err := d.calls.Take(ctx, sipcall.Local{
-		Destination: call.Destination, AccountID: call.AccountID, CallID: call.CallID, OtherLegCallID: call.OtherLegCallID,
-		Caller: call.From, Port: call.Port, Agreed: call.Agreed, Transfer: call.Transfer,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return taken, nil
 }

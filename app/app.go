@@ -22,6 +22,7 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/config/settings"
 	"trunkline/fanout"
+	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
 	"trunkline/internal/fault"
@@ -130,6 +131,7 @@ func (a *App) openBackends(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	a.cluster = cluster
+	a.health.writeFault = cluster.WriteFault
 	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
 	return nil
 }
@@ -157,6 +159,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 func (a *App) buildRooms(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.life.runsFirst("topics", a.ensureTopics)
+	a.life.runs("partitions", a.followPartitions)
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
@@ -174,19 +177,19 @@ func (a *App) buildRooms(ctx context.Context) error {
 		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
 	}
 	if a.has(settings.RoleIngest) {
-		// A full producer is answered with 503 at once, not waited for.
-		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{RoomWait: -1})
-		in, err := ingest.New(ingest.Config{
+		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
+		in, err := ingest.New(ctx, ingest.Config{
 			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
 			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
 			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
 		}, ingest.Deps{
-			Formats:  ingest.Formats{Topic: normalizer.Topic, Account: normalizer.Account},
-			Accounts: accounts{a.identity}, Producer: producer, Tracer: a.tracer,
-		}, a.registry)
+			Formats:  registry.Lookup,
+			Accounts: accounts{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
+		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
+		a.life.runs("ingest", in.Run)
 		deps.Ingest = in
 	}
 	if a.has(settings.RoleAPI) {

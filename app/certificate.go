@@ -47,7 +47,7 @@ func (a *App) openCertificates(context.Context) error {
 	c.seen = c.times()
 	loaded, err := c.load()
 	if err != nil {
-		return fault.Lasting(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
+		return fault.Permanent(fmt.Errorf("tls.cert_file, tls.key_file: %w", err))
 	}
 	c.loaded.Store(loaded)
 	a.certs = c
@@ -92,7 +92,7 @@ func selfSign(certFile, keyFile string, log *slog.Logger) error {
 		log.Info("self-signed certificate: clients must be told to trust it", "file", certFile)
 		return nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fault.Lasting(fmt.Errorf("reading the old one: %w (remove %s and %s, and one is made)", err, certFile, keyFile))
+		return fault.Permanent(fmt.Errorf("reading the old one: %w (remove %s and %s, and one is made)", err, certFile, keyFile))
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

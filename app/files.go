@@ -90,7 +90,7 @@ func haveDataDir(dir string) error {
 		if full(err) {
 			return fmt.Errorf("data_dir: %w", err)
 		}
-		return fault.Lasting(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
+		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
 	// A directory that is there may still be somebody else's.
 	probe, err := os.CreateTemp(dir, ".probe-*")
@@ -98,7 +98,7 @@ func haveDataDir(dir string) error {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil && !full(err) {
-		return fault.Lasting(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
+		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
 	room, err := roomIn(dir)
 	if err != nil {

@@ -7,11 +7,15 @@ import (
 )
 
 // health answers the probes. A backend that is away does not make a node
-// unready: taking all nodes out would help nobody, and subscribers stay.
+// unready: taking all nodes out would help nobody, and subscribers stay. An
+// embedded broker that cannot write to its disk does: it is this node's fault
+// and lasts until a restart.
 type health struct {
 	started  atomic.Bool // the topics exist, consumers run
 	draining atomic.Bool
 	waiting  atomic.Pointer[string] // what a start waits for; nil: nothing
+
+	writeFault func() error // of the embedded broker; set before anything serves
 }
 
 func (h *health) start()           { h.started.Store(true) }
@@ -24,6 +28,8 @@ func (h *health) unready() string {
 	switch {
 	case h.draining.Load():
 		return "draining"
+	case h.writeFault != nil && h.writeFault() != nil:
+		return "the embedded broker takes no writes: see the log, check the disk of data_dir, restart"
 	case h.started.Load():
 		return ""
 	case what == nil:

@@ -42,7 +42,7 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 	}
 	driver, err := a.originationDriver(producer, rules)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
-		a.log.Warn("click to call is off: set origination.driver, or sip.listen for the driver sip")
+		a.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
 		return nil
 	}
 	if err != nil {
@@ -70,15 +70,8 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 // originationDriver is the one place where platforms are chosen.
 func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
-	name := s.Driver
-	if name == "" {
-		name = "sip"
-		if len(a.settings.Kafka.Brokers) == 0 {
-			name = "auto"
-		}
-	}
-	switch name {
-	case "sip":
+	switch s.Driver {
+	case "", "sip":
 		return a.sipDriver(producer, rules)
 	case "freeswitch":
 		return a.freeswitchDriver()
@@ -89,13 +82,13 @@ func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rul
 		}
 		return kazoo.New(kazoo.Config{URL: s.Kazoo.URL, APIKey: string(s.Kazoo.APIKey), Accounts: accounts}, http.DefaultClient, a.log)
 	}
-	whose := "all calls"
-	if name == "auto" && a.phones != nil {
-		whose = "calls of users without a registered phone"
+	simulates := "all calls"
+	if s.Driver == "auto" && a.phones != nil {
+		simulates = "calls of users without a registered phone"
 	}
-	a.log.Info("simulator: " + whose + " ring nobody; their records and events are made up")
+	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulates)
 	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
-	if err != nil || name == "simulator" || a.phones == nil {
+	if err != nil || s.Driver == "simulator" || a.phones == nil {
 		return simulated, err
 	}
 	rung, err := a.sipDriver(producer, rules)

@@ -10,7 +10,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/telephony/pbx"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -21,7 +21,7 @@ type phones struct {
 	server    *sip.Server
 	ports     *rtp.Ports
 	directory sip.Directory
-	sessions  pbx.LocalDestination // nil without the role aisession
+	sessions  localcall.Destination // nil without the role aisession
 }
 
 // embeddedSIP is where phones register when nothing is set.

@@ -2,42 +2,81 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"trunkline/event"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
 
-// ensureTopics makes the topics, or waits until Kafka is there. Consumers and
+// ensureTopics creates and checks the topics, waiting for Kafka. Consumers and
 // readiness wait for it.
 func (a *App) ensureTopics(ctx context.Context) error {
 	a.health.wait("kafka")
-	const mend = "check kafka.brokers, kafka.tls and kafka.sasl, and that the cluster is up"
-	if err := a.await(ctx, "kafka", mend, a.tryTopics, func(error) bool { return true }); err != nil {
+	const advice = "check kafka.brokers, kafka.tls and kafka.sasl, and that the cluster is up"
+	retry := func(err error) bool { return !fault.IsPermanent(err) }
+	if err := a.await(ctx, "kafka", advice, a.tryTopics, retry); err != nil {
 		return err
 	}
 	a.health.start()
 	return nil
 }
 
+func (a *App) topicSpecs() []kafka.TopicSpec { return kafka.Specs(a.settings.Kafka.Partitions) }
+
 func (a *App) tryTopics(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	specs := kafka.Specs(a.settings.Kafka.Partitions)
+	specs := a.topicSpecs()
 	if a.settings.Kafka.CreateTopics {
-		return a.cluster.EnsureTopics(ctx, specs)
+		if err := a.cluster.EnsureTopics(ctx, specs); err != nil {
+			return err
+		}
 	}
-	warnings, err := a.cluster.CheckTopics(ctx, specs)
+	for _, spec := range specs {
+		n, err := a.cluster.Partitions(ctx, spec.Name)
+		if err != nil && !a.settings.Kafka.CreateTopics {
+			return fmt.Errorf("kafka.create_topics is off and %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if spec.Name == event.TopicRaw {
+			a.log.Info("partitions: events of an account keep their order within one of them, and as many normalizers can share the work; "+
+				"kafka.partitions is for new topics only", "partitions", n, "kafka.partitions", spec.Partitions)
+		}
+	}
+	return a.checkTopics(ctx, specs)
+}
+
+// checkTopics logs the problems of the topics. With kafka.strict, one that
+// endangers acknowledged records is an error.
+func (a *App) checkTopics(ctx context.Context, specs []kafka.TopicSpec) error {
+	problems, err := a.cluster.CheckTopics(ctx, specs)
 	if err != nil {
 		return err
 	}
-	for _, warning := range warnings {
-		a.log.Warn("topics: " + warning)
-	}
-	for _, spec := range specs {
-		if _, err := a.cluster.Partitions(ctx, spec.Name); err != nil {
-			return fmt.Errorf("kafka.create_topics is off and %w", err)
+	var refused []error
+	for _, p := range problems {
+		if p.Unsafe && a.settings.Kafka.Strict {
+			refused = append(refused, errors.New(p.Message))
+			continue
 		}
+		a.log.Warn("topic settings: "+p.Message, "topic", p.Topic, "unsafe", p.Unsafe)
+	}
+	if refused != nil {
+		return fault.Permanent(fmt.Errorf("kafka.strict: %w", errors.Join(refused...)))
 	}
 	return nil
+}
+
+// followPartitions gives the topics of results as many partitions as their
+// sources get while the process runs.
+func (a *App) followPartitions(ctx context.Context) error {
+	if !a.settings.Kafka.CreateTopics {
+		return nil
+	}
+	return a.cluster.FollowPartitions(ctx, a.topicSpecs())
 }

@@ -158,15 +158,15 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 	}
 	raw := func(value string) kafka.Record { return kafka.Record{Value: []byte(value)} }
 	for want, r := range map[string]kafka.Record{
-		"not a call record's JSON":            raw(`{"id":`),
-		"id: out of range":                    raw(`{}`),
-		"account_id: out of range":            with(func(r *event.CDR) { r.AccountID = "" }),
-		"call_id: out of range":               with(func(r *event.CDR) { r.CallID = strings.Repeat("c", 10_000) }),
-		"interaction_id: out of range":        with(func(r *event.CDR) { r.InteractionID = "a\x00b" }),
-		"from: out of range":                  with(func(r *event.CDR) { r.From = strings.Repeat("1", 1025) }),
-		"timestamp: out of range":             with(func(r *event.CDR) { r.Timestamp = 1 }),
-		"custom_sip_headers: want an object":  with(func(r *event.CDR) { r.CustomSIPHeaders = []byte(`[1]`) }),
-		"custom_channel_vars: want an object": with(func(r *event.CDR) { r.CustomChannelVars = []byte(`"x"`) }),
+		"not a call record's JSON":              raw(`{"id":`),
+		"id: missing":                           raw(`{}`),
+		"account_id: missing":                   with(func(r *event.CDR) { r.AccountID = "" }),
+		"call_id: longer than 255 bytes":        with(func(r *event.CDR) { r.CallID = strings.Repeat("c", 10_000) }),
+		"interaction_id: holds a NUL character": with(func(r *event.CDR) { r.InteractionID = "a\x00b" }),
+		"from: longer than 1024 bytes":          with(func(r *event.CDR) { r.From = strings.Repeat("1", 1025) }),
+		"timestamp: out of range":               with(func(r *event.CDR) { r.Timestamp = 1 }),
+		"custom_sip_headers: want an object":    with(func(r *event.CDR) { r.CustomSIPHeaders = []byte(`[1]`) }),
+		"custom_channel_vars: want an object":   with(func(r *event.CDR) { r.CustomChannelVars = []byte(`"x"`) }),
 	} {
 		if _, err := decode(&r, 0); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

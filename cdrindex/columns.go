@@ -13,13 +13,21 @@ const (
 	callsTable = "cdrindex_calls"
 )
 
-// rowColumns are those a row is made of, in the order of event.CDR.
-var rowColumns = []string{
-	"id", "account_id", "call_id", "interaction_id", "origination_call_id", "direction", "from", "to",
-	"caller_id_name", "caller_id_number", "callee_id_name", "callee_id_number",
-	"started", "answered_time", "ended_time", "duration_seconds", "billing_seconds", "ringing_seconds",
-	"hangup_cause", "presence_id", "other_leg_call_id", "custom_sip_headers", "custom_channel_vars",
-	"recording_id", "media_server",
+// rowColumns are those of the fields of event.CDR, in their order.
+var rowColumns = func() (columns []string) {
+	for _, f := range event.CDRFields() {
+		columns = append(columns, columnOf(f.Name))
+	}
+	return columns
+}()
+
+// columnOf returns the column of a field. It has the field's name, but for
+// timestamp, which databases have as a type.
+func columnOf(field string) string {
+	if field == "timestamp" {
+		return "started"
+	}
+	return field
 }
 
 // Those that only indexes need follow them.
@@ -31,17 +39,22 @@ var (
 // selectRow begins every query for rows.
 var selectRow = `SELECT "` + strings.Join(rowColumns, `", "`) + `" FROM ` + rowsTable
 
-// rowValues are an entry's values for storedColumns, in values' memory.
+// rowValues returns an entry's values for storedColumns, in values' memory.
 func rowValues(values []any, e *entry) []any {
-	r := &e.row
-	return append(values[:0],
-		r.ID, r.AccountID, r.CallID, r.InteractionID, r.OriginationCallID, r.Direction, r.From, r.To,
-		r.CallerIDName, r.CallerIDNumber, r.CalleeIDName, r.CalleeIDNumber,
-		r.Timestamp, r.AnsweredTime, r.EndedTime, orNull(r.DurationSeconds), orNull(r.BillingSeconds), orNull(r.RingingSeconds),
-		r.HangupCause, r.PresenceID, r.OtherLegCallID, string(r.CustomSIPHeaders), string(r.CustomChannelVars),
-		r.RecordingID, r.MediaServer,
-		orNull(e.endedLater), orNull(e.rank),
-	)
+	values = values[:0]
+	for i := range event.CDRFields() {
+		switch f := &event.CDRFields()[i]; f.Kind {
+		case event.CDRText:
+			values = append(values, *f.Text(&e.row))
+		case event.CDRTime:
+			values = append(values, *f.Time(&e.row))
+		case event.CDRSeconds:
+			values = append(values, orNull(*f.Seconds(&e.row)))
+		case event.CDRObject:
+			values = append(values, string(*f.Object(&e.row)))
+		}
+	}
+	return append(values, orNull(e.endedLater), orNull(e.rank))
 }
 
 // callValues are an entry's values for callColumns, in values' memory.
@@ -57,33 +70,44 @@ func orNull(n *int64) any {
 	return *n
 }
 
-// scanner reads the rows of a selectRow. Its fields are the targets of Scan.
+// scanner reads the rows of a selectRow.
 type scanner struct {
-	row           event.CDR
-	headers, vars sql.RawBytes
-	targets       []any
+	row     event.CDR
+	objects []sql.RawBytes // of the row's objects, in their order
+	targets []any          // of Scan, where row and objects lie
 }
 
 func newScanner() *scanner {
-	s := &scanner{}
-	r := &s.row
-	s.targets = []any{
-		&r.ID, &r.AccountID, &r.CallID, &r.InteractionID, &r.OriginationCallID, &r.Direction, &r.From, &r.To,
-		&r.CallerIDName, &r.CallerIDNumber, &r.CalleeIDName, &r.CalleeIDNumber,
-		&r.Timestamp, &r.AnsweredTime, &r.EndedTime, &r.DurationSeconds, &r.BillingSeconds, &r.RingingSeconds,
-		&r.HangupCause, &r.PresenceID, &r.OtherLegCallID, &s.headers, &s.vars,
-		&r.RecordingID, &r.MediaServer,
+	fields := event.CDRFields()
+	s := &scanner{objects: make([]sql.RawBytes, 0, len(fields)), targets: make([]any, len(fields))}
+	for i := range fields {
+		switch f := &fields[i]; f.Kind {
+		case event.CDRText:
+			s.targets[i] = f.Text(&s.row)
+		case event.CDRTime:
+			s.targets[i] = f.Time(&s.row)
+		case event.CDRSeconds:
+			s.targets[i] = f.Seconds(&s.row)
+		case event.CDRObject:
+			s.objects = append(s.objects, nil)
+			s.targets[i] = &s.objects[len(s.objects)-1]
+		}
 	}
 	return s
 }
 
-// scan reads the row at hand, which shares no memory with the next one.
+// scan reads the current row, which shares no memory with the next one.
 func (s *scanner) scan(rows *sql.Rows) (event.CDR, error) {
 	if err := rows.Scan(s.targets...); err != nil {
 		return event.CDR{}, err
 	}
-	row := s.row
-	row.CustomSIPHeaders, row.CustomChannelVars = rawObject(s.headers), rawObject(s.vars)
+	row, next := s.row, 0
+	for i := range event.CDRFields() {
+		if f := &event.CDRFields()[i]; f.Kind == event.CDRObject {
+			*f.Object(&row) = rawObject(s.objects[next])
+			next++
+		}
+	}
 	return row, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 
 	"trunkline/event"
 )
@@ -13,10 +14,13 @@ import (
 const CSVType = "text/csv; charset=utf-8; header=present"
 
 // csvHeader has the row's field names, in their order.
-const csvHeader = "id,account_id,call_id,interaction_id,origination_call_id,direction,from,to," +
-	"caller_id_name,caller_id_number,callee_id_name,callee_id_number,timestamp,answered_time,ended_time," +
-	"duration_seconds,billing_seconds,ringing_seconds,hangup_cause,presence_id,other_leg_call_id," +
-	"custom_sip_headers,custom_channel_vars,recording_id,media_server\r\n"
+var csvHeader = func() string {
+	var names []string
+	for _, f := range event.CDRFields() {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ",") + "\r\n"
+}()
 
 // csvChunk is what is written at once.
 const csvChunk = 32 << 10
@@ -47,35 +51,26 @@ func (x *Index) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool
 }
 
 func appendCSV(to []byte, r *event.CDR) []byte {
-	for _, text := range [...]string{
-		r.ID, r.AccountID, r.CallID, r.InteractionID, r.OriginationCallID, r.Direction, r.From, r.To,
-		r.CallerIDName, r.CallerIDNumber, r.CalleeIDName, r.CalleeIDNumber,
-	} {
-		to = append(appendField(to, text), ',')
-	}
-	to = append(strconv.AppendInt(to, r.Timestamp, 10), ',')
-	to = append(appendKnown(to, r.AnsweredTime), ',')
-	to = append(appendKnown(to, r.EndedTime), ',')
-	for _, n := range [...]*int64{r.DurationSeconds, r.BillingSeconds, r.RingingSeconds} {
-		if n != nil {
-			to = strconv.AppendInt(to, *n, 10)
+	for i := range event.CDRFields() {
+		if i > 0 {
+			to = append(to, ',')
 		}
-		to = append(to, ',')
+		switch f := &event.CDRFields()[i]; f.Kind {
+		case event.CDRText:
+			to = appendField(to, *f.Text(r))
+		case event.CDRTime:
+			if n := *f.Time(r); n != 0 || f.Required {
+				to = strconv.AppendInt(to, n, 10)
+			}
+		case event.CDRSeconds:
+			if n := *f.Seconds(r); n != nil {
+				to = strconv.AppendInt(to, *n, 10)
+			}
+		case event.CDRObject:
+			to = appendField(to, *f.Object(r))
+		}
 	}
-	for _, text := range [...]string{r.HangupCause, r.PresenceID, r.OtherLegCallID} {
-		to = append(appendField(to, text), ',')
-	}
-	to = append(appendField(to, r.CustomSIPHeaders), ',')
-	to = append(appendField(to, r.CustomChannelVars), ',')
-	to = append(appendField(to, r.RecordingID), ',')
-	return append(appendField(to, r.MediaServer), "\r\n"...)
-}
-
-func appendKnown(to []byte, n int64) []byte {
-	if n == 0 {
-		return to
-	}
-	return strconv.AppendInt(to, n, 10)
+	return append(to, "\r\n"...)
 }
 
 // appendField quotes what needs it, and leading or trailing space, which some

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"unicode/utf8"
 
 	"trunkline/event"
@@ -79,48 +78,24 @@ func decode(r *kafka.Record, epoch int64) (entry, error) {
 	return e, nil
 }
 
-// Bounds of a row: those of the normalizer, and of the calendar.
+// Bounds of a row's start.
 const (
-	mostAccount = 255
-	mostID      = 255
-	mostRowID   = mostID + len("YYYYMM-")
-	mostText    = 1024
-	oldest      = 946_684_800   // 2000-01-01
-	latest      = 4_102_444_800 // 2100-01-01
+	oldest = 946_684_800   // 2000-01-01
+	latest = 4_102_444_800 // 2100-01-01
 )
 
+// check returns why a row cannot be stored.
 func check(row *event.CDR) error {
-	for _, f := range [...]struct {
-		name, text  string
-		least, most int
-	}{
-		{"id", row.ID, 1, mostRowID}, {"account_id", row.AccountID, 1, mostAccount}, {"call_id", row.CallID, 1, mostID},
-		{"interaction_id", row.InteractionID, 1, mostID}, {"origination_call_id", row.OriginationCallID, 0, mostID},
-		{"other_leg_call_id", row.OtherLegCallID, 0, mostID}, {"recording_id", row.RecordingID, 0, mostID},
-		{"presence_id", row.PresenceID, 0, mostID}, {"direction", row.Direction, 0, mostText},
-		{"from", row.From, 0, mostText}, {"to", row.To, 0, mostText},
-		{"caller_id_name", row.CallerIDName, 0, mostText}, {"caller_id_number", row.CallerIDNumber, 0, mostText},
-		{"callee_id_name", row.CalleeIDName, 0, mostText}, {"callee_id_number", row.CalleeIDNumber, 0, mostText},
-		{"hangup_cause", row.HangupCause, 0, mostText}, {"media_server", row.MediaServer, 0, mostText},
-	} {
-		if len(f.text) < f.least || len(f.text) > f.most || !storable([]byte(f.text)) {
-			return fmt.Errorf("%s: out of range", f.name)
-		}
+	if err := row.Check(); err != nil {
+		return err
 	}
 	if row.Timestamp < oldest || row.Timestamp >= latest {
 		return errors.New("timestamp: out of range")
 	}
-	for name, object := range map[string][]byte{
-		"custom_sip_headers": row.CustomSIPHeaders, "custom_channel_vars": row.CustomChannelVars,
-	} {
-		if object != nil && object[0] != '{' || !storable(object) {
-			return fmt.Errorf("%s: want an object", name)
-		}
-	}
 	return nil
 }
 
-// storable says whether the bytes are text to PostgreSQL.
+// storable reports whether the bytes are text to PostgreSQL.
 func storable(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
 // lookupRank orders the legs that carry an origination_call_id, best first: the

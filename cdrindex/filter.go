@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 )
 
@@ -44,11 +45,11 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 	p := parser{values: values}
 	f := Filter{
 		Start: p.time("startDate"), End: p.time("endDate"),
-		OriginationCallID: p.text("origination_call_id", mostID),
-		InteractionID:     p.text("interaction_id", mostID),
-		CallID:            p.text("call_id", mostID),
-		From:              p.text("from", mostText),
-		To:                p.text("to", mostText),
+		OriginationCallID: p.text("origination_call_id", event.MaxCDRID),
+		InteractionID:     p.text("interaction_id", event.MaxCDRID),
+		CallID:            p.text("call_id", event.MaxCDRID),
+		From:              p.text("from", event.MaxCDRText),
+		To:                p.text("to", event.MaxCDRText),
 		PageSize:          p.pageSize(),
 		StartKey:          p.get("start_key"),
 		CSV:               p.csv(accept),

@@ -81,7 +81,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 // captured are the call records that FreeSWITCH wrote (shared/samples).
 func captured(t *testing.T, scene string) [][]byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "normalizer", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
+	text, err := os.ReadFile(filepath.Join("..", "format", "freeswitch", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // takes, it reads the same. Reading is a quarter of the work of indexing.
 func scanRow(value []byte, row *event.CDR) bool {
 	rest, ok := strings.CutPrefix(string(value), "{") // the row's texts share this copy
-	for ok {
+	for next := 0; ok; {
 		var name string
 		if name, rest, ok = cutText(rest); !ok {
 			return false
@@ -23,7 +23,11 @@ func scanRow(value []byte, row *event.CDR) bool {
 		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
 			return false
 		}
-		if rest, ok = scanField(row, name, rest); !ok {
+		f := findField(name, &next)
+		if f == nil {
+			return false
+		}
+		if rest, ok = scanField(row, f, rest); !ok {
 			return false
 		}
 		if rest == "}" {
@@ -34,86 +38,37 @@ func scanRow(value []byte, row *event.CDR) bool {
 	return false
 }
 
-// scanField reads the value of a field and gives what follows it.
-func scanField(row *event.CDR, name, text string) (rest string, ok bool) {
-	if to := textField(row, name); to != nil {
-		*to, rest, ok = cutText(text)
-		return rest, ok
-	}
-	number, length, object := otherField(row, name)
-	switch {
-	case number != nil:
-		*number, rest, ok = cutNumber(text)
-	case length != nil:
-		n := new(int64)
-		*n, rest, ok = cutNumber(text)
-		*length = n
-	case object != nil:
-		*object, rest, ok = cutObject(text)
-	}
-	return rest, ok
-}
-
-func textField(r *event.CDR, name string) *string {
-	switch name {
-	case "id":
-		return &r.ID
-	case "account_id":
-		return &r.AccountID
-	case "call_id":
-		return &r.CallID
-	case "interaction_id":
-		return &r.InteractionID
-	case "origination_call_id":
-		return &r.OriginationCallID
-	case "direction":
-		return &r.Direction
-	case "from":
-		return &r.From
-	case "to":
-		return &r.To
-	case "caller_id_name":
-		return &r.CallerIDName
-	case "caller_id_number":
-		return &r.CallerIDNumber
-	case "callee_id_name":
-		return &r.CalleeIDName
-	case "callee_id_number":
-		return &r.CalleeIDNumber
-	case "hangup_cause":
-		return &r.HangupCause
-	case "presence_id":
-		return &r.PresenceID
-	case "other_leg_call_id":
-		return &r.OtherLegCallID
-	case "recording_id":
-		return &r.RecordingID
-	case "media_server":
-		return &r.MediaServer
+// findField returns the field of that name, nil when there is none. The
+// normalizer writes fields in their order: next is where the search begins.
+func findField(name string, next *int) *event.CDRField {
+	fields := event.CDRFields()
+	for range fields {
+		f := &fields[*next]
+		if *next++; *next == len(fields) {
+			*next = 0
+		}
+		if f.Name == name {
+			return f
+		}
 	}
 	return nil
 }
 
-func otherField(r *event.CDR, name string) (number *int64, length **int64, object *json.RawMessage) {
-	switch name {
-	case "timestamp":
-		number = &r.Timestamp
-	case "answered_time":
-		number = &r.AnsweredTime
-	case "ended_time":
-		number = &r.EndedTime
-	case "duration_seconds":
-		length = &r.DurationSeconds
-	case "billing_seconds":
-		length = &r.BillingSeconds
-	case "ringing_seconds":
-		length = &r.RingingSeconds
-	case "custom_sip_headers":
-		object = &r.CustomSIPHeaders
-	case "custom_channel_vars":
-		object = &r.CustomChannelVars
+// scanField reads the value of a field and returns what follows it.
+func scanField(row *event.CDR, f *event.CDRField, text string) (rest string, ok bool) {
+	switch f.Kind {
+	case event.CDRText:
+		*f.Text(row), rest, ok = cutText(text)
+	case event.CDRTime:
+		*f.Time(row), rest, ok = cutNumber(text)
+	case event.CDRSeconds:
+		n := new(int64)
+		*n, rest, ok = cutNumber(text)
+		*f.Seconds(row) = n
+	case event.CDRObject:
+		*f.Object(row), rest, ok = cutObject(text)
 	}
-	return number, length, object
+	return rest, ok
 }
 
 // cutText cuts a string without escapes off the front.

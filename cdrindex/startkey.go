@@ -34,7 +34,7 @@ func parseStartKey(key string) (cursor, error) {
 	if key == "" {
 		return newest, nil
 	}
-	if len(key) > 2*mostID {
+	if len(key) > 2*event.MaxCDRID {
 		return cursor{}, errStartKey
 	}
 	text, err := base64.RawURLEncoding.DecodeString(key)

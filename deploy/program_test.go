@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,11 @@ const patience = 90 * time.Second
 var scratch string // where the program is built
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("deploy: skipped, -short")
+		return
+	}
 	dir, err := os.MkdirTemp("", "trunkline-deploy-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -28,6 +28,10 @@ fi
 # An AI provider on this machine, as trunkline ai echo, is what one begins with.
 export TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS="${TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS-127.0.0.0/8}"
 
+# Click to call works without a phone: calls of users who have none registered
+# are simulated.
+export TRUNKLINE_ORIGINATION_DRIVER="${TRUNKLINE_ORIGINATION_DRIVER-auto}"
+
 tmp=$(mktemp -d)
 server='' first='' demo='' listen='' interrupted=''
 trap 'rm -rf "$tmp"' EXIT

@@ -80,6 +80,7 @@ type callRecord struct {
 	To                string            `json:"to"`
 	PresenceID        string            `json:"presence_id"`
 	HangupCause       string            `json:"hangup_cause"`
+	MediaServer       string            `json:"media_server"`
 	AnsweredTime      int64             `json:"answered_time"`
 	BillingSeconds    int64             `json:"billing_seconds"`
 	CustomSIPHeaders  map[string]string `json:"custom_sip_headers"`
@@ -145,6 +146,35 @@ func checkRecords(t testing.TB, id, destination, owner string, row callRecord, a
 }
 
 var wholeCall = []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged", "ended"}
+
+// TestNoCallIsInvented serves with origination.driver unset: an owner without a
+// registered phone gets 201, and the call ends without the destination having
+// been dialled.
+func TestNoCallIsInvented(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "unset", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_SIP_LISTEN": freePorts(t, 1)[0]})
+	n.start(t)
+	d := n.dialler(t, "alice")
+	id := d.dial(t, "1002")
+	p := d.await(t, id, "ended")
+	if !slices.Equal(p.states(), []string{"accepted", "ended"}) || p.Cause != "SUBSCRIBER_ABSENT" {
+		t.Errorf("progress %v, %s", p.states(), p.Cause)
+	}
+	var page struct {
+		Data []callRecord `json:"data"`
+	}
+	eventually(t, "the record of the owner's leg", func() error {
+		if err := d.report(t, "", &page); err != nil || len(page.Data) > 0 {
+			return err
+		}
+		return errors.New("there is no record")
+	})
+	for _, leg := range page.Data {
+		if leg.To != "1001" || leg.OriginationCallID != "" || leg.MediaServer == "simulator" {
+			t.Errorf("a leg that was not the owner's: %+v", leg)
+		}
+	}
+}
 
 // TestClickToCall places calls where no phone is registered: the simulator's.
 func TestClickToCall(t *testing.T) {

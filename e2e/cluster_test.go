@@ -43,12 +43,12 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 // other is a second node of the channel, the first one where there is no other.
 func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
 
-// embeddedCluster is one node on the embedded default.
+// embeddedCluster is one node on the embedded default, with simulated calls.
 func embeddedCluster(t testing.TB) *cluster {
 	t.Helper()
 	broker := freePorts(t, 1)[0]
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto",
 	})
 	return newCluster(t, []string{broker}, "", n)
 }

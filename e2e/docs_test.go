@@ -70,6 +70,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	settings := with(settingsOf(t, page),
 		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
 		"TRUNKLINE_SIP_LISTEN", phones, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS", "127.0.0.0/8",
+		"TRUNKLINE_ORIGINATION_DRIVER", "auto", // as deploy/run.sh has it
 	)
 	if brokers := settings["TRUNKLINE_KAFKA_BROKERS"]; brokers != "" {
 		broker, _, _ = strings.Cut(brokers, ",")

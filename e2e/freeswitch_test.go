@@ -17,10 +17,10 @@ import (
 
 // The captured sessions, of which other rooms keep some.
 var captured = map[string]string{
-	"simple":       "../ingest/testdata/simple.jsonl",
+	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
 	"c2c-nobowout": "testdata/freeswitch/c2c-nobowout.jsonl",
-	"plain":        "../ingest/testdata/simple.esl.txt",
+	"plain":        "../format/freeswitch/testdata/simple.esl.txt",
 }
 
 func readFile(t testing.TB, path string) string {
@@ -122,7 +122,7 @@ func compareFields(t *testing.T, want, got string) {
 // testCallRecords posts mod_json_cdr's bodies as the module does, and reads the
 // rows from the topic.
 func (c *cluster) testCallRecords(t *testing.T) {
-	files, err := filepath.Glob("../normalizer/testdata/freeswitch.json_cdr/*.in.jsonl")
+	files, err := filepath.Glob("../format/freeswitch/testdata/freeswitch.json_cdr/*.in.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

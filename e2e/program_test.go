@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,11 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("e2e: skipped, -short")
+		return
+	}
 	dir, err := os.MkdirTemp("", "trunkline-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -33,7 +33,7 @@ func TestCallRecordsByCurl(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calls++
 			prefix := fmt.Sprintf("%04x", calls) // of every id of this call
-			for _, leg := range lines(readFile(t, "../normalizer/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
+			for _, leg := range lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
 				for _, id := range []string{"0079da6c", "04673e0b", "93505f3f", "c91d5c98", "38935054"} {
 					leg = strings.ReplaceAll(leg, id+"-", prefix+id[:4]+"-")
 				}

@@ -27,7 +27,7 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 	broker := freePorts(t, 1)[0]
 	return newCluster(t, []string{broker}, "", newNode(t, "traced", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_LOG_LEVEL": "debug",
-		"TRUNKLINE_LOG_FORMAT":       "json",
+		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto",
 		"TRUNKLINE_TRACING_ENDPOINT": address, "TRUNKLINE_TRACING_SAMPLE": sample,
 		"TRUNKLINE_TRACING_HEADERS":            "X-Tenant=acme,Authorization=Bearer%20c0llector",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
@@ -114,7 +114,7 @@ func TestTracing(t *testing.T) {
 	})
 	t.Run("a call record", func(t *testing.T) {
 		const trace = "11111111111111111111111111111111"
-		row := lines(readFile(t, "../normalizer/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
+		row := lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
 		a := n.ask(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
 			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, row)
 		if a.status != http.StatusAccepted {

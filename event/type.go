@@ -25,22 +25,22 @@ const (
 	Custom          Type = "AGENT_CUSTOM_EVENT"
 )
 
-var types = [...]Type{
+var knownTypes = [...]Type{
 	QueueCall, AgentState, AgentLogin, AgentLogout, AgentStatus, AgentQueueJoin, AgentQueueLeave,
 	AgentCallStart, AgentCallEnd, AgentBreakStart, AgentBreakEnd, AgentTransfer, AgentConference,
 	DeviceRegister, DeviceGone, AgentPerform, Custom,
 }
 
 var typeIndex = func() map[Type]int {
-	m := make(map[Type]int, len(types))
-	for i, t := range types {
+	m := make(map[Type]int, len(knownTypes))
+	for i, t := range knownTypes {
 		m[t] = i
 	}
 	return m
 }()
 
 // Types lists every type, in the specification's order.
-func Types() []Type { return append([]Type(nil), types[:]...) }
+func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 
 // Known says whether t is a type of the specification.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
@@ -54,7 +54,7 @@ const Own TypeSet = 1 << 31
 
 // EveryType is what a login without event_types receives: every type of the
 // specification, but not our own events.
-const EveryType TypeSet = 1<<len(types) - 1
+const EveryType TypeSet = 1<<len(knownTypes) - 1
 
 // SetOf is the set a login with these event_types receives; none means
 // EveryType. ok is false, and unknown the first offender, when one is unknown.

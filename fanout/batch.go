@@ -15,7 +15,9 @@ type frame struct {
 	batch   *batch // nil: a frame of its own
 	at      int    // where wire begins in batch.slab
 	header  uint8  // length of the WebSocket header in wire
+	repeat  bool   // its source record is in an earlier frame of the partition
 	part    uint16
+	epoch   int32 // leader epoch of the record
 	class   event.TypeSet
 	account string
 	id      event.ID
@@ -32,7 +34,12 @@ func (f *frame) payload() []byte { return f.wire[f.header:] }
 type batch struct {
 	frames []frame
 	slab   []byte
-	end    int64 // the offset after the batch
+	start  int64    // history only: the batch is complete from this offset on
+	end    int64    // the offset after the batch
+	newest event.ID // highest id of a frame that is no repeat; see markRepeats
+
+	held    int    // bytes of memory of all this, which any of the frames keeps
+	counted uint64 // the sweep that has counted held; the sweeper's
 }
 
 // newBatch copies records, which live only until the next read, into frames.
@@ -68,6 +75,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			at:     start,
 			header: uint8(header),
 			part:   uint16(r.Partition),
+			epoch:  r.LeaderEpoch,
 			id:     id,
 			offset: r.Offset,
 			source: -1,
@@ -94,7 +102,22 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		b.frames = append(b.frames, f)
 	}
 	b.slab = slab
+	b.held = batchBytes + cap(slab) + cap(b.frames)*frameBytes
+	if compress {
+		b.held += cap(slab) + cap(b.frames)*(packedBytes+batchBytes+frameBytes) // each frame compressed, at most
+	}
 	return b, bad
+}
+
+// markRepeats marks the frames whose source record is at or before source or in
+// an earlier frame of the batch.
+func (b *batch) markRepeats(source int64) {
+	for i := range b.frames {
+		m := &b.frames[i]
+		if m.repeat = m.source >= 0 && m.source <= source; !m.repeat {
+			source, b.newest = max(source, m.source), max(b.newest, m.id)
+		}
+	}
 }
 
 // follows says whether f lies in memory right behind prev.
@@ -104,18 +127,30 @@ func (f *frame) follows(prev *frame) bool {
 
 // interner gives one string for equal bytes, so that a frame costs no string
 // of its own. It belongs to one goroutine.
-type interner struct{ known map[string]string }
+type interner struct {
+	known map[string]string
+	bytes int
+}
 
-const maxInterned = 1 << 16
+// Bounds of an interner: the longest string it keeps, and the memory of all.
+const (
+	maxInterned      = 256
+	maxInternedBytes = 1 << 20
+	internedOverhead = 64 // of one entry of the map
+)
 
 func (in *interner) get(b []byte) string {
 	if s, ok := in.known[string(b)]; ok {
 		return s
 	}
-	if in.known == nil || len(in.known) >= maxInterned {
-		in.known = make(map[string]string)
-	}
 	s := string(b)
+	if len(s) > maxInterned {
+		return s
+	}
+	in.bytes += len(s) + internedOverhead
+	if in.known == nil || in.bytes > maxInternedBytes {
+		in.known, in.bytes = make(map[string]string), len(s)+internedOverhead
+	}
 	in.known[s] = s
 	return s
 }

@@ -42,28 +42,38 @@ func (*sinkOutlet) flush(s *subscriber, _ []byte) {
 	s.mu.Unlock()
 }
 
-func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
-	f, err := New(Config{NodeID: "bench", RingBytes: 8 << 20}, Deps{Directory: newDirectory(), Presence: newPresence(),
+// newTestStream is the stream of a single partition, with writers.
+func newTestStream(t testing.TB, cfg Config) *stream {
+	cfg.NodeID = "test"
+	f, err := New(cfg, Deps{Directory: newDirectory(), Presence: newPresence(),
 		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	for range cap(f.writers.work) {
 		go f.writers.run(f.life)
 	}
-	b.Cleanup(f.stop)
+	t.Cleanup(f.stop)
+	s := f.newStream(0, 0, time.Time{}, 1)
+	f.follower.streams.Store(&[]*stream{s})
+	return s
+}
+
+func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
+	stream := newTestStream(b, Config{RingBytes: 8 << 20})
+	f := stream.f
 	for i := range subscribers {
 		s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
 		f.index.add(s)
 	}
-	return f.newStream(0, 0, 1)
+	return stream
 }
 
 // deliverAll gives a stream the same records again and again, as new ones.
 func deliverAll(b *testing.B, s *stream, records []kafka.Record) {
 	for b.Loop() {
-		s.mark = place{0, -1}
+		s.live = startAt(0)
 		s.deliver(b.Context(), records)
 	}
 	perEvent := float64(b.Elapsed().Nanoseconds()) / float64(b.N*len(records))
@@ -95,10 +105,10 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	s.deliver(b.Context(), benchRecords(4000, of))
 	sub := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType})
-	sub.behind.Store(&catchup{starts: map[int]start{0: {}, 1: {}}})
 	for b.Loop() {
-		if err := s.f.replay(b.Context(), sub, s, start{place: place{0, -1}}); err != nil {
-			b.Fatal(err)
+		r := s.f.newReplay(sub, []start{{position: startAt(0)}}, false)
+		if _, err := r.round(b.Context()); err != nil || r.sent != 4000 {
+			b.Fatal(r.sent, err)
 		}
 	}
 	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")

@@ -3,174 +3,423 @@ package fanout
 import (
 	"context"
 	"errors"
-	"sync"
+	"math"
 	"time"
 
 	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
 )
-
-// catchup feeds a subscriber what it missed, partition by partition, and hands
-// each to its stream when it has reached the stream's mark.
-type catchup struct {
-	mu     sync.Mutex
-	starts map[int]start // partitions that are not live yet
-}
 
 // start is where a subscriber begins in one partition.
 type start struct {
-	place
+	position
 	after event.ID // messages up to this id are left out; 0: none
 }
 
-// covers says whether the catch-up still has the partition. A stream asks with
-// its lock held, so the answer cannot change under it.
-func (c *catchup) covers(partition int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.starts[partition]
-	return ok
+// replay delivers to one subscriber what it missed, and makes it live. It merges
+// the partitions by id, and the subscriber becomes live in all of them at once:
+// whatever event is the last one sent, everything with a lower id that this
+// node has read has been sent before.
+//
+// It holds offsets, not frames, while it waits for anything, so that what a
+// slow client replays costs no memory but its queue.
+type replay struct {
+	f        *Fanout
+	sub      *subscriber
+	sources  []*source // in the order of their partitions
+	pending  []*source // those with a message to deliver: a heap by head
+	skipGaps bool      // go on behind damage: the client asked for all there is
+
+	filter *filter        // of sub, as of the last refresh
+	tree   *identity.Tree // as of the last refresh
+	checks int            // refreshes that changed either
+	unsent bool           // sub waits to be handed to a writer
+	sent   int
 }
 
-// done hands the partition to its stream; last says it was the last one.
-func (c *catchup) done(partition int) (last bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.starts, partition)
-	return len(c.starts) == 0
+// source is one partition of a replay.
+type source struct {
+	stream *stream
+	at     position // everything before has been delivered or left out
+	after  event.ID
+	bound  int64 // of the round: where the stream had delivered to
+
+	frames []frame  // from at.next on; none while they are not at hand
+	upTo   int64    // frames are complete up to here
+	head   event.ID // of frames[0], which is to be delivered next
+	check  int      // replay.checks when the filter admitted it
 }
 
-// errGone ends a catch-up whose subscriber has left.
+// errGone ends a replay whose subscriber has left.
 var errGone = errors.New("subscriber has left")
 
-// catchUp runs until sub is live everywhere or gone.
-func (f *Fanout) catchUp(ctx context.Context, sub *subscriber, streams []*stream, c *catchup) {
+// errNotInRing ends an attempt to deliver from the ring alone.
+var errNotInRing = errors.New("not in the ring")
+
+const (
+	// aheadPause is how often a client that is ahead of its node looks again.
+	aheadPause = 20 * time.Millisecond
+	// lastOffsets bounds what is delivered with the streams standing still.
+	lastOffsets = 256
+	// refreshEvery is after how many events the filter is read again.
+	refreshEvery = 64
+)
+
+func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *replay {
+	r := &replay{f: f, sub: sub, skipGaps: skipGaps}
+	r.extend(starts)
+	r.refresh()
+	return r
+}
+
+// extend adds the streams that the replay does not have yet. Partitions that
+// are added to the log are empty before.
+func (r *replay) extend(starts []start) {
+	streams := r.f.follower.list()
+	for _, st := range streams[min(len(r.sources), len(streams)):] {
+		s := &source{stream: st, at: startAt(0)}
+		if st.partition < len(starts) {
+			s.at, s.after = starts[st.partition].position, starts[st.partition].after
+		}
+		r.sources = append(r.sources, s)
+	}
+}
+
+// catchUp runs until the subscriber is live or gone.
+func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
-	for _, st := range streams {
-		c.mu.Lock()
-		from, ok := c.starts[st.partition]
-		c.mu.Unlock()
-		if !ok {
-			continue
-		}
-		if err := f.replay(ctx, sub, st, from); err != nil {
-			if errors.Is(err, errTrimmed) {
-				f.send(sub, codeFault, "the log has lost what was to come")
+	f.history.enter()
+	defer f.history.leave()
+	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
+	for {
+		advanced, err := r.round(ctx)
+		if err == nil {
+			var live bool
+			if live, err = r.goLive(ctx); live {
+				return
 			}
+		}
+		r.release()
+		switch {
+		case r.sub.gone() || ctx.Err() != nil:
+			return
+		case err == nil && !advanced: // the node it comes from was ahead of this one
+			pause(ctx, aheadPause)
+		case err == nil:
+		case !r.lost(err):
+			// Kafka is away: the subscriber stays, and misses nothing.
+			f.metrics.streamErrors.WithLabelValues("replay").Inc()
+			f.logger.Warn("replay is waiting for Kafka", "error", err)
+			pause(ctx, time.Second)
+		default:
 			return
 		}
 	}
 }
 
-// replay feeds sub one partition until it is live there.
-func (f *Fanout) replay(ctx context.Context, sub *subscriber, st *stream, from start) error {
-	for {
-		batches, upTo, old := st.since(from.next, sub)
-		switch {
-		case upTo == from.next:
-			return nil
-		case upTo < from.next: // this node is behind the one the client comes from
-			pause(ctx, behindPause)
-			if sub.gone() || ctx.Err() != nil {
-				return errGone
-			}
-		case old:
-			frames, read, err := f.history.read(ctx, st.partition, from.next, upTo)
-			if errors.Is(err, errTrimmed) {
-				return err
-			}
-			if err != nil { // Kafka is away: the subscriber stays, and misses nothing
-				f.metrics.streamErrors.WithLabelValues("replay").Inc()
-				f.logger.Warn("a replay waits for Kafka", "partition", st.partition, "offset", from.next, "error", err)
-				pause(ctx, time.Second)
-				if sub.gone() || ctx.Err() != nil {
-					return errGone
-				}
-				continue
-			}
-			if err := f.feed(ctx, sub, frames, &from, upTo); err != nil {
-				return err
-			}
-			from.next = max(from.next, read)
-		default:
-			for _, b := range batches {
-				if err := f.feed(ctx, sub, b.frames, &from, upTo); err != nil {
+// lost disconnects the subscriber when err says that the log no longer has what
+// it needs.
+func (r *replay) lost(err error) bool {
+	gap, ok := errors.AsType[*kafka.GapError](err)
+	if !ok {
+		return false
+	}
+	r.f.metrics.streamErrors.WithLabelValues("hole").Inc()
+	r.f.logger.Error("replay found events of the log gone or damaged",
+		"partition", gap.Partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
+	r.f.send(r.sub, codeFault, "events to be replayed are gone or damaged")
+	return true
+}
+
+// round delivers, in the order of ids, everything up to where the streams are
+// now. advanced says whether there was anything to read.
+func (r *replay) round(ctx context.Context) (advanced bool, err error) {
+	r.extend(nil)
+	r.refresh()
+	for _, s := range r.sources {
+		s.bound = s.stream.liveOffset()
+		advanced = advanced || s.at.next < s.bound
+	}
+	if !advanced {
+		return false, nil
+	}
+	err = r.merge(ctx, r.load, true)
+	r.flush(ctx)
+	r.track()
+	return true, err
+}
+
+// merge delivers what lies between the sources' positions and bounds. With wait
+// it waits while the client's queue is half full.
+func (r *replay) merge(ctx context.Context, load func(context.Context, *source) error, wait bool) error {
+	r.pending = r.pending[:0]
+	for _, s := range r.sources {
+		found, err := r.seek(ctx, s, load)
+		if err != nil {
+			return err
+		}
+		if found {
+			r.pending = append(r.pending, s)
+		}
+	}
+	for i := len(r.pending)/2 - 1; i >= 0; i-- {
+		r.sift(i)
+	}
+	for len(r.pending) > 0 {
+		s, next := r.pending[0], r.secondHead()
+		found, err := true, error(nil)
+		for found && s.head <= next {
+			if len(s.frames) > 0 {
+				if err := r.deliver(ctx, s, wait); err != nil {
 					return err
 				}
+			} // else they were released while it waited: find the same one again
+			if found, err = r.seek(ctx, s, load); err != nil {
+				return err
 			}
-			from.next = upTo
+		}
+		if !found {
+			last := len(r.pending) - 1
+			r.pending[0], r.pending[last] = r.pending[last], nil
+			r.pending = r.pending[:last]
+		}
+		if len(r.pending) > 1 {
+			r.sift(0)
+		}
+	}
+	return nil
+}
+
+// secondHead returns the lowest head but that of the first source.
+func (r *replay) secondHead() event.ID {
+	next := event.ID(math.MaxInt64)
+	for _, s := range r.pending[1:max(1, min(3, len(r.pending)))] {
+		next = min(next, s.head)
+	}
+	return next
+}
+
+// sift moves a source of the heap down to where it belongs.
+func (r *replay) sift(i int) {
+	for {
+		low := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(r.pending); child++ {
+			if r.pending[child].head < r.pending[low].head {
+				low = child
+			}
+		}
+		if low == i {
+			return
+		}
+		r.pending[i], r.pending[low] = r.pending[low], r.pending[i]
+		i = low
+	}
+}
+
+// seek moves the source to the next message that the subscriber is to get.
+// found is false when there is none below the bound.
+func (r *replay) seek(ctx context.Context, s *source, load func(context.Context, *source) error) (found bool, err error) {
+	for s.at.next < s.bound {
+		if s.at.next >= s.upTo {
+			if err := load(ctx, s); err != nil {
+				return false, err
+			}
+		}
+		for i := range s.frames {
+			m := &s.frames[i]
+			if m.offset >= s.bound {
+				break
+			}
+			if !s.repeats(m) && m.id > s.after && r.filter.admits(m, r.tree) {
+				s.frames, s.at.next, s.head, s.check = s.frames[i:], m.offset, m.id, r.checks
+				return true, nil
+			}
+			s.pass(m)
+		}
+		s.frames, s.at.next = nil, min(s.upTo, s.bound)
+		s.upTo = s.at.next
+	}
+	return false, nil
+}
+
+func (s *source) repeats(m *frame) bool {
+	return m.repeat || m.source >= 0 && m.source <= s.at.source
+}
+
+// pass moves the source behind m.
+func (s *source) pass(m *frame) {
+	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
+}
+
+// load gets the frames at the source's position, of the ring or of history.
+func (r *replay) load(ctx context.Context, s *source) (err error) {
+	var ok bool
+	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); ok {
+		return nil
+	}
+	r.releaseOthers(s)
+	for {
+		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
+		gap, passable := kafka.PassableGap(err)
+		if !passable || !r.mayPass(s, gap) {
+			return err
+		}
+		if s.at.next = gap.Resume; s.at.next >= s.bound {
+			s.upTo = s.at.next
+			return nil
 		}
 	}
 }
 
-// behindPause is how often a client that is ahead of its node looks again.
-const behindPause = 20 * time.Millisecond
-
-// since returns what sub still needs from offset on: batches of the ring up to
-// the offset upTo, or old when the ring has forgotten it. When there is
-// nothing, sub is live in this partition from now on, and upTo is offset; below
-// offset it is where this node has come.
-func (s *stream) since(offset int64, sub *subscriber) (batches []*batch, upTo int64, old bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if offset > s.mark.next {
-		return nil, s.mark.next, false
+// mayPass says whether the replay goes on behind a gap.
+func (r *replay) mayPass(s *source, gap *kafka.GapError) bool {
+	switch gap.Kind {
+	case kafka.GapDamaged, kafka.GapMissing:
+		return r.skipGaps || !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+	case kafka.GapExpired:
+		return !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
 	}
-	if offset == s.mark.next {
-		behind := sub.behind.Load()
-		if behind.done(s.partition) {
-			sub.behind.Store(nil)
-		}
-		return nil, offset, false
-	}
-	batches, ok := s.ring.from(offset)
-	return batches, s.mark.next, !ok
+	return false
 }
 
-// feed pushes the frames that lie in [from.next, upTo), waiting while the
-// client's queue is half full.
-func (f *Fanout) feed(ctx context.Context, sub *subscriber, frames []frame, from *start, upTo int64) error {
-	tree := f.directory.Tree()
-	woken := false
-	sent := 0
-	defer func() { f.metrics.replayed.Add(float64(sent)) }()
-	for i := range frames {
-		m := &frames[i]
-		if m.offset < from.next || m.offset >= upTo {
-			continue
+// loadRecent gets the frames at the source's position without waiting.
+func (r *replay) loadRecent(_ context.Context, s *source) error {
+	var ok bool
+	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); !ok {
+		return errNotInRing
+	}
+	return nil
+}
+
+// deliver puts the source's next message on the subscriber's queue.
+func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
+	m, room := &s.frames[0], true
+	if s.check == r.checks || r.filter.admits(m, r.tree) {
+		var p pushed
+		switch p, room = r.sub.pushReplayed(m); p {
+		case pushWakes:
+			r.unsent = true
+		case pushOver:
+			return errTooSlow
 		}
-		from.next = m.offset + 1
-		if m.source >= 0 && m.source <= from.source {
-			continue
+		r.sent++
+	}
+	s.pass(m)
+	s.frames = s.frames[1:]
+	if !wait {
+		return nil
+	}
+	if !room {
+		if err := r.awaitRoom(ctx); err != nil {
+			return err
 		}
-		from.source = max(from.source, m.source)
-		if m.id <= from.after || !sub.filter.Load().admits(m, tree) {
-			continue
-		}
-		if sub.push(m) == pushWakes {
-			woken = true
-		}
-		sent++
-		for room := sub.roomFor(false); room != nil; room = sub.roomFor(false) {
-			if woken {
-				f.writers.now(ctx, sub)
-				woken = false
-			}
-			select {
-			case <-room:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		if sent%64 == 0 && sub.gone() {
+	}
+	if r.sent%refreshEvery == 0 {
+		r.refresh()
+		if r.sub.gone() {
 			return errGone
 		}
 	}
-	if woken {
-		f.writers.now(ctx, sub)
-	}
-	if sub.gone() {
-		return errGone
+	return nil
+}
+
+// awaitRoom waits until the client's queue is half empty.
+func (r *replay) awaitRoom(ctx context.Context) error {
+	for room := r.sub.roomFor(false); room != nil; room = r.sub.roomFor(false) {
+		r.flush(ctx)
+		r.release()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		r.refresh()
 	}
 	return nil
+}
+
+// errTooSlow ends a replay whose client takes nothing although its queue is
+// full.
+var errTooSlow = errors.New("subscriber is too slow")
+
+// flush hands the subscriber to a writer when something has been pushed.
+func (r *replay) flush(ctx context.Context) {
+	if r.unsent {
+		r.f.writers.now(ctx, r.sub)
+		r.unsent = false
+	}
+}
+
+// track moves the subscriber's cursor to where the replay is.
+func (r *replay) track() {
+	r.sub.mu.Lock()
+	defer r.sub.mu.Unlock()
+	if r.sub.track == nil {
+		return
+	}
+	for _, s := range r.sources {
+		r.sub.track.advance(s.stream.partition, s.at)
+	}
+}
+
+// refresh reads the filter and the account tree again: permissions may change,
+// and accounts be created, while a replay runs.
+func (r *replay) refresh() {
+	filter, tree := r.sub.filter.Load(), r.f.directory.Tree()
+	if filter != r.filter || tree != r.tree {
+		r.filter, r.tree = filter, tree
+		r.checks++
+	}
+}
+
+// release gives up all frames at hand, before something that may take long.
+func (r *replay) release() { r.releaseOthers(nil) }
+
+func (r *replay) releaseOthers(but *source) {
+	for _, s := range r.sources {
+		if s != but {
+			s.frames, s.upTo = nil, s.at.next
+		}
+	}
+}
+
+// goLive makes the subscriber live in all partitions if it has reached all
+// streams, but for a few messages of the ring, which it delivers with the
+// streams standing still.
+func (r *replay) goLive(ctx context.Context) (live bool, err error) {
+	defer r.flush(ctx)
+	defer func() {
+		if errors.Is(err, errTooSlow) {
+			r.f.send(r.sub, codeTooSlow, "too slow")
+		}
+	}()
+	x := r.f.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r.extend(nil)
+	left := int64(0)
+	for _, s := range r.sources {
+		s.bound = s.stream.live.next
+		if s.at.next > s.bound {
+			return false, nil
+		}
+		left += s.bound - s.at.next
+	}
+	if left > lastOffsets {
+		return false, nil
+	}
+	if left > 0 {
+		err := r.merge(ctx, r.loadRecent, false)
+		if errors.Is(err, errNotInRing) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	r.track()
+	r.sub.replaying.Store(false)
+	return true, nil
 }

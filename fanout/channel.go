@@ -45,6 +45,8 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
+	f.upgrades.Add(1)
+	defer f.upgrades.Add(-1)
 	query := r.URL.Query()
 	// A client sets the query for this very connection, the header for many.
 	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))
@@ -76,8 +78,8 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 // admission is a subscriber that may enter, and where it starts.
 type admission struct {
 	*subscriber
-	streams []*stream
-	starts  map[int]start // empty: live from now on
+	starts   []start // by partition; nil: live from now on
+	earliest bool    // replay all there is
 }
 
 // admit makes all the checks of a subscription and finds where it starts. On
@@ -105,11 +107,10 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 		return nil, err
 	}
 	a := &admission{subscriber: s}
-	if a.streams, err = f.follower.acquire(ctx); err == nil {
-		if since != "" {
-			if a.starts, err = f.starts(ctx, since, a.streams); err != nil {
-				f.follower.release()
-			}
+	if err = f.follower.acquire(ctx); err == nil && since != "" {
+		a.earliest = since == Earliest
+		if a.starts, err = f.starts(ctx, since, s.filter.Load()); err != nil {
+			f.follower.release()
 		}
 	}
 	if err != nil {
@@ -132,7 +133,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	s.heard.Store(now.Unix())
 	s.lastPong.Store(now.Unix())
 	if cursor {
-		s.track = &track{}
+		s.track = &cursorTracker{}
 	}
 	return s
 }

@@ -8,8 +8,8 @@ import (
 // Config is the room's settings; zero values take the defaults beside them.
 type Config struct {
 	NodeID          string        // unique among the nodes; required
-	QueueBytes      int           // waiting for one subscriber, then 4008 (1 MiB)
-	NodeQueueBytes  int64         // waiting for all, then the longest queues get 4008 (1 GiB)
+	QueueBytes      int           // memory that one subscriber's queue may keep, then 4008 (1 MiB)
+	NodeQueueBytes  int64         // and all of them, then the longest get 4008 (1 GiB)
 	RingBytes       int64         // recent history in memory, all partitions together (64 MiB)
 	GatherWindow    time.Duration // hold frames back up to this long to write more at once (0)
 	PingInterval    time.Duration // 25 s
@@ -22,7 +22,7 @@ type Config struct {
 	MaxPerUser      int
 	MaxPerAddress   int
 	ReplaceOldest   bool          // at a limit, close the oldest with 4009 instead of refusing the newest
-	HistoryChunks   int           // chunks of older history kept for replays (64)
+	HistoryBytes    int64         // older history in memory while anybody replays it (64 MiB)
 	StreamLinger    time.Duration // streams stop this long after the last subscriber left (30 s)
 	SnapshotHistory time.Duration // how far back snapshots look (24 h); negative: there are none
 }
@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 	def(&c.IdleTimeout, 60*time.Second)
 	def(&c.HandshakeWait, 5*time.Second)
 	def(&c.DrainSpread, 5*time.Second)
-	def(&c.HistoryChunks, 64)
+	def(&c.HistoryBytes, 64<<20)
 	def(&c.StreamLinger, 30*time.Second)
 	def(&c.SnapshotHistory, 24*time.Hour)
 	return c

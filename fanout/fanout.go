@@ -48,21 +48,26 @@ type Fanout struct {
 	metrics   *metrics
 	logger    *slog.Logger
 
-	index    *index
-	history  *history
-	writers  *writers
-	follower *follower
-	members  *members
-	tokens   tokens
-	traces   traces
-	folds    *folds
-	draining atomic.Bool
-	apart    atomic.Bool    // the shared view is away
-	others   atomic.Int64   // connections of the other nodes, half a second ago at most
-	worst    hourly         // of publishPresence
-	clients  sync.WaitGroup // readers, waiters and catch-ups; begun by begin
-	ending   sync.RWMutex   // ended is set, and nothing is begun any more, with it held
-	ended    bool
+	index      *index
+	history    *history
+	lookups    *offsetLookup
+	seen       seenAccounts
+	currentLog atomic.Pointer[logID]
+	writers    *writers
+	follower   *follower
+	members    *members
+	tokens     tokens
+	traces     traces
+	folds      *folds
+	draining   atomic.Bool
+	upgrades   atomic.Int64   // handshakes that have begun and not ended
+	apart      atomic.Bool    // the shared view is away
+	sweeps     uint64         // of sweepOnce, which alone uses it
+	others     atomic.Int64   // connections of the other nodes, half a second ago at most
+	worst      hourlyLag      // of publishPresence
+	clients    sync.WaitGroup // readers, waiters and catch-ups; begun by begin
+	ending     sync.RWMutex   // ended is set, and nothing is begun any more, with it held
+	ended      bool
 
 	life context.Context // of Run; set by New, so that sockets end with it
 	stop context.CancelFunc
@@ -80,7 +85,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
 	f.life, f.stop = context.WithCancel(context.Background())
-	f.history = newHistory(f.log, cfg.HistoryChunks, cfg.Compression, f.metrics)
+	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.know)
+	f.lookups = &offsetLookup{log: f.log}
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
 	f.folds = &folds{f: f}
@@ -116,25 +122,43 @@ func (f *Fanout) Run(ctx context.Context) error {
 	return nil
 }
 
-// enter makes a subscriber a member: from here on it misses nothing. Its
-// outlet is not open yet; open hands what waits meanwhile to a writer.
+// enter makes a subscriber a member: from here on it misses no event, no change
+// of permissions and no drain. Its outlet is not open yet; open hands what
+// waits meanwhile, the close frame included, to a writer.
 func (f *Fanout) enter(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
-	if len(a.starts) > 0 {
-		s.behind.Store(&catchup{starts: a.starts})
-	}
+	s.replaying.Store(a.starts != nil)
 	f.members.add(s)
 	f.metrics.connections.Inc()
+	f.addToIndex(a)
+	// What has changed since admit looked: from members.add on, Drain and
+	// applyPermissions find s by themselves.
+	for tree := f.directory.Tree(); ; {
+		f.applyPermission(s, tree)
+		now := f.directory.Tree()
+		if now == tree {
+			break
+		}
+		tree = now // applyPermissions may have applied it before the older one
+	}
+	if f.draining.Load() {
+		f.send(s, codeRestart, restartReason)
+	}
+}
+
+func (f *Fanout) addToIndex(a *admission) {
+	s := a.subscriber
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	if s.track != nil {
-		s.track.places = make([]place, len(a.streams))
-		for i, st := range a.streams {
-			s.track.places[i] = st.mark
-			if at, ok := a.starts[st.partition]; ok {
-				s.track.places[i] = at.place
+		s.track.logID = f.logID()
+		for _, st := range f.follower.list() {
+			at := st.live
+			if st.partition < len(a.starts) {
+				at = a.starts[st.partition].position
 			}
+			s.track.advance(st.partition, at)
 		}
 	}
 	f.index.enter(s)
@@ -143,8 +167,9 @@ func (f *Fanout) enter(a *admission) {
 // open begins to send.
 func (f *Fanout) open(a *admission) {
 	f.writers.now(f.life, a.subscriber)
-	if c := a.behind.Load(); c != nil {
-		f.begin(func() { f.catchUp(f.life, a.subscriber, a.streams, c) })
+	if a.starts != nil {
+		r := f.newReplay(a.subscriber, a.starts, a.earliest)
+		f.begin(func() { f.catchUp(f.life, r) })
 	}
 }
 
@@ -196,18 +221,16 @@ func (f *Fanout) leave(s *subscriber) {
 	f.follower.release()
 }
 
-// marks are the streams' marks, in the order of partitions.
-func (f *Fanout) marks() []place {
-	f.follower.mu.Lock()
-	streams := f.follower.streams
-	f.follower.mu.Unlock()
-	marks := make([]place, len(streams))
+// livePositions returns the streams' positions, in the order of partitions.
+func (f *Fanout) livePositions() []position {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+	streams := f.follower.list()
+	live := make([]position, len(streams))
 	for i, st := range streams {
-		marks[i] = st.mark
+		live[i] = st.live
 	}
-	return marks
+	return live
 }
 
 func (f *Fanout) closeAll(code int, reason string) {
@@ -246,15 +269,18 @@ func (f *Fanout) flushed(group []*subscriber) {
 	f.traces.flushed(group)
 	s := group[len(group)-1]
 	s.mu.Lock()
-	id, behind := s.lastID, s.behind.Load()
+	id := s.lastID
 	s.mu.Unlock()
-	if id != 0 && behind == nil {
+	if id != 0 && !s.replaying.Load() {
 		f.metrics.latency.Observe(max(0, time.Since(time.UnixMilli(event.ID.Milli(id))).Seconds()))
 	}
 }
 
+const restartReason = "service restarts, come back"
+
 // Drain closes every subscriber with 1012, spread over the configured time, and
-// refuses new ones. It returns when all have gone, or with ctx.
+// refuses new requests. A handshake that is already under way is completed and
+// then closed with 1012. Drain returns when all have gone, or with ctx.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
 	all := f.members.all()
@@ -265,9 +291,9 @@ func (f *Fanout) Drain(ctx context.Context) {
 		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
 			pause(ctx, wait)
 		}
-		f.send(s, codeRestart, "service restarts, come back")
+		f.send(s, codeRestart, restartReason)
 	}
-	for ctx.Err() == nil && f.members.lingering() > 0 {
+	for ctx.Err() == nil && f.upgrades.Load()+int64(f.members.lingering()) > 0 {
 		pause(ctx, 20*time.Millisecond)
 	}
 }

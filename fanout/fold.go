@@ -22,7 +22,7 @@ type fold struct {
 
 	mu     sync.Mutex
 	floor  *floor.Floor
-	at     place
+	at     position
 	last   event.ID // the newest message before at; 0: none read yet
 	reader Reader
 	caught time.Time // when there was last nothing more to read; zero: never yet
@@ -55,7 +55,7 @@ func (d *fold) beginning(ctx context.Context) (int64, error) {
 func (d *fold) begin(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), place{from, -1}, 0, time.Time{}
+	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), startAt(from), 0, time.Time{}
 }
 
 // foldPause is how long a fold that has caught up lets events gather: a fetch
@@ -111,9 +111,10 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, _, dropped := d.floor.Sizes()
+	d.f.seen.note(d.partition, d.at.next, records)
 	for i := range records {
 		r := &records[i]
-		d.at.next = r.Offset + 1
+		d.at.next, d.at.epoch = r.Offset+1, r.LeaderEpoch
 		id, err := event.MessageID(r.Value)
 		if err != nil {
 			continue

@@ -25,6 +25,9 @@ func (w *folds) run(ctx context.Context) {
 	defer running.Wait()
 	for ctx.Err() == nil {
 		n, err := w.f.log.Partitions(ctx, event.TopicEvents)
+		if err == nil {
+			err = w.f.identifyLog(ctx)
+		}
 		if err != nil {
 			w.f.foldFailed("counting partitions", err)
 			pause(ctx, time.Second)

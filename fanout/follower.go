@@ -3,7 +3,10 @@ package fanout
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"trunkline/event"
 	"trunkline/internal/fault"
@@ -14,9 +17,10 @@ import (
 type follower struct {
 	f *Fanout
 
+	streams atomic.Pointer[[]*stream] // in the order of their partitions; nil: not following
+
 	mu      sync.Mutex
 	users   int
-	streams []*stream // in the order of their partitions; nil: not following
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	ctx     context.Context
@@ -25,14 +29,22 @@ type follower struct {
 
 func newFollower(f *Fanout) *follower { return &follower{f: f} }
 
-// acquire returns the running streams, starting them for the first user. Every
-// acquire is followed by one release.
-func (w *follower) acquire(ctx context.Context) ([]*stream, error) {
+// list returns the running streams in the order of their partitions.
+func (w *follower) list() []*stream {
+	if streams := w.streams.Load(); streams != nil {
+		return *streams
+	}
+	return nil
+}
+
+// acquire starts the streams for the first user. Every acquire is followed by
+// one release.
+func (w *follower) acquire(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.streams == nil {
+	if w.list() == nil {
 		if err := w.start(ctx); err != nil {
-			return nil, fault.Unavailable(err, time.Second, "events are not available")
+			return fault.Unavailable(err, time.Second, "events are not available")
 		}
 	}
 	w.users++
@@ -40,14 +52,14 @@ func (w *follower) acquire(ctx context.Context) ([]*stream, error) {
 		w.idle.Stop()
 		w.idle = nil
 	}
-	return w.streams, nil
+	return nil
 }
 
 func (w *follower) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.users--
-	if w.users == 0 && w.streams != nil {
+	if w.users == 0 && w.list() != nil {
 		w.idle = time.AfterFunc(w.f.cfg.StreamLinger, w.rest)
 	}
 }
@@ -57,12 +69,12 @@ func (w *follower) release() {
 func (w *follower) rest() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.users > 0 || w.streams == nil {
+	if w.users > 0 || w.list() == nil {
 		return
 	}
 	w.stop()
 	w.running.Wait()
-	w.streams = nil
+	w.streams.Store(nil)
 	w.f.metrics.streams.Set(0)
 	w.f.history.close()
 }
@@ -73,7 +85,7 @@ func (w *follower) close() {
 	if w.idle != nil {
 		w.idle.Stop()
 	}
-	if w.streams != nil {
+	if w.list() != nil {
 		w.stop()
 	}
 	w.mu.Unlock()
@@ -85,53 +97,78 @@ func (w *follower) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	streams := make([]*stream, n)
+	if err := w.f.identifyLog(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	streams, firsts := make([]*stream, n), make([]int64, n)
+	all, asking := errgroup.WithContext(ctx)
+	all.SetLimit(lookupsAtOnce)
 	for p := range n {
-		_, next, err := w.f.log.Offsets(ctx, event.TopicEvents, p)
-		if err != nil {
+		all.Go(func() error {
+			first, next, err := w.f.log.Offsets(asking, event.TopicEvents, p)
+			streams[p] = w.f.newStream(p, next, began, n)
+			firsts[p] = max(first, next-1)
 			return err
-		}
-		streams[p] = w.f.newStream(p, next, n)
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
 	}
 	w.ctx, w.stop = context.WithCancel(w.f.life)
-	w.run(streams)
+	w.run(streams, firsts)
 	return nil
 }
 
-func (w *follower) run(streams []*stream) {
-	for _, s := range streams {
-		w.running.Go(func() { s.run(w.ctx) })
+// run adds streams, which begin to read at the given offsets.
+func (w *follower) run(streams []*stream, firsts []int64) {
+	have := w.list()
+	have = append(have[:len(have):len(have)], streams...)
+	w.streams.Store(&have) // before they deliver anything: see replay.goLive
+	for i, s := range streams {
+		w.running.Go(func() { s.run(w.ctx, firsts[i]) })
 	}
-	w.streams = append(w.streams[:len(w.streams):len(w.streams)], streams...)
-	w.f.metrics.streams.Set(float64(len(w.streams)))
+	w.f.metrics.streams.Set(float64(len(have)))
 }
 
 const growthInterval = 5 * time.Second
 
-// grow follows partitions that are added while the streams run. They are
-// empty before they are added, so their beginning is where everybody starts.
+// grow follows partitions that are added while the streams run.
 func (w *follower) grow(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause(ctx, growthInterval)
-		w.mu.Lock()
-		have := len(w.streams)
-		w.mu.Unlock()
-		if have == 0 {
-			continue
-		}
-		n, err := w.f.log.Partitions(ctx, event.TopicEvents)
-		if err != nil || n <= have {
-			continue
-		}
-		w.mu.Lock()
-		if len(w.streams) == have {
-			var added []*stream
-			for p := have; p < n; p++ {
-				added = append(added, w.f.newStream(p, 0, n))
+		if have := len(w.list()); have > 0 {
+			if _, err := w.atLeast(ctx, have+1); err != nil && ctx.Err() == nil {
+				w.f.logger.Warn("counting partitions failed", "error", err)
 			}
-			w.f.logger.Info("following new partitions", "from", have, "to", n)
-			w.run(added)
 		}
-		w.mu.Unlock()
 	}
+}
+
+// atLeast returns the running streams. Where they are fewer than n, it looks
+// for partitions that were added, and follows them: they are empty before they
+// are added, so their beginning is where everybody starts. The streams may be
+// fewer still.
+func (w *follower) atLeast(ctx context.Context, n int) ([]*stream, error) {
+	have := w.list()
+	if len(have) >= n {
+		return have, nil
+	}
+	total, err := w.f.log.Partitions(ctx, event.TopicEvents)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	have = w.list()
+	if len(have) == 0 || total <= len(have) {
+		return have, nil
+	}
+	var added []*stream
+	for p := len(have); p < total; p++ {
+		added = append(added, w.f.newStream(p, 0, time.Time{}, total))
+	}
+	w.f.logger.Info("following new partitions", "from", len(have), "to", total)
+	w.run(added, make([]int64, len(added)))
+	return w.list(), nil
 }

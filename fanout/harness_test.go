@@ -30,12 +30,17 @@ type memoryLog struct {
 	grown      *sync.Cond
 	partitions [][]kafka.Record
 	first      []int64
+	topicID    kafka.TopicID
+	epoch      int32 // of what is written now
+	damaged    map[int][2]int64
+	lookups    int // requests but reads
 	reads      int
 	down       bool
 }
 
 func newMemoryLog(partitions int) *memoryLog {
-	l := &memoryLog{partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions)}
+	l := &memoryLog{partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions),
+		topicID: kafka.TopicID{1}, damaged: make(map[int][2]int64)}
 	l.grown = sync.NewCond(&l.mu)
 	return l
 }
@@ -45,15 +50,39 @@ var errDown = errors.New("log is down")
 func (l *memoryLog) Partitions(context.Context, string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lookups++
 	if l.down {
 		return 0, errDown
 	}
 	return len(l.partitions), nil
 }
 
+func (l *memoryLog) TopicID(context.Context, string) (kafka.TopicID, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return kafka.TopicID{}, errDown
+	}
+	return l.topicID, nil
+}
+
+func (l *memoryLog) EpochEnd(_ context.Context, _ string, p int, epoch int32) (kafka.EpochEnd, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lookups++
+	end := kafka.EpochEnd{LeaderEpoch: kafka.UnknownEpoch, Offset: -1}
+	for _, r := range l.partitions[p][l.first[p]:] {
+		if r.LeaderEpoch <= epoch {
+			end = kafka.EpochEnd{LeaderEpoch: r.LeaderEpoch, Offset: r.Offset + 1}
+		}
+	}
+	return end, nil
+}
+
 func (l *memoryLog) Offsets(_ context.Context, _ string, p int) (int64, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lookups++
 	if l.down {
 		return 0, 0, errDown
 	}
@@ -63,6 +92,7 @@ func (l *memoryLog) Offsets(_ context.Context, _ string, p int) (int64, int64, e
 func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lookups++
 	for i := l.first[p]; i < int64(len(l.partitions[p])); i++ {
 		if !l.partitions[p][i].Time.Before(at) {
 			return i, nil
@@ -72,13 +102,14 @@ func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (
 }
 
 func (l *memoryLog) Reader(_ string, p int, offset int64) Reader {
-	return &memoryReader{l: l, p: p, next: offset}
+	return &memoryReader{l: l, p: p, next: offset, epoch: kafka.UnknownEpoch}
 }
 
 type memoryReader struct {
-	l    *memoryLog
-	p    int
-	next int64
+	l     *memoryLog
+	p     int
+	next  int64
+	epoch int32 // of the record before next
 }
 
 func (r *memoryReader) Close() {}
@@ -112,18 +143,71 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 			return nil, errDown
 		}
 		have := r.l.partitions[r.p]
-		if r.next < r.l.first[r.p] || r.next > int64(len(have)) {
-			return nil, kafka.OutOfRange(event.TopicEvents, r.p, r.next, r.l.first[r.p], int64(len(have)))
+		if err := r.gap(have); err != nil {
+			return nil, err
 		}
-		if r.next < int64(len(have)) {
-			records := have[r.next:min(int64(len(have)), r.next+300)]
+		if end := r.readable(have); r.next < end {
+			records := have[r.next:min(end, r.next+300)]
 			r.next += int64(len(records))
+			r.epoch = records[len(records)-1].LeaderEpoch
 			r.l.reads++
 			return append([]kafka.Record(nil), records...), nil
 		}
 		r.l.grown.Wait()
 	}
 	return nil, ctx.Err()
+}
+
+// gap is what kafka.Reader says of a log that does not go on.
+func (r *memoryReader) gap(have []kafka.Record) error {
+	first, next := r.l.first[r.p], int64(len(have))
+	if r.next < first || r.next > next {
+		return kafka.OutOfRange(event.TopicEvents, r.p, r.next, first, next)
+	}
+	if r.next > first && r.epoch != kafka.UnknownEpoch && have[r.next-1].LeaderEpoch != r.epoch {
+		cut := r.next
+		for cut > first && have[cut-1].LeaderEpoch > r.epoch {
+			cut--
+		}
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next, Resume: cut, First: first, Next: next}
+	}
+	if d, ok := r.l.damaged[r.p]; ok && r.next >= d[0] && r.next < d[1] {
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next, Resume: d[1], Reason: "test"}
+	}
+	return nil
+}
+
+// readable is the offset up to which one read may go.
+func (r *memoryReader) readable(have []kafka.Record) int64 {
+	if d, ok := r.l.damaged[r.p]; ok && r.next < d[0] {
+		return d[0]
+	}
+	return int64(len(have))
+}
+
+// damage makes the records of a partition from one offset to before another
+// unreadable.
+func (l *memoryLog) damage(partition int, from, to int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.damaged[partition] = [2]int64{from, to}
+}
+
+// cut drops the records of a partition from an offset on, as an election of a
+// leader that never had them does.
+func (l *memoryLog) cut(partition int, from int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.partitions[partition] = l.partitions[partition][:from:from]
+	l.epoch++
+	l.grown.Broadcast()
+}
+
+// addPartition makes the topic larger.
+func (l *memoryLog) addPartition() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.partitions, l.first = append(l.partitions, nil), append(l.first, 0)
 }
 
 // put appends messages of an account, one for each source offset given, as a
@@ -146,7 +230,7 @@ func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, m
 			Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc", ProcessedAt: made.Unix()}}
 		l.partitions[partition] = append(l.partitions[partition], kafka.Record{
 			Topic: event.TopicEvents, Partition: partition, Offset: int64(len(l.partitions[partition])),
-			Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
+			LeaderEpoch: l.epoch, Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
 			Headers: []kafka.Header{
 				{Key: event.HeaderType, Value: []byte(typ)},
 				{Key: event.HeaderAccount, Value: []byte(account)},
@@ -250,37 +334,38 @@ func (d *memoryDirectory) edit(change func()) {
 type sharedPresence struct {
 	mu    sync.Mutex
 	nodes map[string]map[string]Client
-	late  map[time.Time]time.Duration
+	lag   map[time.Time]time.Duration
 	down  bool
 }
 
 func newPresence() *sharedPresence {
-	return &sharedPresence{nodes: make(map[string]map[string]Client), late: make(map[time.Time]time.Duration)}
+	return &sharedPresence{nodes: make(map[string]map[string]Client), lag: make(map[time.Time]time.Duration)}
 }
 
-func (p *sharedPresence) ReportLate(_ context.Context, _ string, hour time.Time, late time.Duration) error {
+func (p *sharedPresence) ReportLag(_ context.Context, _ string, hour time.Time, lag time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down {
 		return errDown
 	}
-	p.late[hour] = max(p.late[hour], late)
+	p.lag[hour] = max(p.lag[hour], lag)
 	return nil
 }
 
-func (p *sharedPresence) Late(_ context.Context, from, to time.Time) (late time.Duration, known bool, err error) {
+func (p *sharedPresence) Lag(_ context.Context, from, to time.Time) (lag time.Duration, known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down {
 		return 0, false, errDown
 	}
-	_, known = p.late[from]
-	for hour, of := range p.late {
+	from = from.Truncate(time.Hour)
+	_, known = p.lag[from]
+	for hour, of := range p.lag {
 		if !hour.Before(from) && !hour.After(to) {
-			late = max(late, of)
+			lag = max(lag, of)
 		}
 	}
-	return late, known, nil
+	return lag, known, nil
 }
 
 func (p *sharedPresence) Publish(_ context.Context, node string, changed []Client, left []string, whole bool) (int, error) {

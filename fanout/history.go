@@ -1,203 +1,317 @@
 package fanout
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"trunkline/event"
+	"trunkline/internal/kafka"
 )
 
-// history reads what is older than the ring from Kafka, once for everybody who
-// wants it: in chunks of fixed offsets, of which the newest used are kept. A
-// thousand clients that come back at once cost one read of each chunk.
+// history reads what is older than the ring from Kafka, once for all
+// subscribers that replay it. It keeps the chunks that were used last, bounded
+// in the bytes they hold, for as long as anybody replays.
 type history struct {
 	log      Log
-	limit    int // chunks kept
+	limit    int64
 	compress bool
 	metrics  *metrics
+	loaded   func(context.Context, *batch) // called for each chunk before it is shared
+	fills    chan struct{}                 // bounds the reads under way
 
-	mu     sync.Mutex
-	chunks map[chunkKey]*list.Element // of *chunk
-	used   list.List                  // newest used first
-	scans  map[int]*scan
+	mu         sync.Mutex
+	partitions map[int]*pastLog
+	used       list.List // of *chunk that are filled, last used first
+	bytes      int64     // held by used
+	users      int
+	expiry     *time.Timer // drops everything, while there are no users
 }
 
-// chunkOffsets is how many offsets of a partition one chunk covers.
-const chunkOffsets = 512
-
-type chunkKey struct {
-	partition int
-	number    int64 // offsets [number*chunkOffsets, (number+1)*chunkOffsets)
+// pastLog is what history has of one partition.
+type pastLog struct {
+	chunks []*chunk // in the order of offsets, none overlaps another
+	gaps   []*kafka.GapError
 }
 
-// chunk is immutable once ready is closed.
+// chunk is the frames of some offsets of a partition. It is immutable once
+// ready is closed.
 type chunk struct {
-	key    chunkKey
-	ready  chan struct{}
-	frames []frame
-	from   int64 // complete from this offset on; above the chunk's start where the log begins
-	upTo   int64 // complete up to this offset; short of the chunk's end at the end of the log
-	err    error
+	partition  int
+	from, upTo int64 // complete from offset from to before upTo
+	frames     []frame
+	bytes      int64
+	err        error
+	ready      chan struct{}
+	filled     *list.Element // in used; nil while it is being read
 }
 
-// scan is the one reader of a partition's history, kept for the next chunk.
-type scan struct {
-	mu     sync.Mutex
-	reader Reader
-	next   int64
-	left   *batch // read beyond the last chunk
-	strs   interner
+const (
+	// chunkAlign is what the offsets at which chunks begin are multiples of,
+	// so that subscribers who come back with almost the same offset share them.
+	chunkAlign = 32
+	// historyFills bounds the chunks that are read at the same time.
+	historyFills = 8
+	// historyWait bounds the reading of one chunk, so that a broker that is
+	// away fails a replay, which tries again, and does not hold it for ever.
+	historyWait = 10 * time.Second
+	// historyLinger is how long chunks are kept after the last replay.
+	historyLinger = 5 * time.Second
+	// knownGaps bounds the gaps that are remembered of a partition.
+	knownGaps = 64
+)
+
+func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(context.Context, *batch)) *history {
+	return &history{log: log, limit: limit, compress: compress, metrics: m, loaded: loaded,
+		fills: make(chan struct{}, historyFills), partitions: make(map[int]*pastLog)}
 }
 
-func newHistory(log Log, limit int, compress bool, m *metrics) *history {
-	return &history{log: log, limit: limit, compress: compress, metrics: m,
-		chunks: make(map[chunkKey]*list.Element), scans: make(map[int]*scan)}
-}
-
-// read returns the frames at and after offset that lie in offset's chunk, and
-// the offset, at most end, up to which that is complete. end is a known end of
-// the log beyond offset, so that nothing waits for what is not there yet.
-func (h *history) read(ctx context.Context, partition int, offset, end int64) (frames []frame, upTo int64, err error) {
-	key := chunkKey{partition, offset / chunkOffsets}
-	c, mine := h.claim(key, min(end, (key.number+1)*chunkOffsets))
-	if mine {
-		c.frames, c.from, c.err = h.scan(ctx, key, c.upTo)
-		if c.err != nil {
-			h.forget(key, c)
-		}
-		close(c.ready)
-	}
-	select {
-	case <-c.ready:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
-	if c.err != nil {
-		return nil, 0, c.err
-	}
-	if offset < c.from {
-		return nil, 0, errTrimmed
-	}
-	from := 0
-	for from < len(c.frames) && c.frames[from].offset < offset {
-		from++
-	}
-	return c.frames[from:], min(c.upTo, end), nil // others may have read on meanwhile
-}
-
-// errTrimmed says that the log no longer holds what a replay needs.
-var errTrimmed = errors.New("older than the log")
-
-// claim returns the chunk, and whether the caller must fill it. A chunk that
-// ends before upTo was read near the log's end and is read again.
-func (h *history) claim(key chunkKey, upTo int64) (c *chunk, mine bool) {
+// enter keeps chunks from being dropped until leave.
+func (h *history) enter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e, ok := h.chunks[key]; ok {
-		if c := e.Value.(*chunk); c.upTo >= upTo {
-			h.used.MoveToFront(e)
+	h.users++
+	if h.expiry != nil {
+		h.expiry.Stop()
+		h.expiry = nil
+	}
+}
+
+func (h *history) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users--; h.users == 0 && h.used.Len() > 0 {
+		h.expiry = time.AfterFunc(historyLinger, h.expire)
+	}
+}
+
+func (h *history) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users == 0 {
+		h.drop()
+	}
+}
+
+// close drops all chunks.
+func (h *history) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.expiry != nil {
+		h.expiry.Stop()
+		h.expiry = nil
+	}
+	h.drop()
+}
+
+// drop forgets the chunks. Those that are being read are for their askers only.
+func (h *history) drop() {
+	for _, p := range h.partitions {
+		p.chunks = nil
+	}
+	h.used.Init()
+	h.bytes = 0
+	h.metrics.historyBytes.Set(0)
+}
+
+// read returns the frames from offset on that one chunk has, and the offset, at
+// most end, up to which that is complete. end is a known end of the log beyond
+// offset, so that nothing waits for records that are not there yet. Returns
+// *kafka.GapError when the log does not go on at offset.
+func (h *history) read(ctx context.Context, partition int, offset, end int64) (frames []frame, upTo int64, err error) {
+	for {
+		c, mine := h.claim(partition, offset)
+		if mine {
+			h.fill(ctx, c, offset)
+		}
+		select {
+		case <-c.ready:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+		if gap, ok := kafka.PassableGap(c.err); c.err != nil && (mine || !ok || gap.Resume > offset) {
+			return nil, 0, c.err
+		}
+		if c.err == nil && c.from <= offset && offset < c.upTo {
+			first, _ := slices.BinarySearchFunc(c.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+			return c.frames[first:], min(c.upTo, end), nil
+		}
+	} // the chunk ended before offset: the next one begins there
+}
+
+// claim returns the chunk that holds offset or will, and whether the caller
+// must fill it. One that the caller fills may end before offset.
+func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.past(partition)
+	i, _ := slices.BinarySearchFunc(p.chunks, offset, func(c *chunk, offset int64) int {
+		if c.from <= offset {
+			return -1
+		}
+		return 1
+	}) // chunks[i-1] is the last that begins at or before offset
+	from := offset - offset%chunkAlign
+	if i > 0 {
+		c := p.chunks[i-1]
+		if offset < c.upTo {
+			if c.filled != nil {
+				h.used.MoveToFront(c.filled)
+			}
 			return c, false
 		}
-		h.used.Remove(e)
+		from = max(from, c.upTo)
 	}
-	c = &chunk{key: key, ready: make(chan struct{}), upTo: upTo}
-	h.chunks[key] = h.used.PushFront(c)
-	for h.used.Len() > h.limit {
-		oldest := h.used.Back()
-		delete(h.chunks, oldest.Value.(*chunk).key)
-		h.used.Remove(oldest)
+	for _, gap := range p.gaps {
+		if gap.Resume <= offset {
+			from = max(from, gap.Resume)
+		}
 	}
+	c = &chunk{partition: partition, from: from, upTo: math.MaxInt64, ready: make(chan struct{})}
+	if i < len(p.chunks) {
+		c.upTo = p.chunks[i].from
+	}
+	p.chunks = slices.Insert(p.chunks, i, c)
 	return c, true
 }
 
-func (h *history) forget(key chunkKey, c *chunk) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if e, ok := h.chunks[key]; ok && e.Value == c {
-		delete(h.chunks, key)
-		h.used.Remove(e)
+func (h *history) past(partition int) *pastLog {
+	p := h.partitions[partition]
+	if p == nil {
+		p = &pastLog{}
+		h.partitions[partition] = p
 	}
+	return p
 }
 
-// historyWait bounds the reading of one chunk, so that a broker that is away
-// fails a replay (the client comes back) and does not hold it for ever.
-const historyWait = 10 * time.Second
-
-// scan reads a chunk's frames up to upTo from Kafka, going on where the last
-// scan of the partition stopped when that fits.
-func (h *history) scan(ctx context.Context, key chunkKey, upTo int64) (frames []frame, start int64, err error) {
-	// Others wait for this chunk too: the one who reads it does so for all, also
-	// when its own client has left.
+// fill reads the chunk, for a subscriber that asked for an offset in it or
+// behind it, and lets its askers go on.
+func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
+	// Others wait for this chunk too: it is read also when the client of the
+	// one who reads has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
 	defer cancel()
-	h.mu.Lock()
-	s := h.scans[key.partition]
-	if s == nil {
-		s = &scan{next: -1}
-		h.scans[key.partition] = s
-	}
-	h.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	first, _, err := h.log.Offsets(ctx, event.TopicEvents, key.partition)
-	if err != nil {
-		return nil, 0, fmt.Errorf("reading history: %w", err)
-	}
-	start = max(key.number*chunkOffsets, first)
-	if s.next != start {
-		s.close()
-		s.reader, s.next = h.log.Reader(event.TopicEvents, key.partition, start), start
-	}
-	for s.next < upTo {
-		if s.left == nil {
-			records, err := s.reader.Read(ctx)
-			if err != nil {
-				s.close()
-				return nil, 0, fmt.Errorf("reading history: %w", err)
-			}
-			s.left, _ = newBatch(records, &s.strs, h.compress)
-			h.metrics.historyReads.Inc()
-			if len(s.left.frames) == 0 {
-				s.next, s.left = s.left.end, nil
-				continue
-			}
-		}
-		n := 0
-		for n < len(s.left.frames) && s.left.frames[n].offset < upTo {
-			n++
-		}
-		frames = append(frames, s.left.frames[:n]...)
-		if n < len(s.left.frames) {
-			s.left.frames = s.left.frames[n:]
-			s.next = upTo
+	b, err := h.load(ctx, c.partition, c.from, c.upTo)
+	for err != nil {
+		// Records that lie between the chunk's beginning and the offset asked
+		// for may be gone.
+		gap, ok := kafka.PassableGap(err)
+		if !ok || gap.Restarted() || gap.Resume > asked {
 			break
 		}
-		s.next, s.left = s.left.end, nil
+		b, err = h.load(ctx, c.partition, gap.Resume, c.upTo)
 	}
-	return frames, start, nil
-}
-
-func (s *scan) close() {
-	if s.reader != nil {
-		s.reader.Close()
-	}
-	s.reader, s.left, s.next = nil, nil, -1
-}
-
-// close ends the readers.
-func (h *history) close() {
 	h.mu.Lock()
-	scans := h.scans
-	h.scans = make(map[int]*scan)
-	h.mu.Unlock()
-	for _, s := range scans {
-		s.mu.Lock()
-		s.close()
-		s.mu.Unlock()
+	defer h.mu.Unlock()
+	defer close(c.ready)
+	p := h.past(c.partition)
+	i := slices.Index(p.chunks, c)
+	if err != nil {
+		c.err = err
+		if i >= 0 {
+			p.chunks = slices.Delete(p.chunks, i, i+1)
+		}
+		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+			h.remember(c.partition, gap)
+		}
+		return
 	}
+	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.held)
+	if i < 0 { // dropped meanwhile
+		return
+	}
+	c.filled = h.used.PushFront(c)
+	h.bytes += c.bytes
+	for h.bytes > h.limit && h.used.Len() > 1 {
+		h.evict(h.used.Back().Value.(*chunk))
+	}
+	h.metrics.historyBytes.Set(float64(h.bytes))
+}
+
+func (h *history) evict(c *chunk) {
+	h.used.Remove(c.filled)
+	h.bytes -= c.bytes
+	p := h.partitions[c.partition]
+	if i := slices.Index(p.chunks, c); i >= 0 {
+		p.chunks = slices.Delete(p.chunks, i, i+1)
+	}
+}
+
+// load reads from Kafka what one Read returns, up to what a chunk may hold.
+func (h *history) load(ctx context.Context, partition int, from, upTo int64) (*batch, error) {
+	select {
+	case h.fills <- struct{}{}:
+		defer func() { <-h.fills }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading history: %w", ctx.Err())
+	}
+	reader := h.log.Reader(event.TopicEvents, partition, from)
+	defer reader.Close()
+	records, err := reader.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading history: %w", err)
+	}
+	h.metrics.historyReads.Inc()
+	n, size, most := 0, int64(0), h.chunkBytes()
+	for n < len(records) && records[n].Offset < upTo && (n == 0 || size < most) {
+		size += int64(len(records[n].Value))
+		n++
+	}
+	if n == 0 { // markers of transactions only, up to the next chunk
+		return &batch{start: from, end: upTo}, nil
+	}
+	b, _ := newBatch(records[:n], &interner{}, h.compress)
+	b.start = from
+	h.loaded(ctx, b)
+	return b, nil
+}
+
+// chunkBytes is what a chunk may hold: a share of the limit that lets one
+// subscriber replay all partitions from chunks that stay.
+func (h *history) chunkBytes() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(max(h.limit/int64(4*max(len(h.partitions), 1)), 16<<10), 1<<20)
+}
+
+// gapFound remembers damage, so that clients that would run into it are refused
+// when they come back.
+func (h *history) gapFound(partition int, gap *kafka.GapError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remember(partition, gap)
+}
+
+func (h *history) remember(partition int, gap *kafka.GapError) {
+	p := h.past(partition)
+	if gap.Restarted() { // other records have taken the place of those
+		p.gaps, p.chunks = nil, nil
+		return
+	}
+	if gap.Kind == kafka.GapExpired || len(p.gaps) == knownGaps ||
+		slices.ContainsFunc(p.gaps, func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {
+		return
+	}
+	p.gaps = append(p.gaps, gap)
+}
+
+// gapAfter returns the first damage at or after an offset and before end that
+// replays have found.
+func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.partitions[partition]; p != nil {
+		for _, gap := range p.gaps {
+			if gap.Resume > offset && gap.Offset < end && (first == nil || gap.Offset < first.Offset) {
+				first = gap
+			}
+		}
+	}
+	return first
 }

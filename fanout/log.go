@@ -7,23 +7,32 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log is the normalized topic as the room needs it.
+// Log is the normalized topic as fanout needs it.
 type Log interface {
 	Partitions(ctx context.Context, topic string) (int, error)
+	// Offsets returns the first offset of a partition and the one its next
+	// record will get.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	// OffsetAt returns the offset of the first record whose timestamp is at or
+	// after at, or the one the next record will get.
 	OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error)
+	// TopicID returns the id that the topic was given when it was created.
+	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
+	// EpochEnd returns where the records of a leader epoch end.
+	EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (kafka.EpochEnd, error)
 	Reader(topic string, partition int, offset int64) Reader
 }
 
 // Reader reads one partition from an offset on.
 type Reader interface {
-	// Read waits for records; they are valid until the next Read.
+	// Read waits for records; they are valid until the next Read. Returns
+	// *kafka.GapError when the log does not go on at the reader's offset.
 	Read(ctx context.Context) ([]kafka.Record, error)
-	// Lag is how many offsets the log had beyond what Read has given, when it
-	// last asked.
+	// Lag returns how many offsets the log had beyond what Read has returned,
+	// as of the last request.
 	Lag() int64
-	// Idle is when the log last had nothing more; it may be asked while Read
-	// waits.
+	// Idle returns when the log last had nothing more. It may be called while
+	// Read waits.
 	Idle() time.Time
 	Close()
 }

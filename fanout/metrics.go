@@ -23,6 +23,7 @@ type metrics struct {
 	replaying    prometheus.Gauge
 	replayed     prometheus.Counter
 	historyReads prometheus.Counter
+	historyBytes prometheus.Gauge
 	presence     *prometheus.CounterVec
 	foldAgents   prometheus.Gauge
 	foldCalls    prometheus.Gauge
@@ -57,13 +58,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			NativeHistogramMinResetDuration: time.Hour,
 			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}}),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_queued_bytes", Help: "Bytes waiting for all subscribers of this node, once a second."}),
+			Name: "trunkline_fanout_queued_bytes", Help: "Bytes of memory that the queues of all subscribers of this node keep, shared batches counted once; measured once a second."}),
 		replaying: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_fanout_replays", Help: "Subscribers that are catching up now."}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_replayed_total", Help: "Events delivered by catching up."}),
 		historyReads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_history_reads_total", Help: "Reads from Kafka for history older than the ring."}),
+		historyBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_history_bytes", Help: "Bytes of history older than the ring that replays hold in memory."}),
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
 		foldAgents: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -76,7 +79,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_snapshot_dropped_total", Help: "Agents and calls left out of snapshots because there were too many."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
-		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.presence,
+		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
 		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
 	for _, transport := range []string{transportSocket, transportStream} {
 		m.opened.WithLabelValues(transport)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"sync"
+	"unsafe"
 )
 
 // packed is a frame compressed by permessage-deflate (RFC 7692), made by the
@@ -11,8 +12,10 @@ import (
 // from one message to the next, so the same bytes are right for everybody.
 type packed struct {
 	once  sync.Once
-	frame *frame
+	frame *frame // the only one of its batch
 }
+
+const packedBytes = int(unsafe.Sizeof(packed{}))
 
 var deflaters = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is a good one
@@ -41,7 +44,10 @@ func (p *packed) of(m *frame) *frame {
 		payload := small.Bytes()[:small.Len()-flushed]
 		wire := appendFrameHeader(make([]byte, 0, len(payload)+maxFrameHeader), opText|compressedBit, len(payload))
 		header := len(wire)
-		p.frame = &frame{wire: append(wire, payload...), header: uint8(header),
+		b := &batch{slab: append(wire, payload...), frames: make([]frame, 1)}
+		b.held = batchBytes + cap(b.slab) + frameBytes
+		p.frame = &b.frames[0]
+		*p.frame = frame{wire: b.slab, batch: b, header: uint8(header),
 			part: m.part, class: m.class, account: m.account, id: m.id, offset: m.offset, source: m.source}
 	})
 	return p.frame

@@ -27,11 +27,12 @@ type Presence interface {
 	Others(ctx context.Context, node string) (int, error)
 	// Clients lists the connections of all nodes but this.
 	Clients(ctx context.Context, node string) ([]Client, error)
-	// ReportLate notes how far behind a node has been at worst in an hour.
-	ReportLate(ctx context.Context, node string, hour time.Time, late time.Duration) error
-	// Late is how far behind any node has been from one hour to another; known
-	// is false when no node has said anything about one of them.
-	Late(ctx context.Context, from, to time.Time) (late time.Duration, known bool, err error)
+	// ReportLag notes how far behind a node has been at worst in an hour.
+	ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error
+	// Lag returns how far behind any node has been from one time to another.
+	// known is false when reports of nodes may be missing: the shared view does
+	// not go back to a minute before that time, or no node has reported.
+	Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error)
 	// Leave takes a node out at once.
 	Leave(ctx context.Context, node string) error
 }
@@ -58,7 +59,7 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		}
 		left := f.members.takeLeft()
 		f.shared(f.publish(ctx, &view, left))
-		f.reportLateness(ctx, time.Now())
+		f.reportDeliveryLag(ctx, time.Now())
 		f.freeSeats(ctx, left)
 		f.renewSeats(ctx, turn%renewTurns == 0)
 	}

@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -135,53 +136,63 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 	return err
 }
 
-// lateLife is how long the nodes' lateness is remembered: longer than anybody
-// resumes from. Hours beyond it are unknown.
-const lateLife = 8 * 24 * time.Hour
+const (
+	// lagLife is how long the nodes' delivery lag is remembered: longer than
+	// anybody resumes from. Hours beyond it are unknown.
+	lagLife = 8 * 24 * time.Hour
+	// lagSettle is how long every node has to report again after the shared view
+	// was lost. One that has not is taken to be gone.
+	lagSettle = time.Minute
+)
 
-func (p *RedisPresence) late(hour time.Time) string {
+func (p *RedisPresence) lagKey(hour time.Time) string {
 	return p.Prefix + "fanout:late:" + strconv.FormatInt(hour.Unix(), 10)
 }
 
-// ReportLate implements Presence: a hash an hour, from node to milliseconds.
-func (p *RedisPresence) ReportLate(ctx context.Context, node string, hour time.Time, late time.Duration) error {
+// lagSince is the key of the time, in Unix milliseconds, from which on reports
+// are complete but for lagSettle. It is missing when the shared view was lost.
+func (p *RedisPresence) lagSince() string { return p.Prefix + "fanout:late:since" }
+
+// ReportLag implements Presence: a hash an hour, from node to milliseconds.
+func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error {
 	pipe := p.Client.Pipeline()
-	pipe.HSet(ctx, p.late(hour), node, late.Milliseconds()+1)
-	pipe.PExpire(ctx, p.late(hour), lateLife)
+	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagLife)
+	pipe.PExpire(ctx, p.lagSince(), lagLife)
+	pipe.HSet(ctx, p.lagKey(hour), node, lag.Milliseconds()+1)
+	pipe.PExpire(ctx, p.lagKey(hour), lagLife)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("reporting lateness: %w", err)
+		return fmt.Errorf("reporting the delivery lag: %w", err)
 	}
 	return nil
 }
 
-// Late implements Presence. An hour that nobody spoke of had no node that
-// followed anything, unless it is too long ago, or the first one asked for.
-func (p *RedisPresence) Late(ctx context.Context, from, to time.Time) (late time.Duration, known bool, err error) {
-	if to.Sub(from) > lateLife-time.Hour {
+// Lag implements Presence. An hour without reports had no node that followed
+// anything, unless it is the first one asked for.
+func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error) {
+	first := from.Truncate(time.Hour)
+	if to.Sub(first) > lagLife-time.Hour || to.Before(first) {
 		return 0, false, nil
 	}
 	pipe := p.Client.Pipeline()
+	since := pipe.Get(ctx, p.lagSince())
 	var hours []*redis.StringSliceCmd
-	for hour := from; !hour.After(to); hour = hour.Add(time.Hour) {
-		hours = append(hours, pipe.HVals(ctx, p.late(hour)))
+	for hour := first; !hour.After(to); hour = hour.Add(time.Hour) {
+		hours = append(hours, pipe.HVals(ctx, p.lagKey(hour)))
 	}
-	if len(hours) == 0 {
-		return 0, false, nil
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return 0, false, fmt.Errorf("asking for the delivery lag: %w", err)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, false, fmt.Errorf("asking for lateness: %w", err)
-	}
-	if len(hours[0].Val()) == 0 {
-		return 0, false, nil
+	if ms, err := since.Int64(); err == nil {
+		known = !from.Before(time.UnixMilli(ms).Add(lagSettle)) && len(hours[0].Val()) > 0
 	}
 	for _, hour := range hours {
 		for _, value := range hour.Val() {
 			ms, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
-				return 0, false, fmt.Errorf("asking for lateness: %w", err)
+				return 0, false, fmt.Errorf("asking for the delivery lag: %w", err)
 			}
-			late = max(late, time.Duration(ms)*time.Millisecond)
+			lag = max(lag, time.Duration(ms)*time.Millisecond)
 		}
 	}
-	return late, true, nil
+	return lag, known, nil
 }

@@ -2,78 +2,150 @@ package fanout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
 )
 
 // Earliest asks for everything Kafka still has.
 const Earliest = "earliest"
 
-// starts turns what a client resumes from into a place in every partition. All
-// refusals come from here, before the upgrade: 400 for what is no position,
-// 410 for one that this log does not or does no longer hold.
-func (f *Fanout) starts(ctx context.Context, since string, streams []*stream) (map[int]start, error) {
+// starts turns what a client resumes from into a position in every partition.
+// All refusals come from here, before the upgrade: fault.KindInvalid for what
+// is no position, fault.KindGone for one that this log does not hold or does
+// not hold any more.
+func (f *Fanout) starts(ctx context.Context, since string, flt *filter) ([]start, error) {
+	f.history.enter()
+	defer f.history.leave()
 	if since == Earliest {
-		return f.earliest(ctx, streams)
+		return f.earliest(ctx)
 	}
-	id, places, err := parseSince(since)
+	at, err := parseSince(since)
 	if err != nil {
 		return nil, fault.InvalidField("since", "invalid", "since: "+err.Error())
 	}
-	if places != nil {
-		return f.fromCursor(ctx, places, streams)
+	if at.positions != nil {
+		return f.fromCursor(ctx, at, flt)
 	}
-	return f.fromID(ctx, id, streams)
+	return f.fromID(ctx, at.id, flt)
 }
 
-func (f *Fanout) earliest(ctx context.Context, streams []*stream) (map[int]start, error) {
-	starts := make(map[int]start, len(streams))
-	for _, st := range streams {
-		first, _, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
-		if err != nil {
-			return nil, err
-		}
-		starts[st.partition] = start{place: place{first, -1}}
-	}
-	return starts, nil
+func (f *Fanout) earliest(ctx context.Context) ([]start, error) {
+	streams := f.follower.list()
+	starts := make([]start, len(streams))
+	err := forEach(ctx, streams, func(ctx context.Context, st *stream) error {
+		first, _, err := f.lookups.bounds(ctx, st.partition)
+		starts[st.partition].position = startAt(first)
+		return err
+	})
+	return starts, err
 }
 
 // fromCursor goes on in every partition exactly where the cursor says.
-// Partitions the cursor does not know came later: they start at their
+// Partitions the cursor does not know were added later: they start at their
 // beginning.
-func (f *Fanout) fromCursor(ctx context.Context, places []place, streams []*stream) (map[int]start, error) {
-	if len(places) > len(streams) {
+func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([]start, error) {
+	current := f.logID()
+	if at.log != (logID{}) && current != (logID{}) && at.log != current {
+		return nil, gone("the cursor is of another log")
+	}
+	streams, err := f.follower.atLeast(ctx, len(at.positions))
+	if err != nil {
+		return nil, err
+	}
+	if len(at.positions) > len(streams) {
+		if at.log != (logID{}) && at.log == current {
+			return nil, fault.Unavailable(nil, time.Second, "new partitions are not known here yet, come back")
+		}
 		return nil, gone("the cursor is of another cluster")
 	}
-	starts := make(map[int]start, len(streams))
-	for _, st := range streams {
-		at := place{0, -1}
-		if st.partition < len(places) {
-			at = places[st.partition]
+	starts := make([]start, len(streams))
+	var ask []*stream
+	for p, st := range streams {
+		starts[p].position = startAt(0)
+		if p < len(at.positions) {
+			starts[p].position = at.positions[p]
 		}
-		if st.recent(at.next) {
-			starts[st.partition] = start{place: at}
-			continue
+		if !st.holds(starts[p].position) {
+			ask = append(ask, st)
 		}
-		first, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
-		if err != nil {
-			return nil, err
-		}
-		if at.next < first || at.next > next {
-			return nil, gone("the events after this cursor are not in the log")
-		}
-		starts[st.partition] = start{place: at}
 	}
-	return starts, nil
+	err = forEach(ctx, ask, func(ctx context.Context, st *stream) error {
+		s := &starts[st.partition]
+		var err error
+		s.position, err = f.check(ctx, st, s.position, flt, len(at.positions))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return starts, f.refuseDamage(starts, streams, flt)
+}
+
+// check looks a cursor's position up in the log and returns where to start.
+// Records that were deleted are no reason to refuse when none of them was for
+// the filter's accounts.
+func (f *Fanout) check(ctx context.Context, st *stream, at position, flt *filter, partitionsThen int) (position, error) {
+	first, next, err := f.lookups.bounds(ctx, st.partition)
+	if err == nil && at.next > next { // of a node that is ahead of the answer
+		first, next, err = f.log.Offsets(ctx, event.TopicEvents, st.partition)
+	}
+	if err != nil {
+		return at, err
+	}
+	switch {
+	case at.next > next:
+		return at, gone("the events after this cursor are not in the log")
+	case at.next < first:
+		if f.needs(flt, st.partition, at.next, first, partitionsThen) {
+			return at, gone("the events after this cursor are not in the log any more")
+		}
+		return position{first, at.source, unknownEpoch}, nil
+	case at.epoch == unknownEpoch || at.next == first:
+		return at, nil
+	}
+	end, err := f.lookups.epochEnd(ctx, st.partition, at.epoch)
+	if err == nil && end < at.next { // the epoch may have grown since the answer
+		var fresh kafka.EpochEnd
+		fresh, err = f.log.EpochEnd(ctx, event.TopicEvents, st.partition, at.epoch)
+		end = fresh.Offset
+		if fresh.LeaderEpoch != at.epoch {
+			end = -1
+		}
+	}
+	if err != nil {
+		return at, err
+	}
+	if end < at.next {
+		return at, gone("the log was cut before this cursor")
+	}
+	return at, nil
+}
+
+// refuseDamage refuses positions before records that are known to be damaged,
+// unless they are in a partition where none of the filter's accounts is.
+func (f *Fanout) refuseDamage(starts []start, streams []*stream, flt *filter) error {
+	for p, st := range streams {
+		gap := f.history.gapAfter(p, starts[p].next, st.liveOffset())
+		if gap != nil && f.needs(flt, p, gap.Offset, gap.Resume, len(streams)) {
+			return gone("events after this position are damaged")
+		}
+	}
+	return nil
 }
 
 // fromID goes on behind the event in its own partition. In the others it
 // starts as much earlier as any node may have been behind when it sent the
 // event.
-func (f *Fanout) fromID(ctx context.Context, id event.ID, streams []*stream) (map[int]start, error) {
+func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start, error) {
+	streams, err := f.follower.atLeast(ctx, id.Partition()+1)
+	if err != nil {
+		return nil, err
+	}
 	if id.Partition() >= len(streams) {
 		return nil, gone("no such event in this cluster")
 	}
@@ -81,44 +153,64 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, streams []*stream) (ma
 	if err != nil {
 		return nil, err
 	}
-	starts := map[int]start{id.Partition(): {place{m.offset + 1, m.source}, id}}
-	if len(streams) == 1 {
-		return starts, nil
-	}
-	margin := f.margin(ctx, id.Time())
-	for _, st := range streams {
-		if st.partition == id.Partition() {
-			continue
+	starts := make([]start, len(streams))
+	starts[id.Partition()] = start{position{m.offset + 1, m.source, m.epoch}, id}
+	if len(streams) > 1 {
+		back := f.newRewind(ctx, m)
+		var ask []*stream
+		for p, st := range streams {
+			if p == id.Partition() {
+				continue
+			}
+			offset, ok := st.rewindTo(back)
+			if starts[p].position = startAt(offset); !ok {
+				ask = append(ask, st)
+			}
 		}
-		if starts[st.partition], err = f.startBy(ctx, m, st, margin); err != nil {
+		err = forEach(ctx, ask, func(ctx context.Context, st *stream) error {
+			offset, err := f.rewindTo(ctx, st, back)
+			starts[st.partition].position = startAt(offset)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
-	return starts, nil
+	return starts, f.refuseDamage(starts, streams, flt)
 }
 
-// find looks the event up in its partition; it must be there, or this cluster
-// has not given the id, or no longer has what came after.
+// find looks the event up in its partition. Returns fault.KindGone when it is
+// not there: this cluster has not given the id, or no longer has what came
+// after.
 func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, error) {
-	if m := st.recall(id); m != nil {
+	m, original := st.recall(id)
+	if original {
 		return m, nil
 	}
-	offset, err := f.log.OffsetAt(ctx, event.TopicEvents, st.partition, time.UnixMilli(id.Milli()))
+	offset, err := f.lookups.at(ctx, st.partition, time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
-	_, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
+	if m != nil && st.startsAfter(offset, id) {
+		return m, nil
+	}
+	_, next, err := f.lookups.bounds(ctx, st.partition)
 	if err != nil {
 		return nil, err
 	}
+	next = max(next, st.liveOffset())
 	for offset < next {
 		frames, upTo, err := f.history.read(ctx, st.partition, offset, next)
+		if _, ok := errors.AsType[*kafka.GapError](err); ok {
+			return nil, gone("no such event in the log")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("looking for the event: %w", err)
 		}
 		for i := range frames {
 			if frames[i].id == id {
-				return &frames[i], nil
+				found := frames[i]
+				return &found, nil
 			}
 			if frames[i].id > id {
 				return nil, gone("no such event in the log")
@@ -129,50 +221,75 @@ func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, err
 	return nil, gone("no such event in the log")
 }
 
-// recall finds an event in the ring.
-func (s *stream) recall(id event.ID) *frame {
+// recall finds an event in the ring. original is false when an earlier record,
+// which has left the ring, may have had the same id.
+func (s *stream) recall(id event.ID) (m *frame, original bool) {
 	s.mu.Lock()
-	batches := append([]*batch(nil), s.ring.batches...)
+	batches, from := append([]*batch(nil), s.ring.batches...), s.original
 	s.mu.Unlock()
 	for _, b := range batches {
-		if b.frames[len(b.frames)-1].id < id {
+		if b.newest < id {
 			continue
 		}
 		for i := range b.frames {
-			if b.frames[i].id == id {
-				return &b.frames[i]
+			if m := &b.frames[i]; m.id == id && !m.repeat {
+				return m, !from.IsZero() && !id.Time().Before(from)
 			}
 		}
 	}
-	return nil
+	return nil, false
 }
 
-// recent says whether the ring has everything from offset on, so that Kafka
-// need not be asked: when thousands come back at once, most of them are here.
-func (s *stream) recent(offset int64) bool {
+// startsAfter notes that the first record whose time is that of the id is at
+// the offset. It says whether this is in the ring: then no earlier record has
+// the id or a later one.
+func (s *stream) startsAfter(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return offset >= s.ring.first() && offset <= s.ring.next
+	if offset < s.ring.first() {
+		return false
+	}
+	if t := time.UnixMilli(id.Milli()); s.original.IsZero() || t.Before(s.original) {
+		s.original = t
+	}
+	return true
 }
 
-// recentBy is startBy's answer where the ring goes back far enough: a message
-// in it came, and was made, before what the client may have missed.
-func (s *stream) recentBy(came, made time.Time) (offset int64, ok bool) {
+// holds says whether the ring has everything from the position on, and the
+// record before it where the position's leader epoch is known, so that Kafka
+// need not be asked: when thousands come back at once, most of them are here.
+func (s *stream) holds(at position) bool {
 	s.mu.Lock()
-	batches, next := append([]*batch(nil), s.ring.batches...), s.ring.next
-	s.mu.Unlock()
-	offset = next
-	for i := len(batches) - 1; i >= 0; i-- {
-		for j := len(batches[i].frames) - 1; j >= 0; j-- {
-			m := &batches[i].frames[j]
-			at, known := processedAt(m.payload())
-			if !known || (m.id.Time().Before(came) && at.Before(made)) {
-				return offset, known
-			}
-			offset = m.offset
-		}
+	defer s.mu.Unlock()
+	if at.next < s.ring.first() || at.next > s.ring.next {
+		return false
 	}
-	return 0, false
+	if at.epoch == unknownEpoch || at.next == s.live.next && at.epoch == s.live.epoch {
+		return true
+	}
+	epoch, ok := s.ring.epochBefore(at.next)
+	return ok && epoch == at.epoch
 }
 
 func gone(message string) error { return fault.New(fault.KindGone, "%s", message) }
+
+// logID returns the id of the log as of the last look-up, zero while it is not
+// known.
+func (f *Fanout) logID() logID {
+	if id := f.currentLog.Load(); id != nil {
+		return *id
+	}
+	return logID{}
+}
+
+// identifyLog looks the log's id up.
+func (f *Fanout) identifyLog(ctx context.Context) error {
+	full, err := f.log.TopicID(ctx, event.TopicEvents)
+	if err != nil {
+		return fmt.Errorf("identifying the log: %w", err)
+	}
+	var id logID
+	copy(id[:], full[:])
+	f.currentLog.Store(&id)
+	return nil
+}

@@ -1,16 +1,24 @@
 package fanout
 
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
 // ring is the recent history of one partition, oldest batch first, bounded in
 // bytes. Its owner's lock guards it; the batches themselves are immutable.
 type ring struct {
 	batches []*batch
 	bytes   int64
 	limit   int64
-	next    int64 // the offset after the newest frame, or where the stream began
+	next    int64     // the offset after the newest frame, or where the stream began
+	began   time.Time // when the ring's first offset was the end of the log; zero: not known
 }
 
-func (r *ring) reset(next int64) {
-	r.batches, r.bytes, r.next = nil, 0, next
+// reset empties the ring. next was the end of the log at the time began.
+func (r *ring) reset(next int64, began time.Time) {
+	r.batches, r.bytes, r.next, r.began = nil, 0, next, began
 }
 
 func (r *ring) add(b *batch) {
@@ -19,17 +27,19 @@ func (r *ring) add(b *batch) {
 		return
 	}
 	r.batches = append(r.batches, b)
-	r.bytes += int64(cap(b.slab))
+	r.bytes += int64(b.held)
 	drop := 0
 	for r.bytes > r.limit && drop < len(r.batches)-1 {
-		r.bytes -= int64(cap(r.batches[drop].slab))
+		r.bytes -= int64(r.batches[drop].held)
 		r.batches[drop] = nil
 		drop++
 	}
-	r.batches = r.batches[drop:]
+	if drop > 0 {
+		r.batches, r.began = r.batches[drop:], time.Time{}
+	}
 }
 
-// first is the oldest offset the ring can serve from.
+// first returns the oldest offset the ring can serve from.
 func (r *ring) first() int64 {
 	if len(r.batches) == 0 {
 		return r.next
@@ -37,20 +47,36 @@ func (r *ring) first() int64 {
 	return r.batches[0].frames[0].offset
 }
 
-// from is the batches that hold offset and everything after it; the first may
-// begin before offset. ok is false when offset is older than the ring.
-func (r *ring) from(offset int64) (batches []*batch, ok bool) {
-	if offset < r.first() {
-		return nil, false
+// at returns the frames of the batch that holds offset, from there on, and the
+// offset after the batch. ok is false when offset is not in the ring.
+func (r *ring) at(offset int64) (frames []frame, upTo int64, ok bool) {
+	if offset < r.first() || offset >= r.next {
+		return nil, 0, false
 	}
-	lo, hi := 0, len(r.batches)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if r.batches[mid].end <= offset {
-			lo = mid + 1
-		} else {
-			hi = mid
+	i, _ := slices.BinarySearchFunc(r.batches, offset, func(b *batch, offset int64) int {
+		if b.end <= offset {
+			return -1
 		}
+		return 1
+	})
+	if i == len(r.batches) { // what lies there were no messages
+		return nil, r.next, true
 	}
-	return append([]*batch(nil), r.batches[lo:]...), true
+	b := r.batches[i]
+	j, _ := slices.BinarySearchFunc(b.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+	return b.frames[j:], b.end, true
+}
+
+// epochBefore returns the leader epoch of the last frame before offset; ok is
+// false when the ring does not have one.
+func (r *ring) epochBefore(offset int64) (epoch int32, ok bool) {
+	for i := len(r.batches) - 1; i >= 0; i-- {
+		b := r.batches[i]
+		if b.frames[0].offset >= offset {
+			continue
+		}
+		j, _ := slices.BinarySearchFunc(b.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+		return b.frames[j-1].epoch, true
+	}
+	return unknownEpoch, false
 }

@@ -71,7 +71,7 @@ func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, 
 // the same instant in all. ok is false when one of them is behind.
 func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
 	all := w.list()
-	picture, places, last := floor.NewPicture(), make([]place, len(all)), event.ID(0)
+	picture, places, last := floor.NewPicture(), make([]position, len(all)), event.ID(0)
 	for i, d := range all {
 		if !d.show(now, func() {
 			picture.Add(d.floor, admits, now)
@@ -81,7 +81,7 @@ func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Sn
 			return nil, false
 		}
 	}
-	s = &Snapshot{EventID: last.String(), Cursor: appendCursor(last, places), Timestamp: now.Unix(),
+	s = &Snapshot{EventID: last.String(), Cursor: appendCursor(w.f.logID(), last, places), Timestamp: now.Unix(),
 		Agents: []SnapshotAgent{}, Calls: []SnapshotCall{}}
 	for _, a := range picture.Agents() {
 		s.Agents = append(s.Agents, SnapshotAgent{a.Account, a.ID, a.State, a.Status, a.Since})

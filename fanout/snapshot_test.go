@@ -90,11 +90,11 @@ func (n *node) complete(t *testing.T, p *identity.Principal, log *memoryLog) *Sn
 // nexts are the offsets at which the snapshot is continued.
 func nexts(t *testing.T, s *Snapshot) (all []int64) {
 	t.Helper()
-	id, places, err := parseSince(s.Cursor)
-	if err != nil || id.String() != s.EventID {
+	at, err := parseSince(s.Cursor)
+	if err != nil || at.id.String() != s.EventID {
 		t.Fatalf("cursor %q of %q: %v", s.Cursor, s.EventID, err)
 	}
-	for _, p := range places {
+	for _, p := range at.positions {
 		all = append(all, p.next)
 	}
 	return all
@@ -353,9 +353,9 @@ func TestSnapshotFollowsNewPartitionsAndAccounts(t *testing.T) {
 		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
 			t.Errorf("got %v", got)
 		}
-		_, places, err := parseSince(mustSnapshot(t, f, root).Cursor)
-		if err != nil || !slices.Equal(places, []place{{0, -1}, {1, -1}}) {
-			t.Errorf("places %v: %v", places, err)
+		at, err := parseSince(mustSnapshot(t, f, root).Cursor)
+		if err != nil || !slices.Equal(at.positions, []position{{0, -1, unknownEpoch}, {1, -1, 0}}) {
+			t.Errorf("positions %v: %v", at.positions, err)
 		}
 	})
 }

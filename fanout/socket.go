@@ -26,7 +26,7 @@ type socketOutlet struct {
 	peerClosed atomic.Bool // the peer has said its farewell
 }
 
-func (o *socketOutlet) event(m *frame, _ *track) *frame {
+func (o *socketOutlet) event(m *frame, _ *cursorTracker) *frame {
 	if m.packed != nil && o.compress.Load() {
 		return m.packed.of(m)
 	}
@@ -98,6 +98,7 @@ func (o *socketOutlet) flush(s *subscriber, scratch []byte) {
 		}
 		if full {
 			s.state = blocked
+			s.queue.spilled(o.line.spilled())
 			s.freeRoom()
 		}
 		s.mu.Unlock()
@@ -130,6 +131,7 @@ func (o *socketOutlet) wait(s *subscriber) {
 		s.mu.Unlock()
 		return
 	}
+	s.queue.spilled(o.line.spilled())
 	s.advanced(n)
 	s.state = scheduled
 	s.mu.Unlock()

@@ -30,12 +30,23 @@ func (f *Fanout) Stream(w http.ResponseWriter, req Request) error {
 }
 
 func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
+	s, err := f.openStream(w, req)
+	if err == nil {
+		s.outlet.(*streamOutlet).serve(f, s.subscriber, w, req.HTTP)
+	}
+	return err
+}
+
+// openStream admits the request and sends the response header.
+func (f *Fanout) openStream(w http.ResponseWriter, req Request) (*admission, error) {
+	f.upgrades.Add(1)
+	defer f.upgrades.Add(-1)
 	// EventSource reconnects by itself, to the same URL: what it has seen since
 	// is in the header.
 	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
 	s, err := f.admit(req, since, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := &streamOutlet{http: http.NewResponseController(w), work: make(chan struct{}, 1), over: make(chan struct{})}
 	s.outlet = o
@@ -48,12 +59,11 @@ func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
 	_ = o.http.SetReadDeadline(time.Time{})
 	if err := o.http.Flush(); err != nil {
 		f.remove(s.subscriber, codeAbnormal)
-		return fault.Internal(err, "the connection cannot stream")
+		return nil, fault.Internal(err, "the connection cannot stream")
 	}
 	f.metrics.opened.WithLabelValues(transportStream).Inc()
 	f.open(s)
-	o.serve(f, s.subscriber, w, req.HTTP)
-	return nil
+	return s, nil
 }
 
 // serve writes what waits until the client or the subscriber has gone.
@@ -128,7 +138,7 @@ func (o *streamOutlet) flush(*subscriber, []byte) {
 // event is "id:" with the cursor after the event, and "data:" with the
 // message. A message with line breaks takes one data line each, which the
 // client joins again.
-func (o *streamOutlet) event(m *frame, at *track) *frame {
+func (o *streamOutlet) event(m *frame, at *cursorTracker) *frame {
 	wire := append([]byte("id: "), at.cursor()...)
 	for line := range bytes.Lines(m.payload()) {
 		wire = append(wire, "\ndata: "...)

@@ -10,45 +10,53 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stream follows one partition and delivers what it reads.
+// stream follows one partition and delivers what it reads to the subscribers
+// that are live.
 type stream struct {
 	f         *Fanout
 	partition int
 	strings   interner
 
-	mu   sync.Mutex // held while a round is delivered: then nobody changes sides
-	ring ring
+	// live is how far every live subscriber has been delivered to. It is
+	// written with index.mu (for reading) and mu held; index.mu held for
+	// writing, or mu, is enough to read it.
+	live position
 
-	// mark is what every live subscriber has been given. It is written with mu
-	// and index.mu (for reading) held: either, held whole, is enough to read it.
-	mark place
+	mu       sync.Mutex // taken after index.mu, and before nothing
+	ring     ring
+	original time.Time // ids from this time on are of no record before the ring; zero: not known
 
-	late lateness
+	lag deliveryLag
 }
 
 // roundBytes bounds what is delivered before the writers get their turn, so
 // that a burst fills no queue that the client would have emptied.
 const roundBytes = 64 << 10
 
-// newStream follows partition from next on; partitions share the ring's bytes.
-func (f *Fanout) newStream(partition int, next int64, partitions int) *stream {
-	s := &stream{f: f, partition: partition, mark: place{next, -1}}
+// newStream follows partition from next on, which was the end of the log at the
+// time began. partitions share the ring's bytes.
+func (f *Fanout) newStream(partition int, next int64, began time.Time, partitions int) *stream {
+	s := &stream{f: f, partition: partition, live: startAt(next)}
 	s.ring.limit = f.cfg.RingBytes / int64(partitions)
-	s.ring.reset(next)
+	s.ring.reset(next, began)
 	return s
 }
 
-// run follows the partition until ctx ends.
-func (s *stream) run(ctx context.Context) {
-	reader := s.f.log.Reader(event.TopicEvents, s.partition, s.ring.next)
+// run follows the partition until ctx ends. It reads from the offset first,
+// which may be one before the stream's beginning: the record there tells which
+// leader epoch the stream's first position has.
+func (s *stream) run(ctx context.Context, first int64) {
+	reader := s.f.log.Reader(event.TopicEvents, s.partition, first)
 	defer func() { reader.Close() }()
 	for ctx.Err() == nil {
-		s.late.reads(reader)
+		s.lag.readFrom(reader)
 		records, err := reader.Read(ctx)
 		if err == nil {
 			read := time.Now()
-			s.deliver(ctx, records)
-			s.late.delivered(records, read, reader.Lag() == 0)
+			if records = s.skipOld(records); len(records) > 0 {
+				s.deliver(ctx, records)
+				s.lag.delivered(records, read, reader.Lag() == 0)
+			}
 			continue
 		}
 		if ctx.Err() != nil {
@@ -60,13 +68,38 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// recover decides where to read on after an error. A hole in the log is never
-// passed over in silence: everybody is sent away, and who resumes learns
-// whether what it missed is still there.
-func (s *stream) recover(ctx context.Context, err error) (next int64) {
+// skipOld leaves out records before the stream's position. The last of them
+// gives the position its leader epoch and source offset.
+func (s *stream) skipOld(records []kafka.Record) []kafka.Record {
+	n := 0
+	for n < len(records) && records[n].Offset < s.live.next {
+		n++
+	}
+	if n == 0 {
+		return records
+	}
+	before := &records[n-1]
+	at := position{s.live.next, s.live.source, before.LeaderEpoch}
+	if p, err := event.ParsePosition(string(before.Header(event.HeaderPosition))); err == nil {
+		at.source = max(at.source, p.Packed())
+	}
+	s.setLive(at)
+	return records[n:]
+}
+
+func (s *stream) setLive(at position) {
+	s.f.index.mu.RLock()
+	defer s.f.index.mu.RUnlock()
 	s.mu.Lock()
-	next = s.ring.next
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.live = at
+}
+
+// recover decides where to read on after an error. A gap in the log is never
+// passed over in silence: everybody is disconnected, and a client that resumes
+// learns whether what it missed is still there.
+func (s *stream) recover(ctx context.Context, err error) (next int64) {
+	next = s.live.next
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", next, "error", err)
@@ -78,12 +111,19 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	next = gap.Resume
+	s.f.history.gapFound(s.partition, gap)
+	s.f.lookups.forget()
+	s.setLive(startAt(next))
 	s.mu.Lock()
-	s.ring.reset(next)
-	s.f.index.mu.RLock()
-	s.mark = place{next, -1}
-	s.f.index.mu.RUnlock()
+	s.ring.reset(next, time.Time{})
+	s.original = time.Time{}
 	s.mu.Unlock()
+	if gap.Restarted() {
+		s.f.currentLog.Store(nil) // not known, rather than wrong
+		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
+			s.f.logger.Warn("cursors do not name their log", "error", err)
+		}
+	}
 	s.f.closeAll(codeFault, "events were lost upstream")
 	pause(ctx, time.Second)
 	return next
@@ -98,7 +138,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// deliver gives records to everybody who should have them.
+// deliver delivers records to the live subscribers that match.
 func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 	sampled := s.f.traces.begin(records)
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
@@ -107,6 +147,7 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 		s.f.logger.Warn("records that are no messages were left out", "partition", s.partition, "count", bad, "before_offset", b.end)
 	}
 	s.f.know(ctx, b)
+	b.markRepeats(s.live.source)
 	s.mu.Lock()
 	s.ring.add(b)
 	s.mu.Unlock()
@@ -143,26 +184,25 @@ type round struct {
 	slow  []*subscriber // close
 }
 
-// round delivers frames and moves the stream to next.
+// round delivers frames and moves the stream's position to next.
 func (s *stream) round(frames []frame, next int64, sampled tracedEvents) (r round) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	x := s.f.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	tree := s.f.directory.Tree()
 	repeats, matches := 0, 0
-	last := s.mark.source
+	at := position{next, s.live.source, s.live.epoch}
 	for i := range frames {
 		m := &frames[i]
-		if m.source >= 0 && m.source <= last {
+		at.epoch = m.epoch
+		if m.repeat {
 			repeats++
 			continue
 		}
-		last = max(last, m.source)
+		at.source = max(at.source, m.source)
 		trace := sampled.of(m)
 		x.match(m.class, m.account, tree.Path(m.account), func(sub *subscriber) {
-			if behind := sub.behind.Load(); behind != nil && behind.covers(s.partition) {
+			if sub.replaying.Load() {
 				return
 			}
 			matches++
@@ -176,7 +216,26 @@ func (s *stream) round(frames []frame, next int64, sampled tracedEvents) (r roun
 			}
 		})
 	}
-	s.mark = place{next, last}
+	s.mu.Lock()
+	s.live = at
+	s.mu.Unlock()
 	s.f.metrics.matched(matches, repeats)
 	return r
+}
+
+// liveOffset returns the offset up to which live subscribers have been
+// delivered to.
+func (s *stream) liveOffset() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live.next
+}
+
+// recent returns the frames from offset on that one batch of the ring has, and
+// the offset up to which that is complete. ok is false when the ring does not
+// hold the offset.
+func (s *stream) recent(offset int64) (frames []frame, upTo int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ring.at(offset)
 }

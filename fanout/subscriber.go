@@ -19,13 +19,13 @@ type subscriber struct {
 	filter    atomic.Pointer[filter]
 	seats     []seat // guarded by index.mu
 	outlet    outlet
-	limit     int       // bytes that may wait
+	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
 	published int64     // the pong that the shared view has, 0: none; publishPresence's
 
-	// behind is nil once every partition is live. Streams leave the partitions
-	// it still names to the catch-up.
-	behind atomic.Pointer[catchup]
+	// replaying is true until the subscriber is live: streams leave it to its
+	// replay. It changes to false with index.mu held for writing.
+	replaying atomic.Bool
 
 	heard    atomic.Int64 // Unix seconds of the peer's last sign of life
 	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
@@ -33,10 +33,10 @@ type subscriber struct {
 	mu     sync.Mutex
 	queue  queue
 	state  state
-	end    *ending       // set once: the subscriber has been told to go
-	track  *track        // nil: the client asked for no cursor
-	room   chan struct{} // closed when roomFor may answer otherwise; nil: nobody waits
-	lastID event.ID      // of the last event that is out completely
+	end    *ending        // set once: the subscriber has been told to go
+	track  *cursorTracker // nil: the client asked for no cursor
+	room   chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
+	lastID event.ID       // of the last event that is out completely
 }
 
 // outlet is what carries a subscriber's frames.
@@ -45,7 +45,7 @@ type outlet interface {
 	// subscriber idle, blocked or closed.
 	flush(s *subscriber, scratch []byte)
 	// event is the frame this outlet sends for m; at is the position after it.
-	event(m *frame, at *track) *frame
+	event(m *frame, at *cursorTracker) *frame
 	// cursor is the frame that tells the client its cursor; nil when the events
 	// themselves carry it.
 	cursor(cursor string) *frame
@@ -94,21 +94,44 @@ const (
 func (s *subscriber) push(m *frame) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.pushLocked(m)
+}
+
+// pushReplayed puts an event on the queue; room is false when the next one has
+// to wait, see roomFor.
+func (s *subscriber) pushReplayed(m *frame) (p pushed, room bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p = s.pushLocked(m)
+	return p, s.queue.bytes <= s.limit/2
+}
+
+func (s *subscriber) pushLocked(m *frame) pushed {
 	if s.end != nil || s.state == closed {
 		return pushWaits
 	}
-	full := s.queue.bytes > s.limit
+	full := s.queue.bytes > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks roomFor
 	if full && s.outlet.stuck(s) {
 		return pushOver
 	}
 	if s.track != nil {
-		s.track.passed(m)
+		s.track.delivered(m)
 	}
 	s.queue.push(s.outlet.event(m, s.track))
 	if full {
 		return pushOwed
 	}
 	return s.wake()
+}
+
+// overLimit says whether a queue that must wait for its socket keeps more memory
+// than it may. Before it comes to that, frames are copied out of their batches.
+// A queue that a writer is about to take needs no such copies.
+func (s *subscriber) overLimit() bool {
+	if s.queue.held > s.limit-s.limit/4 {
+		s.queue.tidy()
+	}
+	return s.queue.held > s.limit
 }
 
 // pushControl puts a frame that is no event on the queue.
@@ -123,18 +146,17 @@ func (s *subscriber) pushControl(m *frame) pushed {
 }
 
 // pushCursor puts a cursor on the queue if events have passed since the last
-// one. marks are the streams' marks: in partitions where the subscriber is
-// live they may be ahead of the last event it was given.
-func (s *subscriber) pushCursor(marks []place) pushed {
+// one. marks are the streams' positions: where the subscriber is live they may
+// be ahead of the last event it was given.
+func (s *subscriber) pushCursor(marks []position) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.track == nil || !s.track.dirty || s.end != nil || s.state == closed {
 		return pushWaits
 	}
-	behind := s.behind.Load()
-	for p, mark := range marks {
-		if behind == nil || !behind.covers(p) {
-			s.track.reach(p, mark)
+	if !s.replaying.Load() {
+		for p, mark := range marks {
+			s.track.advance(p, mark)
 		}
 	}
 	m := s.outlet.cursor(s.track.cursor())
@@ -162,6 +184,9 @@ func (s *subscriber) tell(code int, reason string, by time.Time) (first, wake bo
 		return false, false
 	}
 	s.end = &ending{code: code, reason: reason, by: by}
+	if s.state == blocked { // the waiter has the first frame only, and may wait until by
+		s.queue.dropTail()
+	}
 	s.freeRoom()
 	return true, s.wake() == pushWakes
 }
@@ -213,7 +238,7 @@ func (s *subscriber) freeRoom() {
 func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.bytes <= s.limit/2 || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
+	if s.queue.bytes <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
 		return nil
 	}
 	if s.room == nil {
@@ -230,7 +255,6 @@ func (s *subscriber) finish() (first bool) {
 		return false
 	}
 	s.state = closed
-	s.queue.bytes = 0
 	s.queue.release()
 	s.freeRoom()
 	return true

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
@@ -35,12 +36,13 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 	}
 	all := f.members.all()
-	places := f.marks()
+	positions := f.livePositions()
 	var (
 		woken  []*subscriber
 		queued int64
 		long   []*subscriber
 	)
+	f.sweeps++
 	for _, s := range all {
 		if f.overdue(s, now) {
 			continue
@@ -48,15 +50,15 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.outlet.ping()) == pushWakes {
 			woken = append(woken, s)
 		}
-		if s.pushCursor(places) == pushWakes {
+		if s.pushCursor(positions) == pushWakes {
 			woken = append(woken, s)
 		}
 		s.mu.Lock()
-		bytes := s.queue.bytes
-		s.mu.Unlock()
-		if queued += int64(bytes); bytes > f.cfg.QueueBytes/16 {
+		queued += int64(s.queue.countHeld(f.sweeps))
+		if s.queue.held > f.cfg.QueueBytes/16 {
 			long = append(long, s)
 		}
+		s.mu.Unlock()
 	}
 	f.writers.feed(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
@@ -90,12 +92,14 @@ func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// shed closes the longest queues until the node is below its limit again.
+// shed closes the longest queues until the node is below its limit again, at
+// the next sweep if they shared what they held.
 func (f *Fanout) shed(long []*subscriber, queued int64) {
 	bytes := make(map[*subscriber]int, len(long))
 	for _, s := range long {
 		s.mu.Lock()
-		bytes[s] = s.queue.bytes
+		s.queue.tidy()
+		bytes[s] = s.queue.held
 		s.mu.Unlock()
 	}
 	sort.Slice(long, func(i, j int) bool { return bytes[long[i]] > bytes[long[j]] })
@@ -125,20 +129,26 @@ func (f *Fanout) followPermissions(ctx context.Context) {
 func (f *Fanout) applyPermissions() {
 	tree := f.directory.Tree()
 	for _, s := range f.members.all() {
-		if err := f.directory.Valid(s.principal); err != nil {
-			code, reason := codeRevoked, "access revoked"
-			if fault.KindOf(err) == fault.KindUnauthenticated {
-				code, reason = codeExpired, "token expired"
-			}
-			f.send(s, code, reason)
-			continue
+		f.applyPermission(s, tree)
+	}
+}
+
+// applyPermission disconnects a subscriber whose token is no longer valid or
+// whose accounts are gone, and replaces its filter if the tree has changed it.
+func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
+	if err := f.directory.Valid(s.principal); err != nil {
+		code, reason := codeRevoked, "access revoked"
+		if fault.KindOf(err) == fault.KindUnauthenticated {
+			code, reason = codeExpired, "token expired"
 		}
-		now := newFilter(s.principal, tree)
-		switch {
-		case now == nil:
-			f.send(s, codeRevoked, "access revoked")
-		case !now.equal(s.filter.Load()):
-			f.index.narrow(s, now)
-		}
+		f.send(s, code, reason)
+		return
+	}
+	now := newFilter(s.principal, tree)
+	switch {
+	case now == nil:
+		f.send(s, codeRevoked, "access revoked")
+	case !now.equal(s.filter.Load()):
+		f.index.narrow(s, now)
 	}
 }

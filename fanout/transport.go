@@ -172,4 +172,14 @@ func (l *line) wait(b []byte) (n int, err error) {
 	return n, errors.Join(err, waiting)
 }
 
+// spilled is how many bytes of memory hold TLS records that did not fit.
+func (l *line) spilled() int {
+	if l.tls == nil {
+		return 0
+	}
+	l.socket.mu.Lock()
+	defer l.socket.mu.Unlock()
+	return cap(l.socket.pending)
+}
+
 func (l *line) close() error { return l.socket.Close() }

@@ -28,7 +28,7 @@ const devicePlace = "identity_devices"
 
 // Secrets are what is kept of the phones' passwords.
 func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.secrets, Name: devicePlace, Key: []string{"user_id"}, Secret: "ha1"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: devicePlace, Key: []string{"user_id"}, Secret: "ha1"}
 }
 
 // Device is the phone of a domain's extension. A user has one once the service
@@ -51,7 +51,7 @@ func (s *Service) Device(ctx context.Context, domain, extension string) (Device,
 	if err != nil {
 		return Device{}, sqldb.Wrap(err, "reading a phone")
 	}
-	ha1, err := s.secrets.Unseal(sealed, devicePlace, d.UserID)
+	ha1, err := s.keyring.Unseal(sealed, devicePlace, d.UserID)
 	d.HA1 = string(ha1)
 	return d, err
 }
@@ -64,7 +64,7 @@ func (s *Service) storeDevice(ctx context.Context, db sqldb.Runner, u User, doma
 		return nil
 	}
 	sum := md5.Sum([]byte(u.PresenceID + ":" + domain + ":" + password))
-	sealed, err := s.secrets.Seal([]byte(hex.EncodeToString(sum[:])), devicePlace, u.ID)
+	sealed, err := s.keyring.Seal([]byte(hex.EncodeToString(sum[:])), devicePlace, u.ID)
 	if fault.KindOf(err) == fault.KindUnavailable {
 		s.log.InfoContext(ctx, "no master key: the user's phone cannot register until they log in with one set",
 			"user_id", u.ID)

@@ -78,7 +78,7 @@ func TestDeviceIsMadeAtTheNextLogin(t *testing.T) {
 	onBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
 		keys := noKeys(t)
-		s.secrets = keys
+		s.keyring = keys
 		if _, err := s.SeedDemo(t.Context(), "a demo password"); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
 		keys := testKeys(t)
-		s.secrets = keys
+		s.keyring = keys
 		if _, err := s.SeedDemo(t.Context(), "a demo password"); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, stray := newTree(accounts)
+	tree, stray := buildTree(accounts)
 	if len(stray) > 0 {
 		s.log.ErrorContext(ctx, "accounts that lead to no root are left out", "accounts", len(stray), "first", stray[0])
 	}

@@ -16,12 +16,12 @@ import (
 // audience. A wrong user, domain or password take the same time and answer the
 // same; after too many of them logins are refused as limited.
 func (s *Service) Login(ctx context.Context, c Credentials) (*Session, error) {
-	session, err := s.login(ctx, c)
+	session, err := s.openSession(ctx, c)
 	s.countLogin(AudienceAPI, err)
 	return session, err
 }
 
-func (s *Service) login(ctx context.Context, c Credentials) (*Session, error) {
+func (s *Service) openSession(ctx context.Context, c Credentials) (*Session, error) {
 	user, err := s.check(ctx, c)
 	if err != nil {
 		return nil, err
@@ -120,12 +120,12 @@ const maxFilterAccounts = 200
 // not see and one that does not exist look the same.
 func (s *Service) EventsLogin(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (
 	token string, expiresIn time.Duration, err error) {
-	token, err = s.eventsLogin(ctx, c, accountIDs, eventTypes)
+	token, err = s.channelToken(ctx, c, accountIDs, eventTypes)
 	s.countLogin(AudienceEvents, err)
 	return token, s.cfg.EventsTTL, err
 }
 
-func (s *Service) eventsLogin(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (string, error) {
+func (s *Service) channelToken(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (string, error) {
 	user, err := s.check(ctx, c)
 	if err != nil {
 		return "", err

@@ -56,7 +56,7 @@ func TestAccountsFormATree(t *testing.T) {
 }
 
 func TestPathAllocatesNothing(t *testing.T) {
-	tree, _ := newTree([]Account{{ID: "a"}, {ID: "b", ParentID: "a"}})
+	tree, _ := buildTree([]Account{{ID: "a"}, {ID: "b", ParentID: "a"}})
 	allocs := testing.AllocsPerRun(100, func() {
 		if len(tree.Path("b")) != 2 || !tree.Contains("a", "b") {
 			t.Error("wrong path")
@@ -68,7 +68,7 @@ func TestPathAllocatesNothing(t *testing.T) {
 }
 
 func TestATreeLeavesOutRingsAndOrphans(t *testing.T) {
-	tree, stray := newTree([]Account{
+	tree, stray := buildTree([]Account{
 		{ID: "a"}, {ID: "b", ParentID: "c"}, {ID: "c", ParentID: "b"}, {ID: "d", ParentID: "d"},
 		{ID: "e", ParentID: "nowhere"}, {ID: "f", ParentID: "b"}, {ID: "g", ParentID: "a"},
 	})

@@ -33,7 +33,7 @@ type passwords struct {
 
 func newPasswords(cost Argon2, slots int) *passwords {
 	p := &passwords{cost: cost, slots: make(chan struct{}, slots)}
-	p.decoy = p.hash(rand.Text())
+	p.decoy = p.derive(rand.Text())
 	return p
 }
 
@@ -56,10 +56,10 @@ func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer done()
-	return p.hash(password), nil
+	return p.derive(password), nil
 }
 
-func (p *passwords) hash(password string) string {
+func (p *passwords) derive(password string) string {
 	salt := make([]byte, saltBytes)
 	rand.Read(salt) // never fails
 	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)

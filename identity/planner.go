@@ -46,7 +46,7 @@ func (p *planner) parent(i int, ref string, bad *problems) {
 // parentsFirst orders the accounts so that each comes after its parent.
 // Accounts that form a ring have no such place.
 func (p *planner) parentsFirst(bad *problems) []Account {
-	tree, stray := newTree(p.accounts)
+	tree, stray := buildTree(p.accounts)
 	for _, id := range stray {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
 	}

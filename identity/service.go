@@ -24,7 +24,7 @@ var migrations embed.FS
 type Service struct {
 	cfg       Config
 	db        *sqldb.DB
-	secrets   *masterkey.Keyring
+	keyring   *masterkey.Keyring
 	limiter   Limiter
 	metrics   *metrics
 	log       *slog.Logger
@@ -61,7 +61,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	}
 	cfg = cfg.withDefaults()
 	s := &Service{
-		cfg: cfg, db: db, secrets: secrets, limiter: limiter, metrics: newMetrics(reg), log: log,
+		cfg: cfg, db: db, keyring: secrets, limiter: limiter, metrics: newMetrics(reg), log: log,
 		passwords: newPasswords(cfg.Argon2, cfg.HashSlots),
 		revoked:   revocations{until: make(map[string]int64)},
 		changes:   signal{changed: make(chan struct{})},

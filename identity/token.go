@@ -61,12 +61,12 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 // expired or revoked is unauthenticated; a valid one of an audience that is
 // not accepted is forbidden. Without accept every audience is.
 func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
-	p, result, err := s.authenticate(ctx, token, accept)
+	p, result, err := s.checkToken(ctx, token, accept)
 	s.metrics.tokenChecks.WithLabelValues(result).Inc()
 	return p, err
 }
 
-func (s *Service) authenticate(ctx context.Context, token string, accept []Audience) (*Principal, string, error) {
+func (s *Service) checkToken(ctx context.Context, token string, accept []Audience) (*Principal, string, error) {
 	c, err := s.verify(ctx, token)
 	if err != nil {
 		return nil, resultWrong, &fault.Error{

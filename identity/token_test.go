@@ -241,7 +241,7 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 // Without a database: what it does would only blur the coverage.
 func FuzzAuthenticate(f *testing.F) {
 	key := signingKey{id: "k", private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
-	tree, _ := newTree([]Account{{ID: "demo"}})
+	tree, _ := buildTree([]Account{{ID: "demo"}})
 	s := &Service{
 		cfg: Config{Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
 		early: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},

@@ -9,10 +9,10 @@ import (
 // Tree is a snapshot of the account tree. It never changes; asking it
 // allocates nothing.
 type Tree struct {
-	nodes    map[string]*node
-	byName   map[string]*node
-	byDomain map[string]*node // lower-case
-	oldest   *node
+	nodes   map[string]*node
+	byName  map[string]*node
+	domains map[string]*node // lower-case
+	first   *node
 }
 
 type node struct {
@@ -20,18 +20,18 @@ type node struct {
 	path    []string // own id, parent, …, root
 }
 
-// newTree builds the tree. Accounts that do not lead to a root (their parent
+// buildTree builds the tree. Accounts that do not lead to a root (their parent
 // is missing, or they form a ring) are left out and returned: nothing that we
 // write makes them.
-func newTree(accounts []Account) (tree *Tree, stray []string) {
+func buildTree(accounts []Account) (tree *Tree, stray []string) {
 	all := make(map[string]*node, len(accounts))
 	for _, account := range accounts {
 		all[account.ID] = &node{account: account}
 	}
 	t := &Tree{
-		nodes:    make(map[string]*node, len(accounts)),
-		byName:   make(map[string]*node, len(accounts)),
-		byDomain: make(map[string]*node, len(accounts)),
+		nodes:   make(map[string]*node, len(accounts)),
+		byName:  make(map[string]*node, len(accounts)),
+		domains: make(map[string]*node, len(accounts)),
 	}
 	for id, n := range all {
 		path, ok := pathOf(all, id)
@@ -42,9 +42,9 @@ func newTree(accounts []Account) (tree *Tree, stray []string) {
 		n.path = path
 		t.nodes[id] = n
 		t.byName[n.account.Name] = n
-		t.byDomain[n.account.Domain] = n
-		if t.oldest == nil || n.account.before(t.oldest.account) {
-			t.oldest = n
+		t.domains[n.account.Domain] = n
+		if t.first == nil || n.account.before(t.first.account) {
+			t.first = n
 		}
 	}
 	slices.Sort(stray)
@@ -78,7 +78,7 @@ func (t *Tree) Account(id string) (Account, bool) {
 
 // Resolve finds an account by id, name or domain.
 func (t *Tree) Resolve(ref string) (Account, bool) {
-	n := cmp.Or(t.nodes[ref], t.byName[ref], t.byDomain[strings.ToLower(ref)])
+	n := cmp.Or(t.nodes[ref], t.byName[ref], t.domains[strings.ToLower(ref)])
 	if n == nil {
 		return Account{}, false
 	}
@@ -87,7 +87,7 @@ func (t *Tree) Resolve(ref string) (Account, bool) {
 
 // ByDomain finds an account by its domain, whatever its case.
 func (t *Tree) ByDomain(domain string) (Account, bool) {
-	n, ok := t.byDomain[strings.ToLower(domain)]
+	n, ok := t.domains[strings.ToLower(domain)]
 	if !ok {
 		return Account{}, false
 	}
@@ -97,10 +97,10 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 // Oldest is the account that was made first; of several made at once, the one
 // whose id comes first.
 func (t *Tree) Oldest() (Account, bool) {
-	if t.oldest == nil {
+	if t.first == nil {
 		return Account{}, false
 	}
-	return t.oldest.account, true
+	return t.first.account, true
 }
 
 // Contains says whether id is root or an account below it. It is false when

@@ -7,17 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"trunkline/format"
+	"trunkline/format/split"
 	"trunkline/internal/kafka"
 )
 
-func benchmarkAccept(b *testing.B, format, contentType string, body string, records int) {
-	i := newIngest(b, Defaults(), &fakeKafka{})
+func benchmarkAccept(b *testing.B, name, contentType string, body string, records int) {
+	i := ingestOn(b, Defaults(), &fakeKafka{})
 	i.producer = discard{}
-	i.formats.Account = func(string, []byte) (string, error) { return "", nil } // the normalizer's own cost
+	i.namedAccount = func(*format.Format, []byte) (string, error) { return "", nil } // the format's own cost
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if n, err := i.Accept(b.Context(), post(format, contentType, body)); n != records || err != nil {
+		if n, err := i.testAccept(b.Context(), post(name, contentType, body)); n != records || err != nil {
 			b.Fatal(n, err)
 		}
 	}
@@ -26,7 +28,7 @@ func benchmarkAccept(b *testing.B, format, contentType string, body string, reco
 
 func sample(b *testing.B, name string) string {
 	b.Helper()
-	data, err := os.ReadFile("testdata/" + name)
+	data, err := os.ReadFile("../format/freeswitch/testdata/" + name)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func BenchmarkSplitNDJSON(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := splitNDJSON(body, func([]byte, int) error { return nil }); err != nil {
+		if err := split.NDJSON(body, func([]byte, int) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,35 +14,33 @@ const firstBuffer = 8 << 10
 
 var errBodyTooLarge = fault.New(fault.KindTooLarge, "The body is over 32 MiB")
 
-// readBody reads the whole body, unpacked, paying for every byte of its buffer
+// readBody reads the whole body, unpacked, and leases every byte of its buffer
 // before it takes it: neither a Content-Length nor a small gzip body can claim
 // more than what has arrived.
 func readBody(r Request, memory *lease) ([]byte, error) {
-	if r.ContentLength > MaxBody {
-		return nil, errBodyTooLarge
-	}
 	// Packed bytes are bounded too: gzip can go on for ever without unpacking
 	// to anything.
 	packed := &limited{from: r.Body, left: MaxBody}
 	switch strings.ToLower(strings.TrimSpace(r.ContentEncoding)) {
 	case "", "identity":
-		return readAll(packed, memory)
+		return readAll(packed, r.ContentLength, memory)
 	case "gzip", "x-gzip":
 		unzip, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, bodyError(err)
 		}
-		return readAll(&limited{from: unzip, left: MaxBody}, memory)
+		return readAll(&limited{from: unzip, left: MaxBody}, -1, memory)
 	default:
 		return nil, fault.New(fault.KindUnsupported, "The Content-Encoding must be gzip or none")
 	}
 }
 
-func readAll(from io.Reader, memory *lease) ([]byte, error) {
+// readAll reads to the end. length is how much there is, -1 when unknown.
+func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
-			if err := double(&body, memory); err != nil {
+			if err := enlarge(&body, length, memory); err != nil {
 				return nil, err
 			}
 		}
@@ -57,9 +55,14 @@ func readAll(from io.Reader, memory *lease) ([]byte, error) {
 	}
 }
 
-// double makes room; while it copies, old and new count both.
-func double(body *[]byte, memory *lease) error {
+// enlarge makes room in the buffer: for all that a known length announces where
+// the memory is reserved already, else twice as much as before. The byte beyond
+// the length finds the end. While it copies, old and new count both.
+func enlarge(body *[]byte, length int64, memory *lease) error {
 	size := min(max(2*cap(*body), firstBuffer), MaxBody+1)
+	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.has(whole)) {
+		size = whole
+	}
 	if err := memory.grow(size); err != nil {
 		return err
 	}

@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// Limits of the contract, in bytes. They are not settings: clients rely on
-// them.
-const (
-	MaxBody   = 32 << 20 // a body, unpacked
-	MaxRecord = 1 << 20  // one record
-	MaxDepth  = 100      // arrays and objects within each other in one record
-)
+// MaxBody bounds a body, unpacked, in bytes. It is not a setting: clients rely
+// on it, and on split.MaxRecord.
+const MaxBody = 32 << 20
 
 // Config is what an operator can set.
 type Config struct {
-	// MaxInFlightBytes bounds the memory of all bodies being worked on.
+	// MaxInFlightBytes bounds the memory of all bodies being worked on, and of
+	// the connections of those that wait.
 	MaxInFlightBytes int64
-	// MaxBodiesPerCaller bounds how many bodies one key has in flight.
+	// MaxBodiesPerCaller bounds how many bodies of one key are worked on at the
+	// same time; more wait.
 	MaxBodiesPerCaller int
-	// ProduceTimeout is how long a body waits for Kafka before it is answered
-	// with 503.
+	// ProduceTimeout is how long a body waits for its turn before it is answered
+	// with 429, and how long its records wait for Kafka before 503.
 	ProduceTimeout time.Duration
 }
 
@@ -28,7 +26,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		MaxInFlightBytes:   256 << 20,
-		MaxBodiesPerCaller: 64,
+		MaxBodiesPerCaller: 1024,
 		ProduceTimeout:     15 * time.Second,
 	}
 }

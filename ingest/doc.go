@@ -2,8 +2,9 @@
 // records over HTTP, splits it into records, and produces them to their raw
 // topic. A body is accepted only when Kafka has all of it.
 //
-// It refuses to look inside: whether a record makes sense is the normalizer's
-// business, and one that does not becomes a dead letter alone. What ingest
+// How a body of a format splits, and which account a record names, is in the
+// source's folder below format/. Whether a record makes sense is the normalizer's
+// business: one that does not becomes a dead letter alone. What ingest
 // does insist on is that a body splits into JSON objects, that its sizes hold,
 // and that every account a record names is one the caller may write to; else
 // the whole body is refused and nothing of it is stored.

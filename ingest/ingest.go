@@ -4,30 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/format"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 )
 
 // Producer is where records go; nil means that all of them are durable.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
-}
-
-// Formats is what the normalizer knows about the formats it takes.
-type Formats struct {
-	// Topic is the raw topic of a format; ok is false for a format that is not
-	// taken over HTTP.
-	Topic func(format string) (topic string, ok bool)
-	// Account is the account that a record names, "" when it names none. An
-	// error is the record's own fault, which the normalizer will find again.
-	Account func(format string, record []byte) (string, error)
 }
 
 // Accounts says which accounts a caller's records may name: those of its tree.
@@ -37,46 +30,79 @@ type Accounts interface {
 
 // Deps is what ingest works with.
 type Deps struct {
-	Formats  Formats
+	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
 	Producer Producer
+	DB       *sqldb.DB       // keeps Idempotency-Keys
 	Tracer   *tracing.Tracer // nil: tracing is off
 }
 
 // Ingest takes bodies in. It is safe for concurrent use.
 type Ingest struct {
-	config   Config
-	formats  Formats
-	accounts Accounts
-	producer Producer
-	tracer   *tracing.Tracer
-	metrics  *metrics
-	memory   *budget
-	callers  *callers
+	config  Config
+	formats func(name string) (f *format.Format, ok bool)
+	// namedAccount is (*format.Format).NamedAccount; a benchmark leaves out its cost.
+	namedAccount func(f *format.Format, record []byte) (string, error)
+	accounts     Accounts
+	producer     Producer
+	tracer       *tracing.Tracer
+	log          *slog.Logger
+	metrics      *metrics
+	admission    *admission
+	keys         *keyStore
 }
 
-// New makes an Ingest.
-func New(config Config, deps Deps, reg prometheus.Registerer) (*Ingest, error) {
+// New makes an Ingest and brings its tables up to date. Run must be called.
+func New(ctx context.Context, config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+	i, err := newIngest(config, deps, reg, log)
+	if err != nil {
+		return nil, err
+	}
+	if i.keys, err = newKeyStore(ctx, deps.DB, config.ProduceTimeout+leaseMargin); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// newIngest makes an Ingest that does not know Idempotency-Keys yet.
+func newIngest(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	i := &Ingest{
-		config:   config,
-		formats:  deps.Formats,
-		accounts: deps.Accounts,
-		producer: deps.Producer,
-		tracer:   deps.Tracer,
-		memory:   &budget{limit: config.MaxInFlightBytes},
-		callers:  newCallers(config.MaxBodiesPerCaller),
+		config:       config,
+		formats:      deps.Formats,
+		namedAccount: (*format.Format).NamedAccount,
+		accounts:     deps.Accounts,
+		producer:     deps.Producer,
+		tracer:       deps.Tracer,
+		log:          log,
+		admission: &admission{
+			limit: config.MaxInFlightBytes, maxBodies: config.MaxBodiesPerCaller, maxWaiting: config.ProduceTimeout,
+			callers: make(map[string]*caller),
+		},
 	}
 	var err error
-	i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, func() float64 {
-		return float64(i.memory.used.Load())
-	})
-	if err != nil {
+	if i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats); err != nil {
 		return nil, fmt.Errorf("registering ingest's metrics: %w", err)
 	}
 	return i, nil
+}
+
+// Run deletes expired Idempotency-Keys until ctx ends.
+func (i *Ingest) Run(ctx context.Context) error {
+	tick := time.NewTicker(purgeInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := i.keys.purge(ctx); err != nil && ctx.Err() == nil {
+				i.log.WarnContext(ctx, "purge of Idempotency-Keys failed", "error", err)
+			}
+		}
+	}
 }
 
 // Request is one body as it came over HTTP. The headers are as they were sent,
@@ -89,50 +115,127 @@ type Request struct {
 	Body            io.Reader
 	Caller          *identity.Principal
 	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
+	IdempotencyKey  string // Idempotency-Key
 }
 
-// Accept takes a body in: after nil, Kafka has all its records, and accepted is
-// how many. Any error but fault.KindUnavailable means that nothing of the body
-// is stored.
-func (i *Ingest) Accept(ctx context.Context, r Request) (n int, err error) {
-	n, err = i.accept(ctx, r)
-	result := accepted
-	if err != nil {
-		result = string(fault.KindOf(err))
-	}
-	i.metrics.bodies.WithLabelValues(result).Inc()
-	return n, err
+// Result says what was stored.
+type Result struct {
+	Accepted int  // records of the body
+	Replayed bool // they were stored by an earlier request with the Idempotency-Key
 }
 
-func (i *Ingest) accept(ctx context.Context, r Request) (int, error) {
-	topic, ok := i.formats.Topic(r.Format)
-	if !ok {
-		return 0, fault.NotFound("Unknown format")
+// Accept stores a body: after nil, Kafka has all its records. Any error but
+// fault.KindUnavailable means that this request stored nothing of the body.
+func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
+	result, err := i.accept(ctx, r)
+	label := accepted
+	switch {
+	case err != nil:
+		label = string(fault.KindOf(err))
+		i.logOverload(ctx, r, err)
+	case result.Replayed:
+		label = replayed
 	}
-	encoding, err := encodingOf(r.Format, r.ContentType)
+	i.metrics.bodies.WithLabelValues(label).Inc()
+	return result, err
+}
+
+// logOverload warns of a body that was refused because of others: sources that
+// do not send again lose it. The API logs what Kafka refuses.
+func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
+	f := fault.As(err)
+	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
+		held, waiting := i.admission.stats()
+		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceOf(r.Caller), "account", r.Caller.AccountID,
+			"format", r.Format, "held_bytes", held, "waiting_bodies", waiting, "reason", f.Message)
+	}
+}
+
+func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err error) {
+	f, ok := i.formats(r.Format)
+	if !ok || f.Internal {
+		return result, fault.NotFound("Unknown format")
+	}
+	if err := checkKey(r.IdempotencyKey); err != nil {
+		return result, err
+	}
+	encoding, err := encodingOf(f, r.ContentType)
 	if err != nil {
-		return 0, err
+		return result, err
 	}
-	source := sourceOf(r.Caller)
-	if err := i.callers.enter(source); err != nil {
-		return 0, err
+	if r.ContentLength > MaxBody {
+		return result, errBodyTooLarge
 	}
-	defer i.callers.leave(source)
-	memory := &lease{budget: i.memory}
+	began := time.Now()
+	memory, err := i.admission.enter(ctx, sourceOf(r.Caller), reserveOf(r, encoding))
+	i.metrics.wait.Observe(time.Since(began).Seconds())
+	if err != nil {
+		return result, err
+	}
 	defer memory.end()
 
 	body, err := readBody(r, memory)
 	if err != nil {
-		return 0, err
+		return result, err
 	}
-	records, err := i.records(r, body, encoding, topic, memory)
+	records, err := i.records(r, body, f, encoding, memory)
 	if err != nil {
-		return 0, err
+		return result, err
 	}
-	if err := i.produce(ctx, r, topic, records); err != nil {
-		return 0, err
+	if r.IdempotencyKey != "" {
+		return i.storeOnce(ctx, r, body, f.Topic, records)
 	}
-	return len(records), nil
+	if err := i.produce(ctx, r, f.Topic, records); err != nil {
+		return result, err
+	}
+	return Result{Accepted: len(records)}, nil
+}
+
+// storeOnce stores the body unless it was stored under its Idempotency-Key.
+func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
+	waiting, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
+	defer cancel()
+	claim, err := i.keys.claim(waiting, sourceOf(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	if err != nil {
+		return Result{}, err
+	}
+	if claim.holder == "" {
+		return Result{Accepted: claim.records, Replayed: true}, nil
+	}
+	err = i.produce(ctx, r, topic, records)
+	// The client may have left; what became of the body is recorded all the same.
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
+	defer cancel()
+	var lost error
+	switch {
+	case err == nil:
+		lost = i.keys.complete(ctx, claim, len(records))
+	case fault.KindOf(err) == fault.KindUnavailable:
+		lost = i.keys.abandon(ctx, claim)
+	default:
+		lost = i.keys.release(ctx, claim)
+	}
+	if lost != nil {
+		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", lost)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Accepted: len(records)}, nil
+}
+
+// reserveOf estimates the memory that a body needs: its buffer, the records
+// decoded from it, and their list.
+func reserveOf(r Request, encoding format.Encoding) int64 {
+	const list = 2 << 10
+	switch {
+	case r.ContentLength < 0:
+		return list + 2*firstBuffer
+	case encoding.Copies:
+		return list + 2*r.ContentLength
+	default:
+		return list + r.ContentLength
+	}
 }
 
 // sourceOf names the caller in the source header, and in the callers' counts.

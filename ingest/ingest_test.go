@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/format/split"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 	"trunkline/internal/kafka"
 )
 
@@ -52,33 +56,40 @@ func (a accounts) MayName(_ *identity.Principal, id string) bool {
 	return false
 }
 
-func formats() Formats {
-	topics := map[string]string{
-		"svc.cc": "cc.raw", "generic": "cc.raw", "freeswitch.event": "cc.raw",
-		"freeswitch.callcenter": "cc.raw", "freeswitch.json_cdr": "cdr.raw",
+// testFormats are the real ones; but each names its account as account_id.
+func testFormats(name string) (*format.Format, bool) {
+	f, ok := registry.Lookup(name)
+	if !ok {
+		return nil, false
 	}
-	return Formats{
-		Topic: func(format string) (string, bool) { topic, ok := topics[format]; return topic, ok },
-		Account: func(_ string, record []byte) (string, error) {
-			var r struct {
-				Account string `json:"account_id"`
-			}
-			err := json.Unmarshal(record, &r)
-			return r.Account, err
-		},
-	}
+	copied := *f
+	copied.Keys = jsonscan.KeysOf("account_id")
+	copied.Open = nil
+	copied.Account = func(fields *format.Fields) (string, error) { return format.StrictText(fields[0], "account_id") }
+	return &copied, true
 }
 
 var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
 
-func newIngest(t testing.TB, config Config, k *fakeKafka) *Ingest {
+func ingestOn(t testing.TB, config Config, k *fakeKafka) *Ingest {
 	t.Helper()
-	i, err := New(config, Deps{Formats: formats(), Accounts: accounts{"acme", "acme-sub"}, Producer: k},
-		prometheus.NewRegistry())
+	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accounts{"acme", "acme-sub"}, Producer: k},
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return i
+}
+
+// testAccept is Accept, for tests that look at nothing but the count.
+func (i *Ingest) testAccept(ctx context.Context, r Request) (int, error) {
+	result, err := i.Accept(ctx, r)
+	return result.Accepted, err
+}
+
+func heldBy(i *Ingest) int64 {
+	held, _ := i.admission.stats()
+	return held
 }
 
 func post(format, contentType, body string) Request {
@@ -106,11 +117,11 @@ func zip(t testing.TB, parts ...string) string {
 func TestAcceptedRecords(t *testing.T) {
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	k := &fakeKafka{}
-	i := newIngest(t, Defaults(), k)
+	i := ingestOn(t, Defaults(), k)
 	body := `[ {"type":"AGENT_LOGIN", "n":1.0}, {"account_id":"acme-sub"},{"account_id":7} ]`
 	r := post("generic", "application/json; charset=UTF-8", body)
 	r.Trace = trace
-	if n, err := i.Accept(t.Context(), r); n != 3 || err != nil {
+	if n, err := i.testAccept(t.Context(), r); n != 3 || err != nil {
 		t.Fatal(n, err)
 	}
 	if k.calls != 1 {
@@ -130,7 +141,7 @@ func TestAcceptedRecords(t *testing.T) {
 			t.Errorf("record %d: %+v", n, got)
 		}
 	}
-	if held := i.memory.used.Load(); held != 0 {
+	if held := heldBy(i); held != 0 {
 		t.Errorf("%d bytes still held", held)
 	}
 	if got := testutil.ToFloat64(i.metrics.records.WithLabelValues("cc.raw")); got != 3 {
@@ -143,7 +154,7 @@ func TestUserAsSourceAndNoBadTrace(t *testing.T) {
 	r := post("svc.cc", "", `{}`)
 	r.Caller = &identity.Principal{UserID: "u1", AccountID: "acme"}
 	r.Trace = "00-bad\r\nx: y"
-	if _, err := newIngest(t, Defaults(), k).Accept(t.Context(), r); err != nil {
+	if _, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if got := k.records[0]; string(got.Header("source")) != "user:u1" || got.Header("traceparent") != nil {
@@ -172,7 +183,7 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 			k := &fakeKafka{}
 			r := post(tc.format, tc.contentType, tc.body)
 			r.ContentEncoding = tc.encoding
-			n, err := newIngest(t, Defaults(), k).Accept(t.Context(), r)
+			n, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), r)
 			if err != nil || n != tc.want || len(k.records) != tc.want {
 				t.Errorf("accepted %d, stored %d, error %v", n, len(k.records), err)
 			}
@@ -184,7 +195,7 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 }
 
 func TestRefusedBodiesStoreNothing(t *testing.T) {
-	big := `{"a":"` + strings.Repeat("x", MaxRecord) + `"}`
+	big := `{"a":"` + strings.Repeat("x", split.MaxRecord) + `"}`
 	huge := strings.Repeat(" ", MaxBody+1)
 	for _, tc := range []struct {
 		name, format, contentType, encoding, body string
@@ -212,27 +223,27 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 		{"too many records for any budget", "svc.cc", "application/x-ndjson", "", strings.Repeat("{}\n", 1<<18), fault.KindTooLarge,
 			"The body needs more memory than this server allows for one body"},
 		{"call record too large in its form", "freeswitch.json_cdr", "application/x-www-form-urlencoded", "",
-			"cdr=" + strings.Repeat("%20", MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
+			"cdr=" + strings.Repeat("%20", split.MaxRecord) + "%7B%7D", fault.KindTooLarge, "Line 1: a record is over 1 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &fakeKafka{}
 			config := Defaults()
 			config.MaxInFlightBytes = 2*MaxBody + 1<<20
-			i := newIngest(t, config, k)
+			i := ingestOn(t, config, k)
 			r := post(tc.format, tc.contentType, tc.body)
 			r.ContentEncoding = tc.encoding
 			if tc.name == "body too large" {
 				r.ContentLength = -1 // chunked: found out while reading
 			}
-			n, err := i.Accept(t.Context(), r)
+			n, err := i.testAccept(t.Context(), r)
 			if n != 0 || fault.KindOf(err) != tc.kind || fault.As(err).Message != tc.message {
 				t.Errorf("accepted %d, error %v (%s)", n, err, fault.KindOf(err))
 			}
 			if k.calls != 0 {
 				t.Error("Kafka was called")
 			}
-			if held := i.memory.used.Load(); held != 0 || len(i.callers.count) != 0 {
-				t.Errorf("%d bytes and %v still held", held, i.callers.count)
+			if held := heldBy(i); held != 0 || len(i.admission.callers) != 0 {
+				t.Errorf("%d bytes and %v still held", held, i.admission.callers)
 			}
 			if got := testutil.ToFloat64(i.metrics.bodies.WithLabelValues(string(tc.kind))); got != 1 {
 				t.Errorf("counted %v refusals", got)
@@ -244,7 +255,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 func TestContentLengthAloneIsEnoughToRefuse(t *testing.T) {
 	r := post("svc.cc", "", "")
 	r.ContentLength, r.Body = MaxBody+1, iotest.ErrReader(errors.New("read though too large"))
-	_, err := newIngest(t, Defaults(), &fakeKafka{}).Accept(t.Context(), r)
+	_, err := ingestOn(t, Defaults(), &fakeKafka{}).testAccept(t.Context(), r)
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Error(err)
 	}
@@ -261,7 +272,7 @@ func TestEndlessGzipOfNothing(t *testing.T) {
 	r := post("svc.cc", "application/x-ndjson", "")
 	r.ContentEncoding, r.ContentLength = "gzip", -1
 	r.Body = &endless{chunk: member.String()}
-	_, err := newIngest(t, Defaults(), &fakeKafka{}).Accept(t.Context(), r)
+	_, err := ingestOn(t, Defaults(), &fakeKafka{}).testAccept(t.Context(), r)
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Error(err)
 	}
@@ -280,7 +291,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestKafkaAway(t *testing.T) {
 	k := &fakeKafka{produce: func(context.Context) error { return errors.New("broker secret detail") }}
-	n, err := newIngest(t, Defaults(), k).Accept(t.Context(), post("svc.cc", "", `{}`))
+	n, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
 	f := fault.As(err)
 	if n != 0 || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
 		f.Message != "Kafka did not acknowledge the body: none, some or all of it may be stored; send it again" {
@@ -292,69 +303,22 @@ func TestKafkaSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &fakeKafka{produce: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		began := time.Now()
-		_, err := newIngest(t, Defaults(), k).Accept(t.Context(), post("svc.cc", "", `{}`))
+		_, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
 		if fault.KindOf(err) != fault.KindUnavailable || time.Since(began) != Defaults().ProduceTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }
 
-func TestOverload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		k := &fakeKafka{produce: func(context.Context) error { <-release; return nil }}
-		config := Defaults()
-		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 2
-		i := newIngest(t, config, k)
-		body := `{"a":"` + strings.Repeat("x", MaxRecord-100) + `"}`
-		array := "[" + strings.Repeat(body+",", 15) + body + "]"
-
-		var first sync.WaitGroup
-		first.Go(func() {
-			if n, err := i.Accept(t.Context(), post("svc.cc", "", array)); n != 16 || err != nil {
-				t.Error(n, err)
-			}
-		})
-		synctest.Wait() // it waits for Kafka, and holds 16 MiB and more
-
-		other := post("svc.cc", "", array+strings.Repeat(" ", 16<<20))
-		other.Caller = &identity.Principal{KeyID: "k2", AccountID: "acme"}
-		_, err := i.Accept(t.Context(), other)
-		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter != time.Second {
-			t.Errorf("over the budget: %v", err)
-		}
-
-		first.Go(func() {
-			if _, err := i.Accept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		_, err = i.Accept(t.Context(), post("svc.cc", "", `{}`))
-		if f := fault.As(err); f.Kind != fault.KindLimited || f.RetryAfter <= 0 {
-			t.Errorf("third body of a caller that may have two: %v", err)
-		}
-
-		close(release)
-		first.Wait()
-		other.Body, other.ContentLength = strings.NewReader(array), int64(len(array))
-		if _, err := i.Accept(t.Context(), other); err != nil {
-			t.Errorf("when there is room again: %v", err)
-		}
-		if held := i.memory.used.Load(); held != 0 {
-			t.Errorf("%d bytes still held", held)
-		}
-	})
-}
-
-// What a client announces costs nothing; what has arrived costs at most twice.
+// What a client announces reserves maxReserve at most; what has arrived costs at
+// most twice.
 func TestMemoryIsPaidForAsItArrives(t *testing.T) {
-	i := newIngest(t, Defaults(), &fakeKafka{})
+	i := ingestOn(t, Defaults(), &fakeKafka{})
 	r := post("svc.cc", "", "")
 	r.ContentLength = MaxBody
 	arrived := 0
 	r.Body = readerFunc(func(p []byte) (int, error) {
-		if held := i.memory.used.Load(); held > int64(max(2*arrived, firstBuffer)) {
+		if held := heldBy(i); held > int64(max(2*arrived+leaseChunk, maxReserve)) {
 			t.Fatalf("holds %d with %d arrived", held, arrived)
 		}
 		if arrived >= 1<<20 {
@@ -364,7 +328,7 @@ func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 		arrived += n
 		return n, nil
 	})
-	if _, err := i.Accept(t.Context(), r); fault.KindOf(err) != fault.KindInvalid {
+	if _, err := i.testAccept(t.Context(), r); fault.KindOf(err) != fault.KindInvalid {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/split"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -15,15 +17,15 @@ const recordCost = 320
 
 // records splits a body and makes of each record what Kafka gets. Values are
 // the bytes as they were sent.
-func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string, memory *lease) ([]kafka.Record, error) {
+func (i *Ingest) records(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *lease) ([]kafka.Record, error) {
 	owners := owners{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
-	err := encoding.split(body, func(value []byte, at int) error {
-		if len(value) > MaxRecord {
-			return recordTooLarge(at)
+	err := encoding.Split(body, func(value []byte, at int) error {
+		if len(value) > split.MaxRecord {
+			return split.RecordTooLarge(at)
 		}
 		cost := recordCost
-		if encoding.copies {
+		if encoding.Copies {
 			cost += cap(value)
 		}
 		if err := memory.grow(cost); err != nil {
@@ -31,21 +33,21 @@ func (i *Ingest) records(r Request, body []byte, encoding encoding, topic string
 		}
 		// A record that cannot be read names no account; it is stored under the
 		// caller's and becomes a dead letter there.
-		account, err := i.formats.Account(r.Format, value)
+		account, err := i.namedAccount(f, value)
 		if err != nil {
 			account = ""
 		}
 		key, ok := owners.key(account)
 		if !ok {
-			return &splitError{at, fault.KindForbidden, "a record names an account that this caller may not write to"}
+			return split.Refuse(at, fault.KindForbidden, "a record names an account that this caller may not write to")
 		}
 		records = append(records, kafka.Record{
-			Topic: topic, Partition: kafka.AnyPartition, Key: key, Value: value,
+			Topic: f.Topic, Partition: kafka.AnyPartition, Key: key, Value: value,
 		})
 		return nil
 	})
 	if err != nil {
-		return nil, withLine(err, body)
+		return nil, split.WithLine(err, body)
 	}
 	return records, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -37,8 +39,9 @@ type batch struct {
 	dead    []kafka.Record
 	bytes   []byte         // all that events and headers point to
 	headers []kafka.Header // all that events and dead point to
-	fields  fields         // of the record at hand
-	current string         // its format
+	fields  format.Fields  // of the record at hand
+	scratch registry.Scratch
+	current string // its format
 	tally   tally
 	traces  traces
 }
@@ -61,7 +64,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 		size, events := b.size, len(b.events)
 		b.traces.begin(b.route.raw, &raw[i])
 		if err := b.one(ctx, &raw[i], id); err != nil {
-			var no *Rejection
+			var no *format.Rejection
 			if !errors.As(err, &no) {
 				b.traces.drop()
 				return err
@@ -82,7 +85,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 }
 
 // rejectFirst makes the batch the dead letter of raw alone.
-func (b *batch) rejectFirst(raw *kafka.Record, prev event.ID, why *Rejection) {
+func (b *batch) rejectFirst(raw *kafka.Record, prev event.ID, why *format.Rejection) {
 	b.reset(prev)
 	b.traces.begin(b.route.raw, raw)
 	b.bury(raw, why)
@@ -97,26 +100,25 @@ func (b *batch) one(ctx context.Context, raw *kafka.Record, id event.ID) (err er
 		if p := recover(); p != nil {
 			b.log.Error("normalizing a record panicked", "topic", b.route.raw, "partition", b.partition,
 				"offset", raw.Offset, "panic", p, "stack", string(debug.Stack()))
-			err = reject(Internal, "the normalizer failed on it")
+			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
-	b.current = FormatUnknown
+	b.current = formatUnknown
 	return b.route.normalize(ctx, b, raw, id)
 }
 
-// format is the record's format, from its header or else from its keys. It is
-// nil when neither tells; account is then what the record names.
-func (b *batch) format(raw *kafka.Record) (f *format, account string, err error) {
+// formatOf returns the record's format, from its header or else from its keys.
+// It is nil when neither tells; account is then what the record names.
+func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, err error) {
 	if name := raw.Header(event.HeaderFormat); name != nil {
-		f = formatsByName[string(name)]
-		if f == nil || f.topic() != b.route.raw {
-			return nil, "", reject(UnknownFormat, "the format header names no format of this topic")
+		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.raw {
+			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
-	} else if f, account, err = recognise(b.route.raw, raw.Value); err != nil {
+	} else if f, account, err = registry.Recognise(b.route.raw, raw.Value, &b.scratch); err != nil {
 		return nil, "", err
 	}
 	if f != nil {
-		b.current = f.name
+		b.current = f.Name
 	}
 	return f, account, nil
 }
@@ -127,17 +129,17 @@ func (b *batch) account(ctx context.Context, named string, key []byte) (string, 
 		named = string(key)
 	}
 	if named == "" {
-		return "", reject(NoAccount, "neither the record nor its key names an account")
+		return "", format.Rejectf(NoAccount, "neither the record nor its key names an account")
 	}
 	if !event.ValidAccountID(named) {
-		return "", reject(UnknownAccount, "it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
+		return "", format.Rejectf(UnknownAccount, "it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
 	}
 	exists, err := b.accounts.Exists(ctx, named)
 	if err != nil {
 		return "", fmt.Errorf("looking up an account: %w", err)
 	}
 	if !exists {
-		return "", reject(UnknownAccount, "it names an account that does not exist")
+		return "", format.Rejectf(UnknownAccount, "it names an account that does not exist")
 	}
 	return named, nil
 }
@@ -188,10 +190,8 @@ func (b *batch) add(out kafka.Record, from int) error {
 	return nil
 }
 
-func tooLarge() *Rejection { return reject(TooLarge, "its message is larger than the topic takes") }
-
 // bury makes raw a dead letter: as it came, with the reason in headers.
-func (b *batch) bury(raw *kafka.Record, no *Rejection) {
+func (b *batch) bury(raw *kafka.Record, no *format.Rejection) {
 	from := len(b.headers)
 	for _, h := range raw.Headers {
 		switch h.Key {

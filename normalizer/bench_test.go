@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"trunkline/event"
+	"trunkline/format/registry"
 	"trunkline/internal/kafka"
 )
 
@@ -23,14 +25,18 @@ func oneKB() []byte {
 }
 
 // inputs are the good records of a format's golden folder, largest first file.
-func benchRecord(b *testing.B, f *format) []byte {
+func benchRecord(b *testing.B, format string) []byte {
 	b.Helper()
-	if f == &svcCC {
+	if format == "svc.cc" {
 		return oneKB()
 	}
 	for _, name := range []string{"captured", "c2c-nobowout", "records"} {
-		in, err := os.ReadFile("testdata/" + f.name + "/" + name + ".in.jsonl")
-		if err == nil {
+		paths, _ := filepath.Glob("../format/*/testdata/" + format + "/" + name + ".in.jsonl")
+		if len(paths) == 1 {
+			in, err := os.ReadFile(paths[0])
+			if err != nil {
+				b.Fatal(err)
+			}
 			line, _, _ := bytes.Cut(in, []byte("\n"))
 			return line
 		}
@@ -41,14 +47,14 @@ func benchRecord(b *testing.B, f *format) []byte {
 
 // What a record costs between a read and a produce, batch and headers included.
 func BenchmarkNormalize(b *testing.B) {
-	for _, f := range formats {
-		value := benchRecord(b, f)
-		b.Run(fmt.Sprintf("%s/%dB", f.name, len(value)), func(b *testing.B) {
-			benchmarkBatch(b, f.topic(), []kafka.Header{{Key: event.HeaderFormat, Value: []byte(f.name)}}, value)
+	for _, f := range registry.Formats() {
+		value := benchRecord(b, f.Name)
+		b.Run(fmt.Sprintf("%s/%dB", f.Name, len(value)), func(b *testing.B) {
+			benchmarkBatch(b, f.Topic, []kafka.Header{{Key: event.HeaderFormat, Value: []byte(f.Name)}}, value)
 		})
 	}
 	b.Run("recognised/svc.cc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, oneKB()) })
-	b.Run("recognised/kazoo.acdc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, &kazooACDc)) })
+	b.Run("recognised/kazoo.acdc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, "kazoo.acdc")) })
 }
 
 func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []byte) {

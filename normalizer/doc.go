@@ -1,8 +1,9 @@
 // Package normalizer turns what sources sent into what subscribers and reports
 // read: each record of cc.raw becomes exactly one message on cc.evt, each of
 // cdr.raw one row on cdr, and what cannot become either goes to cc.dead with
-// its reason. If this is your first change, read format.go (what a source's
-// format is) and one small format (svc_cc.go), then lane.go.
+// its reason. What a record of a source means is in the source's folder below
+// format/; nothing here knows a source. If this is your first change, read
+// format/format.go, then lane.go.
 //
 // It refuses to guess what a record does not say (only the event before could
 // tell whether an agent that became available came back from a break), to

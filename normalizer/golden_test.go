@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format/registry"
 	"trunkline/internal/kafka"
 )
 
@@ -109,7 +110,7 @@ func checkOut(t *testing.T, topic string, out *kafka.Record, value []byte) {
 }
 
 func TestGolden(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*/*.in.jsonl")
+	inputs, err := filepath.Glob("../format/*/testdata/*/*.in.jsonl")
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no test data: %v", err)
 	}
@@ -117,16 +118,16 @@ func TestGolden(t *testing.T) {
 	for _, path := range inputs {
 		format := filepath.Base(filepath.Dir(path))
 		seen[format] = true
-		t.Run(strings.TrimSuffix(path, ".in.jsonl"), func(t *testing.T) {
+		t.Run(format+"/"+strings.TrimSuffix(filepath.Base(path), ".in.jsonl"), func(t *testing.T) {
 			in, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			header, topic := format, event.TopicRaw
-			if f := formatsByName[format]; f == nil {
-				header = "" // the folder "recognised"
+			if f, ok := registry.Lookup(format); ok {
+				topic = f.Topic
 			} else {
-				topic = f.topic()
+				header = "" // the folder "recognised"
 			}
 			var got bytes.Buffer
 			for line := range bytes.Lines(in) {
@@ -146,9 +147,9 @@ func TestGolden(t *testing.T) {
 			sameLines(t, in, got.Bytes(), want)
 		})
 	}
-	for _, name := range Formats() {
-		if !seen[name] {
-			t.Errorf("format %q has no golden folder", name)
+	for _, f := range registry.Formats() {
+		if !seen[f.Name] {
+			t.Errorf("format %q has no golden folder", f.Name)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
@@ -131,7 +132,7 @@ func (l *lane) normalize(ctx context.Context, records []kafka.Record) error {
 		}
 		l.log.Error("record keeps failing, it becomes a dead letter", "topic", l.raw, "partition", l.Partition,
 			"offset", records[0].Offset, "failures", failures, "err", err)
-		b.rejectFirst(&records[0], l.prev, reject(Internal, "normalizing it failed %d times", failures))
+		b.rejectFirst(&records[0], l.prev, format.Rejectf(Internal, "normalizing it failed %d times", failures))
 		return nil
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
@@ -150,16 +152,15 @@ func TestABatchIsOneProduceRequest(t *testing.T) {
 }
 
 func TestAPanicCostsOneRecord(t *testing.T) {
-	broken := format{
-		name: "broken", keys: svcCC.keys, account: svcCC.account,
-		facts: func(*fields) (facts, error) { panic("a fault of ours") },
-	}
+	svc, _ := registry.Lookup("svc.cc")
+	broken := *svc
+	broken.Event = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
 	b := testBatch(event.TopicRaw, 3)
 	r := *routes[event.TopicRaw]
 	normalize := r.normalize
 	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
 		if raw.Offset == 1 {
-			_, err := broken.read(raw.Value, &b.fields)
+			_, err := broken.ReadEvent(raw.Value, &b.fields)
 			return err
 		}
 		return normalize(ctx, b, raw, id)

@@ -2,6 +2,9 @@ package normalizer
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/format"
+	"trunkline/format/registry"
 )
 
 // metrics of the room. Formats, kinds and topics are ours and few.
@@ -41,10 +44,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Raw records that retention or damage took before they were normalized.",
 		}, []string{"topic"}),
 	}
-	for _, f := range formats {
-		m.of(f.name)
+	for _, f := range registry.Formats() {
+		m.of(f.Name)
 	}
-	m.of(FormatUnknown)
+	m.of(formatUnknown)
 	for topic := range routes {
 		m.lost.WithLabelValues(topic)
 		for _, kind := range kinds {
@@ -71,13 +74,13 @@ func (m *metrics) of(format string) {
 // tally is what one batch counts, kept aside until the batch is durable.
 type tally struct {
 	formats map[string]*outcome
-	kinds   map[Kind]int
+	kinds   map[format.Kind]int
 }
 
 type outcome struct{ made, dead int }
 
 func newTally() tally {
-	return tally{make(map[string]*outcome, len(formats)+1), make(map[Kind]int, len(kinds))}
+	return tally{make(map[string]*outcome, len(registry.Formats())+1), make(map[format.Kind]int, len(kinds))}
 }
 
 func (t *tally) format(name string) *outcome {

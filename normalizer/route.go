@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format"
 	"trunkline/internal/kafka"
 )
 
@@ -14,10 +15,14 @@ import (
 type route struct {
 	raw, out string
 	ids      bool // records of out carry event ids
-	// normalize adds what becomes of raw to the batch. A *Rejection makes it a
+	// normalize adds what becomes of raw to the batch. A *format.Rejection makes it a
 	// dead letter; another error means that it cannot be told now.
 	normalize func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error
 }
+
+// formatUnknown is the original_format of a message whose record told nothing
+// but its account.
+const formatUnknown = "unknown"
 
 var routes = map[string]*route{
 	event.TopicRaw:    {raw: event.TopicRaw, out: event.TopicEvents, ids: true, normalize: normalizeEvent},
@@ -26,21 +31,21 @@ var routes = map[string]*route{
 
 // normalizeEvent makes a raw record a channel message.
 func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
-	f, what, err := eventFacts(b, raw)
+	f, e, err := readEvent(b, raw)
 	if err != nil {
 		return err
 	}
-	account, err := b.account(ctx, what.account, raw.Key)
+	account, err := b.account(ctx, e.Account, raw.Key)
 	if err != nil {
 		return err
 	}
-	if what.timestamp == 0 {
-		what.timestamp = raw.Time.Unix()
+	if e.Timestamp == 0 {
+		e.Timestamp = raw.Time.Unix()
 	}
 	m := event.Message{
-		ID: id, Type: what.kind, AccountID: account, Timestamp: what.timestamp, Data: raw.Value,
+		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: raw.Value,
 		Metadata: event.Metadata{
-			Source: source(raw), OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: what.queue,
+			Source: source(raw), OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: e.QueueID,
 		},
 	}
 	start := len(b.bytes)
@@ -56,48 +61,40 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	return b.add(out, headers)
 }
 
-// eventFacts is what the record says, and in which format it says it.
-func eventFacts(b *batch, raw *kafka.Record) (name string, what facts, err error) {
-	f, account, err := b.format(raw)
+// readEvent returns what the record says, and the name of its format.
+func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err error) {
+	f, account, err := b.formatOf(raw)
 	if err != nil {
-		return "", facts{}, err
+		return "", format.Event{}, err
 	}
 	if f == nil { // not recognised
 		if account == "" {
-			return "", facts{}, reject(Unrecognised, "no format header, and its keys tell no format and no account")
+			return "", format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
 		}
-		return FormatUnknown, facts{kind: event.Custom, account: account}, nil
+		return formatUnknown, format.Event{Type: event.Custom, Account: account}, nil
 	}
-	what, err = f.read(raw.Value, &b.fields)
-	return f.name, what, err
+	e, err = f.ReadEvent(raw.Value, &b.fields)
+	return f.Name, e, err
 }
 
 // normalizeCDR makes a raw call record a row.
 func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) error {
-	f, _, err := b.format(raw)
+	f, _, err := b.formatOf(raw)
 	if err != nil {
 		return err
 	}
 	if f == nil {
-		return reject(Unrecognised, "no format header, and its keys tell no format")
+		return format.Rejectf(Unrecognised, "no format header, and its keys tell no format")
 	}
-	got := &b.fields
-	if err := f.scan(raw.Value, got); err != nil {
-		return err
-	}
-	named, err := f.account(got)
+	row, err := f.ReadCDR(raw.Value, &b.fields, format.Calendar{Recorded: raw.Time.Unix()})
 	if err != nil {
 		return err
 	}
-	row, err := f.row(got, calendar{recorded: raw.Time.Unix()})
-	if err != nil {
+	if row.AccountID, err = b.account(ctx, row.AccountID, raw.Key); err != nil {
 		return err
 	}
-	if err := checkRow(&row); err != nil {
-		return err
-	}
-	if row.AccountID, err = b.account(ctx, named, raw.Key); err != nil {
-		return err
+	if err := row.Check(); err != nil {
+		return format.Rejectf(format.OutOfRange, "%v", err)
 	}
 	value, err := json.Marshal(&row)
 	if err != nil {

@@ -1,6 +1,7 @@
 package normalizer
 
 import (
+	"trunkline/format"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
 )
@@ -43,7 +44,7 @@ func (t *traces) about(account string) {
 }
 
 // failed says that the record at hand becomes a dead letter.
-func (t *traces) failed(no *Rejection) {
+func (t *traces) failed(no *format.Rejection) {
 	if t.has {
 		t.spans[len(t.spans)-1].Fail(string(no.Kind))
 	}

@@ -113,11 +113,11 @@ func crash(t *testing.T) {
 	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}
 	if at := os.Getenv("RECORDING_CRASH_S3"); at != "" {
-		h.Service.store = crashingS3(t, at)
+		h.Service.backend = crashingS3(t, at)
 		_, err := h.upload("acme", "call-1", speech(12<<20))
 		t.Fatal("not killed", err)
 	}
-	h.Service.store = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
+	h.Service.backend = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
 	body := io.MultiReader(bytes.NewReader(speech(2<<20)), readerFunc(func([]byte) (int, error) {
 		fmt.Print("halfway")
 		select {}

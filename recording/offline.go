@@ -26,7 +26,7 @@ func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inspection(h, size), nil
+	return newInspection(h, size), nil
 }
 
 // SealAs says what Seal seals.
@@ -61,7 +61,7 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, err
 	if err != nil {
 		return nil, err
 	}
-	return inspection(h, size), nil
+	return newInspection(h, size), nil
 }
 
 // Reseal writes the sealed recording in src to dst under another key: of the
@@ -89,7 +89,7 @@ func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, 
 	if err != nil {
 		return nil, err
 	}
-	return inspection(h, 0), nil
+	return newInspection(h, 0), nil
 }
 
 func (o Offline) newRoot() (*envelope.Root, error) {
@@ -120,10 +120,10 @@ func Inspect(src io.Reader) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inspection(h, 0), nil
+	return newInspection(h, 0), nil
 }
 
-func inspection(h *envelope.Header, size int64) *Inspection {
+func newInspection(h *envelope.Header, size int64) *Inspection {
 	return &Inspection{
 		RecordingID: h.RecordingID, AccountID: h.AccountID, KeyID: h.KeyID, KeyVersion: h.KeyVersion,
 		Algorithm: h.Suite.String(), Salt: base64.StdEncoding.EncodeToString(h.Salt[:]), Iterations: h.Iterations,

@@ -16,11 +16,11 @@ import (
 type Audio struct {
 	Metadata
 	io.ReadSeeker
-	close func() error
+	release func() error
 }
 
 // Close lets the recording go.
-func (a *Audio) Close() error { return a.close() }
+func (a *Audio) Close() error { return a.release() }
 
 // Metadata returns what is known about a recording.
 func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (*Metadata, error) {
@@ -53,7 +53,7 @@ func (s *Service) find(ctx context.Context, accountID, recordingID string) (*Aud
 	if err != nil {
 		return nil, err
 	}
-	audio, err := s.open(ctx, r, object)
+	audio, err := s.openObject(ctx, r, object)
 	if err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
@@ -69,7 +69,7 @@ func (s *Service) object(ctx context.Context, accountID, recordingID string) (*r
 		if err != nil {
 			return nil, nil, err
 		}
-		object, err := s.store.Open(ctx, r.object)
+		object, err := s.backend.Open(ctx, r.object)
 		if err == nil {
 			return r, object, nil
 		}
@@ -83,7 +83,7 @@ func (s *Service) object(ctx context.Context, accountID, recordingID string) (*r
 	}
 }
 
-func (s *Service) open(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
+func (s *Service) openObject(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
 	if !r.Encrypted {
 		if end, err := object.Seek(0, io.SeekEnd); err != nil {
 			return nil, fault.Internal(err, "reading the recording failed")
@@ -166,7 +166,7 @@ func (s *Service) Delete(ctx context.Context, accountID, recordingID string) err
 	if err != nil {
 		return err
 	}
-	if err := s.store.Delete(ctx, r.object); err != nil {
+	if err := s.backend.Delete(ctx, r.object); err != nil {
 		// Nobody can reach it any more, and Sweep tries again.
 		s.log.WarnContext(ctx, "a deleted recording's object is still there", "object", r.object, "error", err)
 	}

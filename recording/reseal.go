@@ -67,7 +67,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 			return err
 		}
 		for _, r := range page {
-			if err := s.reseal(ctx, r, to); err == nil {
+			if err := s.resealRecording(ctx, r, to); err == nil {
 				p.Done++
 			} else if ctx.Err() != nil {
 				return ctx.Err()
@@ -82,17 +82,17 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 	}
 }
 
-// reseal writes the recording's new object beside the old one, makes the row
+// resealRecording writes the recording's new object beside the old one, makes the row
 // name it, and only then deletes the old one.
-func (s *Service) reseal(ctx context.Context, r *row, to *sealer) error {
-	object, err := s.store.Open(ctx, r.object)
+func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error {
+	object, err := s.backend.Open(ctx, r.object)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = object.Close() }() // only read
 	moved := *r
 	moved.object = objectName(r.AccountID, r.RecordingID, true)
-	moved.StoredSize, err = s.store.Put(ctx, moved.object, func(w io.Writer) error {
+	moved.StoredSize, err = s.backend.Put(ctx, moved.object, func(w io.Writer) error {
 		h, err := s.sealAgain(ctx, w, object, r, to)
 		if err == nil {
 			moved.describe(h)
@@ -107,9 +107,9 @@ func (s *Service) reseal(ctx context.Context, r *row, to *sealer) error {
 		return err // the row may have moved: Sweep knows which object to take
 	}
 	if !done { // deleted or moved by someone else meanwhile
-		return s.store.Delete(ctx, moved.object)
+		return s.backend.Delete(ctx, moved.object)
 	}
-	return s.store.Delete(ctx, r.object)
+	return s.backend.Delete(ctx, r.object)
 }
 
 func (s *Service) sealAgain(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, to *sealer) (*envelope.Header, error) {

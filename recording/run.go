@@ -87,12 +87,12 @@ type tidier interface {
 // Sweep deletes the objects, older than before, that no row names: what a crash
 // or a failed deletion left behind.
 func (s *Service) Sweep(ctx context.Context, before time.Time) error {
-	if t, ok := s.store.(tidier); ok {
+	if t, ok := s.backend.(tidier); ok {
 		if err := t.Tidy(ctx, before); err != nil {
 			return err
 		}
 	}
-	return s.store.List(ctx, func(name string, modified time.Time) error {
+	return s.backend.List(ctx, func(name string, modified time.Time) error {
 		if modified.After(before) {
 			return nil
 		}
@@ -102,7 +102,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 		if named, err := s.rows.names(ctx, name); named || err != nil {
 			return err
 		}
-		if err := s.store.Delete(ctx, name); err != nil {
+		if err := s.backend.Delete(ctx, name); err != nil {
 			return err
 		}
 		s.log.InfoContext(ctx, "removed an object that no recording names", "object", name)

@@ -58,7 +58,7 @@ type Deps struct {
 type Service struct {
 	cfg     Config
 	rows    rows
-	store   Store
+	backend Store
 	keys    Keys
 	publish Publisher
 	roots   *envelope.Roots
@@ -88,7 +88,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		cfg: cfg, rows: rows{deps.DB}, store: deps.Store, keys: deps.Keys, publish: deps.Publisher, roots: roots,
+		cfg: cfg, rows: rows{deps.DB}, backend: deps.Store, keys: deps.Keys, publish: deps.Publisher, roots: roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, stored: make(chan struct{}, 1),
 	}, nil
 }

@@ -18,7 +18,7 @@ import (
 func sealingHouse(t *testing.T, b *bucket) *house {
 	t.Helper()
 	h := newHouse(t, Config{}, lite(t))
-	h.store = b.store(t)
+	h.backend = b.store(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h
 }
@@ -27,7 +27,7 @@ func sealingHouse(t *testing.T, b *bucket) *house {
 // that the recording can be stored after all.
 func (h *house) checkNothingOf(t *testing.T, b *bucket) {
 	t.Helper()
-	s := h.store.(*S3)
+	s := h.backend.(*S3)
 	if all := names(t, s); len(all) != 0 {
 		t.Errorf("objects are left: %v", all)
 	}

@@ -215,7 +215,7 @@ func TestALongObjectGoesInParts(t *testing.T) {
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
 		h := newHouse(t, Config{}, lite(t))
-		h.store = b.store(t)
+		h.backend = b.store(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		audio := speech(8 << 20)
 		check2(t)(h.upload("acme", "call", audio))
@@ -242,7 +242,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 			t.Error("after resealing it is another")
 		}
 		check(t, h.Delete(t.Context(), "acme", "call"))
-		if all := names(t, h.store); len(all) != 0 {
+		if all := names(t, h.backend); len(all) != 0 {
 			t.Errorf("left: %v", all)
 		}
 	})
@@ -299,7 +299,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
 		h := newHouse(t, Config{}, lite(t))
 		s := b.store(t)
-		h.store = s
+		h.backend = s
 		check2(t)(h.upload("acme", "call", speech(3*firstWindow)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
@@ -319,7 +319,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 			t.Errorf("storing in a bucket that is not there: %v", err)
 		}
 		wrong := must(ParseS3URL(b.url("wrong")))(t)
-		h.store = must(NewS3(wrong))(t)
+		h.backend = must(NewS3(wrong))(t)
 		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing with a wrong secret: %v", err)
 		}

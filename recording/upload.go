@@ -80,7 +80,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	switch err := s.rows.insert(ctx, row); {
 	case err == nil:
 	case fault.KindOf(err) == fault.KindConflict:
-		return nil, errors.Join(err, s.store.Delete(ctx, row.object))
+		return nil, errors.Join(err, s.backend.Delete(ctx, row.object))
 	default:
 		// The row may be there all the same; if not, Sweep takes the object.
 		return nil, err
@@ -151,7 +151,7 @@ func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, 
 	}
 	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
 	var err error
-	if r.StoredSize, err = s.store.Put(ctx, r.object, into); err != nil {
+	if r.StoredSize, err = s.backend.Put(ctx, r.object, into); err != nil {
 		if src.err != nil {
 			return nil, src.err // the caller's fault, whatever the store makes of it
 		}

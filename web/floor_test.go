@@ -50,7 +50,7 @@ var begins = time.UnixMilli(1_795_169_700_000)
 // normalized are the messages that the normalizer makes of its samples.
 func normalized(t *testing.T) (sessions [][]message) {
 	t.Helper()
-	files, err := filepath.Glob("../normalizer/testdata/*/*.want.jsonl")
+	files, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d files of samples, %v", len(files), err)
 	}

@@ -74,5 +74,9 @@ func (c *call) Release(e aisession.Ending) {
 		c.hangup(sip.NormalTemporaryFailure)
 		return
 	}
-	c.hangup(sip.Cause(e.Cause))
+	cause := sip.Cause(e.Cause)
+	if !cause.Known() { // the provider may have named any
+		cause = sip.NormalClearing
+	}
+	c.hangup(cause)
 }

@@ -112,17 +112,36 @@ func (h *Handler) visible(ctx context.Context, id, callerAccount string) (aiprov
 }
 
 func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
-	caller := invite.From().User
+	caller, callee := invite.From().User, invite.To().User
 	if own := invite.Caller(); own.UserID != "" {
 		caller = own.Extension
-	} else if asserted := userOf(invite.Header("P-Asserted-Identity")); asserted != "" {
-		caller = asserted
+	} else { // a trusted network
+		if asserted := userOf(invite.Header("P-Asserted-Identity")); asserted != "" {
+			caller = asserted
+		}
+		callee = dialled(invite, callee)
 	}
 	return aisession.Request{
 		Provider: p, Way: aisession.WaySIP, Format: format, Clocked: true,
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
-		Caller: caller, Callee: invite.To().User,
+		Caller: caller, Callee: callee,
 	}
+}
+
+// dialled returns the number that was dialled to reach the provider, as the PBX
+// that forwarded the call gives it: the user of To, unless that is the provider's
+// own address; else P-Called-Party-ID (RFC 7315), Diversion (RFC 5806) or
+// History-Info (RFC 7044).
+func dialled(invite *sip.Invite, to string) string {
+	if !strings.HasPrefix(to, Prefix) {
+		return to
+	}
+	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
+		if number := userOf(invite.Header(name)); number != "" {
+			return number
+		}
+	}
+	return to
 }
 
 // userOf is the user of the first address in a header, as "Bob"

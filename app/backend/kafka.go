@@ -24,11 +24,13 @@ func Kafka(ctx context.Context, s *settings.Settings, reg prometheus.Registerer,
 	if len(s.Kafka.Brokers) > 0 {
 		return named(ctx, s, reg, log)
 	}
-	broker, err := openBroker(s, log)
+	broker, err := openBroker(s, reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, err = kafka.Open(ctx, embeddedConfig(s, broker.Dial), reg, log)
+	cfg := embeddedConfig(s, broker.Dial)
+	cfg.WriteFault = broker.Err
+	cluster, err = kafka.Open(ctx, cfg, reg, log)
 	if err != nil {
 		return nil, nil, errors.Join(err, broker.Close())
 	}
@@ -106,9 +108,10 @@ func named(ctx context.Context, s *settings.Settings, reg prometheus.Registerer,
 
 func brokerDir(s *settings.Settings) string { return filepath.Join(s.DataDir, "broker") }
 
-func openBroker(s *settings.Settings, log *slog.Logger) (*embedded.Broker, error) {
+func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (*embedded.Broker, error) {
 	broker, err := embedded.Open(embedded.Config{
 		Dir: brokerDir(s), MaxBytes: int64(s.Kafka.EmbeddedMaxBytes), ListenTCP: s.Kafka.EmbeddedListen,
+		Metrics: reg,
 	}, log)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // MasterKeys are the keys that seal secrets in the database.
 func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
 	keys, err := masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
-	return keys, fault.Lasting(err) // a key that cannot be read now cannot be read later
+	return keys, fault.Permanent(err) // a key that cannot be read now cannot be read later
 }
 
 // MasterKeyFile is where the master keys are when they are no setting.

@@ -12,11 +12,11 @@ import (
 // for each attempt to connect. They are for who debugs: whoever asks Redis says
 // what is wrong, once. It is for the whole process, and is called before any
 // client is made.
-func RedisLog(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
+func RedisLog(log *slog.Logger) { redis.SetLogger(redisLogger{log}) }
 
-type redisLog struct{ log *slog.Logger }
+type redisLogger struct{ log *slog.Logger }
 
-func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
+func (l redisLogger) Printf(ctx context.Context, format string, args ...any) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "redis client", "says", fmt.Sprintf(format, args...))
 	}

@@ -41,7 +41,7 @@ func benchmarkAPI(w *clitest.Env, ctx context.Context, args ...string) (report a
 func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)
-	w.Serve()
+	w.Serve(func(s *settings.Settings) { s.Origination.Driver = "simulator" })
 	r, code, errs := benchmarkAPI(w, t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
 		"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", "2s", "--server-pid", strconv.Itoa(os.Getpid()))
 	if code != cli.ExitOK || r.Failed != 0 || r.Loop != "open" || r.Requests < 10 || r.LatencyMS.P99 <= 0 || r.Usage == nil || r.Interrupted {
@@ -212,6 +212,7 @@ func TestBenchAPIClimbs(t *testing.T) {
 }
 
 func TestBenchAPIReportForPeople(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{placeCall: {
 		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2}, Examples: map[string]string{"status 429": "429 Too many"},
@@ -227,6 +228,7 @@ func TestBenchAPIReportForPeople(t *testing.T) {
 }
 
 func TestBenchAPISaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	for want, args := range map[string][]string{
 		`--mix knows no "x"`:               {"--mix", "x"},

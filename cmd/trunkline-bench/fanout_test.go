@@ -243,6 +243,7 @@ func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 }
 
 func TestBenchFailsWhenEventsAreSpoiled(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(int, string) []string{
 		"lost": func(n int, m string) []string {
 			if n == 20 {
@@ -336,6 +337,7 @@ func TestFloorProcess(t *testing.T) {
 }
 
 func TestBenchFloors(t *testing.T) {
+	t.Parallel()
 	for _, floor := range []string{floorPlain, floorCoalesced} {
 		for _, url := range []string{"http://x", "https://x"} {
 			var out bytes.Buffer
@@ -364,6 +366,7 @@ func TestBenchFloors(t *testing.T) {
 }
 
 func TestBenchReportForPeople(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	r := fanoutReport{Server: "trunkline", Closed: map[int]int{4008: 2, 1012: 1}, Refused: map[int]uint64{503: 4}, Stalled: 3,
 		Resumed: 1, Climb: []fanoutStep{{Rate: 7}}, Usage: &serverUsage{GoBytesPerConnection: 2048, IdleCPUMicrosecondsPerSec: 1.5}}
@@ -378,6 +381,7 @@ func TestBenchReportForPeople(t *testing.T) {
 }
 
 func TestBenchSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	for want, args := range map[string][]string{
 		"--stall is a share":                 {"--stall", "5"},

@@ -146,6 +146,7 @@ var quickPipeline = []string{"--through", "kafka", "--accounts", "3", "--rate", 
 	"--duration", "400ms", "--warmup", "0", "--wait", "300ms"}
 
 func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
+	t.Parallel()
 	var held kafka.Record
 	for name, c := range map[string]struct {
 		spoil func(n uint64, r kafka.Record) []kafka.Record
@@ -251,6 +252,7 @@ func TestBenchPipelineClimbs(t *testing.T) {
 }
 
 func TestBenchPipelineReportForPeople(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	r := pipelineReport{Through: throughHTTP, Transport: "https", Batch: 10, Events: flowReport{
 		Lost: 3, DeadLetters: map[string]uint64{"no_account": 2}, Partitions: map[int]loadtest.PartitionTally{1: {}, 4: {Missing: 3}},
@@ -270,6 +272,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 }
 
 func TestBenchPipelineSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newEnv(t)
 	for want, args := range map[string][]string{
 		"--rate must be at least 0":        {"--rate", "-1"},

@@ -9,7 +9,7 @@ type Class string
 // The classes. All but ClassPublic are refused.
 const (
 	ClassPublic      Class = "public"
-	ClassPlain       Class = "plain"       // public, but to be reached without TLS
+	ClassPlain       Class = "plain"       // not loopback, and to be reached without TLS
 	ClassUnknown     Class = "unknown"     // no address we can read
 	ClassUnspecified Class = "unspecified" // also this machine, on many systems
 	ClassLoopback    Class = "loopback"

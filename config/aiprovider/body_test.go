@@ -168,9 +168,19 @@ func TestBodiesThatAreRefused(t *testing.T) {
 }
 
 func TestPlainWebSocketIsForDevelopment(t *testing.T) {
-	body := strings.Replace(whole, "wss://", "ws://", 1)
-	if _, err := parse(members(t, body), "", true); err != nil {
-		t.Errorf("with loopback allowed: %v", err)
+	for host, want := range map[string]bool{
+		"localhost": true, "LOCALHOST:9555": true, "ai.localhost": true, "localhost.": true, "127.0.0.1:9555": true, "127.8.9.1": true,
+		"[::1]:9555": true, "[::ffff:127.0.0.1]": true,
+		"ai.example.com": false, "10.0.0.1": false, "[fd00::1]": false, "notlocalhost": false, "localhost.example.com": false,
+		"127.0.0.1.example.com": false, "0.0.0.0": false,
+	} {
+		body := members(t, strings.Replace(whole, "wss://ai.example.com", "ws://"+host, 1))
+		if _, err := parse(body, "", true); (err == nil) != want {
+			t.Errorf("ws://%s with loopback allowed: %v", host, err)
+		}
+		if _, err := parse(body, "", false); err == nil {
+			t.Errorf("ws://%s is accepted without loopback allowed", host)
+		}
 	}
 	if _, err := parse(members(t, strings.Replace(whole, "wss://", "http://", 1)), "", true); err == nil {
 		t.Error("http is no WebSocket")

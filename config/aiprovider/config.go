@@ -9,7 +9,7 @@ import (
 // Config is what an operator can set.
 type Config struct {
 	// AllowNetworks are reached although they are no public addresses. With
-	// loopback among them, ws is accepted beside wss.
+	// loopback among them, ws is accepted for URLs whose host is loopback.
 	AllowNetworks []netip.Prefix
 }
 

@@ -21,8 +21,8 @@ import (
 // with NetDialContext set and Proxy nil does both: any answer but 101 is an
 // error to it.
 type Guard struct {
-	Allow []netip.Prefix // reached whatever they are
-	Only  bool           // nothing but Allow is reached: for plain ws
+	Allow    []netip.Prefix // reached whatever they are
+	Loopback bool           // of Allow only loopback is reached, and nothing else: for plain ws
 }
 
 // dialTimeout bounds one connection with all the addresses of its name, where
@@ -51,14 +51,17 @@ func (g Guard) Check(address netip.Addr) error {
 	allowed := func(network netip.Prefix) bool {
 		return network.Contains(address) || inner.IsValid() && network.Contains(inner)
 	}
+	class := classOf(address)
 	if slices.ContainsFunc(g.Allow, allowed) {
+		if g.Loopback && class != ClassLoopback {
+			return &AddressError{ClassPlain}
+		}
 		return nil
 	}
-	class := classOf(address)
 	if class == ClassPublic && inner.IsValid() {
 		class = classOf(inner)
 	}
-	if class == ClassPublic && g.Only {
+	if class == ClassPublic && g.Loopback {
 		class = ClassPlain
 	}
 	if class != ClassPublic {
@@ -74,7 +77,7 @@ type AddressError struct{ Class Class }
 
 func (e *AddressError) Error() string {
 	if e.Class == ClassPlain {
-		return "without TLS only the networks in ai_provider.allow_networks are reached"
+		return "without TLS only loopback addresses in ai_provider.allow_networks are reached"
 	}
 	return fmt.Sprintf("the host leads to an address that is not public (%s), and ai_provider.allow_networks does not have it", e.Class)
 }

@@ -42,7 +42,7 @@ func TestGuardKnowsEveryClass(t *testing.T) {
 			if got := classIn(err); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			plain := Guard{Only: true}.Check(netip.MustParseAddr(address))
+			plain := Guard{Loopback: true}.Check(netip.MustParseAddr(address))
 			if plain == nil {
 				t.Error("reached without TLS")
 			}
@@ -64,11 +64,22 @@ func classIn(err error) Class {
 	return Class("another error: " + err.Error())
 }
 
+func TestGuardReachesOnlyLoopbackWithoutTLS(t *testing.T) {
+	g := Guard{Allow: []netip.Prefix{prefix("127.0.0.0/8"), prefix("10.1.0.0/16")}, Loopback: true}
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "::ffff:127.0.0.1": true, "::1": false, "10.1.2.3": false, "8.8.8.8": false,
+	} {
+		if err := g.Check(netip.MustParseAddr(address)); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestGuardReachesWhatIsAllowed(t *testing.T) {
-	g := Guard{Allow: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00::/8"), prefix("fe80::/10")}, Only: true}
+	g := Guard{Allow: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00::/8"), prefix("fe80::/10")}}
 	for address, want := range map[string]bool{
 		"10.1.2.3": true, "::ffff:10.1.2.3": true, "64:ff9b::10.1.2.3": true, "2002:a01:203::1": true, "fd00::1": true,
-		"fd00:ec2::254": true, "fe80::1%eth0": true, "10.2.0.1": false, "::ffff:10.2.0.1": false, "127.0.0.1": false, "8.8.8.8": false,
+		"fd00:ec2::254": true, "fe80::1%eth0": true, "10.2.0.1": false, "::ffff:10.2.0.1": false, "127.0.0.1": false, "8.8.8.8": true,
 	} {
 		if err := g.Check(netip.MustParseAddr(address)); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)
@@ -105,7 +116,7 @@ func TestGuardLooksAtWhatANameLeadsTo(t *testing.T) {
 }
 
 func TestARefusalDoesNotTellTheAddress(t *testing.T) {
-	for _, g := range []Guard{{}, {Only: true}} {
+	for _, g := range []Guard{{}, {Loopback: true}} {
 		err := g.Check(netip.MustParseAddr("10.11.12.13"))
 		if err == nil || strings.Contains(err.Error(), "10.11") {
 			t.Errorf("got %v", err)

@@ -32,7 +32,7 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	return p, nil
 }
 
-// Guard is through which the provider is dialled.
+// Guard returns the guard that the provider is dialled through.
 func (s *Service) Guard(p Provider) Guard {
-	return Guard{Allow: s.config.AllowNetworks, Only: plainURL(p.URL)}
+	return Guard{Allow: s.config.AllowNetworks, Loopback: plainURL(p.URL)}
 }

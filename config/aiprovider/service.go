@@ -93,7 +93,7 @@ func (s *Service) Replace(ctx context.Context, who, accountID, id string, body m
 		return Document{}, err
 	}
 	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
-		return s.replace(ctx, tx, who, accountID, sent)
+		return s.replaceInTx(ctx, tx, who, accountID, sent)
 	})
 	if err != nil {
 		return Document{}, err
@@ -102,8 +102,8 @@ func (s *Service) Replace(ctx context.Context, who, accountID, id string, body m
 	return sent.masked(), nil
 }
 
-// replace may run several times, so it leaves what was sent as it is.
-func (s *Service) replace(ctx context.Context, tx *sql.Tx, who, accountID string, sent Document) error {
+// replaceInTx may run several times, so it leaves what was sent as it is.
+func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, who, accountID string, sent Document) error {
 	old, err := find(ctx, tx, sent.ID)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package aiprovider
 
 import (
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -9,8 +10,9 @@ import (
 
 const maxURL = 2048
 
-// checkURL says what is wrong with a provider's address, "" for nothing. Where
-// its name leads is looked at by the guard, at every connection.
+// checkURL returns what is wrong with a provider's address, "" for nothing. plain
+// also accepts ws where the host is a loopback name or address. The addresses that
+// the name resolves to are checked by Guard, at every connection.
 func checkURL(address string, plain bool) (code, text string) {
 	if len(address) > maxURL {
 		return codeTooLong, "must have at most " + strconv.Itoa(maxURL) + " bytes"
@@ -25,6 +27,8 @@ func checkURL(address string, plain bool) (code, text string) {
 	switch {
 	case u.Scheme != "wss" && (u.Scheme != "ws" || !plain):
 		return codeUnsupported, "must begin with wss://"
+	case u.Scheme == "ws" && !loopbackHost(u.Hostname()):
+		return codeUnsupported, "must begin with wss://: ws:// is accepted for a loopback name or address only"
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
 		return codeInvalid, "must name its host in ASCII (xn--…)"
 	case u.Opaque != "" || u.Hostname() == "":
@@ -48,7 +52,17 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
-// plainURL says whether a checked address goes without TLS.
+// loopbackHost reports whether the host of a URL is a loopback address, or a name
+// that stands for one (RFC 6761, section 6.3).
+func loopbackHost(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().IsLoopback()
+	}
+	name := "." + strings.TrimSuffix(strings.ToLower(host), ".")
+	return strings.HasSuffix(name, ".localhost")
+}
+
+// plainURL reports whether a checked address goes without TLS.
 func plainURL(address string) bool {
 	return strings.HasPrefix(strings.ToLower(address), "ws:")
 }

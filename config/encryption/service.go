@@ -66,7 +66,7 @@ type Answer struct {
 	ETag   string
 }
 
-func answer(s *state) *Answer {
+func newAnswer(s *state) *Answer {
 	a := &Answer{ETag: etag(s.revision)}
 	if s.exists {
 		a.Config = s.document()
@@ -82,7 +82,7 @@ func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, erro
 		return nil, err
 	}
 	s.metrics.reads.Inc()
-	return answer(st), nil
+	return newAnswer(st), nil
 }
 
 // Put applies a change, all of it or nothing, and writes to the audit log that
@@ -100,7 +100,7 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 		return nil, putFault(err)
 	}
 	s.metrics.changed(old, next)
-	return answer(next), nil
+	return newAnswer(next), nil
 }
 
 // change reads, decides and writes, and begins again when somebody else has
@@ -177,7 +177,7 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 	if !sealed.Valid {
 		return Sealing{}, fault.Internal(nil, "the account's encryption key is not there")
 	}
-	out.Key, err = s.key(accountID, version, sealed.String)
+	out.Key, err = s.unsealKey(accountID, version, sealed.String)
 	return out, err
 }
 
@@ -192,10 +192,10 @@ func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key
 	if err != nil {
 		return Key{}, sqldb.Wrap(err, "reading an encryption key")
 	}
-	return s.key(accountID, version, sealed)
+	return s.unsealKey(accountID, version, sealed)
 }
 
-func (s *Service) key(accountID string, version int64, sealed string) (Key, error) {
+func (s *Service) unsealKey(accountID string, version int64, sealed string) (Key, error) {
 	p, err := s.unseal(accountID, version, sealed)
 	if err != nil {
 		return Key{}, err

@@ -50,17 +50,17 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems Problems) {
 type flagValue struct {
 	leaf  leaf
 	shown string
-	set   bool
+	given bool
 }
 
 func (v *flagValue) Set(text string) error {
 	if err := v.leaf.setText(text); err != nil {
 		return err
 	}
-	if v.set && v.leaf.list() {
+	if v.given && v.leaf.list() {
 		text = v.shown + "," + text
 	}
-	v.shown, v.set = text, true
+	v.shown, v.given = text, true
 	return nil
 }
 

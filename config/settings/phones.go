@@ -40,7 +40,7 @@ type FreeSWITCH struct {
 	Owner           string        `yaml:"owner" doc:"dial string of the owner's phones"`
 	Destination     string        `yaml:"destination" doc:"dial string behind them"`
 	Context         string        `yaml:"context" doc:"dialplan context in which destinations are looked up"`
-	Domain          string        `yaml:"domain" doc:"the switch's own name for {domain}; empty: the account's domain"`
+	Domain          string        `yaml:"domain" doc:"domain of the users on the switch; empty: the account's domain or the switch's own, whichever the switch's directory has the owner in"`
 	CallerID        string        `yaml:"caller_id" doc:"number that the destination is shown"`
 	CallerName      string        `yaml:"caller_name" doc:"name that the destination is shown"`
 	Ringback        string        `yaml:"ringback" doc:"tone for the owner while the destination rings, - for none"`

@@ -36,6 +36,7 @@ type Settings struct {
 	Database    Database    `yaml:"database"`
 	Recordings  Recordings  `yaml:"recordings"`
 	CDR         CDR         `yaml:"cdr"`
+	Numbers     Numbers     `yaml:"numbers"`
 	Origination Origination `yaml:"origination"`
 	SIP         SIP         `yaml:"sip"`
 	Auth        Auth        `yaml:"auth"`
@@ -64,8 +65,9 @@ type Kafka struct {
 	Brokers           []string  `yaml:"brokers" doc:"bootstrap addresses, host:port; empty: the embedded broker"`
 	TopicPrefix       string    `yaml:"topic_prefix" doc:"put before every topic name"`
 	Partitions        int       `yaml:"partitions" doc:"partitions of the topics that Trunkline makes"`
-	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers"`
+	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
 	CreateTopics      bool      `yaml:"create_topics" doc:"make missing topics"`
+	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records, in place of a warning"`
 	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
 	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; the oldest is trimmed"`
 	TLS               ClientTLS `yaml:"tls"`
@@ -113,9 +115,15 @@ type CDR struct {
 	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
 }
 
+// Numbers is read by app, for telephony/number.
+type Numbers struct {
+	Country        string   `yaml:"country" doc:"country in which accounts dial, ISO 3166 code of two letters, as DE: AI providers get its numbers in E.164; empty: only numbers that begin with +"`
+	AccountCountry []string `yaml:"account_country" doc:"the same for one account, in place of country, each written ACCOUNT=COUNTRY"`
+}
+
 // Origination is read by app, for origination and its drivers.
 type Origination struct {
-	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator, or auto (sip when the owner's phone is registered, else simulator); empty: auto on the embedded broker, else sip"`
+	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
 	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination in which none is found is refused; empty: all may be dialled"`
 	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination in which one is found is refused"`
 	AccountAllow  []string      `yaml:"account_allow" doc:"the same for one account, in place of allow, each written ACCOUNT=EXPRESSION"`
@@ -143,17 +151,17 @@ type Auth struct {
 
 // Ingest is read by ingest.
 type Ingest struct {
-	MaxInFlightBytes   Bytes         `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on, then 503"`
-	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on, then 429"`
-	ProduceTimeout     time.Duration `yaml:"produce_timeout" doc:"how long a body waits for Kafka, then 503"`
+	MaxInFlightBytes   Bytes         `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on; more wait"`
+	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on at the same time; more wait"`
+	ProduceTimeout     time.Duration `yaml:"produce_timeout" doc:"how long a body waits for its turn, then 429, and its records for Kafka, then 503"`
 }
 
 // Fanout is read by fanout.
 type Fanout struct {
 	PingInterval             time.Duration `yaml:"ping_interval" doc:"time between pings to a subscriber"`
 	IdleTimeout              time.Duration `yaml:"idle_timeout" doc:"a peer silent for so long is closed"`
-	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes queued for one subscriber, then it is closed with 4008"`
-	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes queued for all subscribers, then the longest queues are closed with 4008"`
+	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes of memory that the queue of one subscriber may keep, then it is closed with 4008"`
+	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes of memory that all queues of a node may keep, then the subscribers with the longest are closed with 4008"`
 	RingBytes                Bytes         `yaml:"ring_bytes" doc:"recent events kept in memory for resumes, all partitions together"`
 	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events are gathered before one write; 0: not at all"`
 	Compression              bool          `yaml:"compression" doc:"offer permessage-deflate"`
@@ -168,7 +176,7 @@ type Fanout struct {
 
 // AIProvider is read by app, for config/aiprovider.
 type AIProvider struct {
-	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted beside wss"`
+	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }
 
 // AISession is read by app, for aisession and its ways in.
@@ -229,7 +237,7 @@ func Default() *Settings {
 			RefreshTTL: 30 * 24 * time.Hour,
 			EventsTTL:  24 * time.Hour,
 		},
-		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 64, ProduceTimeout: 15 * time.Second},
+		Ingest: Ingest{MaxInFlightBytes: 256 << 20, MaxBodiesPerCaller: 1024, ProduceTimeout: 15 * time.Second},
 		Fanout: Fanout{
 			PingInterval:    25 * time.Second,
 			IdleTimeout:     60 * time.Second,

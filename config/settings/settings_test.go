@@ -128,6 +128,8 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"driver", func(s *Settings) { s.Origination.Driver = "pbx" }, `origination.driver: want "", auto, sip, freeswitch, kazoo, simulator, got "pbx"`},
 		{"pattern", func(s *Settings) { s.Origination.Deny = []string{"+43"} }, `origination.deny: "+43" is not a regular expression`},
 		{"account's pattern", func(s *Settings) { s.Origination.AccountAllow = []string{"^1"} }, `origination.account_allow: "^1" is not written ACCOUNT=PATTERN`},
+		{"country", func(s *Settings) { s.Numbers.Country = "Germany" }, `numbers.country: "Germany" is no country code of two capital letters (ISO 3166), as DE`},
+		{"an account's country", func(s *Settings) { s.Numbers.AccountCountry = []string{"acme"} }, `numbers.account_country: "acme" is not written ACCOUNT=COUNTRY`},
 		{"user's calls", func(s *Settings) { s.Origination.UserPerMinute = -1 }, "origination.user_per_minute: must not be negative, is -1"},
 		{"open calls", func(s *Settings) { s.Origination.MaxCalls = 0 }, "origination.max_calls: must be at least 1, is 0"},
 		{"retention", func(s *Settings) { s.Origination.Retention = 1 }, "origination.retention: must be at least 1m, is 1ns"},

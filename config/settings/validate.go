@@ -13,6 +13,7 @@ import (
 	"trunkline/event"
 	"trunkline/origination"
 	"trunkline/recording"
+	"trunkline/telephony/number"
 )
 
 // checks collects problems of values.
@@ -45,6 +46,7 @@ func (s *Settings) Validate() Problems {
 	c.database(&s.Database)
 	c.recordings(&s.Recordings)
 	c.must(s.CDR.RetentionMonths >= 0, "cdr.retention_months", "must not be negative, is %d", s.CDR.RetentionMonths)
+	c.numbers(&s.Numbers)
 	c.origination(&s.Origination)
 	c.sip(&s.SIP)
 	c.auth(&s.Auth)
@@ -117,6 +119,13 @@ func (c *checks) recordings(r *Recordings) {
 	}
 	_, err := recording.ParseS3URL(string(r.URL))
 	c.must(err == nil, "recordings.url", "%v", err)
+}
+
+func (c *checks) numbers(n *Numbers) {
+	_, err := number.NewPlan(n.Country, nil)
+	c.must(err == nil, "numbers.country", "%v", err)
+	_, err = number.NewPlan("", n.AccountCountry)
+	c.must(err == nil, "numbers.account_country", "%v", err)
 }
 
 func (c *checks) origination(o *Origination) {

@@ -15,7 +15,9 @@ func pipeline() Dashboard {
 			graph("Records", perSecond, "", rates("trunkline_ingest_records_total", "topic")),
 			graph("Bytes", bytesRate, "", rates("trunkline_ingest_record_bytes_total", "topic")),
 			graph("Until Kafka has a body", seconds, "p99; the mean where Prometheus has no native histograms.", quantiles("trunkline_ingest_produce_seconds", "0.99")...),
-			graph("Memory held by bodies", octets, "Beyond ingest.max_in_flight_bytes bodies get 503.", gauge("trunkline_ingest_in_flight_bytes", "instance")),
+			graph("Memory held by bodies", octets, "At half of ingest.max_in_flight_bytes more bodies wait.", gauge("trunkline_ingest_in_flight_bytes", "instance")),
+			graph("Waiting bodies", count, "Not read yet. After ingest.produce_timeout they get 429.", gauge("trunkline_ingest_waiting_bodies", "instance")),
+			graph("Wait of a body", seconds, "p99; the mean where Prometheus has no native histograms.", quantiles("trunkline_ingest_wait_seconds", "0.99")...),
 		}},
 		{"Normalizer", []panel{
 			graph("Lag", count, "Records between the commit and the end of the log.",

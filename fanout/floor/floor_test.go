@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,11 @@ func shows(p *Picture) string {
 // golden are the messages that the normalizer makes of its samples.
 func golden(t testing.TB, name string) []Message {
 	t.Helper()
-	f, err := os.Open("../../normalizer/testdata/" + name + ".want.jsonl")
+	paths, _ := filepath.Glob("../../format/*/testdata/" + name + ".want.jsonl")
+	if len(paths) != 1 {
+		t.Fatalf("%d golden files named %s", len(paths), name)
+	}
+	f, err := os.Open(paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}

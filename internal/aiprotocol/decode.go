@@ -42,23 +42,26 @@ func (d *Decoder) read(raw []byte, known []shape) (*Message, error) {
 	d.message = Message{}
 	var members [9]jsonscan.Value
 	if err := top.Scan(raw, members[:]); err != nil {
-		return nil, problem(ProblemNotJSON, "the message is %v", err)
+		return nil, newError(ProblemNotJSON, "the message is %v", err)
 	}
 	name, ok := members[0].Text()
 	if !ok {
-		return nil, problem(ProblemNoEvent, "the message has no event, or it is no string")
+		return nil, newError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
 	shape := find(known, name)
 	if shape == nil || shape.extra && !d.Extensions {
-		return nil, problem(ProblemUnknown, "%q is no event of this direction", shorten(name))
+		return nil, newError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
 	body := members[top[string(shape.event)]]
+	if body.Kind() == jsonscan.None && shape.mayBeEmpty {
+		body = jsonscan.Value("{}")
+	}
 	if body.Kind() != jsonscan.Object {
-		return nil, problem(ProblemBody, "%s: the message has no object of that name", shape.event)
+		return nil, newError(ProblemBody, "%s: the message has no object of that name", shape.event)
 	}
 	d.body = values{}
 	if err := fields.Scan(body, d.body[:]); err != nil {
-		return nil, problem(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has seen it before
+		return nil, newError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has seen it before
 	}
 	if d.Strict {
 		if err := shape.only(raw, body); err != nil {

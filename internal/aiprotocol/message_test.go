@@ -168,6 +168,30 @@ func TestLenienceEndsWhereStrictnessBegins(t *testing.T) {
 	}
 }
 
+// Some providers write no object where it would be empty.
+func TestAnEmptyObjectMayBeLeftOut(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		d := Decoder{Extensions: true, Strict: strict}
+		for raw, want := range map[string]Message{
+			`{"event":"clear"}`:              {Event: EventClear},
+			`{"event": "hangup"}`:            {Event: EventHangup},
+			`{"event":"hangup","hangup":{}}`: {Event: EventHangup},
+		} {
+			if got, err := d.FromProvider([]byte(raw)); err != nil || !reflect.DeepEqual(*got, want) {
+				t.Errorf("strict %v: %s\ngot %+v, %v", strict, raw, got, err)
+			}
+		}
+		for _, raw := range []string{`{"event":"mark"}`, `{"event":"transfer"}`, `{"event":"dtmf"}`, `{"event":"media"}`} {
+			wantProblem(t, []byte(raw), d.FromProvider, ProblemBody)
+		}
+		wantProblem(t, []byte(`{"event":"hangup"}`), d.ToProvider, ProblemBody)
+	}
+	var d Decoder
+	if _, err := d.FromProvider([]byte(`{"event":"clear"}`)); err == nil {
+		t.Error("clear is understood without the extensions")
+	}
+}
+
 func TestSlashesMayBeEscaped(t *testing.T) {
 	d := Decoder{Strict: true}
 	m, err := d.FromProvider([]byte(` {"event":"media","media":{"payload":"\/\/79"}}`))

@@ -31,6 +31,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Detail }
 
-func problem(p Problem, format string, args ...any) *Error {
+func newError(p Problem, format string, args ...any) *Error {
 	return &Error{p, fmt.Sprintf(format, args...)}
 }

@@ -30,10 +30,10 @@ func (v *values) text(event Event, name string, required bool) (string, error) {
 	}
 	text, ok := value.Text()
 	if !ok {
-		return "", problem(ProblemField, "%s.%s is missing, or no string", event, name)
+		return "", newError(ProblemField, "%s.%s is missing, or no string", event, name)
 	}
 	if len(text) > longestText {
-		return "", problem(ProblemField, "%s.%s has more than %d bytes", event, name, longestText)
+		return "", newError(ProblemField, "%s.%s has more than %d bytes", event, name, longestText)
 	}
 	return string(text), nil
 }
@@ -58,7 +58,7 @@ func (v *values) milliseconds(event Event, name string, required bool) (time.Dur
 	}
 	n, err := strconv.ParseFloat(string(value), 64)
 	if value.Kind() != jsonscan.Number || err != nil || n < 0 || n > float64(longest.Milliseconds()) {
-		return 0, problem(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
+		return 0, newError(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
 	}
 	return time.Duration(n * float64(time.Millisecond)), nil
 }
@@ -68,7 +68,7 @@ func (d *Decoder) readNothing() error { return nil }
 func (d *Decoder) readMedia() error {
 	payload, ok := d.body[fields["payload"]].Text()
 	if !ok {
-		return problem(ProblemField, "media.payload is missing, or no string")
+		return newError(ProblemField, "media.payload is missing, or no string")
 	}
 	encoding := base64.StdEncoding
 	switch {
@@ -82,7 +82,7 @@ func (d *Decoder) readMedia() error {
 	}
 	n, err := encoding.Decode(d.audio[:cap(d.audio)], payload)
 	if err != nil {
-		return problem(ProblemBase64, "media.payload is not base64")
+		return newError(ProblemBase64, "media.payload is not base64")
 	}
 	d.message.Audio = d.audio[:n]
 	return nil
@@ -100,7 +100,7 @@ func (d *Decoder) readStart() error {
 	format := d.body[fields["mediaFormat"]]
 	var inner values
 	if format.Kind() != jsonscan.Object || fields.Scan(format, inner[:]) != nil {
-		return problem(ProblemField, "start.mediaFormat is missing, or no object")
+		return newError(ProblemField, "start.mediaFormat is missing, or no object")
 	}
 	if d.Strict {
 		if err := onlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
@@ -111,7 +111,7 @@ func (d *Decoder) readStart() error {
 	rate, err := strconv.ParseFloat(string(inner[fields["sampleRate"]]), 64)
 	var known bool
 	if s.Media, known = FormatOf(string(encoding)); !known || err != nil || rate != float64(s.Media.SampleRate) {
-		return problem(ProblemField, "start.mediaFormat is none of the formats there are")
+		return newError(ProblemField, "start.mediaFormat is none of the formats there are")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (d *Decoder) readDigit() (err error) {
 		return err
 	}
 	if !IsDigit(press.Digit) {
-		return problem(ProblemField, "dtmf.digit is none of %s", Digits)
+		return newError(ProblemField, "dtmf.digit is none of %s", Digits)
 	}
 	press.Duration, err = d.body.milliseconds(EventDTMF, "duration", false)
 	return err
@@ -184,7 +184,7 @@ func (d *Decoder) readTransferRefused() (err error) {
 func (d *Decoder) readTransfer() (err error) {
 	d.message.Destination, err = d.body.text(EventTransfer, "destination", true)
 	if err == nil && d.message.Destination == "" {
-		return problem(ProblemField, "transfer.destination is empty")
+		return newError(ProblemField, "transfer.destination is empty")
 	}
 	return err
 }

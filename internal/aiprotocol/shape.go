@@ -9,31 +9,32 @@ import (
 
 // shape is what a message of one event looks like in one direction.
 type shape struct {
-	event  Event
-	extra  bool
-	fields []string // of its object
-	read   func(*Decoder) error
+	event      Event
+	extra      bool
+	mayBeEmpty bool     // no field is required: the object may be left out
+	fields     []string // of its object
+	read       func(*Decoder) error
 }
 
 // requests are what a provider may send.
 var requests = []shape{
-	{EventMedia, false, []string{"payload"}, (*Decoder).readMedia},
-	{EventClear, true, nil, (*Decoder).readNothing},
-	{EventMark, true, []string{"name"}, (*Decoder).readMarkRequest},
-	{EventHangup, true, []string{"reason"}, (*Decoder).readHangupRequest},
-	{EventTransfer, true, []string{"destination"}, (*Decoder).readTransfer},
-	{EventDTMF, true, []string{"digit", "duration"}, (*Decoder).readDigit},
+	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
+	{EventClear, true, true, nil, (*Decoder).readNothing},
+	{EventMark, true, false, []string{"name"}, (*Decoder).readMarkRequest},
+	{EventHangup, true, true, []string{"reason"}, (*Decoder).readHangupRequest},
+	{EventTransfer, true, false, []string{"destination"}, (*Decoder).readTransfer},
+	{EventDTMF, true, false, []string{"digit", "duration"}, (*Decoder).readDigit},
 }
 
 // statements are what the service sends.
 var statements = []shape{
-	{EventMedia, false, []string{"payload"}, (*Decoder).readMedia},
-	{EventStart, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
-	{EventDTMF, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
-	{EventHangup, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
-	{EventMark, true, []string{"name", "playedMs"}, (*Decoder).readMark},
-	{EventCleared, true, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
-	{EventTransfer, true, []string{"destination", "error"}, (*Decoder).readTransferRefused},
+	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
+	{EventStart, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
+	{EventDTMF, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
+	{EventHangup, false, false, []string{"callId", "otherLegCallId", "reason"}, (*Decoder).readHangup},
+	{EventMark, true, false, []string{"name", "playedMs"}, (*Decoder).readMark},
+	{EventCleared, true, false, []string{"playedMs", "droppedMs"}, (*Decoder).readCleared},
+	{EventTransfer, true, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
 }
 
 func find(known []shape, name []byte) *shape {
@@ -60,9 +61,9 @@ func onlyMembers(object jsonscan.Value, where string, allowed []string) (err err
 		switch name := string(key); {
 		case err != nil:
 		case !slices.Contains(allowed, name):
-			err = problem(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
+			err = newError(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
 		case slices.Contains(seen, name):
-			err = problem(ProblemExtra, "%s has its member %q twice", where, name)
+			err = newError(ProblemExtra, "%s has its member %q twice", where, name)
 		default:
 			seen = append(seen, name)
 		}

@@ -32,13 +32,13 @@ type Program struct {
 	flags  *pflag.FlagSet // one flag for each setting
 }
 
-type usageError struct{ err error }
+type commandLineError struct{ err error }
 
-func (u *usageError) Error() string { return u.err.Error() }
-func (u *usageError) Unwrap() error { return u.err }
+func (u *commandLineError) Error() string { return u.err.Error() }
+func (u *commandLineError) Unwrap() error { return u.err }
 
 // UsageError marks err as a fault of the command line: exit code ExitUsage.
-func UsageError(err error) error { return &usageError{err} }
+func UsageError(err error) error { return &commandLineError{err} }
 
 // Usagef formats a fault of the command line.
 func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
@@ -73,9 +73,9 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	for line := range strings.SplitSeq(describe(err), "\n") {
 		p.Printf("%s", line)
 	}
-	var usage *usageError
+	var usage *commandLineError
 	var problems settings.Problems
-	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsLasting(err) {
+	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsPermanent(err) {
 		return ExitUsage
 	}
 	return ExitFailed

@@ -28,20 +28,26 @@ func (e *HTTPError) Error() string {
 // Fetch sends the request and returns the response's body. A status other than
 // want is an *HTTPError.
 func Fetch(client *http.Client, request *http.Request, want int) ([]byte, error) {
+	_, body, err := FetchWithHeader(client, request, want)
+	return body, err
+}
+
+// FetchWithHeader is Fetch, and returns the response's header too.
+func FetchWithHeader(client *http.Client, request *http.Request, want int) (http.Header, []byte, error) {
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, MaxResponseBytes))
 	if err != nil {
-		return nil, fmt.Errorf("reading the response: %w", err)
+		return nil, nil, fmt.Errorf("reading the response: %w", err)
 	}
 	if response.StatusCode == want {
-		return body, nil
+		return response.Header, body, nil
 	}
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
-	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
+	return nil, nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
 }
 
 // Sleep waits for d and reports whether it did; false: ctx ended first.

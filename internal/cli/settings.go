@@ -15,7 +15,7 @@ import (
 // Environment variables of commands that are not settings.
 const (
 	EnvPassword = "TRUNKLINE_PASSWORD" // of listen
-	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo
+	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo and cdr import
 
 	EnvRecording = "TRUNKLINE_RECORDING_" // of recording: KEY, SALT, NEW_KEY, NEW_SALT
 )

@@ -19,7 +19,7 @@ func skip(b []byte, i, depth int) (end int, err error) {
 	case c == '[':
 		return skipArray(b, i+1, depth+1)
 	case c == '-' || c-'0' < 10:
-		return number(b, i)
+		return skipNumber(b, i)
 	case c == 't':
 		return word(b, i, "true")
 	case c == 'f':
@@ -108,7 +108,7 @@ func word(b []byte, i int, want string) (int, error) {
 	return i + len(want), nil
 }
 
-func number(b []byte, i int) (int, error) {
+func skipNumber(b []byte, i int) (int, error) {
 	if b[i] == '-' {
 		i++
 	}

@@ -71,6 +71,28 @@ func (v Value) First() Value {
 	return v[i:end:end]
 }
 
+// Ends returns the first and the last element of an array, nil when there is
+// none. Of one element it is both.
+func (v Value) Ends() (first, last Value) {
+	if v.Kind() != Array {
+		return nil, nil
+	}
+	for i, more := space(v, 1), true; more; {
+		start := i
+		end, err := skip(v, i, 0)
+		if err != nil { // the closing bracket: an empty array
+			return nil, nil
+		}
+		if last = v[start:end:end]; first == nil {
+			first = last
+		}
+		if i, more, err = comma(v, end, ']'); err != nil {
+			return nil, nil
+		}
+	}
+	return first, last
+}
+
 // Last is the last element of an array, nil when there is none.
 func (v Value) Last() (last Value) {
 	if v.Kind() != Array {

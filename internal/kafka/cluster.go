@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/fault"
 )
 
 // Cluster is one Kafka, real or embedded. It is safe for concurrent use.
@@ -76,8 +78,21 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 // before.
 func (c *Cluster) Close() { c.transport.CloseIdleConnections() }
 
-// Ping says whether any broker answers.
+// WriteFault returns why no write can succeed before a new start of this
+// process, nil while writes may succeed. Only an embedded broker has such
+// faults.
+func (c *Cluster) WriteFault() error {
+	if c.cfg.WriteFault == nil {
+		return nil
+	}
+	return c.cfg.WriteFault()
+}
+
+// Ping returns nil when a broker answers and WriteFault has none.
 func (c *Cluster) Ping(ctx context.Context) error {
+	if err := c.WriteFault(); err != nil {
+		return fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
+	}
 	_, err := c.askMetadata(ctx, []string{})
 	return away(err, "asking Kafka for its brokers")
 }

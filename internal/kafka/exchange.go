@@ -35,6 +35,9 @@ func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
 // Required is part of protocol.RawExchanger. versions has the newest that kafka-go
 // and the broker both speak, so a broker that is newer than kafka-go passes.
 func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
+	if e.key == describeCluster {
+		return true
+	}
 	version, known := versions[e.key]
 	e.refused = !known || version < min(e.version, e.key.MaxVersion())
 	return true
@@ -79,7 +82,13 @@ const (
 	listOffsetsVersion    = 4
 	metadataVersion       = 12 // flexible
 	initProducerIDVersion = 1
-	epochEndVersion       = 3
+
+	// DescribeCluster is unknown to kafka-go. Version 2 is new in Kafka 4.0; an
+	// older broker closes the connection.
+	describeCluster        protocol.ApiKey = 60
+	describeClusterVersion                 = 2
+
+	epochEndVersion = 3
 )
 
 // appendHead begins a request; endFrame completes it. The correlation id is

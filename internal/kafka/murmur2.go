@@ -1,8 +1,8 @@
 package kafka
 
-// partitionOf is the partition the Java client's default partitioner gives a
+// PartitionOf returns the partition that the Java client's default partitioner gives a
 // key, so that records of one account meet in one partition whoever wrote them.
-func partitionOf(key []byte, partitions int) int {
+func PartitionOf(key []byte, partitions int) int {
 	return int(murmur2(key)&0x7fffffff) % partitions
 }
 

@@ -30,7 +30,7 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 		if r.Key == nil {
 			partitions[i] = rand.IntN(n)
 		} else {
-			partitions[i] = partitionOf(r.Key, n)
+			partitions[i] = PartitionOf(r.Key, n)
 		}
 	}
 	return partitions, nil

@@ -92,6 +92,9 @@ func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 		}
 		size += n
 	}
+	if err := p.cluster.WriteFault(); err != nil {
+		return fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
+	}
 	partitions, err := p.choose(ctx, records)
 	if err != nil {
 		return err

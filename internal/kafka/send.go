@@ -61,6 +61,9 @@ func (l *lane) send(ctx context.Context, b *batch) error {
 			return nil
 		}
 		l.producer.cluster.metrics.failed("produce", reason(err))
+		if l.producer.cluster.WriteFault() != nil {
+			return err
+		}
 		switch verdictOn(err) {
 		case written:
 			return nil

@@ -82,7 +82,6 @@ func (s *shift) run(outer, ended context.Context) {
 	defer context.AfterFunc(ended, cancel)()
 
 	var working sync.WaitGroup
-	working.Go(func() { s.follow(ctx) })
 	for _, l := range s.lanes {
 		working.Go(func() { s.tend(ctx, l) })
 	}
@@ -193,24 +192,5 @@ func (s *shift) reportLag(ctx context.Context) {
 			from = max(committed, first)
 		}
 		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group).Set(float64(max(next-from, 0)))
-	}
-}
-
-// follow grows the topics that follow the ones of the group, which may just
-// have been given more partitions.
-func (s *shift) follow(ctx context.Context) {
-	for _, spec := range Specs(0) {
-		for _, topic := range s.cfg.Topics {
-			if spec.Follows != topic {
-				continue
-			}
-			n, err := s.cluster.Partitions(ctx, topic)
-			if err == nil {
-				err = s.cluster.Grow(ctx, spec.Name, n)
-			}
-			if err != nil {
-				s.log.Warn("could not see to the partitions of a topic that follows", "topic", spec.Name, "err", err)
-			}
-		}
 	}
 }

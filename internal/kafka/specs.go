@@ -15,10 +15,12 @@ type TopicSpec struct {
 }
 
 const (
-	configTimestampType = "message.timestamp.type"
-	configMaxBytes      = "max.message.bytes"
-	configMinInSync     = "min.insync.replicas"
-	configMaxAhead      = "message.timestamp.after.max.ms"
+	configTimestampType   = "message.timestamp.type"
+	configMaxBytes        = "max.message.bytes"
+	configMinInSync       = "min.insync.replicas"
+	configCleanupPolicy   = "cleanup.policy"
+	configUncleanElection = "unclean.leader.election.enable"
+	configMaxAhead        = "message.timestamp.after.max.ms"
 
 	logAppendTime = "LogAppendTime"
 )

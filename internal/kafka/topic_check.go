@@ -9,20 +9,27 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// CheckTopics says in words which settings of existing topics will cause
-// trouble.
-func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string, error) {
+// TopicProblem is a setting of an existing topic that is not as Trunkline needs
+// it.
+type TopicProblem struct {
+	Topic   string // base name
+	Message string // with topic and setting
+	Unsafe  bool   // acknowledged records may be lost, or records refused
+}
+
+// CheckTopics returns the problems of the topics that exist.
+func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicProblem, error) {
 	have, err := c.topicMap(ctx)
 	if err != nil {
 		return nil, err
 	}
-	replicas, err := c.replicas(ctx)
+	brokers, err := c.countBrokers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var existing []string
 	for _, s := range specs {
-		if _, there := have[s.Name]; there {
+		if _, exists := have[s.Name]; exists {
 			existing = append(existing, s.Name)
 		}
 	}
@@ -34,37 +41,70 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]string,
 	if err != nil {
 		return nil, away(err, "reading topic settings")
 	}
-	var warnings []string
-	for _, s := range specs {
-		t, there := have[s.Name]
-		if !there {
-			continue
-		}
-		if t.ReplicationFactor < replicas {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %d replicas, there could be %d", s.Name, t.ReplicationFactor, replicas))
-		}
-		if t.Partitions < s.Partitions && s.Follows == "" {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %d partitions, %d are configured", s.Name, t.Partitions, s.Partitions))
-		}
-		config := configs[s.Name]
-		if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %s=%s: event ids follow the producers' clocks, LogAppendTime is better",
-				s.Name, configTimestampType, config[configTimestampType]))
-		}
-		if most, err := strconv.Atoi(config[configMaxBytes]); err == nil && most < MaxRecordBytes {
-			warnings = append(warnings, fmt.Sprintf("topic %q has %s=%d: records of 1 MiB need %d", s.Name, configMaxBytes, most, MaxRecordBytes))
-		}
+	replicas := c.cfg.ReplicationFactor
+	if replicas == 0 {
+		replicas = min(wantedReplicas, brokers)
 	}
-	return warnings, nil
+	var problems []TopicProblem
+	for _, name := range existing {
+		problems = append(problems, checkTopic(specOf(specs, name), have[name], configs[name], replicas)...)
+	}
+	return problems, nil
 }
 
-// topicConfigs gives the settings that matter, by topic and name.
+func specOf(specs []TopicSpec, name string) TopicSpec {
+	for _, s := range specs {
+		if s.Name == name {
+			return s
+		}
+	}
+	return TopicSpec{Name: name}
+}
+
+// checkTopic compares a topic with its specification. A setting that the broker
+// does not tell is not a problem.
+func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int) (problems []TopicProblem) {
+	add := func(unsafe bool, format string, args ...any) {
+		message := fmt.Sprintf("topic %q has ", s.Name) + fmt.Sprintf(format, args...)
+		problems = append(problems, TopicProblem{s.Name, message, unsafe})
+	}
+	if t.ReplicationFactor < replicas {
+		add(false, "%d replicas: %d are possible", t.ReplicationFactor, replicas)
+	}
+	if least, err := strconv.Atoi(config[configMinInSync]); err == nil {
+		switch {
+		case least > t.ReplicationFactor:
+			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, least, t.ReplicationFactor)
+		case least < 2 && t.ReplicationFactor >= 2:
+			add(true, "%s=%d: an acknowledged record may be on one broker only, set it to 2", configMinInSync, least)
+		}
+	}
+	wantedPolicy := s.Config[configCleanupPolicy]
+	if wantedPolicy == "" {
+		wantedPolicy = "delete"
+	}
+	if policy := config[configCleanupPolicy]; policy != "" && policy != wantedPolicy {
+		add(true, "%s=%s: set it to %s, or Kafka removes records too early or never", configCleanupPolicy, policy, wantedPolicy)
+	}
+	if config[configUncleanElection] == "true" {
+		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false", configUncleanElection)
+	}
+	if most, err := strconv.Atoi(config[configMaxBytes]); err == nil && most < MaxRecordBytes {
+		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, most, MaxRecordBytes)
+	}
+	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
+		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType, config[configTimestampType])
+	}
+	return problems
+}
+
+// topicConfigs returns the checked settings, by topic and name.
 func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string]map[string]string, error) {
 	req := &kafkago.DescribeConfigsRequest{}
 	for _, t := range topics {
 		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{
 			ResourceType: kafkago.ResourceTypeTopic, ResourceName: c.topic(t),
-			ConfigNames: []string{configTimestampType, configMaxBytes},
+			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection},
 		})
 	}
 	client, done := c.admin()

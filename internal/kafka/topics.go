@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -12,22 +13,25 @@ import (
 	"trunkline/internal/fault"
 )
 
-// EnsureTopics creates what is missing, gives topics that follow another as
-// many partitions as that one, and logs what CheckTopics finds. Several nodes
-// may do it at once. It fails when a topic has more partitions than ids have
-// room for.
+// EnsureTopics creates missing topics and gives topics that follow another as
+// many partitions as that one. Several nodes may call it at once. It returns
+// fault.Conflict when a topic has more partitions than event ids have room
+// for, and fault.Unavailable when a topic is missing and brokers are.
 func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 	have, err := c.topicMap(ctx)
 	if err != nil {
 		return err
 	}
+	var missing []TopicSpec
 	for _, s := range specs {
-		want := max(s.Partitions, have[s.Follows].Partitions)
-		if _, there := have[s.Name]; there {
-			continue
+		if _, exists := have[s.Name]; !exists {
+			s.Partitions = max(s.Partitions, have[s.Follows].Partitions)
+			missing = append(missing, s)
 		}
-		if err := c.createTopic(ctx, s, want); err != nil {
-			return fmt.Errorf("creating topic %q: %w", s.Name, err)
+	}
+	if len(missing) > 0 {
+		if err := c.createTopics(ctx, missing); err != nil {
+			return err
 		}
 	}
 	if have, err = c.topicMap(ctx); err != nil {
@@ -43,11 +47,54 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 			}
 		}
 	}
-	warnings, err := c.CheckTopics(ctx, specs)
-	for _, w := range warnings {
-		c.log.Warn(w)
+	return nil
+}
+
+// followInterval is how long a topic may have fewer partitions than the one
+// it follows.
+const followInterval = 2 * time.Second
+
+// FollowPartitions gives topics that follow another as many partitions as that
+// one, until ctx ends.
+func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error {
+	tick := time.NewTicker(followInterval)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := c.followPartitions(ctx, specs)
+		if err != nil && !failing && ctx.Err() == nil {
+			c.log.Warn("adding partitions to topics failed", "error", err)
+		}
+		failing = err != nil
 	}
-	return err
+}
+
+func (c *Cluster) followPartitions(ctx context.Context, specs []TopicSpec) error {
+	names := make([]string, len(specs))
+	for i, s := range specs {
+		names[i] = c.topic(s.Name)
+	}
+	m, err := c.askMetadata(ctx, names)
+	if err != nil {
+		return away(err, "counting partitions")
+	}
+	partitions := map[string]int{}
+	for _, t := range m.topics {
+		partitions[t.name] = len(t.leaders)
+	}
+	for _, s := range specs {
+		if have, want := partitions[c.topic(s.Name)], partitions[c.topic(s.Follows)]; s.Follows != "" && have > 0 && have < want {
+			if err := c.Grow(ctx, s.Name, want); err != nil {
+				return fmt.Errorf("growing topic %q: %w", s.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Grow gives a topic at least n partitions. Keys find other partitions after
@@ -102,17 +149,30 @@ func (c *Cluster) topicMap(ctx context.Context) (map[string]TopicInfo, error) {
 	return byName, nil
 }
 
-// createTopic creates one topic and waits until brokers know it.
-func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, partitions int) error {
+func (c *Cluster) createTopics(ctx context.Context, specs []TopicSpec) error {
 	replicas, err := c.replicas(ctx)
 	if err != nil {
 		return err
 	}
-	topic := kafkago.TopicConfig{Topic: c.topic(s.Name), NumPartitions: partitions, ReplicationFactor: replicas}
+	if replicas < wantedReplicas && c.cfg.ReplicationFactor == 0 {
+		c.log.Warn("topics get fewer than three replicas, as Kafka has no more brokers: if it will have more, set kafka.replication_factor before the first start", "replicas", replicas)
+	}
+	for _, s := range specs {
+		if err := c.createTopic(ctx, s, replicas); err != nil {
+			return fmt.Errorf("creating topic %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// createTopic creates one topic and waits until brokers know it. With two or
+// more replicas a record is acknowledged when two brokers have it.
+func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) error {
+	topic := kafkago.TopicConfig{Topic: c.topic(s.Name), NumPartitions: s.Partitions, ReplicationFactor: replicas}
 	for name, value := range s.Config {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
 	}
-	if replicas >= 3 && s.Config[configMinInSync] == "" {
+	if replicas >= 2 && s.Config[configMinInSync] == "" {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: configMinInSync, ConfigValue: "2"})
 	}
 	client, done := c.admin()
@@ -127,20 +187,71 @@ func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, partitions int) 
 	if err != nil {
 		return away(err, "creating a topic")
 	}
-	c.log.Info("topic created", "topic", s.Name, "partitions", partitions, "replication_factor", replicas)
-	return c.awaitPartitions(ctx, s.Name, partitions)
+	c.log.Info("topic created", "topic", s.Name, "partitions", s.Partitions, "replication_factor", replicas)
+	return c.awaitPartitions(ctx, s.Name, s.Partitions)
 }
 
-// replicas is how many copies of a topic there are to be.
+// wantedReplicas is the replication factor of topics where nothing is set and
+// there are enough brokers.
+const wantedReplicas = 3
+
+// replicas returns the replication factor of new topics: the setting, else one
+// for each broker of the cluster up to wantedReplicas. It returns
+// fault.Unavailable while fewer brokers are known than the settings name: which
+// of them is up first must not decide for good how safe records are.
 func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	if c.cfg.ReplicationFactor > 0 {
 		return c.cfg.ReplicationFactor, nil
 	}
+	brokers, err := c.countBrokers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	addresses := append([]string(nil), c.cfg.Brokers...)
+	slices.Sort(addresses)
+	if named := min(wantedReplicas, len(slices.Compact(addresses))); brokers < named {
+		return 0, fault.Unavailable(fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor", brokers, named),
+			retryAfter, "brokers are missing")
+	}
+	return min(wantedReplicas, brokers), nil
+}
+
+// countBrokers counts the brokers of the cluster: with Kafka 4.0 and later those
+// that are registered, before that those that are up.
+func (c *Cluster) countBrokers(ctx context.Context) (int, error) {
 	m, err := c.askMetadata(ctx, []string{})
 	if err != nil {
 		return 0, away(err, "counting brokers")
 	}
-	return min(3, max(len(m.brokers), 1)), nil
+	registered, err := c.registeredBrokers(ctx)
+	if err != nil { // an older Kafka, or one that does not let us ask
+		registered = 0
+	}
+	return max(registered, len(m.brokers), 1), nil
+}
+
+// registeredBrokers counts the brokers that are registered, whether they are up
+// or not (KIP-1073).
+func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
+	r, err := c.askFlexible(ctx, "", describeCluster, describeClusterVersion, func(b []byte) []byte {
+		b = append(b, 0)    // no list of operations that are allowed
+		b = append(b, 1)    // brokers, not controllers
+		return append(b, 1) // those that are down, too
+	})
+	if err != nil {
+		return 0, err
+	}
+	r.int32() // throttle
+	failed := code(r.int16())
+	r.compactBytes() // error message
+	r.int8()         // brokers, not controllers
+	r.compactBytes() // cluster id
+	r.int32()        // controller
+	brokers := r.compactArray(12)
+	if failed == nil && r.bad {
+		failed = errMalformed
+	}
+	return brokers, failed
 }
 
 // awaitPartitions waits until the topic's partitions have leaders: brokers

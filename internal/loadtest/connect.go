@@ -96,7 +96,7 @@ func (l *Load) noteRefused(err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused[status]++
+	l.refusals[status]++
 }
 
 // ended is told of a connection that the server has ended.

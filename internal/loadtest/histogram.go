@@ -17,9 +17,9 @@ const (
 // Histogram counts latencies: Record costs a few nanoseconds and never
 // allocates. The zero value is empty. It is for one goroutine at a time.
 type Histogram struct {
-	counts [buckets]uint64
-	total  uint64
-	max    time.Duration
+	counts  [buckets]uint64
+	total   uint64
+	largest time.Duration
 }
 
 // Record counts one latency. One below zero, which only a clock that was set
@@ -28,7 +28,7 @@ func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0)
 	h.counts[bucketOf(d)]++
 	h.total++
-	h.max = max(h.max, d)
+	h.largest = max(h.largest, d)
 }
 
 func bucketOf(d time.Duration) int {
@@ -48,7 +48,7 @@ func upperEdge(bucket int) time.Duration {
 func (h *Histogram) Count() uint64 { return h.total }
 
 // Max is the largest latency of all, exactly.
-func (h *Histogram) Max() time.Duration { return h.max }
+func (h *Histogram) Max() time.Duration { return h.largest }
 
 // Quantile is the latency that the share q (0 to 1) of all do not exceed; 0
 // when there are none.
@@ -60,10 +60,10 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	var seen uint64
 	for bucket, n := range h.counts {
 		if seen += n; seen > rank {
-			return min(upperEdge(bucket), h.max)
+			return min(upperEdge(bucket), h.largest)
 		}
 	}
-	return h.max
+	return h.largest
 }
 
 // Add counts everything that o has counted, too.
@@ -72,7 +72,7 @@ func (h *Histogram) Add(o *Histogram) {
 		h.counts[i] += n
 	}
 	h.total += o.total
-	h.max = max(h.max, o.max)
+	h.largest = max(h.largest, o.largest)
 }
 
 // Since is what was counted after earlier, a copy of h from before. Its Max is
@@ -82,7 +82,7 @@ func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	d := &Histogram{total: h.total - earlier.total}
 	for i := range h.counts {
 		if d.counts[i] = h.counts[i] - earlier.counts[i]; d.counts[i] > 0 {
-			d.max = min(upperEdge(i), h.max)
+			d.largest = min(upperEdge(i), h.largest)
 		}
 	}
 	return d

@@ -43,10 +43,10 @@ func (l *lane) run(ctx context.Context) error {
 		}
 		took := time.Since(before)
 		for _, e := range events {
-			s.published[e.Stream].Add(1)
+			s.durable[e.Stream].Add(1)
 		}
 		s.mu.Lock()
-		s.acks.Record(took)
+		s.ackTimes.Record(took)
 		s.mu.Unlock()
 	}
 }
@@ -71,11 +71,11 @@ func (l *lane) after(number int) int {
 func (l *lane) batch(events []Event) []Event {
 	s := l.source
 	l.memory = l.memory[:0]
-	if need := maxBatch * s.cfg.Size; cap(l.memory) == 0 {
+	if need := batchLimit * s.cfg.Size; cap(l.memory) == 0 {
 		l.memory = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}
 	now := s.cfg.Clock.Now()
-	for len(events) < maxBatch && cap(l.memory)-len(l.memory) >= s.cfg.Size {
+	for len(events) < batchLimit && cap(l.memory)-len(l.memory) >= s.cfg.Size {
 		due := l.dueOf(l.next)
 		if len(events) > 0 && due.After(now) {
 			break

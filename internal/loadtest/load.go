@@ -19,9 +19,9 @@ type Load struct {
 	running sync.WaitGroup
 	slots   chan struct{} // held while a connection is being opened
 
-	mu      sync.Mutex
-	failed  error          // of a worker
-	refused map[int]uint64 // upgrades refused, by status; 0: no connection
+	mu       sync.Mutex
+	failed   error          // of a worker
+	refusals map[int]uint64 // upgrades refused, by status; 0: no connection
 }
 
 // New makes the subscribers; they connect in Connect.
@@ -34,7 +34,7 @@ func New(cfg Config) (*Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	l := &Load{cfg: cfg, target: target, slots: make(chan struct{}, cfg.Dialers), refused: map[int]uint64{}}
+	l := &Load{cfg: cfg, target: target, slots: make(chan struct{}, cfg.Dialers), refusals: map[int]uint64{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for range cfg.Workers {
 		r := receiver{clock: cfg.Clock, resume: cfg.Resume, stamps: newStampReader(cfg.Run)}
@@ -101,8 +101,8 @@ func (l *Load) Tally() *Tally {
 func (l *Load) Refused() map[int]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	counts := make(map[int]uint64, len(l.refused))
-	for status, n := range l.refused {
+	counts := make(map[int]uint64, len(l.refusals))
+	for status, n := range l.refusals {
 		counts[status] = n
 	}
 	return counts

@@ -47,7 +47,7 @@ func (f Form) Least(account string) int {
 	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
 }
 
-func (c *SourceConfig) form() Form {
+func (c *SourceConfig) formOrDefault() Form {
 	if c.Form == nil {
 		return GenericEvent
 	}
@@ -69,18 +69,18 @@ func (c *SourceConfig) Validate() error {
 		return fmt.Errorf("a source has lanes, and batches of at most %d events", MaxBatch)
 	}
 	for _, account := range c.Accounts {
-		if least := c.form().Least(account); c.Size < least {
+		if least := c.formOrDefault().Least(account); c.Size < least {
 			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
 		}
 	}
 	return nil
 }
 
-// maxLanes is how many batches are on their way at the same time, and maxBatch
+// maxLanes is how many batches are on their way at the same time, and batchLimit
 // how many events one has, unless the configuration says it.
 const (
-	maxLanes = 16
-	maxBatch = 512
+	maxLanes   = 16
+	batchLimit = 512
 )
 
 // MaxBatch is how many events a batch may be told to have.
@@ -90,20 +90,20 @@ const MaxBatch = 10_000
 // slow sink delays is stamped with the time it was due, so that waiting shows
 // in the latency.
 type Source struct {
-	cfg       SourceConfig
-	sink      Sink
-	padding   []byte
-	least     []int           // by stream: bytes of an event without padding
-	given     []uint64        // by stream: the last number; each is its lane's alone
-	published []atomic.Uint64 // by stream: how many are safe
+	cfg     SourceConfig
+	sink    Sink
+	padding []byte
+	least   []int           // by stream: bytes of an event without padding
+	given   []uint64        // by stream: the last number; each is its lane's alone
+	durable []atomic.Uint64 // by stream: how many are safe
 
-	mu   sync.Mutex
-	acks Histogram
+	mu       sync.Mutex
+	ackTimes Histogram
 }
 
 // NewSource makes a source.
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
-	cfg.Form = cfg.form()
+	cfg.Form = cfg.formOrDefault()
 	if cfg.Lanes == 0 {
 		cfg.Lanes = maxLanes
 	}
@@ -111,7 +111,7 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	s := &Source{cfg: cfg, sink: sink,
-		given: make([]uint64, len(cfg.Accounts)), published: make([]atomic.Uint64, len(cfg.Accounts))}
+		given: make([]uint64, len(cfg.Accounts)), durable: make([]atomic.Uint64, len(cfg.Accounts))}
 	for _, account := range cfg.Accounts {
 		s.least = append(s.least, cfg.Form.Least(account))
 	}
@@ -125,9 +125,9 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 
 // Published is how many events of each stream are safe.
 func (s *Source) Published() []uint64 {
-	counts := make([]uint64, len(s.published))
+	counts := make([]uint64, len(s.durable))
 	for i := range counts {
-		counts[i] = s.published[i].Load()
+		counts[i] = s.durable[i].Load()
 	}
 	return counts
 }
@@ -136,7 +136,7 @@ func (s *Source) Published() []uint64 {
 func (s *Source) Acks() *Histogram {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.acks
+	h := s.ackTimes
 	return &h
 }
 
@@ -145,7 +145,7 @@ func (s *Source) Probe(ctx context.Context) error {
 	var events []Event
 	for stream := range s.cfg.Accounts {
 		events = append(events, s.event(nil, Stamp{Stream: stream, At: s.cfg.Clock.Now().UnixNano()}))
-		if len(events) == maxBatch || stream == len(s.cfg.Accounts)-1 {
+		if len(events) == batchLimit || stream == len(s.cfg.Accounts)-1 {
 			if err := s.sink.Publish(ctx, events); err != nil {
 				return fmt.Errorf("publishing a probe: %w", err)
 			}

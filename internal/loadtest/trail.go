@@ -16,7 +16,7 @@ type Trail struct {
 	stamps  stampReader
 	streams []trailStream
 	sources map[int]int64 // by partition: the last record's source
-	tally   TrailTally
+	counts  TrailTally
 }
 
 type trailStream struct {
@@ -47,7 +47,7 @@ type PartitionTally struct {
 // NewTrail checks a run with so many streams.
 func NewTrail(run string, streams int, clock Clock) *Trail {
 	return &Trail{clock: clock, stamps: newStampReader(run), streams: make([]trailStream, streams),
-		sources: map[int]int64{}, tally: TrailTally{Partitions: map[int]PartitionTally{}}}
+		sources: map[int]int64{}, counts: TrailTally{Partitions: map[int]PartitionTally{}}}
 }
 
 // See takes the next record of a partition. source is the offset of what it
@@ -67,7 +67,7 @@ func (t *Trail) See(partition int, source int64, value []byte) {
 	stream := &t.streams[stamp.Stream]
 	if !stream.proven {
 		stream.proven, stream.home = true, partition
-		t.tally.Proven++
+		t.counts.Proven++
 	}
 	if stamp.Seq == 0 {
 		return
@@ -83,14 +83,14 @@ func (t *Trail) See(partition int, source int64, value []byte) {
 		if arrival == late {
 			seen.Disordered++
 		}
-		t.tally.Bytes += uint64(len(value))
-		t.tally.Latency.Record(t.clock.Now().Sub(time.Unix(0, stamp.At)))
+		t.counts.Bytes += uint64(len(value))
+		t.counts.Latency.Record(t.clock.Now().Sub(time.Unix(0, stamp.At)))
 	case twice:
 		seen.Repeated++
 	default:
 		seen.Duplicated++
 	}
-	t.tally.count(partition, seen)
+	t.counts.count(partition, seen)
 }
 
 func (t *TrailTally) count(partition int, seen PartitionTally) {
@@ -113,7 +113,7 @@ func (p *PartitionTally) add(o PartitionTally) {
 func (t *Trail) Tally() *TrailTally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tally := t.tally
+	tally := t.counts
 	tally.Partitions = maps.Clone(tally.Partitions)
 	return &tally
 }

@@ -21,7 +21,7 @@ type Loader struct {
 // page that a batch touches and fail for neighbours that do not conflict.
 // As with Tx, fn may run several times.
 func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
-	if !db.postgres {
+	if !db.isPostgres {
 		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&Loader{Tx: tx}) })
 	}
 	return retry(ctx, func(ctx context.Context) (err error) {

@@ -35,8 +35,8 @@ func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 	// not see what the holder of the lock before it has done.
 	var found int
 	err = retry(ctx, func(ctx context.Context) error {
-		return db.tx(ctx, nil, func(tx *sql.Tx) (err error) {
-			found, err = db.migrate(ctx, tx, room, migrations)
+		return db.runTx(ctx, nil, func(tx *sql.Tx) (err error) {
+			found, err = db.applyMigrations(ctx, tx, room, migrations)
 			return err
 		})
 	})
@@ -49,9 +49,9 @@ func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 	return nil
 }
 
-// migrate answers the version that it found.
-func (db *DB) migrate(ctx context.Context, tx *sql.Tx, room string, migrations []migration) (version int, err error) {
-	if db.postgres {
+// applyMigrations answers the version that it found.
+func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, room string, migrations []migration) (version int, err error) {
+	if db.isPostgres {
 		if err := lockMigrations(ctx, tx, room); err != nil {
 			return 0, err
 		}
@@ -66,7 +66,7 @@ func (db *DB) migrate(ctx context.Context, tx *sql.Tx, room string, migrations [
 		return 0, Wrap(err, "reading the schema's version")
 	}
 	if version > len(migrations) {
-		return 0, fault.Lasting(fmt.Errorf("the database has schema version %d, this program knows %d: "+
+		return 0, fault.Permanent(fmt.Errorf("the database has schema version %d, this program knows %d: "+
 			"start the newer trunkline again, or restore the backup from before it", version, len(migrations)))
 	}
 	for _, m := range migrations[version:] {
@@ -101,7 +101,7 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 		return nil, fmt.Errorf("reading the migrations: %w", err)
 	}
 	other := "postgres"
-	if db.postgres {
+	if db.isPostgres {
 		other = "sqlite"
 	}
 	var found []migration

@@ -50,7 +50,7 @@ func openPostgres(cfg Config) (*DB, error) {
 	pool.SetMaxIdleConns(postgresIdle)
 	pool.SetConnMaxIdleTime(postgresIdleTime)
 	pool.SetConnMaxLifetime(postgresLifetime)
-	return &DB{DB: pool, postgres: true}, nil
+	return &DB{DB: pool, isPostgres: true}, nil
 }
 
 func setDefault(params map[string]string, name, value string) {

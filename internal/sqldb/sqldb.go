@@ -37,9 +37,9 @@ func (c Config) Validate() error {
 // DB is a database. Its embedded sql.DB takes $1 placeholders on both kinds.
 type DB struct {
 	*sql.DB
-	postgres bool
-	log      *slog.Logger
-	writer   chan struct{} // SQLite: held by the process's one writing Tx
+	isPostgres bool
+	log        *slog.Logger
+	writer     chan struct{} // SQLite: held by the process's one writing Tx
 }
 
 const openTimeout = 10 * time.Second
@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	// SQLITE_BUSY in spite of the busy timeout.
 	err = retry(ctx, db.PingContext)
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
-		return nil, errors.Join(fault.Lasting(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
+		return nil, errors.Join(fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 
 // Postgres says whether this is PostgreSQL, for the few statements on which
 // the two kinds differ.
-func (db *DB) Postgres() bool { return db.postgres }
+func (db *DB) Postgres() bool { return db.isPostgres }
 
 // Tx runs fn in one serializable transaction and commits when fn returns nil.
 // What fn reads is what it would read if it ran alone, on both databases.
@@ -86,7 +86,7 @@ func (db *DB) Postgres() bool { return db.postgres }
 // undo, and use only the transaction it is given: with SQLite a write beside
 // it would wait for the transaction that waits for it.
 func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
-	if !db.postgres {
+	if !db.isPostgres {
 		select {
 		case db.writer <- struct{}{}:
 			defer func() { <-db.writer }()
@@ -95,13 +95,13 @@ func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
 		}
 	}
 	var options *sql.TxOptions // SQLite is always serializable
-	if db.postgres {
+	if db.isPostgres {
 		options = &sql.TxOptions{Isolation: sql.LevelSerializable}
 	}
-	return retry(ctx, func(ctx context.Context) error { return db.tx(ctx, options, fn) })
+	return retry(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
 }
 
-func (db *DB) tx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx) error) error {
+func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, options)
 	if err != nil {
 		return Wrap(err, "beginning a transaction")

@@ -15,7 +15,7 @@ import (
 type Cluster struct {
 	User, Password string // SCRAM-SHA-512; empty: no authentication
 
-	brokers []*broker
+	members []*broker
 }
 
 // KafkaCluster starts n brokers and returns when they know each other.
@@ -33,24 +33,25 @@ func SecureKafkaCluster(t testing.TB, n int) *Cluster {
 
 func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
 	t.Helper()
+	skipShort(t)
 	home, err := findKafkaHome(t.Context())
 	had(t, err)
 	dir, err := newFolder("cluster")
 	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(endBrokers(c.brokers), os.RemoveAll(dir))) })
+	t.Cleanup(func() { must(t, errors.Join(endBrokers(c.members), os.RemoveAll(dir))) })
 	scram := ""
 	if c.User != "" {
 		scram = fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", c.User, c.Password)
 	}
-	c.brokers, err = startBrokers(t.Context(), home, dir, n, scram)
+	c.members, err = startBrokers(t.Context(), home, dir, n, scram)
 	must(t, err)
 	return c
 }
 
 // Brokers returns the clients' address of each broker.
 func (c *Cluster) Brokers() []string {
-	addresses := make([]string, len(c.brokers))
-	for i, b := range c.brokers {
+	addresses := make([]string, len(c.members))
+	for i, b := range c.members {
 		addresses[i] = b.Client
 	}
 	return addresses
@@ -59,26 +60,26 @@ func (c *Cluster) Brokers() []string {
 // Kill ends broker i at once, without a word to its clients or the others.
 func (c *Cluster) Kill(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.brokers[i].proc.kill())
+	must(t, c.members[i].proc.kill())
 }
 
 // Start starts a killed broker again and returns when it serves; the replicas
 // it holds may still be catching up.
 func (c *Cluster) Start(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.brokers[i].start(t.Context()))
+	must(t, c.members[i].start(t.Context()))
 }
 
 // Pause freezes broker i: its connections stay, nothing answers.
 func (c *Cluster) Pause(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.brokers[i].proc.signal(syscall.SIGSTOP))
+	must(t, c.members[i].proc.signal(syscall.SIGSTOP))
 }
 
 // Resume lets a paused broker go on.
 func (c *Cluster) Resume(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.brokers[i].proc.signal(syscall.SIGCONT))
+	must(t, c.members[i].proc.signal(syscall.SIGCONT))
 }
 
 func (b *broker) start(ctx context.Context) error {

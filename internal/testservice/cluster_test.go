@@ -43,7 +43,7 @@ func TestClusterGoesOnWithoutABroker(t *testing.T) {
 		t.Error("a client that does not log in is served")
 	}
 
-	frozen := cluster.brokers[1]
+	frozen := cluster.members[1]
 	cluster.Pause(t, 1)
 	if err := probeKafka(t.Context(), frozen.Internal, frozen.Node, 1); err == nil {
 		t.Error("a frozen broker answers")

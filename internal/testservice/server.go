@@ -29,7 +29,7 @@ func (s *Server) Kill(t testing.TB) {
 // Start starts it again and returns when it answers.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
-	must(t, s.start(t.Context()))
+	must(t, s.launch(t.Context()))
 }
 
 // Pause freezes the server: connections stay, nothing answers.
@@ -44,7 +44,7 @@ func (s *Server) Resume(t testing.TB) {
 	must(t, s.proc.signal(syscall.SIGCONT))
 }
 
-func (s *Server) start(ctx context.Context) error {
+func (s *Server) launch(ctx context.Context) error {
 	var err error
 	if s.proc, err = launch(s.command); err != nil {
 		return err
@@ -64,10 +64,11 @@ func (s *Server) close() error {
 // own starts a server for the length of one test.
 func own(t testing.TB, make func(context.Context) (*Server, error)) *Server {
 	t.Helper()
+	skipShort(t)
 	server, err := make(t.Context())
 	had(t, err)
 	t.Cleanup(func() { must(t, server.close()) })
-	must(t, server.start(t.Context()))
+	must(t, server.launch(t.Context()))
 	return server
 }
 
@@ -77,7 +78,7 @@ func share(ctx context.Context, make func(context.Context) (*Server, error), add
 	if err != nil {
 		return nil, err
 	}
-	if err := server.start(ctx); err != nil {
+	if err := server.launch(ctx); err != nil {
 		return nil, errors.Join(err, server.close())
 	}
 	return &service{address: address(server), origin: server.origin, stop: server.close}, nil

@@ -11,8 +11,8 @@ import (
 // all test binaries to share. An S3 store starts in no time: whoever needs one
 // starts its own.
 type Set struct {
-	environment []string
-	services    []*service
+	variables []string
+	services  []*service
 }
 
 // StartSet starts what the environment does not name already. A service that
@@ -30,13 +30,13 @@ func StartSet(ctx context.Context) (*Set, error) {
 			return nil, errors.Join(fmt.Errorf("starting the services: %w", err), set.Stop())
 		}
 		set.services = append(set.services, opened)
-		set.environment = append(set.environment, kind.variable+"="+opened.address)
+		set.variables = append(set.variables, kind.variable+"="+opened.address)
 	}
 	return set, nil
 }
 
 // Environment returns NAME=address for each service.
-func (s *Set) Environment() []string { return s.environment }
+func (s *Set) Environment() []string { return s.variables }
 
 // Stop ends what StartSet started.
 func (s *Set) Stop() error {

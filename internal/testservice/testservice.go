@@ -87,8 +87,17 @@ func (k kind) open(ctx context.Context, end end) (*service, error) {
 
 func (k kind) say(how string) { fmt.Fprintf(os.Stderr, "testservice: %s: %s\n", k.name, how) }
 
+// skipShort skips what needs a service in a run with -short: make check.
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("testservice: -short runs without services")
+	}
+}
+
 func use(t testing.TB, shared func() (*service, error)) *service {
 	t.Helper()
+	skipShort(t)
 	opened, err := shared()
 	had(t, err)
 	return opened

@@ -6,19 +6,21 @@ import (
 )
 
 // LogHandler adds trace_id to the lines that are logged within a trace.
-func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
+func LogHandler(next slog.Handler) slog.Handler { return spanHandler{next} }
 
-type logHandler struct{ slog.Handler }
+type spanHandler struct{ slog.Handler }
 
-func (h logHandler) Handle(ctx context.Context, line slog.Record) error {
+func (h spanHandler) Handle(ctx context.Context, line slog.Record) error {
 	if id := TraceID(ctx); id != "" {
 		line.AddAttrs(slog.String("trace_id", id))
 	}
 	return h.Handler.Handle(ctx, line)
 }
 
-func (h logHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return logHandler{h.Handler.WithAttrs(attributes)}
+func (h spanHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return spanHandler{h.Handler.WithAttrs(attributes)}
 }
 
-func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
+func (h spanHandler) WithGroup(name string) slog.Handler {
+	return spanHandler{h.Handler.WithGroup(name)}
+}

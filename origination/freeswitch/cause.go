@@ -7,32 +7,31 @@ const (
 	causeCancelled = "ORIGINATOR_CANCEL"
 	causeNormal    = "NORMAL_CLEARING"
 	causeUnknown   = "NORMAL_TEMPORARY_FAILURE"
-	causeAbsent    = "SUBSCRIBER_ABSENT"
 	causeLost      = "LOSE_RACE" // of a leg: another one was answered first
 )
 
 // cleanCause lets only names through: what is reported is stored and shown.
 func cleanCause(text string) string {
-	if text == "USER_NOT_REGISTERED" { // newer switches' name for an owner without a phone
-		return causeAbsent
-	}
 	if text == "" || len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return causeUnknown
 	}
 	return text
 }
 
-// ownerCause is why the owner's leg ended. A destination that did not answer
-// leaves the leg to end normally; its originate_disposition knows better. That
-// is "failure" while the destination is still being dialled: then the owner was
-// the one to hang up.
+// ownerCause returns why the call ended, from the hangup cause of the owner's leg
+// and its originate_disposition. A leg whose destination did not answer ends with
+// NORMAL_CLEARING; the disposition then has the destination's cause. An owner who
+// hangs up while the destination is being dialled leaves "failure", and after the
+// destination's leg has ended, ORIGINATOR_CANCEL.
 func ownerCause(hangup, disposition string) string {
 	if hangup != causeNormal {
 		return cleanCause(hangup)
 	}
 	switch disposition {
-	case "", "failure", "SUCCESS", causeCancelled:
+	case "", "SUCCESS":
 		return causeNormal
+	case "failure":
+		return causeCancelled
 	}
 	return cleanCause(disposition)
 }

@@ -39,25 +39,28 @@ func readTag(text string) (side, job string, ok bool) {
 // destination's leg.
 const onDestination = "origination_call_id,interaction_id,account_id,presence_data,sip_h_X-svc_call_type"
 
-// originate is the command that places the order, or why it cannot be carried.
+// Bounds of what is sent, in bytes.
+const (
+	maxNumber = 64
+	maxDomain = 253
+)
+
+// originate returns the command that places the order, whose Domain is the
+// switch's. The error says why the order cannot be carried.
 func (c Config) originate(order origination.Order) (string, error) {
-	where := order.Domain
-	if c.Domain != "" {
-		where = c.Domain
-	}
 	for _, v := range []struct {
 		field, value, also string
 		most               int
 	}{
-		{"destination", order.Destination, number, 64}, {"presence_id", order.Extension, number, 64},
-		{"domain", where, domain, 253}, {"id", order.ID, "", 128},
+		{"destination", order.Destination, number, maxNumber}, {"presence_id", order.Extension, number, maxNumber},
+		{"domain", order.Domain, domain, maxDomain}, {"id", order.ID, "", 128},
 		{"interaction_id", order.InteractionID, "", 128}, {"account_id", order.AccountID, "", 64},
 	} {
 		if err := check(v.field, v.value, v.also, v.most); err != nil {
 			return "", err
 		}
 	}
-	b := blanks{"extension": order.Extension, "domain": where, "destination": order.Destination, "context": c.Context}
+	b := blanks{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
 	var err error
 	fill := func(template string) string {
 		text, e := b.fill(template)

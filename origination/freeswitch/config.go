@@ -20,7 +20,7 @@ type Config struct {
 	Owner              string // dial string of the owner's phones; user/{extension}@{domain}
 	Destination        string // dial string behind them; loopback/{destination}/{context}/XML
 	Context            string // dialplan context in which the destination is looked up; default
-	Domain             string // the switch's own name for {domain}; "" is the account's domain
+	Domain             string // for {domain}; "" asks the switch which of the account's domain and its own the owner is in
 	OwnerCallerID      string // number that the owner's phone shows; {destination}
 	OwnerCallerName    string // name beside it; Click to call
 	CallerID           string // number that the destination is shown; {extension}
@@ -35,6 +35,7 @@ type Config struct {
 	ReconnectMax   time.Duration // longest
 	AuditEvery     time.Duration // between looks at the switch's channels
 	GoneAfter      time.Duration // how long a call must be without a channel to have ended
+	QueueTimeout   time.Duration // how long a call waits for its turn where the switch limits sessions per second
 	MaxCalls       int           // unfinished calls
 	AllEvents      bool          // subscribe to all events, to notice missing ones at once
 }
@@ -57,6 +58,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.ReconnectMax, 15*time.Second)
 	setDefault(&c.AuditEvery, 15*time.Second)
 	setDefault(&c.GoneAfter, 5*time.Second)
+	setDefault(&c.QueueTimeout, 8*time.Second)
 	setDefault(&c.MaxCalls, 4000)
 	return c
 }
@@ -77,6 +79,7 @@ func (c Config) Validate() error {
 		"reconnect_min":       c.ReconnectMin > 0 && c.ReconnectMax >= c.ReconnectMin,
 		"audit_every":         c.AuditEvery > 0,
 		"gone_after":          c.GoneAfter > 0,
+		"queue_timeout":       c.QueueTimeout > 0,
 		"max_calls":           c.MaxCalls > 0,
 	} {
 		if !positive {

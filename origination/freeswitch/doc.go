@@ -22,6 +22,14 @@
 // So no leg gets a channel id of our making (origination_uuid): the switch would
 // refuse the second as a duplicate, and only one phone would ring.
 //
+// # What it asks the switch first
+//
+// With each connection, its own domain (global_getvar domain) and its
+// sessions-per-second (status, again at each periodic look). An owner is dialled
+// in Config.Domain; where that is "", in the account's domain or the switch's own,
+// whichever its directory has the owner in (user_exists). Calls are started no
+// faster than the sessions-per-second allow; the log and metrics have both.
+//
 // # How a call ends
 //
 // Once the owner has answered, with the hangup of the owner's leg; its cause, or
@@ -58,7 +66,10 @@
 //
 // # When it is full
 //
-// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A report
+// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A call over
+// the switch's sessions-per-second waits in Originate for its turn, at most
+// QueueTimeout, and is refused at once (fault.Unavailable) when that would not be
+// enough. A report
 // that takes long makes events wait; beyond telephony/esl's bounds the connection
 // is given up and made again, and the look after that tells what was missed.
 //

@@ -19,6 +19,7 @@ type Driver struct {
 	client  *esl.Client
 	log     *slog.Logger
 	metrics *metrics
+	pace    *pacer
 	adopted chan struct{} // holds one while calls were taken over and not looked for yet
 
 	mu    sync.Mutex
@@ -26,6 +27,9 @@ type Driver struct {
 	epoch int              // of conn; rises with each
 	calls map[string]*call // unfinished, by call id
 	jobs  map[string]*call // the same, by job
+
+	switchDomain string            // what the switch says is its own; "" while there is no connection
+	domains      map[string]string // domains on the switch by the account's, where it has been asked
 }
 
 var (
@@ -46,8 +50,9 @@ func New(cfg Config, deps Deps) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := newMetrics(deps.Metrics)
 	return &Driver{
-		cfg: cfg, client: client, log: deps.Log, metrics: newMetrics(deps.Metrics),
+		cfg: cfg, client: client, log: deps.Log, metrics: m, pace: newPacer(cfg.QueueTimeout, m, deps.Log),
 		adopted: make(chan struct{}, 1), calls: make(map[string]*call), jobs: make(map[string]*call),
 	}, nil
 }
@@ -63,8 +68,16 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 }
 
 func (d *Driver) originate(ctx context.Context, order origination.Order) error {
+	where, err := d.domainOf(ctx, order.Domain, order.Extension)
+	if err != nil {
+		return err
+	}
+	order.Domain = where
 	command, err := d.cfg.originate(order)
 	if err != nil {
+		return err
+	}
+	if err := d.pace.wait(ctx); err != nil {
 		return err
 	}
 	c, conn, err := d.begin(order.ID)

@@ -25,7 +25,7 @@ var sessions = map[string]struct {
 	"2005": {"destination_no_answer", []string{ringing, answered, dialling, over, "NO_ANSWER"}},
 	"2006": {"owner_no_answer", []string{ringing, over, "NO_ANSWER"}},
 	"2007": {"owner_absent", []string{over, "SUBSCRIBER_ABSENT"}},
-	"2009": {"owner_hangs_up_while_dialling", []string{ringing, answered, dialling, over, "NORMAL_CLEARING"}},
+	"2009": {"owner_hangs_up_while_dialling", []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
 	"2010": {"owner_rejects", []string{ringing, over, "USER_BUSY"}},
 	"2011": {"destination_rejects", []string{ringing, answered, dialling, over, "USER_BUSY"}},
 	"2008": {"owner_cancelled_while_dialling", []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},

@@ -23,7 +23,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 			pause = d.cfg.ReconnectMin
 		}
 		wait := pause/2 + rand.N(pause/2+1)
-		d.log.Warn("the event socket is away", "address", d.cfg.Address, "error", err, "again_in", wait)
+		d.log.Warn("event socket away", "address", d.cfg.Address, "error", err, "again_in", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -66,9 +66,12 @@ func (d *Driver) session(ctx context.Context, report func(origination.Progress))
 	if err := d.subscribe(ctx, conn); err != nil {
 		return err
 	}
-	d.attach(conn)
-	defer d.attach(nil)
-	d.log.Info("the event socket is connected", "address", d.cfg.Address)
+	switchDomain, err := d.survey(ctx, conn)
+	if err != nil {
+		return err
+	}
+	d.attach(conn, switchDomain)
+	defer d.attach(nil, "")
 	return (&follower{Driver: d, conn: conn, report: report}).run(ctx)
 }
 
@@ -86,10 +89,10 @@ func (d *Driver) subscribe(ctx context.Context, conn *esl.Conn) error {
 	return conn.Subscribe(ctx, "plain", wanted...)
 }
 
-func (d *Driver) attach(conn *esl.Conn) {
+func (d *Driver) attach(conn *esl.Conn, switchDomain string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.conn = conn
+	d.conn, d.switchDomain, d.domains = conn, switchDomain, make(map[string]string)
 	d.epoch++
 	d.metrics.attached(conn != nil)
 }

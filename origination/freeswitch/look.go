@@ -30,6 +30,11 @@ type row struct {
 // some were not found, so that the next look should not be far.
 func (f *follower) look(ctx context.Context, why string) (soon bool, err error) {
 	f.metrics.looks.WithLabelValues(why).Inc()
+	if why == lookPeriodic { // sessions-per-second can be changed while the switch runs
+		if _, err := f.askPace(ctx, f.conn); err != nil {
+			return false, err
+		}
+	}
 	rows, err := f.table(ctx)
 	if err != nil {
 		return false, err

@@ -17,6 +17,11 @@ type metrics struct {
 	tableless  prometheus.Counter
 	gone       prometheus.Counter
 	missed     prometheus.Counter
+
+	sessionsPerSecond prometheus.Gauge
+	queued            prometheus.Gauge
+	queueSeconds      prometheus.Histogram
+	queueRefused      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -39,7 +44,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_origination_freeswitch_gone_total", Help: "Calls whose end was not told by an event but found."}),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_origination_freeswitch_missed_events_total", Help: "Events found missing in runs, with all_events only."}),
+		sessionsPerSecond: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_origination_freeswitch_sessions_per_second", Help: "New sessions per second that the switch allows, which calls are paced by; 0: not known."}),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_origination_freeswitch_queued", Help: "Calls that wait for their turn."}),
+		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "trunkline_origination_freeswitch_queue_seconds", Help: "Time that calls which had to wait for their turn waited.",
+			Buckets: []float64{.1, .25, .5, 1, 2, 4, 8}}),
+		queueRefused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_origination_freeswitch_queue_refused_total", Help: "Calls refused because their turn would have come too late."}),
 	}
+	reg.MustRegister(m.sessionsPerSecond, m.queued, m.queueSeconds, m.queueRefused)
 	reg.MustRegister(m.connected, m.calls, m.originates, m.cancels, m.progress, m.looks, m.tableless, m.gone, m.missed)
 	for _, result := range []string{"accepted", string(fault.KindInvalid), string(fault.KindConflict), string(fault.KindRefused),
 		string(fault.KindUnavailable), string(fault.KindInternal)} {

@@ -38,6 +38,9 @@ type scripted struct {
 	scripts map[string]session // by destination
 	refuse  string             // answer to bgapi, "" to accept
 	blind   bool               // no table of channels
+	domain  string             // its own
+	users   []string           // that its directory has, as 1001@pbx.example
+	status  string             // answer to status; "" has a limit that no test reaches
 
 	mu         sync.Mutex
 	cond       *sync.Cond
@@ -46,8 +49,11 @@ type scripted struct {
 	channels   map[string]row
 	plays      map[string]*play // by job
 	denied     int
-	asked      int // for the table of channels
-	filters    int // of the connection: two, or none
+	asked      int         // for the table of channels
+	filters    int         // of the connection: two, or none
+	asks       []string    // for users
+	dialled    []string    // domains of owners
+	times      []time.Time // of originates
 	killed     []string
 	originates int
 	cut        func(e told) bool // whether to break the connection within this event
@@ -95,6 +101,19 @@ func (s *scripted) config() Config {
 	}
 }
 
+// vanillaStatus is what FreeSWITCH 1.10 answers to status.
+func vanillaStatus(sessionsPerSecond int) string {
+	return fmt.Sprintf(`UP 0 years, 0 days, 0 hours, 6 minutes, 23 seconds, 433 milliseconds, 113 microseconds
+FreeSWITCH (Version 1.10.12 -release 64bit) is ready
+12 session(s) since startup
+2 session(s) - peak 4, last 5min 4
+0 session(s) per Sec out of max %d, peak 4, last 5min 4
+1000 session(s) max
+min idle cpu 0.00/96.87
+Current Stack Size/Max 240K/8192K
+`, sessionsPerSecond)
+}
+
 func (s *scripted) accept() {
 	for {
 		nc, err := s.listener.Accept()
@@ -126,6 +145,7 @@ func command(in *bufio.Reader) (line string, headers []string, err error) {
 var (
 	uuidForm      = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	subscribeForm = regexp.MustCompile(`^event plain ([A-Z_]+(?: [A-Z_]+)*)$`)
+	userForm      = regexp.MustCompile(`^api user_exists id ([^ @{}]+) ([^ @{}]+)$`)
 	existsForm    = regexp.MustCompile(`^api uuid_exists (` + uuidForm + `)$`)
 	killForm      = regexp.MustCompile(`^api uuid_kill (` + uuidForm + `) ORIGINATOR_CANCEL$`)
 	jobForm       = regexp.MustCompile(`^Job-UUID: (` + uuidForm + `)$`)
@@ -194,6 +214,19 @@ func (s *scripted) obey(nc net.Conn, line string, headers []string) {
 			s.t.Error(err)
 		}
 		s.output(nc, string(text))
+	case line == "api status":
+		status := s.status
+		if status == "" {
+			status = vanillaStatus(1_000_000)
+		}
+		s.output(nc, status)
+	case line == "api global_getvar domain":
+		s.output(nc, s.domain)
+	case userForm.MatchString(line):
+		m := userForm.FindStringSubmatch(line)
+		user := m[1] + "@" + m[2]
+		s.asks = append(s.asks, user)
+		s.output(nc, fmt.Sprint(slices.Contains(s.users, user)))
 	case existsForm.MatchString(line):
 		_, ok := s.channels[existsForm.FindStringSubmatch(line)[1]]
 		s.output(nc, fmt.Sprint(ok))
@@ -238,6 +271,7 @@ func (s *scripted) kill(nc net.Conn, channel string) {
 // originate checks what was ordered, and starts to play it.
 func (s *scripted) originate(nc net.Conn, m, headers []string) {
 	s.originates++
+	s.times, s.dialled = append(s.times, time.Now()), append(s.dialled, m[3])
 	owner, destination := parseVariables(s.t, m[1]), parseVariables(s.t, m[4])
 	if len(headers) != 1 || !jobForm.MatchString(headers[0]) {
 		s.t.Errorf("originate came with headers %q", headers)

@@ -10,13 +10,13 @@ import (
 // any part of it: only the chunks asked for are read and opened. It holds one
 // chunk. It is not safe for concurrent use.
 type Reader struct {
-	header *Header
-	opener *opener
-	src    io.ReadSeeker
-	srcAt  uint64 // the chunk src stands at
-	last   uint64 // index of the final chunk
-	tail   int    // sealed length of the final chunk
-	size   int64  // of the audio
+	parsed    *Header
+	opener    *opener
+	src       io.ReadSeeker
+	srcAt     uint64 // the chunk src stands at
+	last      uint64 // index of the final chunk
+	tail      int    // sealed length of the final chunk
+	plainSize int64  // of the audio
 
 	pos   int64    // in the audio
 	b     *buffers // nil when closed
@@ -50,21 +50,21 @@ func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	}
 	last := (body - 1) / full
 	r := &Reader{
-		header: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full), b: takeBuffers(),
+		parsed: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full), b: takeBuffers(),
 	}
 	if err := r.hold(r.last); err != nil {
 		r.b.release()
 		return nil, err
 	}
-	r.size = last*ChunkSize + int64(len(r.audio))
+	r.plainSize = last*ChunkSize + int64(len(r.audio))
 	return r, nil
 }
 
 // Header is the recording's header, proven.
-func (r *Reader) Header() *Header { return r.header }
+func (r *Reader) Header() *Header { return r.parsed }
 
 // Size is the length of the audio in bytes.
-func (r *Reader) Size() int64 { return r.size }
+func (r *Reader) Size() int64 { return r.plainSize }
 
 // Close wipes the audio held; src stays open.
 func (r *Reader) Close() error {
@@ -88,7 +88,7 @@ func (r *Reader) hold(index uint64) error {
 	r.audio = nil
 	full := ChunkSize + r.opener.overhead()
 	if r.srcAt != index {
-		if _, err := r.src.Seek(r.header.Len()+int64(index)*int64(full), io.SeekStart); err != nil {
+		if _, err := r.src.Seek(r.parsed.Len()+int64(index)*int64(full), io.SeekStart); err != nil {
 			return fmt.Errorf("going to chunk %d: %w", index, err)
 		}
 	}
@@ -114,7 +114,7 @@ func (r *Reader) hold(index uint64) error {
 
 // rest is what the chunk at the position still has, proven.
 func (r *Reader) rest() ([]byte, error) {
-	if r.pos >= r.size {
+	if r.pos >= r.plainSize {
 		return nil, io.EOF
 	}
 	if err := r.hold(uint64(r.pos / ChunkSize)); err != nil {
@@ -163,7 +163,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekCurrent:
 		offset += r.pos
 	case io.SeekEnd:
-		offset += r.size
+		offset += r.plainSize
 	default:
 		return 0, fmt.Errorf("whence %d", whence)
 	}

@@ -1,6 +1,10 @@
 package audio
 
-import "fmt"
+import (
+	"fmt"
+
+	"trunkline/telephony/g711"
+)
 
 // Decoder turns packets into samples.
 type Decoder interface {
@@ -22,9 +26,9 @@ func newDecoder(f Format, rate int) (Decoder, error) {
 	case Opus:
 		return newOpusDecoder(rate)
 	case ULaw:
-		return &waveform{decode: muLaw.decode, hide: newConcealer(rate)}, nil
+		return &waveform{decode: g711.ULaw().Decode, hide: newConcealer(rate)}, nil
 	case ALaw:
-		return &waveform{decode: aLaw.decode, hide: newConcealer(rate)}, nil
+		return &waveform{decode: g711.ALaw().Decode, hide: newConcealer(rate)}, nil
 	case PCM16:
 		return &waveform{decode: linear{}.decode, hide: newConcealer(rate)}, nil
 	}
@@ -37,9 +41,9 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 	case Opus:
 		return newOpusEncoder(rate)
 	case ULaw:
-		return muLaw, nil
+		return g711.ULaw(), nil
 	case ALaw:
-		return aLaw, nil
+		return g711.ALaw(), nil
 	case PCM16:
 		return linear{}, nil
 	}

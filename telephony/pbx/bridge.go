@@ -16,7 +16,7 @@ type bridge struct {
 
 	mu    sync.Mutex
 	a, b  *side  // b is nil until it has answered
-	local bool   // a talks to a LocalDestination: its codec stays
+	local bool   // a talks to a localcall.Destination: its codec stays
 	quiet func() // stops the ring tone
 }
 

@@ -16,7 +16,7 @@ type Config struct {
 	DrainTimeout       time.Duration // how long shutting down may take: 5 s
 	MaxCalls           int           // at once: 1000
 	OutboxSize         int           // records that may wait to be published: 20,000
-	LocalPrefix        string        // of destinations that LocalDestination takes: "ai-"
+	LocalPrefix        string        // of destinations that localcall.Destination takes: "ai-"
 	Codecs             []sip.Codec   // in order of preference: sip.AllCodecs
 	Trunk              Trunk
 	// MayDial says whether an account's phones may call a number by the trunk;

@@ -15,6 +15,8 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/g711"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/pbx"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
@@ -130,9 +132,9 @@ func TestCodecChange(t *testing.T) {
 		if !strings.Contains(string(r.Body()), "AVP 8 ") {
 			t.Fatalf("answered %s", r.Body())
 		}
-		silence := rtp.EncodeALaw(0)
+		silence := g711.ALaw().Code(0)
 		alice.Phone.Media().Speak(8, silence, 10)
-		bob.Phone.Media().WaitHeard(0, rtp.EncodeULaw(rtp.DecodeALaw(silence)), 10)
+		bob.Phone.Media().WaitHeard(0, g711.ALawToULaw()[silence], 10)
 	})
 	t.Run("to what only the other side can change to", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -221,16 +223,16 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	}
 }
 
-// session is a LocalDestination that hears one packet and hangs up.
+// session is a localcall.Destination that hears one packet and hangs up.
 type session struct {
 	refuse error
-	taken  pbx.LocalCall
+	taken  localcall.Call
 	heard  chan byte
 	done   chan struct{}
 	once   sync.Once
 }
 
-func (s *session) Take(_ context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
+func (s *session) Take(_ context.Context, call localcall.Call) (localcall.Session, error) {
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
@@ -269,14 +271,14 @@ func TestLocalDestination(t *testing.T) {
 	}
 }
 
-// handing is a LocalDestination that hands its call on, to where it is told.
+// handing is a localcall.Destination that hands its call on, to where it is told.
 type handing struct {
 	session
 	to   chan string
 	errs chan error
 }
 
-func (h *handing) Take(ctx context.Context, call pbx.LocalCall) (pbx.LocalSession, error) {
+func (h *handing) Take(ctx context.Context, call localcall.Call) (localcall.Session, error) {
 	go func() {
 		for to := range h.to {
 			err := call.Transfer(ctx, to)

@@ -8,7 +8,7 @@
 // no transfer, no voicemail and no forwarding.
 //
 // Where a click to call goes: when it begins with Config.LocalPrefix, to the
-// LocalDestination; else to the user of the account with that extension, all
+// localcall.Destination; else to the user of the account with that extension, all
 // phones at once, the first that answers wins; else to the trunk; else nowhere
 // (UNALLOCATED_NUMBER). An ordinary call goes the same way, but those to the
 // LocalPrefix go to whom the server was given for it, and those that came from

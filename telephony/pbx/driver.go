@@ -12,6 +12,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -23,7 +24,7 @@ type Driver struct {
 	server    *sip.Server
 	ports     *rtp.Ports
 	directory sip.Directory
-	local     LocalDestination
+	local     localcall.Destination
 	outbox    *outbox
 	progress  *progress
 	metrics   *metrics
@@ -41,7 +42,7 @@ var _ origination.Driver = (*Driver)(nil)
 // New makes a driver. It is to be given to the server with Handle("", driver)
 // and Watch(driver) before that runs. local may be nil.
 func New(
-	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local LocalDestination,
+	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
 	records Records, reg prometheus.Registerer, log *slog.Logger,
 ) (*Driver, error) {
 	if err := config.Validate(); err != nil {

@@ -3,6 +3,7 @@ package pbx
 import (
 	"slices"
 
+	"trunkline/telephony/g711"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -73,9 +74,9 @@ func mapping(from, to *side) rtp.Mapping {
 		switch {
 		case passed || !f.IsG711() || !first.IsG711():
 		case f.Same(sip.PCMU()):
-			m.Convert(f.Receive, first.Send, rtp.ULawToALaw)
+			m.Convert(f.Receive, first.Send, g711.ULawToALaw())
 		default:
-			m.Convert(f.Receive, first.Send, rtp.ALawToULaw)
+			m.Convert(f.Receive, first.Send, g711.ALawToULaw())
 		}
 	}
 	if f, t := from.agreed.Events, to.agreed.Events; f.Name != "" && t.Name != "" && f.Clock == t.Clock {

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
 )
 
@@ -20,9 +21,9 @@ func (c *call) talk(ctx context.Context, b *bridge, owner, loopback *ticket) sip
 	b.silence(true)
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
-	session, err := c.driver.local.Take(ctx, LocalCall{
+	session, err := c.driver.local.Take(ctx, localcall.Call{
 		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
-		InteractionID: c.interactionID, From: numbers.from, To: numbers.to, Port: b.a.port, Agreed: b.settled(),
+		Caller: numbers.from, Port: b.a.port, Agreed: b.settled(),
 		Transfer: next.to,
 	})
 	if err != nil {

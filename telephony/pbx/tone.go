@@ -3,6 +3,7 @@ package pbx
 import (
 	"math"
 
+	"trunkline/telephony/g711"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -27,15 +28,15 @@ type tone struct {
 }
 
 func newTones() tones {
-	return tones{uLaw: newTone(rtp.EncodeULaw), aLaw: newTone(rtp.EncodeALaw)}
+	return tones{uLaw: newTone(g711.ULaw()), aLaw: newTone(g711.ALaw())}
 }
 
-func newTone(encode func(int16) byte) (t tone) {
+func newTone(law *g711.Law) (t tone) {
 	for i := range t.silence {
-		t.silence[i] = encode(0)
+		t.silence[i] = law.Code(0)
 		for frame := range t.sound {
 			at := float64(frame*frameSize + i)
-			t.sound[frame][i] = encode(int16(toneLevel * math.Sin(2*math.Pi*toneHz*at/8000)))
+			t.sound[frame][i] = law.Code(int16(toneLevel * math.Sin(2*math.Pi*toneHz*at/8000)))
 		}
 	}
 	return t

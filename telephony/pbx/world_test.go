@@ -16,6 +16,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/pbx"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
@@ -80,7 +81,7 @@ type world struct {
 	stop    func()
 }
 
-func newWorld(t testing.TB, change func(*pbx.Config), local pbx.LocalDestination) *world {
+func newWorld(t testing.TB, change func(*pbx.Config), local localcall.Destination) *world {
 	t.Helper()
 	return build(t, sip.Config{Listen: "127.0.0.1:0", Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
 }
@@ -98,13 +99,13 @@ func newWorldOf(t testing.TB, f *failing) *world {
 	return buildOn(t, sip.Config{Listen: "127.0.0.1:0"}, nil, nil, f, &f.records)
 }
 
-func build(t testing.TB, config sip.Config, change func(*pbx.Config), local pbx.LocalDestination) *world {
+func build(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination) *world {
 	t.Helper()
 	r := &records{}
 	return buildOn(t, config, change, local, r, r)
 }
 
-func buildOn(t testing.TB, config sip.Config, change func(*pbx.Config), local pbx.LocalDestination, publish pbx.Records, kept *records) *world {
+func buildOn(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination, publish pbx.Records, kept *records) *world {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	w := &world{t: t, records: kept, reg: prometheus.NewRegistry(), steps: make(chan origination.Progress, 10_000)}

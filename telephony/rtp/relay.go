@@ -1,5 +1,7 @@
 package rtp
 
+import "trunkline/telephony/g711"
+
 // Mapping says what becomes of one direction's payload types. The zero value
 // drops all.
 type Mapping struct {
@@ -11,7 +13,7 @@ type Mapping struct {
 type rule struct {
 	pass    bool
 	as      uint8
-	convert *[256]byte // of each payload byte; nil: as it is
+	convert *g711.Conversion // of each payload byte; nil: as it is
 }
 
 // Pass sends payload type from on as to.
@@ -20,8 +22,8 @@ func (m *Mapping) Pass(from, to uint8) {
 }
 
 // Convert sends G.711 of payload type from on as to, turned into the other law.
-func (m *Mapping) Convert(from, to uint8, c Conversion) {
-	m.rules[from&0x7F] = rule{pass: true, as: to & 0x7F, convert: c.table()}
+func (m *Mapping) Convert(from, to uint8, c *g711.Conversion) {
+	m.rules[from&0x7F] = rule{pass: true, as: to & 0x7F, convert: c}
 }
 
 // Relay copies media between two ports, packet by packet, on their readers.

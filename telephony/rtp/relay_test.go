@@ -13,6 +13,7 @@ import (
 	pion "github.com/pion/rtp"
 
 	"trunkline/internal/fault"
+	"trunkline/telephony/g711"
 	"trunkline/telephony/rtp"
 )
 
@@ -143,11 +144,11 @@ func TestRelay(t *testing.T) {
 func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 	a, b, portA, portB := pair(t, 25020)
 	m := rtp.Mapping{Clock: 8000}
-	m.Convert(0, 8, rtp.ULawToALaw)
+	m.Convert(0, 8, g711.ULawToALaw())
 	rtp.NewRelay(portA, portB, m, rtp.Mapping{})
 	a.send(portA, pion.Packet{Header: pion.Header{PayloadType: 0}, Payload: []byte{0x80, 0xFF, 0x00}})
 	got := b.hear()
-	if want := []byte{rtp.EncodeALaw(32124), rtp.EncodeALaw(0), rtp.EncodeALaw(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
+	if want := []byte{g711.ALaw().Code(32124), g711.ALaw().Code(0), g711.ALaw().Code(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
 		t.Errorf("heard %x as %d, want %x", got.Payload, got.PayloadType, want)
 	}
 }

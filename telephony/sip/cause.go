@@ -108,6 +108,12 @@ func (c Cause) status() status {
 	return status{480, "Temporarily Unavailable"}
 }
 
+// Known reports whether c is one of the causes above.
+func (c Cause) Known() bool {
+	_, known := q850[c]
+	return known
+}
+
 // Q850 is c's number.
 func (c Cause) Q850() int {
 	if n, ok := q850[c]; ok {

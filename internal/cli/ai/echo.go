@@ -27,7 +27,8 @@ func aiEcho(p *cli.Program) *cobra.Command {
 with its numbers, each key, and a line about the audio every few seconds.
 
 Without --cert and --key it speaks ws://, which a server connects to only where
-ai_provider.allow_networks has loopback: 127.0.0.0/8 for one on this machine.`,
+ai_provider.allow_networks has loopback (127.0.0.0/8) and the provider is on
+the same machine.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (told.cert == "") != (told.key == "") {

@@ -73,12 +73,18 @@ func TestReindexBesideAServer(t *testing.T) {
 			t.Errorf("prints %q", out)
 		}
 	}
-	if n := callRecords(w, s, now); n != 9 {
+	if n := callRecords(w, s, cdrindex.Filter{Account: "demo", Start: now, End: now}); n != 9 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-func callRecords(w *clitest.Env, s *settings.Settings, now int64) int {
+// callRecordsOf counts the rows of an account.
+func callRecordsOf(w *clitest.Env, s *settings.Settings, account string) int {
+	w.T.Helper()
+	return callRecords(w, s, cdrindex.Filter{Account: account, Start: 1795000000, End: 1797000000})
+}
+
+func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {
 	w.T.Helper()
 	p := &cli.Program{Err: &bytes.Buffer{}}
 	db, err := backend.Database(w.T.Context(), s, p.ToolLog())
@@ -90,7 +96,7 @@ func callRecords(w *clitest.Env, s *settings.Settings, now int64) int {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	page, err := index.List(w.T.Context(), cdrindex.Filter{Account: "demo", Start: now, End: now})
+	page, err := index.List(w.T.Context(), f)
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -16,12 +16,14 @@ import (
 type demo struct {
 	p *cli.Program
 
-	url, ca, apiKey, account string
-	insecure                 bool
-	rate                     float64
-	seed                     uint64
-	count                    int
-	wait                     time.Duration
+	server *cli.ServerFlags
+	url    string // of the server
+
+	apiKey, account string
+	rate            float64
+	seed            uint64
+	count           int
+	wait            time.Duration
 }
 
 func Command(p *cli.Program) *cobra.Command {
@@ -46,15 +48,13 @@ database of the settings, and deleted at the end.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&d.url, "url", "", "the server; empty: the one of the settings, on this machine")
+	d.server = p.ServerFlags(flags)
 	flags.StringVar(&d.account, "account", "demo", cli.AccountUsage+" whose contact center it is")
 	flags.StringVar(&d.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
 	flags.Float64Var(&d.rate, "rate", 3, "events per second")
 	flags.Uint64Var(&d.seed, "seed", 1, "decides what happens")
 	flags.IntVar(&d.count, "count", 0, "stop after so many events; 0: go on")
 	flags.DurationVar(&d.wait, "wait", time.Minute, "how long to wait for the server")
-	flags.BoolVar(&d.insecure, "insecure", false, "believe any server; for tests only")
-	flags.StringVar(&d.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
 	return command
 }
 
@@ -62,8 +62,8 @@ func (d *demo) say(format string, args ...any) {
 	d.p.Printf(format, args...)
 }
 
-func (d *demo) run(ctx context.Context) error {
-	if err := d.whichServer(); err != nil {
+func (d *demo) run(ctx context.Context) (err error) {
+	if d.url, err = d.server.URL(); err != nil {
 		return err
 	}
 	sender, err := d.awaitServer(ctx)

@@ -5,53 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/demo/callcenter"
 )
 
-// whichServer settles the URL.
-func (d *demo) whichServer() error {
-	s, err := d.p.Settings()
-	if err != nil {
-		return err
-	}
-	if d.url == "" {
-		d.url = cli.ServerURL(s)
-	}
-	d.url = strings.TrimRight(d.url, "/")
-	parsed, err := url.Parse(d.url)
-	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.Scheme != "https" && parsed.Scheme != "http" {
-		return cli.Usagef("--url must be https://host:port, without a user")
-	}
-	return nil
-}
-
-// newSender trusts what there is to trust now: a server's own certificate is
-// made at its first start.
-func (d *demo) newSender() (*sender, error) {
-	s, err := d.p.Settings()
-	if err != nil {
-		return nil, err
-	}
-	tlsConfig, err := cli.Trust(s, d.insecure, d.ca).Config()
-	if err != nil {
-		return nil, cli.UsageError(err)
-	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
-	return &sender{url: d.url, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}, nil
-}
-
 // awaitServer waits until the server answers; nil when ctx ended first.
 func (d *demo) awaitServer(ctx context.Context) (*sender, error) {
 	for began, told := time.Now(), false; ; told = true {
-		sender, err := d.newSender()
+		client, err := d.server.Client()
 		if err != nil {
 			return nil, err
 		}
+		sender := &sender{url: d.url, http: client}
 		err = sender.healthy(ctx)
 		if err == nil {
 			return sender, nil

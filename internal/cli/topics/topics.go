@@ -92,12 +92,12 @@ func topicsCreate(p *cli.Program) *cobra.Command {
 				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
 					return err
 				}
-				faults, err := cluster.CheckTopics(cmd.Context(), specs)
+				problems, err := cluster.CheckTopics(cmd.Context(), specs)
 				if err != nil {
 					return err
 				}
-				for _, text := range faults {
-					fmt.Fprintln(p.Err, "trunkline: warning: "+text)
+				for _, problem := range problems {
+					fmt.Fprintln(p.Err, "trunkline: warning: "+problem.Message)
 				}
 				return nil
 			})

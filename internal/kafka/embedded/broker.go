@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"trunkline/internal/fault"
@@ -27,6 +28,8 @@ type Config struct {
 	Retention time.Duration // records older than that are dropped; 0: kept until MaxBytes
 	ListenTCP string        // loopback host:port for tools such as kcat; empty: none
 	TrimEvery time.Duration // default 10 s
+
+	Metrics prometheus.Registerer // nil: none
 }
 
 const (
@@ -59,13 +62,15 @@ func (c *Config) Validate() error {
 
 // Broker is a running embedded broker.
 type Broker struct {
-	cfg     Config
-	cluster *kfake.Cluster
-	door    *door
-	lock    *os.File
-	log     *slog.Logger
-	cancel  context.CancelFunc
-	trims   sync.WaitGroup
+	cfg        Config
+	cluster    *kfake.Cluster
+	durability *durability
+	door       *door
+	lock       *os.File
+	metrics    *metrics
+	log        *slog.Logger
+	cancel     context.CancelFunc
+	trims      sync.WaitGroup
 }
 
 // Open starts the broker on its directory, with everything that was
@@ -87,7 +92,8 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{cfg: cfg, lock: lock, log: log}
+	b := &Broker{cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log}
+	b.durability = newDurability(b.logDir(), b.metrics, log)
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -97,7 +103,14 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	return b, nil
 }
 
+func (b *Broker) logDir() string { return filepath.Join(b.cfg.Dir, "log") }
+
 func (b *Broker) start() error {
+	// A killed process may have left batches that were never synced. They are
+	// about to be readable.
+	if err := b.durability.syncAll(); err != nil {
+		return err
+	}
 	if err := b.openRepaired(b.open); err != nil {
 		return fmt.Errorf("starting the embedded broker: %w", err)
 	}
@@ -109,16 +122,16 @@ func (b *Broker) start() error {
 
 // open opens the door and the log behind it.
 func (b *Broker) open() error {
-	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP)
+	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP, b)
 	if err != nil {
 		return err
 	}
+	b.door = door
 	b.cluster, err = kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.ClusterID("trunkline-embedded"),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return door, nil }),
-		kfake.DataDir(filepath.Join(b.cfg.Dir, "log")),
-		kfake.SyncWrites(),
+		kfake.DataDir(b.logDir()),
 		kfake.WithLogger(logger{b.log}),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(segmentBytes),
@@ -128,7 +141,6 @@ func (b *Broker) open() error {
 	if err != nil {
 		return errors.Join(err, door.Close())
 	}
-	b.door = door
 	return nil
 }
 
@@ -145,7 +157,11 @@ func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) { retu
 // TCPAddr is where tools can connect, nil when nowhere.
 func (b *Broker) TCPAddr() net.Addr { return b.door.tcpAddr() }
 
-// Close writes what is left to disk and lets go of the directory.
+// Err returns why the broker has stopped taking writes, nil while it takes
+// them. It takes them again after a new start.
+func (b *Broker) Err() error { return b.durability.err() }
+
+// Close writes what is left to disk and releases the directory.
 func (b *Broker) Close() error {
 	b.cancel()
 	b.trims.Wait()
@@ -157,6 +173,7 @@ func (b *Broker) Close() error {
 	var err error
 	select {
 	case <-closed:
+		err = b.durability.syncAll()
 	case <-time.After(closeWithin): // nothing is lost: the log is synced
 		err = errors.New("the embedded broker did not stop in time")
 	}

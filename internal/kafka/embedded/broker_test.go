@@ -155,6 +155,14 @@ func FuzzCheckedConn(f *testing.F) {
 	request := kmsg.NewRequestFormatter().AppendRequest(nil, kmsg.NewPtrMetadataRequest(), 1)
 	f.Add(request, 3)
 	f.Add(append(request, request...), 100)
+	broker, err := Open(Config{Dir: f.TempDir()}, quiet())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { broker.Close() })
+	produce := kmsg.NewPtrProduceRequest()
+	produce.Acks, produce.Topics = -1, []kmsg.ProduceRequestTopic{{Topic: "t", Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: 1}}}}
+	f.Add(kmsg.NewRequestFormatter().AppendRequest(nil, produce, 1), 7)
 	f.Fuzz(func(t *testing.T, b []byte, chunk int) {
 		ours, theirs := net.Pipe()
 		go func() {
@@ -168,7 +176,7 @@ func FuzzCheckedConn(f *testing.F) {
 			ours.Close()
 		}()
 		// As kfake reads.
-		c := &checkedConn{Conn: theirs}
+		c := &checkedConn{Conn: theirs, broker: broker}
 		defer c.Close()
 		var size [4]byte
 		for {

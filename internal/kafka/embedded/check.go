@@ -3,9 +3,12 @@ package embedded
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"sync"
 
+	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -15,26 +18,36 @@ const maxFrame = 16 << 20
 
 var errFrame = errors.New("not a Kafka request this broker takes")
 
-// checkedConn lets through only frames that kfake survives: of a bounded size,
-// with a request it knows in a version that exists.
+// checkedConn is kfake's end of a connection. It passes on only frames that
+// kfake survives, of a bounded size and with a request and version that exist,
+// and holds responses back until the log that they depend on is synced.
 type checkedConn struct {
 	net.Conn
+	broker *Broker
+
 	head    [8]byte // size, request key, version
-	pending []byte  // of head, checked and not read yet
-	left    int     // bytes of the frame after head
+	frame   []byte  // memory of a produce request
+	pending []byte  // of head or frame, checked and not read yet
+	left    int     // bytes of the request after pending
+
+	mu       sync.Mutex
+	requests []request // that have no response yet, oldest first
+	closed   bool
+}
+
+// request is what a response has to wait for.
+type request struct {
+	key        kmsg.Key
+	number     int64 // of a produce request
+	partitions []partition
 }
 
 // Read is part of net.Conn; kfake has one reader at a time.
 func (c *checkedConn) Read(p []byte) (int, error) {
 	if len(c.pending) == 0 && c.left == 0 {
-		if _, err := io.ReadFull(c.Conn, c.head[:]); err != nil {
-			return 0, err
-		}
-		size, err := checkHead(c.head)
-		if err != nil {
+		if err := c.nextFrame(); err != nil {
 			return 0, err // kfake closes the connection
 		}
-		c.pending, c.left = c.head[:], size-4
 	}
 	if len(c.pending) > 0 {
 		n := copy(p, c.pending)
@@ -46,7 +59,126 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkHead answers the frame's size.
+// nextFrame reads the head of a request, and all of a produce request.
+func (c *checkedConn) nextFrame() error {
+	if _, err := io.ReadFull(c.Conn, c.head[:]); err != nil {
+		return err
+	}
+	size, err := checkHead(c.head)
+	if err != nil {
+		return err
+	}
+	r := request{key: kmsg.Key(binary.BigEndian.Uint16(c.head[4:]))}
+	c.pending, c.left = c.head[:], size-4
+	if r.key == kmsg.Produce {
+		if cap(c.frame) < 4+size {
+			c.frame = make([]byte, 4+size)
+		}
+		c.frame = c.frame[:4+size]
+		copy(c.frame, c.head[:])
+		if _, err := io.ReadFull(c.Conn, c.frame[len(c.head):]); err != nil {
+			return err
+		}
+		if r.partitions, err = c.broker.producedPartitions(c.frame[4:]); err != nil {
+			return err
+		}
+		c.pending, c.left = c.frame, 0
+	}
+	return c.register(r)
+}
+
+func (c *checkedConn) register(r request) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	if r.key == kmsg.Produce {
+		if r.number, err = c.broker.durability.begin(r.partitions); err != nil {
+			return err
+		}
+	}
+	c.requests = append(c.requests, r)
+	return nil
+}
+
+// Write is part of net.Conn. kfake calls it once for each response, in the
+// order of the requests.
+func (c *checkedConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	if len(c.requests) == 0 {
+		c.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	r := c.requests[0]
+	c.requests = c.requests[1:]
+	c.mu.Unlock()
+	if err := c.broker.makeDurable(r); err != nil {
+		return 0, err // kfake closes the connection
+	}
+	return c.Conn.Write(p)
+}
+
+// Close is part of net.Conn.
+func (c *checkedConn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.requests {
+		if r.key == kmsg.Produce {
+			c.broker.durability.abandon(r.partitions)
+		}
+	}
+	c.requests, c.closed = nil, true
+	return c.Conn.Close()
+}
+
+// makeDurable syncs what the response to r depends on.
+func (b *Broker) makeDurable(r request) error {
+	switch r.key {
+	case kmsg.Produce:
+		return b.durability.finish(r.number, r.partitions)
+	case kmsg.Fetch, kmsg.ListOffsets:
+		return b.durability.syncInFlight()
+	case kmsg.OffsetCommit:
+		return b.durability.syncGroups()
+	}
+	return nil
+}
+
+// producedPartitions lists the partitions of a produce request.
+func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
+	reader := kbin.Reader{Src: body}
+	reader.Int16() // key
+	req := kmsg.NewPtrProduceRequest()
+	req.Version = reader.Int16()
+	reader.Int32() // correlation id
+	reader.NullableString()
+	if req.IsFlexible() {
+		kmsg.SkipTags(&reader)
+	}
+	if err := errors.Join(reader.Complete(), req.ReadFrom(reader.Src)); err != nil {
+		return nil, fmt.Errorf("reading a produce request: %w", err)
+	}
+	if req.Acks == 0 {
+		return nil, errFrame // it has no response that could wait for the sync
+	}
+	var partitions []partition
+	for _, t := range req.Topics {
+		if req.Version >= 13 { // topics have ids in place of names
+			info := b.cluster.TopicIDInfo(t.TopicID)
+			if info == nil {
+				continue // kfake refuses it
+			}
+			t.Topic = info.Topic
+		}
+		for _, p := range t.Partitions {
+			partitions = append(partitions, partition{t.Topic, p.Partition})
+		}
+	}
+	return partitions, nil
+}
+
+// checkHead returns the frame's size.
 func checkHead(head [8]byte) (int, error) {
 	size := binary.BigEndian.Uint32(head[:])
 	key := int16(binary.BigEndian.Uint16(head[4:]))

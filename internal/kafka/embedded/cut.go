@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // openRepaired opens the log. Where kfake finds a damaged batch it cuts the
@@ -13,23 +15,25 @@ import (
 // acknowledged and cannot be read before a restart. So the log is opened again
 // when opening it has cut a segment.
 func (b *Broker) openRepaired(open func() error) error {
-	dir := filepath.Join(b.cfg.Dir, "log")
-	before, err := fileSizes(dir)
+	before, err := fileSizes(b.logDir())
 	if err != nil {
 		return err
 	}
 	if err := open(); err != nil {
 		return err
 	}
-	after, err := fileSizes(dir)
+	after, err := fileSizes(b.logDir())
 	if err != nil {
 		b.cluster.Close()
 		return err
 	}
 	cut := false
 	for path, size := range before {
-		if now, there := after[path]; there && now < size && filepath.Ext(path) == ".dat" {
-			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost", "segment", path, "bytes", size-now)
+		if now, there := after[path]; there && now < size && filepath.Ext(path) == segmentSuffix {
+			topic, partition := partitionOf(filepath.Base(filepath.Dir(path)))
+			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost",
+				"topic", topic, "partition", partition, "segment", path, "bytes", size-now)
+			b.metrics.truncated.Add(float64(size - now))
 			cut = true
 		}
 	}
@@ -57,4 +61,14 @@ func fileSizes(dir string) (map[string]int64, error) {
 		return nil, fmt.Errorf("looking at the embedded broker's log: %w", err)
 	}
 	return sizes, nil
+}
+
+// partitionOf reads the name of a partition's directory.
+func partitionOf(dir string) (topic, partition string) {
+	i := max(strings.LastIndexByte(dir, '-'), 0)
+	topic, err := url.PathUnescape(dir[:i])
+	if err != nil {
+		topic = dir[:i]
+	}
+	return topic, strings.TrimPrefix(dir[i:], "-")
 }

@@ -13,6 +13,7 @@ import (
 // door is the one listener kfake has. Connections come to it from within the
 // process, from the unix socket, and from the loopback port when there is one.
 type door struct {
+	broker    *Broker
 	dir       string
 	listeners []net.Listener
 	tcp       net.Listener // one of listeners, or nil
@@ -22,8 +23,8 @@ type door struct {
 	accepting sync.WaitGroup
 }
 
-func openDoor(dir, tcp string) (*door, error) {
-	d := &door{dir: dir, conns: make(chan net.Conn), closed: make(chan struct{})}
+func openDoor(dir, tcp string, b *Broker) (*door, error) {
+	d := &door{broker: b, dir: dir, conns: make(chan net.Conn), closed: make(chan struct{})}
 	unix, err := listenSocket(dir)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (d *door) acceptFrom(l net.Listener) {
 			return
 		}
 		select {
-		case d.conns <- &checkedConn{Conn: conn}:
+		case d.conns <- &checkedConn{Conn: conn, broker: d.broker}:
 		case <-d.closed:
 			conn.Close()
 			return
@@ -61,7 +62,7 @@ func (d *door) acceptFrom(l net.Listener) {
 func (d *door) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case d.conns <- &checkedConn{Conn: theirs}:
+	case d.conns <- &checkedConn{Conn: theirs, broker: d.broker}:
 		return ours, nil
 	case <-d.closed:
 		return nil, fmt.Errorf("the embedded broker is stopped: %w", net.ErrClosed)

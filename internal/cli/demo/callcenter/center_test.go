@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/normalizer"
+	"trunkline/format/registry"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -126,16 +126,16 @@ func TestCallEventsHaveTheSpecificationsShape(t *testing.T) {
 	}
 }
 
-func TestTheNormalizerKnowsThem(t *testing.T) {
+func TestEventsAreOfKnownFormats(t *testing.T) {
 	for _, e := range play(3, 1000) {
-		topic, ok := normalizer.Topic(e.Format)
-		if !ok || topic != event.TopicRaw {
-			t.Fatalf("%s is taken to %q", e.Format, topic)
+		format, ok := registry.Lookup(e.Format)
+		if !ok || format.Topic != event.TopicRaw {
+			t.Fatalf("%s is no format of %s", e.Format, event.TopicRaw)
 		}
-		if format, ok := normalizer.Recognise(topic, e.JSON); !ok || format != e.Format {
-			t.Fatalf("taken for %q: %s", format, e.JSON)
+		if found, _, err := registry.Recognise(format.Topic, e.JSON, new(registry.Scratch)); found != format {
+			t.Fatalf("recognised as %v, %v: %s", found, err, e.JSON)
 		}
-		if account, err := normalizer.Account(e.Format, e.JSON); err != nil || account != "demo" && e.Format != "freeswitch.callcenter" {
+		if account, err := format.NamedAccount(e.JSON); err != nil || account != "demo" && e.Format != "freeswitch.callcenter" {
 			t.Fatalf("account %q, %v: %s", account, err, e.JSON)
 		}
 	}

@@ -1,0 +1,39 @@
+package app
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/app/backend"
+	"trunkline/config/settings"
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
+	s := settings.Default()
+	s.DataDir = t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	cluster, closeKafka, err := backend.Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeKafka()
+	compacted := kafka.TopicSpec{Name: event.TopicCDR, Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}}
+	if err := cluster.EnsureTopics(t.Context(), []kafka.TopicSpec{compacted}); err != nil {
+		t.Fatal(err)
+	}
+	a := &App{settings: s, cluster: cluster, log: log, health: &health{}}
+	if err := a.ensureTopics(t.Context()); err != nil {
+		t.Errorf("by default: %v", err)
+	}
+	s.Kafka.Strict = true
+	err = a.ensureTopics(t.Context())
+	if !fault.IsPermanent(err) || !strings.Contains(err.Error(), "cleanup.policy=compact") {
+		t.Errorf("with kafka.strict: %v", err)
+	}
+}

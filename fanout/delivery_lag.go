@@ -1,0 +1,77 @@
+package fanout
+
+import (
+	"bytes"
+	"strconv"
+	"sync"
+	"time"
+
+	"trunkline/internal/kafka"
+)
+
+// deliveryLag measures how far a stream has been behind the log. The nodes
+// share it, so that a plain event id can be resumed from on any of them: what a
+// client had not been sent of another partition is no older than this.
+type deliveryLag struct {
+	mu      sync.Mutex
+	reader  Reader
+	current time.Time     // when the stream had last delivered everything in the log
+	worst   time.Duration // from a record's normalizing to its delivery
+}
+
+// readFrom sets the reader that can say whether there is anything new.
+func (l *deliveryLag) readFrom(r Reader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reader = r
+	if l.current.IsZero() {
+		l.current = time.Now() // it begins at the end of the log
+	}
+}
+
+// delivered notes records that were read at that time; all says that the log
+// had no more.
+func (l *deliveryLag) delivered(records []kafka.Record, read time.Time, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all && read.After(l.current) {
+		l.current = read
+	}
+	if at, ok := processedAt(records[0].Value); ok {
+		l.worst = max(l.worst, time.Since(at))
+	}
+}
+
+// take returns the worst lag since the last call: of a record, or the time for
+// which the stream has not known that there is nothing more.
+func (l *deliveryLag) take(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	current := l.current
+	if l.reader != nil {
+		if idle := l.reader.Idle(); idle.After(current) {
+			current = idle
+		}
+	}
+	worst := max(l.worst, now.Sub(current))
+	l.worst = 0
+	return worst
+}
+
+var processedField = []byte(`"processed_at":`)
+
+// processedAt returns when a message was normalized. event.Message.Append writes it
+// near the end, behind whatever data holds.
+func processedAt(message []byte) (time.Time, bool) {
+	at := bytes.LastIndex(message, processedField)
+	if at < 0 {
+		return time.Time{}, false
+	}
+	digits := message[at+len(processedField):]
+	n := 0
+	for n < len(digits) && digits[n] >= '0' && digits[n] <= '9' {
+		n++
+	}
+	seconds, err := strconv.ParseInt(string(digits[:n]), 10, 64)
+	return time.Unix(seconds, 0), err == nil
+}

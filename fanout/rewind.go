@@ -1,0 +1,160 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"trunkline/internal/kafka"
+)
+
+// unknownRewind is how far back other partitions are read when nobody can say
+// how far behind the nodes have been; clockSkew is what their clocks and the
+// time between two reports may add.
+const (
+	unknownRewind = 60 * time.Second
+	clockSkew     = 5 * time.Second
+)
+
+// reportDeliveryLag tells the other nodes how far behind this one has been.
+func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
+	streams := f.follower.list()
+	if len(streams) == 0 {
+		return
+	}
+	var worst time.Duration
+	for _, s := range streams {
+		worst = max(worst, s.lag.take(now))
+	}
+	hour := now.Truncate(time.Hour)
+	if !hour.Equal(f.worst.hour) {
+		f.worst.hour, f.worst.lag = hour, 0
+	}
+	if f.worst.lag = max(f.worst.lag, worst); f.worst.lag == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	defer cancel()
+	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worst.lag); err != nil {
+		f.metrics.presence.WithLabelValues("failed").Inc()
+	}
+}
+
+// hourlyLag is the worst delivery lag of this node in the current hour.
+type hourlyLag struct {
+	hour time.Time
+	lag  time.Duration
+}
+
+// resumeRewind returns how far behind any node can have been in any partition
+// since it sent an event of that time.
+func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	defer cancel()
+	lag, known, err := f.presence.Lag(ctx, since, time.Now())
+	if err != nil || !known {
+		return max(unknownRewind, lag+clockSkew)
+	}
+	return lag + clockSkew
+}
+
+// rewind is where a client that resumes by an event's id starts in the other
+// partitions: at the first message that came in, or was normalized, after these
+// times. Ids tell when a message came in; one that the normalizer was late with
+// has an old id but was normalized later.
+type rewind struct {
+	came       time.Time
+	normalized time.Time
+	dated      bool // the event tells when it was normalized
+}
+
+func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
+	by := f.resumeRewind(ctx, m.id.Time())
+	at, ok := processedAt(m.payload())
+	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
+}
+
+// stops says whether a message that was normalized at that time, and all before
+// it, had been delivered.
+func (r rewind) stops(normalized time.Time, known bool) bool {
+	return !known || !r.dated || normalized.Before(r.normalized)
+}
+
+// rewindTo finds the start in the log. Clients who come back at the same time
+// share its look-ups: the time is rounded down, for old events more than for
+// new ones.
+func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, error) {
+	step := time.Second
+	for age := time.Since(to.came); step < age/32; {
+		step *= 2
+	}
+	offset, err := f.lookups.at(ctx, st.partition, to.came.Truncate(step))
+	if err != nil {
+		return 0, err
+	}
+	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
+	if err != nil || to.stops(at, known) {
+		return offset, err
+	}
+	first, next, err := f.lookups.bounds(ctx, st.partition)
+	if err != nil {
+		return 0, err
+	}
+	return f.rewindOver(ctx, st, to, offset, first, max(next, st.liveOffset()))
+}
+
+// rewindOver goes back from an offset over messages that were normalized late.
+func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, first, end int64) (int64, error) {
+	const step = 256
+	for offset > first {
+		from := max(first, offset-step)
+		var before []frame
+		for next := from; next < offset; {
+			frames, upTo, err := f.history.read(ctx, st.partition, next, end)
+			if _, ok := errors.AsType[*kafka.GapError](err); ok {
+				return offset, nil // nothing to be had before it
+			}
+			if err != nil {
+				return 0, err
+			}
+			before, next = append(before, frames...), upTo
+		}
+		for i := len(before) - 1; i >= 0; i-- {
+			if before[i].offset >= offset {
+				continue
+			}
+			if to.stops(processedAt(before[i].payload())) {
+				return offset, nil
+			}
+			offset = before[i].offset
+		}
+		offset = min(offset, from)
+	}
+	return offset, nil
+}
+
+// rewindTo finds the start in the ring, if it goes back far enough: to a
+// message that came, and was normalized, before the times, or to when the
+// stream began.
+func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
+	if !to.dated {
+		return 0, false
+	}
+	s.mu.Lock()
+	batches, offset, began := append([]*batch(nil), s.ring.batches...), s.ring.next, s.ring.began
+	s.mu.Unlock()
+	for i := len(batches) - 1; i >= 0; i-- {
+		for j := len(batches[i].frames) - 1; j >= 0; j-- {
+			m := &batches[i].frames[j]
+			at, known := processedAt(m.payload())
+			if !known {
+				return 0, false
+			}
+			if !m.repeat && m.id.Time().Before(to.came) && at.Before(to.normalized) {
+				return offset, true
+			}
+			offset = m.offset
+		}
+	}
+	return offset, !began.IsZero() && began.Before(to.came) && began.Before(to.normalized)
+}

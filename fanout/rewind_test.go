@@ -1,0 +1,113 @@
+package fanout
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// heldLog is a log of which this node gets nothing of one partition while it
+// is held, as behind a broken network.
+type heldLog struct {
+	*memoryLog
+	partition int
+	free      chan struct{}
+}
+
+func (l heldLog) Reader(topic string, partition int, offset int64) Reader {
+	r := l.memoryLog.Reader(topic, partition, offset)
+	if partition != l.partition {
+		return r
+	}
+	return heldReader{r, l.free}
+}
+
+type heldReader struct {
+	Reader
+	free chan struct{}
+}
+
+func (r heldReader) Idle() time.Time { return time.Time{} }
+
+func (r heldReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	select {
+	case <-r.free:
+		return r.Reader.Read(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A client of a node that lags on one partition has an id of another; on a
+// second node it must get what the first had not given it, and what it had
+// seen of the id's own partition must not come again.
+func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
+	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
+	lagging := startNode(t, Config{NodeID: "lagging"}, heldLog{log, 1, make(chan struct{})}, directory, presence, false)
+	token := directory.token("root", nil, nil)
+	sub := lagging.dial(t, token, "")
+	now := time.Now()
+	log.putAt(1, "root", event.QueueCall, now, now, run(0, 5)...)
+	// The lagging node sees only partition 0, whose events are seconds newer.
+	ids := log.putAt(0, "root", event.QueueCall, now.Add(3*time.Second), now.Add(3*time.Second), 100, 101)
+	if got := sub.numbers(2); !slices.Equal(got, []int{100, 101}) {
+		t.Fatalf("got %v", got)
+	}
+	eventually(t, "the node has told how late it is", func() bool {
+		_, known, _ := presence.Lag(t.Context(), now, now)
+		return known
+	})
+	sound := startNode(t, Config{NodeID: "sound"}, log, directory, presence, false)
+	again := sound.dial(t, token, "since="+ids[1].String())
+	if got := again.numbers(5); !slices.Equal(got, rising(0, 5)) {
+		t.Errorf("after the move: %v", got)
+	}
+}
+
+// What the normalizer was late with has an old id and a young place in the
+// log.
+func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
+	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
+	now := time.Now()
+	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), run(0, 1500)...) // long seen
+	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
+	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), run(1500, 2000)...)
+	n := startNode(t, Config{RingBytes: 1}, log, directory, presence, false)
+	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
+	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {
+		t.Errorf("got %d from %d", len(got), got[0])
+	}
+}
+
+func TestUnknownLatenessIsAMinute(t *testing.T) {
+	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
+	presence.down = true
+	now := time.Now()
+	log.putAt(1, "root", event.QueueCall, now.Add(-2*time.Minute), now.Add(-2*time.Minute), 0)
+	log.putAt(1, "root", event.QueueCall, now.Add(-50*time.Second), now.Add(-50*time.Second), 1)
+	ids := log.putAt(0, "root", event.QueueCall, now, now, 2)
+	n := startNode(t, Config{}, log, directory, presence, false)
+	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
+	if got := sub.numbers(1); got[0] != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestProcessedAtIsTheMetadatas(t *testing.T) {
+	m := event.Message{ID: event.NextID(0, 0, 0), Type: event.Custom, AccountID: "a",
+		Data:     []byte(`{"processed_at":5}`),
+		Metadata: event.Metadata{Source: `"processed_at":6`, OriginalFormat: "x", ProcessedAt: 1_795_000_000, QueueID: `"processed_at":7`}}
+	if at, ok := processedAt(m.Append(nil)); !ok || at.Unix() != 1_795_000_000 {
+		t.Errorf("%v %v", at, ok)
+	}
+	if _, ok := processedAt([]byte(`{}`)); ok {
+		t.Error("found one where there is none")
+	}
+}

@@ -1,0 +1,111 @@
+package fanout
+
+import (
+	"sync"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// seenAccounts remembers which accounts have had events in which partition, so
+// that a client is not refused for records that were deleted and that it would
+// not have been sent. The folds note what they read.
+type seenAccounts struct {
+	mu         sync.Mutex
+	partitions map[int]*seenPartition
+}
+
+// seenPartition is complete for the offsets in [from, next).
+type seenPartition struct {
+	from, next int64
+	last       map[string]*int64 // offset of each account's newest event
+}
+
+// maxSeen bounds the accounts that are remembered of one partition. Beyond, it
+// begins anew.
+const maxSeen = 1 << 16
+
+// note adds records, which are all from offset from on.
+func (s *seenAccounts) note(partition int, from int64, records []kafka.Record) {
+	if len(records) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partitions[partition]
+	if p == nil || p.next != from || len(p.last) >= maxSeen {
+		p = &seenPartition{from: from, last: make(map[string]*int64)}
+		if s.partitions == nil {
+			s.partitions = make(map[int]*seenPartition)
+		}
+		s.partitions[partition] = p
+	}
+	for i := range records {
+		r := &records[i]
+		account := r.Header(event.HeaderAccount)
+		if last := p.last[string(account)]; last != nil {
+			*last = r.Offset
+		} else {
+			p.last[string(account)] = new(r.Offset)
+		}
+	}
+	p.next = records[len(records)-1].Offset + 1
+}
+
+// between returns the accounts that have had events at or after from; known is
+// false when others may have had some before to. Of a partition whose past is
+// not known it returns all accounts seen there.
+func (s *seenAccounts) between(partition int, from, to int64) (accounts []string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partitions[partition]
+	if p == nil {
+		return nil, false
+	}
+	known = p.from <= from && p.next >= to
+	for account, last := range p.last {
+		if *last >= from || !known {
+			accounts = append(accounts, account)
+		}
+	}
+	return accounts, known
+}
+
+// needs says whether records of a partition from one offset to before another,
+// which are gone, may have been for the filter's accounts. Where nobody has
+// read them, an account is taken to have had events in the partitions of its
+// key, by the number of partitions now and then, and where it was ever seen.
+func (f *Fanout) needs(flt *filter, partition int, from, to int64, partitionsThen int) bool {
+	tree := f.directory.Tree()
+	accounts, known := f.seen.between(partition, from, to)
+	for _, account := range accounts {
+		if flt.sees(account, tree) {
+			return true
+		}
+	}
+	if known {
+		return false
+	}
+	holds := func(account string) bool {
+		for _, n := range []int{partitionsThen, len(f.follower.list())} {
+			if n > 0 && kafka.PartitionOf([]byte(account), n) == partition {
+				return true
+			}
+		}
+		return false
+	}
+	if flt.accounts != nil {
+		for account := range flt.accounts {
+			if holds(account) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, account := range tree.Accounts() {
+		if holds(account.ID) && flt.sees(account.ID, tree) {
+			return true
+		}
+	}
+	return false
+}

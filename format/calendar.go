@@ -1,0 +1,82 @@
+package format
+
+import (
+	"time"
+
+	"trunkline/internal/jsonscan"
+)
+
+// Calendar checks a call record's clocks: a record reaches Kafka after its call,
+// and no call is older than this century.
+type Calendar struct {
+	Recorded int64 // Unix seconds, when Kafka got the record
+}
+
+const (
+	oldest = 946_684_800  // 2000-01-01
+	ahead  = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
+)
+
+// Check returns s, or an error when no call can have this clock.
+func (c Calendar) Check(s int64, field string) (int64, error) {
+	if s < oldest || s > c.Recorded+ahead {
+		return 0, RejectRange(field)
+	}
+	return s, nil
+}
+
+// Clock returns a call's clock in Unix seconds, in any unit UnixSeconds reads;
+// absent, null, "" and zero are "unknown", 0.
+func (c Calendar) Clock(v jsonscan.Value, field string) (int64, error) {
+	if unset(v) {
+		return 0, nil
+	}
+	n, ok := Integer(v)
+	if !ok {
+		return 0, RejectType(field, "a clock")
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	n, _ = UnixSeconds(v)
+	return c.Check(n, field)
+}
+
+// Start returns a clock that a row cannot do without.
+func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
+	if unset(v) {
+		return 0, RejectMissing(field)
+	}
+	s, err := c.Clock(v, field)
+	if s == 0 && err == nil {
+		return 0, RejectRange(field)
+	}
+	return s, err
+}
+
+// Seconds returns a duration, nil when unknown.
+func Seconds(v jsonscan.Value, field string) (*int64, error) {
+	if unset(v) {
+		return nil, nil
+	}
+	n, ok := Integer(v)
+	if !ok {
+		return nil, RejectType(field, "seconds")
+	}
+	if n < 0 {
+		return nil, RejectRange(field)
+	}
+	return &n, nil
+}
+
+// unset reports whether a foreign source left the field out, or wrote null or
+// "" instead.
+func unset(v jsonscan.Value) bool {
+	return v.Kind() == jsonscan.None || v.Kind() == jsonscan.Null || v.Is("")
+}
+
+// RowID returns the id of a row whose source gives none: the month (UTC) in
+// which the leg began, and its call id.
+func RowID(start int64, call string) string {
+	return time.Unix(start, 0).UTC().Format("200601") + "-" + call
+}

@@ -1,0 +1,20 @@
+package format
+
+import (
+	"testing"
+
+	"trunkline/internal/jsonscan"
+)
+
+func TestUnixSecondsReadsEveryUnit(t *testing.T) {
+	for in, want := range map[string]int64{
+		`1795169706`: 1795169706, `"1795169706"`: 1795169706, `1795169706.9`: 1795169706, `1.795169706e9`: 1795169706,
+		`1795169706190`: 1795169706, `"1795169706190966"`: 1795169706, `1795169706190966123`: 1795169706,
+		`63957388906`: 1790169706, `63957388906190`: 1790169706, `63957388906190966`: 1790169706,
+		`0`: 0, `"0"`: 0, `-5`: 0, `""`: 0, `"x"`: 0, `null`: 0, `{}`: 0, `true`: 0, ``: 0, `1e400`: 0, `"NaN"`: 0, `"Inf"`: 0,
+	} {
+		if got, ok := UnixSeconds(jsonscan.Value(in)); got != want || ok != (want != 0) {
+			t.Errorf("%s: got %d, %v, want %d", in, got, ok, want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package freeswitch
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+)
+
+// callcenter is mod_callcenter's CUSTOM event callcenter::info.
+var callcenter = format.Format{
+	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
+	Account: account, Event: readEvent,
+}
+
+// callcenterType maps a CC-Action. An agent that becomes Available may have
+// logged in or come back from a break: only the event before could tell, so it
+// is a state event and no guess.
+func callcenterType(action, status string) event.Type {
+	switch action {
+	case "agent-status-change":
+		switch status {
+		case "Logged Out":
+			return event.AgentLogout
+		case "On Break":
+			return event.AgentBreakStart
+		}
+		return event.AgentState
+	case "agent-state-change", "agent-max-no-answer":
+		return event.AgentState
+	case "agent-offering", "bridge-agent-start", "bridge-agent-end", "bridge-agent-fail",
+		"member-queue-start", "member-queue-resume", "member-queue-end":
+		return event.QueueCall
+	}
+	return event.Custom // agent-add, agent-contact-change, members-count: no call, no state
+}

@@ -1,0 +1,187 @@
+package freeswitch
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"trunkline/format/split"
+)
+
+// mod_json_cdr posts a record as the form field "cdr", URL-encoded
+// (encode=true) or in base64 (encode=base64). Its Content-Type does not always
+// say which: with disable-100-continue=true both, and bare JSON too, arrive as
+// application/x-www-form-urlencoded. The body itself does.
+
+// splitForm takes the bodies of mod_json_cdr, whichever Content-Type they have.
+func splitForm(body []byte, emit split.Sink) error {
+	if startsJSON(body) {
+		return split.JSON(body, emit)
+	}
+	field, at, err := cdrField(body)
+	if err != nil {
+		return err
+	}
+	if len(field) > maxEscape*split.MaxRecord {
+		return split.RecordTooLarge(at)
+	}
+	text, err := decodeField(string(field))
+	if err != nil {
+		return split.Malformed(at, "the field cdr is neither URL-encoded nor base64-encoded JSON")
+	}
+	// Offsets in the decoded text say nothing about the body; its line does.
+	return split.WithLine(split.JSON(text, emit), text)
+}
+
+// startsJSON reports whether text begins with an object or an array. Neither a
+// form nor base64 does.
+func startsJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
+}
+
+// cdrField finds the one field cdr, still encoded, and where it begins.
+func cdrField(body []byte) (field []byte, at int, err error) {
+	found := false
+	for start := 0; start < len(body); {
+		end := len(body)
+		if i := bytes.IndexByte(body[start:], '&'); i >= 0 {
+			end = start + i
+		}
+		if value, ok := bytes.CutPrefix(body[start:end], []byte("cdr=")); ok {
+			if found {
+				return nil, 0, split.Malformed(start, "the field cdr is there twice")
+			}
+			field, at, found = value, end-len(value), true
+		}
+		start = end + 1
+	}
+	if !found {
+		return nil, 0, split.Malformed(0, "the field cdr is missing")
+	}
+	return field, at, nil
+}
+
+// decodeField returns the JSON text of the field cdr.
+func decodeField(field string) ([]byte, error) {
+	text, err := url.QueryUnescape(field)
+	if err == nil && startsJSON([]byte(text)) {
+		return escapeBare([]byte(text)), nil
+	}
+	return decodeBase64(field)
+}
+
+// decodeBase64 accepts what servers and proxies make of mod_json_cdr's bare
+// base64: + turned into a space, + / = percent-encoded, padding lost.
+func decodeBase64(s string) ([]byte, error) {
+	s, err := url.PathUnescape(s)
+	if err != nil {
+		return nil, err
+	}
+	s = strings.TrimRight(strings.ReplaceAll(s, " ", "+"), "=\r\n")
+	return base64.RawStdEncoding.DecodeString(s)
+}
+
+// escapeBare percent-encodes what cannot stand in a JSON string (quotes,
+// backslashes, control characters, bytes that are not UTF-8), and percent signs.
+// Valid JSON is returned as it is.
+//
+// With encode=true and its default encode-values=true, FreeSWITCH URL-encodes
+// the values of channel variables, and then the whole text without escaping
+// the percent signs again. Unescaping the body once unescapes those values too.
+// Encoding them again makes them what they are in a body with encode=false.
+//
+// The encoding cannot be undone for certain: a value with a quote, a comma and a
+// quoted word in it reads like the next member, and a backslash before an n like
+// JSON's own.
+func escapeBare(text []byte) []byte {
+	if split.JSON(text, func([]byte, int) error { return nil }) == nil {
+		return text
+	}
+	escaped := make([]byte, 0, len(text)+len(text)/8)
+	last := byte(0) // the last byte outside strings that is not white space
+	for at := 0; at < len(text); {
+		if text[at] != '"' {
+			if c := text[at]; c > ' ' {
+				last = c
+			}
+			escaped = append(escaped, text[at])
+			at++
+			continue
+		}
+		end := at + 1
+		if last == ':' {
+			end += valueLen(text[end:])
+			escaped = append(appendBareEscaped(append(escaped, '"'), text[at+1:end]), '"')
+		} else { // a member's name has no quotes
+			if i := bytes.IndexByte(text[end:], '"'); i >= 0 {
+				end += i
+			} else {
+				end = len(text)
+			}
+			escaped = append(escaped, text[at:min(end+1, len(text))]...)
+		}
+		last = '"'
+		at = end + 1
+	}
+	return escaped
+}
+
+// valueLen returns how many bytes of text, which follows an opening quote, stand
+// before the quote that closes the value.
+func valueLen(text []byte) int {
+	for at := 0; at < len(text); at++ {
+		if text[at] == '"' && endsValue(text[at+1:]) {
+			return at
+		}
+	}
+	return len(text)
+}
+
+// endsValue reports whether rest, which follows a quote, goes on as JSON does
+// after a member's value: brackets that close, then the end, the next member or
+// the next object of an array.
+func endsValue(rest []byte) bool {
+	after := bytes.TrimLeft(rest, "}] \t\r\n")
+	closed := bytes.ContainsAny(rest[:len(rest)-len(after)], "}]")
+	if len(after) == 0 {
+		return closed
+	}
+	if after[0] != ',' {
+		return false
+	}
+	after = bytes.TrimLeft(after[1:], " \t\r\n")
+	if closed && len(after) > 0 && after[0] == '{' {
+		return true
+	}
+	name, quoted := bytes.CutPrefix(after, []byte{'"'})
+	i := bytes.IndexByte(name, '"')
+	return quoted && i > 0 && bytes.HasPrefix(bytes.TrimLeft(name[i+1:], " \t\r\n"), []byte{':'})
+}
+
+// appendBareEscaped appends the content of a JSON string. Escapes of JSON stay.
+func appendBareEscaped(dst, value []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for at := 0; at < len(value); {
+		size := 1
+		switch c := value[at]; {
+		case c == '\\' && split.EscapeLen(value[at+1:]) > 0:
+			size += split.EscapeLen(value[at+1:])
+		case c >= utf8.RuneSelf:
+			if r, n := utf8.DecodeRune(value[at:]); r != utf8.RuneError || n > 1 {
+				size = n
+				break
+			}
+			fallthrough
+		case c == '"', c == '\\', c == '%', c < ' ':
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+			at++
+			continue
+		}
+		dst = append(dst, value[at:at+size]...)
+		at += size
+	}
+	return dst
+}

@@ -1,0 +1,67 @@
+package freeswitch
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"trunkline/event"
+	"trunkline/format/split"
+)
+
+// appendEvent appends the event as a JSON object.
+func appendEvent(dst []byte, headers []plainHeader, content []byte) []byte {
+	dst = append(dst, '{')
+	for i, h := range headers {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(event.AppendString(dst, h.name), ':')
+		dst = appendValue(dst, h.value)
+	}
+	if content != nil {
+		dst = append(dst, `,"_body":`...)
+		dst = event.AppendString(dst, string(content))
+	}
+	return append(dst, '}')
+}
+
+// appendValue appends a header's value, decoded: a string, or the array that
+// FreeSWITCH writes as "ARRAY::one|:two".
+func appendValue(dst []byte, encoded string) []byte {
+	value := urlDecode(encoded)
+	list, ok := strings.CutPrefix(value, "ARRAY::")
+	if !ok || list == "" {
+		return event.AppendString(dst, value)
+	}
+	dst = append(dst, '[')
+	for i, element := range strings.Split(list, "|:") {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(dst, element)
+	}
+	return append(dst, ']')
+}
+
+// urlDecode decodes %xx and leaves everything else, a + and a stray % too, as
+// FreeSWITCH does. What would not be text afterwards stays as it was sent, so
+// that nothing is lost.
+func urlDecode(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) && split.Unhex(s[i+1]) >= 0 && split.Unhex(s[i+2]) >= 0 {
+			b.WriteByte(byte(split.Unhex(s[i+1])<<4 | split.Unhex(s[i+2])))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	if !utf8.ValidString(b.String()) {
+		return s
+	}
+	return b.String()
+}

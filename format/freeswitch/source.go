@@ -1,0 +1,60 @@
+package freeswitch
+
+import (
+	"net/url"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// Source lists what a FreeSWITCH sends.
+var Source = format.Source{
+	Formats:       []*format.Format{&callcenter, &events, &jsonCDR},
+	RecogniseKeys: []string{"Core-UUID", "Event-Name", "CC-Action", "variables"},
+	Recognise:     recognise,
+}
+
+const (
+	seenCore = iota
+	seenName
+	seenAction
+	seenVariables
+)
+
+// recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events
+// have an Event-Name too.
+func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+	switch {
+	case r.Topic == event.TopicCDRRaw:
+		if r.Seen[seenVariables].Kind() == jsonscan.Object {
+			return &jsonCDR, format.Sure, nil
+		}
+	case r.Seen[seenAction] != nil:
+		return &callcenter, format.Sure, nil
+	case r.Seen[seenName] != nil && r.Seen[seenCore] != nil:
+		return &events, format.Sure, nil
+	case r.Seen[seenName] != nil:
+		return &events, format.Likely, nil
+	}
+	return nil, format.Unlikely, nil
+}
+
+// decoded returns the text of a value, which may be URL-encoded.
+func decoded(v jsonscan.Value) string {
+	text, _ := v.Text()
+	for _, c := range text {
+		if c == '%' {
+			return unescape(string(text))
+		}
+	}
+	return string(text)
+}
+
+// unescape undoes URL-encoding; what is not URL-encoded stays as it is.
+func unescape(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}

@@ -1,0 +1,29 @@
+package freeswitch
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+)
+
+// events is every other FreeSWITCH event. Channel events are the
+// switch's, not the queue's: they are AGENT_CUSTOM_EVENT also where a channel
+// variable names a queue (then metadata has it).
+var events = format.Format{
+	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
+	Account: account, Event: readEvent,
+}
+
+// subclassType maps a CUSTOM event's subclass.
+func subclassType(subclass string) event.Type {
+	switch subclass {
+	case "conference::maintenance":
+		return event.AgentConference
+	case "sofia::transferor", "sofia::transferee":
+		return event.AgentTransfer
+	case "sofia::register":
+		return event.DeviceRegister
+	case "sofia::unregister", "sofia::expire":
+		return event.DeviceGone
+	}
+	return event.Custom
+}

@@ -1,0 +1,20 @@
+// Package generic has the format for sources that already use the
+// specification's event types: {type, account_id?, timestamp?, queue_id?, data?}.
+package generic
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+)
+
+// Source lists the one generic format.
+var Source = format.Source{
+	Formats:       []*format.Format{&events},
+	RecogniseKeys: []string{"type"},
+	Recognise: func(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+		if r.Topic == event.TopicRaw && event.Type(format.Text(r.Seen[0])).Known() {
+			return &events, format.Likely, nil
+		}
+		return nil, format.Unlikely, nil
+	},
+}

@@ -1,0 +1,138 @@
+package kazoo
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// cdr is Kazoo's call record: the bus message (Dash-Case), the document
+// and the webhook (snake_case).
+var cdr = format.Format{
+	Name: "kazoo.cdr", Topic: event.TopicCDRRaw,
+	Keys: bothSpellings(
+		"Account-ID", "Custom-Channel-Vars", "Custom-SIP-Headers",
+		"Call-ID", "Interaction-ID", "Call-Interaction", "Origination-Call-ID", "Originating-Leg-UUID",
+		"Other-Leg-Call-ID", "Call-Direction", "From", "To",
+		"Caller-ID-Name", "Caller-ID-Number", "Callee-ID-Name", "Callee-ID-Number",
+		"Timestamp", "Channel-Created-Time", "Duration-Seconds", "Billing-Seconds", "Ringing-Seconds",
+		"Hangup-Cause", "Presence-ID", "Recording-ID", "Media-Server",
+	),
+	Account: func(f *format.Fields) (string, error) {
+		return namedAccount(f[kcAccount], f[kcVars])
+	},
+	CDR: readRow,
+}
+
+const (
+	kcAccount = iota
+	kcVars
+	kcHeaders
+	kcCall
+	kcInteraction
+	kcCallInteraction
+	kcOrigination
+	kcOriginatingLeg
+	kcOtherLeg
+	kcDirection
+	kcFrom
+	kcTo
+	kcCallerName
+	kcCallerNumber
+	kcCalleeName
+	kcCalleeNumber
+	kcTime
+	kcCreated
+	kcDuration
+	kcBilling
+	kcRinging
+	kcCause
+	kcPresence
+	kcRecording
+	kcServer
+)
+
+var (
+	interactionKeys = bothSpellings("Call-Interaction-ID", "Interaction-ID")
+	recordingKeys   = bothSpellings("Media-Recording-ID")
+)
+
+func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
+	var recording [1]jsonscan.Value
+	format.Within(f[kcVars], recordingKeys, recording[:])
+	row := event.CDR{
+		CallID:            format.Text(f[kcCall]),
+		OriginationCallID: format.Text(f[kcOrigination]),
+		Direction:         format.Text(f[kcDirection]),
+		From:              format.Text(f[kcFrom]),
+		To:                format.Text(f[kcTo]),
+		CallerIDName:      format.Text(f[kcCallerName]),
+		CallerIDNumber:    format.Text(f[kcCallerNumber]),
+		CalleeIDName:      format.Text(f[kcCalleeName]),
+		CalleeIDNumber:    format.Text(f[kcCalleeNumber]),
+		HangupCause:       format.Text(f[kcCause]),
+		PresenceID:        format.Text(f[kcPresence]),
+		OtherLegCallID:    format.Text(f[kcOtherLeg]),
+		CustomSIPHeaders:  format.Object(f[kcHeaders]),
+		CustomChannelVars: format.Object(f[kcVars]),
+		RecordingID:       format.FirstText(f[kcRecording], recording[0]),
+		MediaServer:       format.Text(f[kcServer]),
+	}
+	if row.CallID == "" {
+		return row, format.RejectMissing("Call-ID")
+	}
+	row.InteractionID = interactionID(f, &row)
+	if err := readTimes(f, &row, c); err != nil {
+		return row, err
+	}
+	row.ID = format.RowID(row.Timestamp, row.CallID)
+	return row, nil
+}
+
+// interactionID is Kazoo's own interaction id; records from before it had
+// one are grouped by click to call, then by the leg that began the call.
+func interactionID(f *format.Fields, row *event.CDR) string {
+	var vars [2]jsonscan.Value
+	format.Within(f[kcVars], interactionKeys, vars[:])
+	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
+		return id
+	}
+	if row.Direction == "outbound" && row.OtherLegCallID != "" {
+		return row.OtherLegCallID
+	}
+	return row.CallID
+}
+
+// readTimes: Kazoo writes its Timestamp when the channel ends, and when it
+// began as Channel-Created-Time. Without the latter Timestamp is the record's
+// only clock, and the row's, as in Kazoo's own reports; what would follow from
+// knowing the start or the end stays unknown.
+func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
+	if row.Timestamp, err = c.Start(f[kcTime], "Timestamp"); err != nil {
+		return err
+	}
+	created, err := c.Clock(f[kcCreated], "Channel-Created-Time")
+	if err != nil {
+		return err
+	}
+	if row.DurationSeconds, err = format.Seconds(f[kcDuration], "Duration-Seconds"); err != nil {
+		return err
+	}
+	if row.BillingSeconds, err = format.Seconds(f[kcBilling], "Billing-Seconds"); err != nil {
+		return err
+	}
+	if row.RingingSeconds, err = format.Seconds(f[kcRinging], "Ringing-Seconds"); err != nil {
+		return err
+	}
+	if created == 0 {
+		return nil
+	}
+	if created > row.Timestamp {
+		return format.RejectRange("Channel-Created-Time")
+	}
+	row.Timestamp, row.EndedTime = created, row.Timestamp
+	if b := row.BillingSeconds; b != nil && *b > 0 && row.EndedTime-*b >= created {
+		row.AnsweredTime = row.EndedTime - *b
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"trunkline/event"
+	"trunkline/format"
+)
+
+// recorded is when Kafka got the test records: after all captures.
+var recorded = format.Calendar{Recorded: 1_795_432_000}
+
+// Formats whose records show it in their keys: the records of their golden
+// folders, less those that are broken, are recognised without a header.
+func TestRecogniseTellsTheGoldenRecordsApart(t *testing.T) {
+	for _, f := range Formats() {
+		if f.Internal {
+			continue // only its header makes a record ours
+		}
+		paths, _ := filepath.Glob("../*/testdata/" + f.Name + "/*.in.jsonl")
+		total, right := 0, 0
+		for _, path := range paths {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range bytes.Lines(in) {
+				if !readable(f, line) {
+					continue
+				}
+				total++
+				if found, _, _ := Recognise(f.Topic, line, new(Scratch)); found == f {
+					right++
+				} else {
+					t.Logf("%s: taken for %v: %.120s", f.Name, found, line)
+				}
+			}
+		}
+		if total == 0 || right*10 < total*8 {
+			t.Errorf("%s: %d of %d recognised", f.Name, right, total)
+		}
+	}
+}
+
+func readable(f *format.Format, record []byte) bool {
+	var fields format.Fields
+	if f.CDR != nil {
+		_, err := f.ReadCDR(record, &fields, recorded)
+		return err == nil
+	}
+	_, err := f.ReadEvent(record, &fields)
+	return err == nil
+}
+
+func TestOwnEventsAreNeverRecognised(t *testing.T) {
+	record := []byte(`{"event":"call.progress","account_id":"acme","timestamp":1795169706}`)
+	if f, _, _ := Recognise(event.TopicRaw, record, new(Scratch)); f != nil {
+		t.Errorf("taken for %q", f.Name)
+	}
+}
+
+func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
+	for _, f := range Formats() {
+		if f.Account == nil || (f.Event != nil) != (f.Topic == event.TopicRaw) || (f.CDR != nil) != (f.Topic == event.TopicCDRRaw) {
+			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
+		}
+		for key, slot := range f.Keys {
+			if slot >= len(format.Fields{}) {
+				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
+			}
+		}
+		if found, ok := Lookup(f.Name); !ok || found != f {
+			t.Errorf("%s is not found by its name", f.Name)
+		}
+	}
+	if f, ok := Lookup(event.FormatOwn); !ok || !f.Internal {
+		t.Error("our own format is accepted over HTTP")
+	}
+	if _, ok := Lookup("nope"); ok {
+		t.Error("an unknown format is found")
+	}
+}
+
+func TestAccountIsTheOneTheRecordNames(t *testing.T) {
+	for _, c := range []struct{ format, record, want, kind string }{
+		{"svc.cc", `{"Account-ID":"a"}`, "a", ""},
+		{"svc.cc", `{"account_id":"a"}`, "", ""},
+		{"svc.cc", `{"Account-ID":1}`, "", "wrong_type"},
+		{"generic", `{"account_id":"a","type":"nonsense"}`, "a", ""},
+		{"freeswitch.event", `{"variable_accountcode":"a"}`, "", ""},
+		{"freeswitch.event", `{"variable_ecallmgr_Account-ID":"a%2Db"}`, "a-b", ""},
+		{"freeswitch.json_cdr", `{"variables":{"ecallmgr_Account-ID":"a"}}`, "a", ""},
+		{"freeswitch.json_cdr", `{"variables":{"accountcode":"a"}}`, "", ""},
+		{"kazoo.webhook", `{"custom_channel_vars":{"account_id":"a"}}`, "a", ""},
+		{"kazoo.qubicle", `{"action":"event","data":{"account_id":"a"}}`, "a", ""},
+		{"kazoo.cdr", `{"Account-ID":"a","Custom-Channel-Vars":{"Account-ID":"b"}}`, "a", ""},
+		{"svc.cdr", `{"account_id":null}`, "", "wrong_type"},
+		{"svc.cc", `{`, "", "invalid_json"},
+	} {
+		f, _ := Lookup(c.format)
+		got, err := f.NamedAccount([]byte(c.record))
+		kind := ""
+		if no, ok := err.(*format.Rejection); ok {
+			kind = string(no.Kind)
+		}
+		if got != c.want || kind != c.kind {
+			t.Errorf("%s %s: got %q, %v", c.format, c.record, got, err)
+		}
+	}
+}
+
+func FuzzRecognise(f *testing.F) {
+	f.Add([]byte(`{"action":"event","data":{"event_category":"x"}}`))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw} {
+			if f, _, _ := Recognise(topic, record, new(Scratch)); f != nil && !json.Valid(record) {
+				t.Fatalf("recognised as %s, but no JSON: %q", f.Name, record)
+			}
+		}
+	})
+}

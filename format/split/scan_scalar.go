@@ -1,0 +1,107 @@
+package split
+
+// text passes a string; the scanner stands on its opening quote.
+func (s *scanner) text() error {
+	for i := s.at + 1; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case c == '"':
+			s.at = i + 1
+			return nil
+		case c == '\\':
+			i++
+			n := EscapeLen(s.data[i:])
+			if n == 0 {
+				s.at = i - 1
+				return s.fail("a string has an unknown escape")
+			}
+			i += n - 1
+		case c < 0x20:
+			s.at = i
+			return s.fail("a string has a control character")
+		}
+	}
+	s.at = len(s.data)
+	return s.fail(endsEarly)
+}
+
+// EscapeLen is how many bytes of rest, which follows a backslash, belong to the
+// escape; 0 when it is none.
+func EscapeLen(rest []byte) int {
+	if len(rest) == 0 {
+		return 0
+	}
+	switch rest[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+		if len(rest) < 5 {
+			return 0
+		}
+		for _, c := range rest[1:5] {
+			if Unhex(c) < 0 {
+				return 0
+			}
+		}
+		return 5
+	}
+	return 0
+}
+
+// Unhex is the value of a hex digit of either case, -1 for anything else.
+func Unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// number passes a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+func (s *scanner) number() error {
+	start := s.at
+	s.accept("-")
+	switch {
+	case s.accept("0"):
+	case s.digits():
+	default:
+		s.at = start
+		return s.fail("not a JSON value")
+	}
+	if s.accept(".") && !s.digits() {
+		return s.fail("a number has no digits after its point")
+	}
+	if s.accept("eE") {
+		s.accept("+-")
+		if !s.digits() {
+			return s.fail("a number has no digits in its exponent")
+		}
+	}
+	return nil
+}
+
+// accept passes one byte that is in set.
+func (s *scanner) accept(set string) bool {
+	if s.at >= len(s.data) {
+		return false
+	}
+	for i := range len(set) {
+		if s.data[s.at] == set[i] {
+			s.at++
+			return true
+		}
+	}
+	return false
+}
+
+// digits passes one or more digits.
+func (s *scanner) digits() bool {
+	start := s.at
+	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {
+		s.at++
+	}
+	return s.at > start
+}

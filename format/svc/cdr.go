@@ -1,0 +1,92 @@
+package svc
+
+import (
+	"slices"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// cdr is the row itself, as its sender made it: checked, and given an id and an
+// interaction id where it has none. Fields that are no row's are left out.
+var cdr = format.Format{
+	Name: "svc.cdr", Topic: event.TopicCDRRaw,
+	Keys: func() jsonscan.Keys {
+		keys := make(jsonscan.Keys)
+		for slot, f := range event.CDRFields() {
+			keys[f.Name] = slot
+		}
+		return keys
+	}(),
+	Account: func(f *format.Fields) (string, error) { return format.StrictText(f[accountSlot], accountField) },
+	CDR:     readRow,
+}
+
+const accountField = "account_id"
+
+var accountSlot = slices.IndexFunc(event.CDRFields(), func(f event.CDRField) bool { return f.Name == accountField })
+
+func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error) {
+	for slot := range event.CDRFields() {
+		f := &event.CDRFields()[slot]
+		if v := fields[slot]; v != nil && slot != accountSlot {
+			if err := readField(&row, f, v, c); err != nil {
+				return row, err
+			}
+		}
+	}
+	switch {
+	case row.CallID == "":
+		return row, format.RejectMissing("call_id")
+	case row.Timestamp == 0:
+		return row, format.RejectMissing("timestamp")
+	case row.EndedTime != 0 && row.EndedTime < row.Timestamp:
+		return row, format.RejectRange("ended_time")
+	}
+	if row.ID == "" {
+		row.ID = format.RowID(row.Timestamp, row.CallID)
+	}
+	if row.InteractionID == "" {
+		row.InteractionID = interactionID(&row)
+	}
+	return row, nil
+}
+
+// readField reads one field strictly. Times are Unix seconds and no other unit.
+func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Calendar) (err error) {
+	switch f.Kind {
+	case event.CDRText:
+		*f.Text(row), err = format.StrictText(v, f.Name)
+		return err
+	case event.CDRObject:
+		if v.Kind() != jsonscan.Object {
+			return format.RejectType(f.Name, "an object")
+		}
+		*f.Object(row) = format.Object(v)
+		return nil
+	}
+	n, ok := format.Integer(v)
+	switch {
+	case v.Kind() != jsonscan.Number || !ok:
+		return format.RejectType(f.Name, "a whole number")
+	case f.Kind == event.CDRTime:
+		*f.Time(row), err = c.Check(n, f.Name)
+		return err
+	case n < 0:
+		return format.RejectRange(f.Name)
+	}
+	*f.Seconds(row) = &n
+	return nil
+}
+
+// interactionID groups by click to call, then by the leg that began the call.
+func interactionID(row *event.CDR) string {
+	switch {
+	case row.OriginationCallID != "":
+		return row.OriginationCallID
+	case row.Direction == "outbound" && row.OtherLegCallID != "":
+		return row.OtherLegCallID
+	}
+	return row.CallID
+}

@@ -1,0 +1,35 @@
+package svc
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// contactCenter is the specification's own shape of contact-center event. It has no
+// clock of its own.
+var contactCenter = format.Format{
+	Name: "svc.cc", Topic: event.TopicRaw,
+	Keys: jsonscan.KeysOf("Account-ID", "Type", "Queue-ID"),
+	Account: func(f *format.Fields) (string, error) {
+		return format.StrictText(f[svcAccount], "Account-ID")
+	},
+	Event: func(f *format.Fields) (format.Event, error) {
+		name, err := format.StrictText(f[svcType], "Type")
+		if err != nil {
+			return format.Event{}, err
+		}
+		e := format.Event{Type: event.Type(name)}
+		if !e.Type.Known() {
+			e.Type = event.Custom
+		}
+		e.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID")
+		return e, err
+	},
+}
+
+const (
+	svcAccount = iota
+	svcType
+	svcQueue
+)

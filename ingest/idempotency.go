@@ -1,0 +1,224 @@
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+const (
+	keyLife       = 24 * time.Hour
+	maxKey        = 255       // bytes of an Idempotency-Key
+	maxKeys       = 1_000_000 // of one source within keyLife, checked once per purgeInterval
+	leaseMargin   = 5 * time.Second
+	purgeInterval = time.Minute
+	purgeLimit    = 1000 // rows of one statement
+	firstPoll     = 10 * time.Millisecond
+	lastPoll      = 200 * time.Millisecond
+)
+
+// keyStore is the table of Idempotency-Keys. A row is written before a body is
+// produced and completed when Kafka has acknowledged it. In between the body is
+// leased to one request. A lease that ended without completion says that Kafka
+// may or may not have the body: the same body is then produced again.
+type keyStore struct {
+	db    *sqldb.DB
+	lease time.Duration
+	full  atomic.Pointer[map[string]bool] // sources with maxKeys and more
+}
+
+func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keyStore, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "ingest", files); err != nil {
+		return nil, err
+	}
+	s := &keyStore{db: db, lease: lease}
+	s.full.Store(&map[string]bool{})
+	return s, nil
+}
+
+// claim is a row of the table and the request's hold on it.
+type claim struct {
+	source, key, body string
+	holder            string // "" when another request has stored the body
+	records           int
+}
+
+// checkKey refuses keys that the table does not take.
+func checkKey(key string) error {
+	ok := len(key) <= maxKey
+	for i := range len(key) {
+		ok = ok && key[i] > ' ' && key[i] <= '~'
+	}
+	if !ok {
+		return fault.InvalidField("Idempotency-Key", "invalid", "The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
+	}
+	return nil
+}
+
+// digest identifies a body.
+func digest(format string, body []byte) string {
+	hash := sha256.New()
+	hash.Write([]byte(format + "\n"))
+	hash.Write(body)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// claim takes the key for the body, or returns what was stored under it. While
+// another request stores the same body it waits, until ctx ends. It returns
+// fault.KindConflict when the key was used for another body.
+func (s *keyStore) claim(ctx context.Context, source, key, body string) (*claim, error) {
+	if (*s.full.Load())[source] {
+		return nil, fault.Limited(purgeInterval, fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one", maxKeys))
+	}
+	c := &claim{source: source, key: key, body: body, holder: rand.Text()}
+	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+		taken, err := s.take(ctx, c)
+		if err != nil || taken {
+			return c, err
+		}
+		stored, err := s.look(ctx, c)
+		if err != nil || stored {
+			c.holder = ""
+			return c, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is being stored; send this one again")
+		}
+	}
+}
+
+// take writes the claim where the key is new, has expired, or was left by a
+// request with the same body that did not complete it.
+func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
+	now := s.now()
+	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (source, key, body, records, stored, holder, lease_until, expires_at)
+			VALUES ($1, $2, $3, 0, FALSE, $4, `+now+` + $5, `+now+` + $6)
+			ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, holder = excluded.holder,
+				lease_until = excluded.lease_until, expires_at = excluded.expires_at
+			WHERE ingest_keys.expires_at <= `+now+`
+				OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
+			c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		taken = rows == 1
+		return err
+	})
+	return taken && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
+}
+
+// look reads a row that another request wrote.
+func (s *keyStore) look(ctx context.Context, c *claim) (stored bool, err error) {
+	var body string
+	err = s.db.QueryRowContext(ctx, `SELECT body, stored, records FROM ingest_keys WHERE source = $1 AND key = $2`,
+		c.source, c.key).Scan(&body, &stored, &c.records)
+	if errors.Is(err, sql.ErrNoRows) { // released meanwhile
+		return false, nil
+	}
+	if err == nil && body != c.body {
+		return false, fault.Conflict("The Idempotency-Key was used for another body")
+	}
+	return stored, sqldb.Wrap(err, "reading an Idempotency-Key")
+}
+
+// complete records that Kafka has the body.
+func (s *keyStore) complete(ctx context.Context, c *claim, records int) error {
+	return s.update(ctx, "completing an Idempotency-Key",
+		`UPDATE ingest_keys SET stored = TRUE, records = $4 WHERE source = $1 AND key = $2 AND holder = $3`, c, records)
+}
+
+// abandon ends the lease: Kafka may have some of the body, and the same body may
+// be sent again.
+func (s *keyStore) abandon(ctx context.Context, c *claim) error {
+	return s.update(ctx, "abandoning an Idempotency-Key",
+		`UPDATE ingest_keys SET lease_until = 0 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
+}
+
+// release deletes the row: nothing of the body is stored.
+func (s *keyStore) release(ctx context.Context, c *claim) error {
+	return s.update(ctx, "releasing an Idempotency-Key",
+		`DELETE FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
+}
+
+func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim, more ...any) error {
+	err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
+		return err
+	})
+	return sqldb.Wrap(err, doing)
+}
+
+// purge deletes expired rows and finds the sources that have too many.
+func (s *keyStore) purge(ctx context.Context) error {
+	for more := true; more; {
+		err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
+			result, err := tx.ExecContext(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
+				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.now()+` LIMIT $1)`, purgeLimit)
+			if err != nil {
+				return err
+			}
+			rows, err := result.RowsAffected()
+			more = rows == purgeLimit
+			return err
+		})
+		if err != nil {
+			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")
+		}
+	}
+	full, err := s.count(ctx, maxKeys)
+	if err == nil {
+		s.full.Store(&full)
+	}
+	return sqldb.Wrap(err, "counting Idempotency-Keys")
+}
+
+// count returns the sources with at least so many keys.
+func (s *keyStore) count(ctx context.Context, least int) (_ map[string]bool, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT source FROM ingest_keys GROUP BY source HAVING COUNT(*) >= $1`, least)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	sources := make(map[string]bool)
+	for rows.Next() {
+		var source string
+		if err := rows.Scan(&source); err != nil {
+			return nil, err
+		}
+		sources[source] = true
+	}
+	return sources, rows.Err()
+}
+
+// now is the database's clock in Unix milliseconds: leases are compared on one
+// clock, whatever those of the nodes say.
+func (s *keyStore) now() string {
+	if s.db.Postgres() {
+		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	}
+	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+}

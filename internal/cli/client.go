@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// ServerFlags are the flags of a command that calls a server's HTTP API.
+type ServerFlags struct {
+	program  *Program
+	url, ca  string
+	insecure bool
+}
+
+// ServerFlags registers --url, --ca and --insecure.
+func (p *Program) ServerFlags(flags *pflag.FlagSet) *ServerFlags {
+	f := &ServerFlags{program: p}
+	flags.StringVar(&f.url, "url", "", "the server; empty: the one of the settings, on this machine")
+	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.BoolVar(&f.insecure, "insecure", false, "believe any server; for tests only")
+	return f
+}
+
+// URL returns the server's address without a slash at its end.
+func (f *ServerFlags) URL() (string, error) {
+	s, err := f.program.Settings()
+	if err != nil {
+		return "", err
+	}
+	address := strings.TrimRight(f.url, "/")
+	if address == "" {
+		address = ServerURL(s)
+	}
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return "", Usagef("--url must be https://host:port, without a user")
+	}
+	return address, nil
+}
+
+// Client returns an HTTP client that trusts what the flags and the data directory
+// say now: a server's own certificate is made at its first start.
+func (f *ServerFlags) Client() (*http.Client, error) {
+	s, err := f.program.Settings()
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := Trust(s, f.insecure, f.ca).Config()
+	if err != nil {
+		return nil, UsageError(err)
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
+	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
+}

@@ -1,0 +1,299 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// durability syncs the log before anything that depends on it leaves the
+// broker: the acknowledgement of a batch, and a fetch that may contain it.
+// kfake ignores errors of Sync, so it is not asked to sync.
+//
+// The first error stops all writes until the process is started again: after
+// a failed fsync the kernel may drop the dirty pages, and a later fsync of the
+// same file succeeds without them.
+type durability struct {
+	dir   string // kfake's data directory
+	fsync func(*os.File) error
+	log   *slog.Logger
+
+	metrics *metrics
+
+	mu        sync.Mutex
+	failure   error // the first one
+	began     int64 // produce requests so far
+	inFlight  map[partition]*unanswered
+	logs      map[partition]*partitionLog
+	groupsLog syncRounds
+}
+
+type partition struct {
+	topic  string
+	number int32
+}
+
+// unanswered counts the produce requests of a partition whose response has not
+// left. Their batches may be in the log and not synced.
+type unanswered struct {
+	requests int
+	// abandoned is the number of the last produce request whose connection
+	// closed before its response; 0: none. Its batch may still be appended.
+	abandoned int64
+}
+
+func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
+	return &durability{
+		dir: dir, fsync: (*os.File).Sync, log: log, metrics: m,
+		inFlight: map[partition]*unanswered{}, logs: map[partition]*partitionLog{},
+	}
+}
+
+// err returns why the broker does not take writes, nil while it does.
+func (d *durability) err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failure
+}
+
+// begin registers a produce request before kfake has it, and returns its
+// number. After a failed sync it refuses.
+func (d *durability) begin(partitions []partition) (number int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure != nil {
+		return 0, d.failure
+	}
+	d.began++
+	for _, p := range partitions {
+		if d.inFlight[p] == nil {
+			d.inFlight[p] = &unanswered{}
+		}
+		d.inFlight[p].requests++
+	}
+	return d.began, nil
+}
+
+// finish syncs the partitions of an appended produce request.
+func (d *durability) finish(number int64, partitions []partition) error {
+	err := d.sync(partitions)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range partitions {
+		u := d.inFlight[p]
+		if u.requests--; u.requests == 0 && u.abandoned < number {
+			delete(d.inFlight, p)
+		}
+	}
+	return err
+}
+
+// abandon registers that a produce request will not be answered. kfake may
+// append its batch later, so the partition stays in flight until a later
+// request is finished.
+func (d *durability) abandon(partitions []partition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range partitions {
+		d.inFlight[p].requests--
+		d.inFlight[p].abandoned = d.began
+	}
+}
+
+// syncInFlight syncs every partition that may hold a batch that is not synced.
+func (d *durability) syncInFlight() error {
+	d.mu.Lock()
+	partitions := make([]partition, 0, len(d.inFlight))
+	for p := range d.inFlight {
+		partitions = append(partitions, p)
+	}
+	d.mu.Unlock()
+	return d.sync(partitions)
+}
+
+func (d *durability) sync(partitions []partition) error {
+	errs := make([]error, len(partitions))
+	var syncing sync.WaitGroup
+	for i, p := range partitions[min(1, len(partitions)):] { // together: file systems commit them at once
+		syncing.Go(func() { errs[i+1] = d.logOf(p).sync() })
+	}
+	if len(partitions) > 0 {
+		errs[0] = d.logOf(partitions[0]).sync()
+	}
+	syncing.Wait()
+	return d.check(errors.Join(errs...))
+}
+
+// syncGroups syncs the committed offsets.
+func (d *durability) syncGroups() error {
+	return d.check(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
+}
+
+// syncAll syncs every file of the log: what a killed process left in the page
+// cache, and what kfake writes when it stops.
+func (d *durability) syncAll() error {
+	err := filepath.WalkDir(d.dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() && !entry.Type().IsRegular() {
+			return err
+		}
+		return d.syncFile(path)
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return d.check(err)
+}
+
+// check records err, the result of a sync.
+func (d *durability) check(err error) error {
+	if err == nil {
+		return nil
+	}
+	d.metrics.syncFailures.Inc()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failure == nil {
+		d.failure = fmt.Errorf("the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
+		d.metrics.writable.Set(0)
+		d.log.Error("embedded broker: log sync failed, no more writes until the next start", "error", err)
+	}
+	return d.failure
+}
+
+// syncFile syncs a file or a directory. Opening it anew does not lose an
+// error: Linux reports one that nobody has seen to the next fsync.
+func (d *durability) syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.fsync(f), f.Close())
+}
+
+func (d *durability) logOf(p partition) *partitionLog {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.logs[p]
+	if l == nil {
+		dir := filepath.Join(d.dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(p.topic), p.number))
+		l = &partitionLog{durability: d, dir: dir, newest: -1}
+		d.logs[p] = l
+	}
+	return l
+}
+
+// partitionLog is the directory of one partition: segment files, each named by
+// its first offset, and beside each an index file, which has the leader epochs
+// of the batches.
+type partitionLog struct {
+	*durability
+	dir    string
+	rounds syncRounds
+	newest int64 // base offset of the newest segment that was synced; -1: none
+}
+
+func (l *partitionLog) sync() error { return l.rounds.sync(l.syncSegments) }
+
+// syncSegments syncs the segments that may have been written to since the last
+// call, and the directories when there is a new one.
+func (l *partitionLog) syncSegments() error {
+	bases, err := segmentBases(l.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // nothing was written, as when the topic is gone
+		return err
+	}
+	newest := int64(-1)
+	for _, base := range bases {
+		newest = max(newest, base)
+	}
+	from := l.newest
+	if newest < from { // the topic was deleted and created again
+		from = -1
+	}
+	for _, base := range bases {
+		if base < from {
+			continue
+		}
+		for _, name := range []string{segmentName(base), indexName(base)} {
+			if err := l.syncFile(filepath.Join(l.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if newest != l.newest && newest >= 0 {
+		if err := l.syncFile(l.dir); err != nil {
+			return err
+		}
+		if err := l.syncFile(filepath.Dir(l.dir)); err != nil {
+			return err
+		}
+	}
+	l.newest = newest
+	return nil
+}
+
+const segmentSuffix = ".dat"
+
+func segmentName(base int64) string { return strconv.FormatInt(base, 10) + segmentSuffix }
+func indexName(base int64) string   { return strconv.FormatInt(base, 10) + ".idx" }
+
+// segmentBases lists the base offsets of the segments in a partition's
+// directory.
+func segmentBases(dir string) ([]int64, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.Readdirnames(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	var bases []int64
+	for _, name := range names {
+		digits, isSegment := strings.CutSuffix(name, segmentSuffix)
+		if base, err := strconv.ParseInt(digits, 10, 64); isSegment && err == nil {
+			bases = append(bases, base)
+		}
+	}
+	return bases, nil
+}
+
+// syncRounds lets callers that come while a sync runs share the next one.
+type syncRounds struct {
+	mu      sync.Mutex
+	next    *syncRound
+	running sync.Mutex
+}
+
+type syncRound struct {
+	done chan struct{}
+	err  error
+}
+
+// sync returns after a call of f that began after sync was called.
+func (s *syncRounds) sync(f func() error) error {
+	s.mu.Lock()
+	r, first := s.next, s.next == nil
+	if first {
+		r = &syncRound{done: make(chan struct{})}
+		s.next = r
+	}
+	s.mu.Unlock()
+	if !first {
+		<-r.done
+		return r.err
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.mu.Lock()
+	s.next = nil
+	s.mu.Unlock()
+	r.err = f()
+	close(r.done)
+	return r.err
+}

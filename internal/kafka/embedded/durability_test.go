@@ -1,0 +1,181 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// tryWrite produces one small record and returns why it was not acknowledged.
+func tryWrite(t *testing.T, b *Broker, topic string) error {
+	t.Helper()
+	a, err := b.newAsker(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Records = oneRecord(100)
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis, req.Topics = -1, 1000, append(req.Topics, rt)
+	res := kmsg.NewPtrProduceResponse()
+	if err := a.ask(req, res); err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(res.Topics[0].Partitions[0].ErrorCode)
+}
+
+func openTopic(t *testing.T, cfg Config) *Broker {
+	t.Helper()
+	b := open(t, cfg)
+	if err := b.cluster.CreateTopic("t", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestWhatCannotBeSyncedIsNotAcknowledged(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	b := openTopic(t, Config{Metrics: reg})
+	var broken atomic.Bool
+	b.durability.fsync = func(f *os.File) error {
+		if broken.Load() {
+			return syscall.EIO
+		}
+		return f.Sync()
+	}
+	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
+		t.Fatalf("on a working disk: %v, %v", err, b.Err())
+	}
+	broken.Store(true)
+	for range 10 {
+		if err := tryWrite(t, b, "t"); err == nil {
+			t.Fatal("a record was acknowledged although its sync failed")
+		}
+	}
+	if !errors.Is(b.Err(), syscall.EIO) {
+		t.Errorf("the broker says %v", b.Err())
+	}
+	// The kernel reports an error once: what was dirty then is lost.
+	broken.Store(false)
+	if err := tryWrite(t, b, "t"); err == nil {
+		t.Error("writes are taken again although a sync had failed")
+	}
+	if n := testutil.ToFloat64(b.metrics.writable); n != 0 {
+		t.Errorf("writable is %v", n)
+	}
+	if n, err := testutil.GatherAndCount(reg, "trunkline_embedded_broker_sync_failures_total"); n != 1 || err != nil {
+		t.Errorf("%d metrics, %v", n, err)
+	}
+}
+
+func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
+	b := openTopic(t, Config{})
+	syncing, proceed := make(chan struct{}, 10), make(chan struct{})
+	b.durability.fsync = func(f *os.File) error {
+		if strings.HasSuffix(f.Name(), segmentSuffix) {
+			syncing <- struct{}{}
+			<-proceed
+		}
+		return nil
+	}
+	written := make(chan error, 1)
+	go func() { written <- tryWrite(t, b, "t") }()
+	<-syncing // the batch is appended
+	fetched := make(chan error, 1)
+	go func() {
+		a, err := b.newAsker(t.Context())
+		if err != nil {
+			fetched <- err
+			return
+		}
+		defer a.close()
+		_, err = a.offsetAt("t", 0, time.Now().Add(-time.Hour))
+		fetched <- err
+	}()
+	select {
+	case <-fetched:
+		t.Error("a record could be seen before it was synced")
+	case <-written:
+		t.Error("a record was acknowledged before it was synced")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(proceed)
+	if err := errors.Join(<-written, <-fetched); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEverySegmentIsSynced(t *testing.T) {
+	b := openTopic(t, Config{})
+	synced := make(map[string]bool)
+	b.durability.fsync = func(f *os.File) error {
+		synced[f.Name()] = true // one request at a time here
+		return nil
+	}
+	a, err := b.newAsker(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	for range 12 {
+		writeBatch(t, a, "t", 0, 1<<20-1000)
+	}
+	segments, err := filepath.Glob(filepath.Join(b.logDir(), "partitions", "t-0", "*"+segmentSuffix))
+	if err != nil || len(segments) < 3 {
+		t.Fatalf("%d segments, %v", len(segments), err)
+	}
+	for _, path := range append(segments, filepath.Join(b.logDir(), "partitions", "t-0"), filepath.Join(b.logDir(), "partitions")) {
+		if !synced[path] {
+			t.Errorf("%s was not synced", path)
+		}
+	}
+}
+
+func TestATruncatedSegmentIsReported(t *testing.T) {
+	dir := t.TempDir()
+	b := openTopic(t, Config{Dir: dir})
+	for range 10 {
+		if err := tryWrite(t, b, "t"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(b.logDir(), "partitions", "t-0", segmentName(0))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2+100] ^= 1 // in the sixth batch of ten
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	b, err = Open(Config{Dir: dir, Metrics: prometheus.NewRegistry()}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got, want := testutil.ToFloat64(b.metrics.truncated), float64(len(content)/2); got != want {
+		t.Errorf("%v bytes are counted, want %v", got, want)
+	}
+	if !strings.Contains(log.String(), "later records are lost\" topic=t partition=0 segment=") {
+		t.Errorf("the log says\n%s", log.String())
+	}
+}

@@ -1,0 +1,112 @@
+package freeswitch
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"trunkline/internal/fault"
+	"trunkline/telephony/esl"
+)
+
+// ask runs an api command on a connection. ok is false when the switch refuses
+// it; the error is one of the connection.
+func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
+	text, err = conn.API(ctx, command)
+	var refusal *esl.Refusal
+	if errors.As(err, &refusal) {
+		return "", false, nil
+	}
+	return strings.TrimSpace(text), err == nil, err
+}
+
+// survey asks the switch for its own domain and its sessions-per-second, and
+// logs what it answered.
+func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
+	about := []any{"address", d.cfg.Address}
+	if d.cfg.Domain == "" {
+		text, ok, err := ask(ctx, conn, "global_getvar domain")
+		if err != nil {
+			return "", err
+		}
+		if ok = ok && text != "" && safe(text, domain); ok {
+			switchDomain = text
+		}
+		about = append(about, "domain", switchDomain)
+	} else {
+		about = append(about, "configured_domain", d.cfg.Domain)
+	}
+	sessions, err := d.askPace(ctx, conn)
+	if err != nil {
+		return "", err
+	}
+	d.log.InfoContext(ctx, "event socket connected", append(about, "sessions_per_second", sessions)...)
+	if sessions == 0 {
+		d.log.WarnContext(ctx, "sessions-per-second of the switch unknown: calls are not paced", "command", "status")
+	}
+	return switchDomain, nil
+}
+
+// askPace asks the switch for its sessions-per-second and keeps to them.
+func (d *Driver) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
+	text, _, err := ask(ctx, conn, "status")
+	if err != nil {
+		return 0, err
+	}
+	sessions = readStatus(text)
+	d.pace.set(sessions)
+	return sessions, nil
+}
+
+// domainOf returns what stands for {domain} in an order's dial strings: the
+// configured domain; else the account's where the switch's directory has the
+// owner in it; else the switch's own where that has the owner. An owner in
+// neither is dialled in the account's domain.
+func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) (string, error) {
+	if d.cfg.Domain != "" {
+		return d.cfg.Domain, nil
+	}
+	if err := check("presence_id", extension, number, maxNumber); err != nil {
+		return "", err
+	}
+	if err := check("domain", accountDomain, domain, maxDomain); err != nil {
+		return "", err
+	}
+	d.mu.Lock()
+	conn, switchDomain, found := d.conn, d.switchDomain, d.domains[accountDomain]
+	d.mu.Unlock()
+	if conn == nil || found != "" || !strings.Contains(d.cfg.Owner+d.cfg.Destination, "{domain}") {
+		return firstOf(found, accountDomain), nil // without a connection the order fails for that
+	}
+	for _, candidate := range []string{accountDomain, switchDomain} {
+		if candidate == "" {
+			continue
+		}
+		answer, _, err := ask(ctx, conn, "user_exists id "+extension+" "+candidate)
+		if err != nil {
+			return "", fault.Unavailable(err, retry, "the phone platform did not answer")
+		}
+		if answer != "true" {
+			continue
+		}
+		d.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain, "domain", candidate)
+		d.mu.Lock()
+		if d.conn == conn {
+			d.domains[accountDomain] = candidate
+		}
+		d.mu.Unlock()
+		return candidate, nil
+	}
+	d.log.WarnContext(ctx, "owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
+		"account_domain", accountDomain, "switch_domain", switchDomain)
+	return accountDomain, nil
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package freeswitch
+
+import (
+	"context"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	// sessionsPerCall is what one call takes of the switch's sessions-per-second:
+	// the owner's leg, the two of the loopback, and the destination's.
+	sessionsPerCall = 4
+	// paceShare leaves some of them to answers that do not come evenly, and to
+	// the switch's other calls.
+	paceShare = 0.9
+)
+
+// pacer spaces originations so that the switch does not refuse their sessions.
+// Beyond sessions-per-second FreeSWITCH refuses new sessions, also the ones that
+// a call needs after its owner has answered.
+type pacer struct {
+	limiter *rate.Limiter
+	most    time.Duration // that a call waits
+	metrics *metrics
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	sessions int // per second, as the switch said; 0: not known
+}
+
+func newPacer(most time.Duration, m *metrics, log *slog.Logger) *pacer {
+	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), most: most, metrics: m, log: log}
+}
+
+// set takes the switch's sessions-per-second; 0 takes the limit away.
+func (p *pacer) set(sessions int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if sessions == p.sessions {
+		return
+	}
+	p.sessions = sessions
+	p.metrics.sessionsPerSecond.Set(float64(sessions))
+	limit := rate.Inf
+	if sessions > 0 {
+		limit = rate.Limit(paceShare * float64(sessions) / sessionsPerCall)
+	}
+	p.limiter.SetLimit(limit)
+}
+
+func (p *pacer) perSecond() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sessions
+}
+
+// wait returns when it is the call's turn. The error is a fault.Unavailable that
+// says when to ask again: the turn would come too late.
+func (p *pacer) wait(ctx context.Context) error {
+	turn := p.limiter.Reserve()
+	delay := turn.Delay()
+	if delay == 0 {
+		return nil
+	}
+	most := p.most
+	if deadline, bounded := ctx.Deadline(); bounded {
+		most = min(most, time.Until(deadline))
+	}
+	if delay > most {
+		turn.Cancel()
+		p.metrics.queueRefused.Inc()
+		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(), "would_wait", delay)
+		return fault.Unavailable(nil, delay-most+time.Second, "Too many calls wait for the phone platform, which limits new sessions per second")
+	}
+	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second", "sessions_per_second", p.perSecond(), "wait", delay)
+	p.metrics.queued.Inc()
+	defer p.metrics.queued.Dec()
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		p.metrics.queueSeconds.Observe(delay.Seconds())
+		return nil
+	case <-ctx.Done():
+		turn.Cancel()
+		return fault.Unavailable(ctx.Err(), retry, "the phone platform did not answer")
+	}
+}
+
+// statusLimit is in the answer to "status":
+// 0 session(s) per Sec out of max 30, peak 2, last 5min 0.
+var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
+
+// readStatus returns the switch's sessions-per-second, 0 where the answer does
+// not have it.
+func readStatus(text string) int {
+	found := statusLimit.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}

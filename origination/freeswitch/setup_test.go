@@ -1,0 +1,204 @@
+package freeswitch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+)
+
+// logged is a log that a test reads.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newLoggedDriver(t *testing.T, cfg Config) (*Driver, *logged) {
+	t.Helper()
+	log := &logged{}
+	d, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, log
+}
+
+// The switch's own domain, and in which domain it knows the owner, decide where
+// the owner is dialled while origination.freeswitch.domain is unset; the log has
+// what the switch said.
+func TestTheDomainIsAskedFor(t *testing.T) {
+	scripts := allSessions(t)
+	for name, c := range map[string]struct {
+		own        string
+		users      []string
+		configured string
+		want       string
+		asks       []string
+		says       []string
+	}{
+		"the account's": {"10.0.0.5", []string{"1001@pbx.example", "1001@10.0.0.5"}, "", "pbx.example",
+			[]string{"1001@pbx.example"}, []string{"domain=10.0.0.5", "account_domain=pbx.example domain=pbx.example"}},
+		"the switch's own, as vanilla has it": {"10.0.0.5", []string{"1001@10.0.0.5"}, "", "10.0.0.5",
+			[]string{"1001@pbx.example", "1001@10.0.0.5"}, []string{"domain=10.0.0.5", "account_domain=pbx.example domain=10.0.0.5"}},
+		"in neither": {"10.0.0.5", nil, "", "pbx.example",
+			[]string{"1001@pbx.example", "1001@10.0.0.5", "1001@pbx.example", "1001@10.0.0.5"},
+			[]string{"level=WARN", "set origination.freeswitch.domain", "switch_domain=10.0.0.5"}},
+		"the switch has none": {"", []string{"1001@elsewhere"}, "", "pbx.example",
+			[]string{"1001@pbx.example", "1001@pbx.example"}, []string{`domain=""`, "level=WARN"}},
+		"a domain that cannot be dialled": {"a b", []string{"1001@pbx.example"}, "", "pbx.example", []string{"1001@pbx.example"}, []string{`domain=""`}},
+		"configured":                      {"10.0.0.5", []string{"1001@pbx.example"}, "sip.example", "sip.example", nil, []string{"configured_domain=sip.example"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t, &scripted{scripts: scripts, domain: c.own, users: c.users})
+			cfg := s.config()
+			cfg.Domain = c.configured
+			d, log := newLoggedDriver(t, cfg)
+			j, _ := follow(t, d, nil)
+			for _, id := range []string{"a", "b"} { // the second is found without asking again
+				if _, err := d.Originate(t.Context(), orderTo(id, "2001")); err != nil {
+					t.Fatal(err)
+				}
+				j.await(t, id, origination.Ended)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !slices.Equal(s.dialled, []string{c.want, c.want}) || !slices.Equal(s.asks, c.asks) {
+				t.Errorf("dialled in %v, want %s; asked for %v, want %v", s.dialled, c.want, s.asks, c.asks)
+			}
+			for _, text := range c.says {
+				if !strings.Contains(log.String(), text) {
+					t.Errorf("the log has no %q:\n%s", text, log)
+				}
+			}
+		})
+	}
+}
+
+func TestTheSwitchsLimitIsRead(t *testing.T) {
+	for text, want := range map[string]int{
+		vanillaStatus(30): 30,
+		"0 session(s) per Sec out of max 200, peak 1, last 5min 0 `+`\n": 200,
+		"1 session(s) per Sec out of max 30\n":                           30,
+		"1000 session(s) max\n":                                          0,
+		"":                                                               0,
+		"session(s) per Sec out of max 99999999999999": 0,
+	} {
+		if got := readStatus(text); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// More calls at once than the switch takes: none is refused, and they come no
+// faster than its sessions-per-second allow.
+func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
+	const sessions, calls = 60, 12
+	s := newScripted(t, &scripted{scripts: allSessions(t), status: vanillaStatus(sessions)})
+	d, log := newLoggedDriver(t, s.config())
+	j, _ := follow(t, d, nil)
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range calls {
+		all.Go(func() {
+			if _, err := d.Originate(t.Context(), orderTo(fmt.Sprint("c", i), "2001")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range calls {
+		j.await(t, fmt.Sprint("c", i), origination.Ended)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const least = (calls - 1) * sessionsPerCall * time.Second / sessions
+	if took := slices.MaxFunc(s.times, time.Time.Compare).Sub(began); took < least {
+		t.Errorf("%d calls within %s, at %d sessions per second they take %s", calls, took, sessions, least)
+	}
+	if !strings.Contains(log.String(), "call queued") || !strings.Contains(log.String(), "sessions_per_second=60") {
+		t.Errorf("the log does not have it:\n%s", log)
+	}
+	if got := testutil.ToFloat64(d.metrics.sessionsPerSecond); got != sessions {
+		t.Errorf("the metric says %v sessions per second", got)
+	}
+}
+
+func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
+	s := newScripted(t, &scripted{scripts: allSessions(t), status: vanillaStatus(1)})
+	d, log := newLoggedDriver(t, s.config())
+	j, _ := follow(t, d, nil)
+	if _, err := d.Originate(t.Context(), orderTo("first", "2001")); err != nil {
+		t.Fatal(err)
+	}
+	d.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
+	d.pace.most = time.Second
+	_, err := d.Originate(t.Context(), orderTo("second", "2001"))
+	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter < time.Second || !strings.Contains(f.Message, "sessions per second") {
+		t.Errorf("got %v", err)
+	}
+	if testutil.ToFloat64(d.metrics.queueRefused) != 1 || !strings.Contains(log.String(), "call refused") {
+		t.Errorf("neither counted nor logged:\n%s", log)
+	}
+	d.pace.most = time.Hour
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := d.Originate(soon, orderTo("third", "2001")); fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("a request that ends before its turn: %v", err)
+	}
+	s.mu.Lock()
+	s.status = vanillaStatus(1_000_000) // fsctl sps 1000000
+	s.mu.Unlock()
+	until(t, "the new limit is known", func() bool { return d.pace.perSecond() == 1_000_000 }, d)
+	if _, err := d.Originate(t.Context(), orderTo("fourth", "2001")); err != nil {
+		t.Error(err)
+	}
+	j.await(t, "first", origination.Ended)
+	j.await(t, "fourth", origination.Ended)
+	noCalls(t, d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.originates != 2 {
+		t.Errorf("%d calls were placed", s.originates)
+	}
+}
+
+func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
+	s := newScripted(t, &scripted{scripts: allSessions(t), status: "-ERR permission denied\n"})
+	d, log := newLoggedDriver(t, s.config())
+	j, _ := follow(t, d, nil)
+	for i := range 20 {
+		if _, err := d.Originate(t.Context(), orderTo(fmt.Sprint("c", i), "2001")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		j.await(t, fmt.Sprint("c", i), origination.Ended)
+	}
+	if !strings.Contains(log.String(), "sessions-per-second of the switch unknown") || strings.Contains(log.String(), "call queued") {
+		t.Errorf("the log says\n%s", log)
+	}
+}

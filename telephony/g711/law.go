@@ -1,0 +1,131 @@
+package g711
+
+// Law is one of the two laws.
+type Law struct {
+	samples [256]int16 // by code
+	codes   []byte     // by the upper bits of a sample
+	shift   uint       // lower bits of a sample that its code does not depend on
+}
+
+var (
+	uLaw = newLaw(expandULaw, compressULaw, 2)
+	aLaw = newLaw(expandALaw, compressALaw, 4)
+)
+
+// ULaw returns mu-law (PCMU).
+func ULaw() *Law { return uLaw }
+
+// ALaw returns A-law (PCMA).
+func ALaw() *Law { return aLaw }
+
+func newLaw(expand func(byte) int16, compress func(int16) byte, shift uint) *Law {
+	l := &Law{codes: make([]byte, 1<<(16-shift)), shift: shift}
+	for i := range l.samples {
+		l.samples[i] = expand(byte(i))
+	}
+	for i := range l.codes {
+		l.codes[i] = compress(int16(uint16(i) << shift))
+	}
+	return l
+}
+
+// Sample decodes one code.
+func (l *Law) Sample(code byte) int16 { return l.samples[code] }
+
+// Code encodes one sample.
+func (l *Law) Code(sample int16) byte { return l.codes[uint16(sample)>>l.shift] }
+
+// Decode appends the samples of a packet to pcm.
+func (l *Law) Decode(pcm []int16, packet []byte) []int16 {
+	for _, code := range packet {
+		pcm = append(pcm, l.samples[code])
+	}
+	return pcm
+}
+
+// Encode appends the codes of pcm to packet. It never fails.
+func (l *Law) Encode(packet []byte, pcm []int16) ([]byte, error) {
+	for _, sample := range pcm {
+		packet = append(packet, l.codes[uint16(sample)>>l.shift])
+	}
+	return packet, nil
+}
+
+// Conversion is a table from the codes of one law to those of the other.
+type Conversion [256]byte
+
+var (
+	uLawToALaw = newConversion(uLaw, aLaw)
+	aLawToULaw = newConversion(aLaw, uLaw)
+)
+
+// ULawToALaw converts PCMU to PCMA.
+func ULawToALaw() *Conversion { return uLawToALaw }
+
+// ALawToULaw converts PCMA to PCMU.
+func ALawToULaw() *Conversion { return aLawToULaw }
+
+func newConversion(from, to *Law) *Conversion {
+	var c Conversion
+	for code := range c {
+		c[code] = to.Code(from.Sample(byte(code)))
+	}
+	return &c
+}
+
+func compressULaw(s int16) byte {
+	const bias, most = 33, 0x1fff
+	magnitude, sign := int(s), 0x80
+	if s < 0 {
+		magnitude, sign = int(^s), 0
+	}
+	magnitude = min(magnitude>>2+bias, most)
+	segment := 1
+	for rest := magnitude >> 6; rest != 0; rest >>= 1 {
+		segment++
+	}
+	return byte((8-segment)<<4 | (0xf - magnitude>>segment&0xf) | sign)
+}
+
+func expandULaw(code byte) int16 {
+	inverted := int(^code)
+	exponent := inverted >> 4 & 7
+	step := 8 << exponent
+	magnitude := 0x80<<exponent + step*(inverted&0xf) + step/2 - 4*33
+	if code < 0x80 {
+		return int16(-magnitude)
+	}
+	return int16(magnitude)
+}
+
+func compressALaw(s int16) byte {
+	magnitude, sign := int(s), 0x80
+	if s < 0 {
+		magnitude, sign = int(^s), 0
+	}
+	magnitude >>= 4
+	if magnitude > 15 {
+		exponent := 1
+		for ; magnitude > 31; magnitude >>= 1 {
+			exponent++
+		}
+		magnitude += exponent<<4 - 16
+	}
+	return byte(magnitude|sign) ^ 0x55
+}
+
+func expandALaw(code byte) int16 {
+	plain := int(code ^ 0x55)
+	exponent, magnitude := plain>>4&7, plain&0xf
+	if exponent > 0 {
+		magnitude += 16
+	}
+	magnitude = magnitude<<4 + 8
+	if exponent > 1 {
+		magnitude <<= exponent - 1
+	}
+	if code < 0x80 {
+		return int16(-magnitude)
+	}
+	return int16(magnitude)
+}

@@ -1,0 +1,90 @@
+package number
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// Plan knows in which country each account dials.
+type Plan struct {
+	country  string            // ISO 3166-1 alpha-2; "": none
+	accounts map[string]string // countries by account id, in place of country
+}
+
+// NewPlan returns the plan for a country, ISO 3166-1 alpha-2, "" for none, and
+// for accounts with a country of their own, each written ACCOUNT=COUNTRY.
+func NewPlan(country string, accounts []string) (*Plan, error) {
+	if country != "" && !known(country) {
+		return nil, unknown(country)
+	}
+	p := &Plan{country: country, accounts: make(map[string]string, len(accounts))}
+	for _, text := range accounts {
+		account, country, ok := strings.Cut(text, "=")
+		if !ok || account == "" {
+			return nil, fmt.Errorf("%q is not written ACCOUNT=COUNTRY", text)
+		}
+		if !known(country) {
+			return nil, unknown(country)
+		}
+		p.accounts[account] = country
+	}
+	return p, nil
+}
+
+func known(country string) bool { return phonenumbers.GetSupportedRegions()[country] }
+
+func unknown(country string) error {
+	return fmt.Errorf("%q is no country code of two capital letters (ISO 3166), as DE", country)
+}
+
+// longestExtension is in digits. A number without a "+" that has no more is an
+// extension or a short code.
+const longestExtension = 6
+
+// E164 returns the number as the account dials it in E.164. It returns the number
+// unchanged where it is none of the country's, or the account has no country and
+// the number no "+".
+func (p *Plan) E164(accountID, number string) string {
+	digits := strings.NewReplacer(" ", "", "-", "", ".", "", "/", "", "(", "", ")", "").Replace(number)
+	international := strings.HasPrefix(digits, "+")
+	if strings.Trim(strings.TrimPrefix(digits, "+"), "0123456789") != "" || !international && len(digits) <= longestExtension {
+		return number
+	}
+	country, own := p.accounts[accountID]
+	if !own {
+		country = p.country
+	}
+	if country == "" && !international {
+		return number
+	}
+	parsed, err := phonenumbers.Parse(digits, country)
+	if err != nil || phonenumbers.IsPossibleNumberWithReason(parsed) != phonenumbers.IS_POSSIBLE {
+		return number
+	}
+	if parsed.GetItalianLeadingZero() && !phonenumbers.IsValidNumber(parsed) {
+		return number // few countries have numbers that begin with 0
+	}
+	if !international && !dialledInFull(digits, country, parsed) {
+		return number
+	}
+	return phonenumbers.Format(parsed, phonenumbers.E164)
+}
+
+// dialledInFull reports whether the digits are more than a subscriber's number
+// within an area: they begin with the country's national prefix or with one that
+// leads abroad, or the country has no areas to dial within.
+func dialledInFull(digits, country string, parsed *phonenumbers.PhoneNumber) bool {
+	if phonenumbers.GetRegionCodeForNumber(parsed) != country && parsed.GetCountryCode() != int32(phonenumbers.GetCountryCodeForRegion(country)) {
+		return true // an international prefix was taken off
+	}
+	switch prefix := phonenumbers.GetNddPrefixForRegion(country, true); prefix {
+	case "": // numbers have no area to leave out
+		return phonenumbers.IsValidNumber(parsed)
+	case "1": // NANP: ten digits, with or without the 1
+		return true
+	default:
+		return strings.HasPrefix(digits, prefix) || strings.HasPrefix(digits, "00")
+	}
+}
