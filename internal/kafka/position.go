@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
@@ -14,6 +15,20 @@ type TopicID [16]byte
 
 // String returns the id as Kafka's own tools print it.
 func (id TopicID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// ParseTopicID reads what String writes.
+func ParseTopicID(s string) (id TopicID, err error) {
+	if len(s) != topicIDChars {
+		return TopicID{}, errors.New("not a topic id")
+	}
+	if _, err := base64.RawURLEncoding.Strict().Decode(id[:], []byte(s)); err != nil {
+		return TopicID{}, errors.New("not a topic id")
+	}
+	return id, nil
+}
+
+// topicIDChars is the length of a TopicID's text.
+const topicIDChars = 22
 
 // IsZero says whether the id is unknown.
 func (id TopicID) IsZero() bool { return id == TopicID{} }
