@@ -123,7 +123,7 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 	a.redis = client
 	a.life.closes("redis", func(context.Context) error { return closeRedis() })
-	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, a.registry, a.log)
+	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return taken("kafka.embedded_listen", err)
 	}
@@ -239,7 +239,7 @@ func (a *App) buildFanout() error {
 		NodeID:     host + "-" + uuid.NewString()[:8],
 		QueueBytes: int(s.QueueBytes), NodeQueueBytes: int64(s.NodeQueueBytes), RingBytes: int64(s.RingBytes),
 		GatherWindow: s.GatherWindow, PingInterval: s.PingInterval, IdleTimeout: s.IdleTimeout,
-		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
+		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, SnapshotBytes: int64(s.SnapshotBytes), Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
 		MaxPerAccount: s.MaxConnectionsPerAccount, MaxPerUser: s.MaxConnectionsPerUser,
 		MaxPerAddress: s.MaxConnectionsPerAddress, ReplaceOldest: s.OnLimit == "replace",
 	}, fanout.Deps{

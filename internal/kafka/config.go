@@ -29,6 +29,10 @@ type Config struct {
 	// Dial opens connections in place of the network: the embedded broker's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Liveness finds dead members of consumer groups; nil: Kafka's session
+	// timeout does.
+	Liveness Liveness
+
 	// WriteFault returns why an embedded broker has stopped taking writes, nil
 	// while it takes them; nil function: it is not embedded.
 	WriteFault func() error
