@@ -18,6 +18,12 @@ func (l *lane) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
 	err := l.send(ctx, b)
 	cancel()
+	if tooLarge(err) && b.records > 1 {
+		for _, half := range b.halves(l.prefix) {
+			l.deliver(half)
+		}
+		return
+	}
 	m := l.producer.cluster.metrics
 	if err == nil {
 		l.seq.advance(b.records)
