@@ -239,7 +239,7 @@ func (a *App) buildFanout() error {
 		NodeID:     host + "-" + uuid.NewString()[:8],
 		QueueBytes: int(s.QueueBytes), NodeQueueBytes: int64(s.NodeQueueBytes), RingBytes: int64(s.RingBytes),
 		GatherWindow: s.GatherWindow, PingInterval: s.PingInterval, IdleTimeout: s.IdleTimeout,
-		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
+		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, SnapshotBytes: int64(s.SnapshotBytes), Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
 		MaxPerAccount: s.MaxConnectionsPerAccount, MaxPerUser: s.MaxConnectionsPerUser,
 		MaxPerAddress: s.MaxConnectionsPerAddress, ReplaceOldest: s.OnLimit == "replace",
 	}, fanout.Deps{

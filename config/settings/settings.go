@@ -174,6 +174,7 @@ type Fanout struct {
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one address in the cluster; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
 	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"how far back snapshots look; negative: there are none"`
+	SnapshotBytes            Bytes         `yaml:"snapshot_bytes" doc:"bytes of memory for the agents and calls that snapshots show; beyond, those without an event for longest are left out"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
 }
 
@@ -250,6 +251,7 @@ func Default() *Settings {
 			RingBytes:       64 << 20,
 			OnLimit:         "refuse",
 			SnapshotHistory: 24 * time.Hour,
+			SnapshotBytes:   256 << 20,
 			DrainSpread:     5 * time.Second,
 		},
 		Tracing: Tracing{Sample: 0.01},

@@ -191,6 +191,7 @@ func (c *checks) fanout(f *Fanout) {
 	c.must(f.IdleTimeout > f.PingInterval, "fanout.idle_timeout", "must be longer than fanout.ping_interval (%s), is %s",
 		shortDuration(f.PingInterval), shortDuration(f.IdleTimeout))
 	c.must(f.QueueBytes >= 4<<10, "fanout.queue_bytes", "must be at least 4KiB, is %s", f.QueueBytes)
+	c.must(f.SnapshotBytes >= 1<<20, "fanout.snapshot_bytes", "must be at least 1MiB, is %s", f.SnapshotBytes)
 	c.must(f.NodeQueueBytes >= f.QueueBytes, "fanout.node_queue_bytes", "must not be less than fanout.queue_bytes (%s), is %s",
 		f.QueueBytes, f.NodeQueueBytes)
 	c.must(f.GatherWindow >= 0 && f.GatherWindow <= time.Second, "fanout.gather_window",

@@ -168,3 +168,20 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 type corrupt string
 
 func (c corrupt) Error() string { return string(c) }
+
+// nextAfter returns the offset after the last whole batch in b and that batch's
+// leader epoch, as the headers say, which are not checked. It is false when b
+// holds no whole batch.
+func nextAfter(b []byte) (next int64, epoch int32, ok bool) {
+	be := binary.BigEndian
+	for len(b) >= batchOverhead {
+		length := int64(int32(be.Uint32(b[8:])))
+		if length < batchMinContent || int64(len(b)) < batchLengthEnd+length {
+			break
+		}
+		next = int64(be.Uint64(b)) + int64(int32(be.Uint32(b[23:]))) + 1
+		epoch, ok = int32(be.Uint32(b[12:])), true
+		b = b[batchLengthEnd+length:]
+	}
+	return next, epoch, ok
+}

@@ -20,6 +20,9 @@ type Cluster struct {
 	transport *kafkago.Transport
 	dialer    *kafkago.Dialer // consumer groups dial for themselves
 	leaders   leaders
+	fetchers  fetchers
+	offsets   brokerLookups[partitionQuestion, int64]
+	epochEnds brokerLookups[partitionQuestion, EpochEnd]
 	clock     clock
 	metrics   *metrics
 	log       *slog.Logger
@@ -59,6 +62,10 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 		log:     log,
 	}
 	c.leaders.cluster = c
+	c.leaders.asked.ask = c.leaders.ask
+	c.fetchers.cluster = c
+	c.offsets.ask = c.askOffsets
+	c.epochEnds.ask = c.askEpochEnds
 	return c, nil
 }
 

@@ -21,6 +21,12 @@ func (l *lane) deliver(b *batch) {
 		err = l.send(ctx, b)
 	}
 	cancel()
+	if tooLarge(err) && b.records > 1 {
+		for _, half := range b.halves(l.prefix) {
+			l.deliver(half)
+		}
+		return
+	}
 	m := l.producer.cluster.metrics
 	if err == nil {
 		l.seq.advance(b.records)

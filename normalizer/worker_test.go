@@ -198,7 +198,7 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 
 // While it cannot be told whether an account exists, what came before goes out
 // and nothing is skipped.
-func TestALaneWaitsForTheAccountStore(t *testing.T) {
+func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		back := time.Now().Add(20 * time.Second)
@@ -229,7 +229,7 @@ func TestALaneWaitsForTheAccountStore(t *testing.T) {
 }
 
 // A stranger's record at the end of the topic stops nothing.
-func TestALaneStartsBehindAForeignRecord(t *testing.T) {
+func TestAPartitionStartsBehindAForeignRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("hello")})
@@ -325,6 +325,6 @@ func TestRunSaysWhyTheGroupFailed(t *testing.T) {
 
 type failingLog struct{ Log }
 
-func (failingLog) Work(context.Context, string, []string, func(context.Context, Lane) error) error {
+func (failingLog) Work(context.Context, string, []string, func(context.Context, Assignment) error) error {
 	return errAway
 }
