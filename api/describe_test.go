@@ -261,8 +261,8 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 	for message, want := range map[string][]string{
 		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
 		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
-		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderTrace, event.HeaderTraceState},
-		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderOrigination},
+		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState},
+		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination},
 		"dead":            {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
 	} {
 		properties, ok := d.at(d.root(), "components", "messages", message, "headers", "properties")

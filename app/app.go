@@ -77,7 +77,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(cfg.Version), readyGauge(a.health))
-	if err := haveDataDir(cfg.Settings.DataDir); err != nil {
+	if err := ensureDataDir(cfg.Settings.DataDir); err != nil {
 		return nil, err
 	}
 	if err := checkFiles(cfg.Settings); err != nil {
@@ -123,7 +123,7 @@ func (a *App) openBackends(ctx context.Context) error {
 	}
 	a.redis = client
 	a.life.closes("redis", func(context.Context) error { return closeRedis() })
-	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, a.registry, a.log)
+	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return taken("kafka.embedded_listen", err)
 	}
@@ -219,7 +219,11 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.life.runsAtOnce("watch", a.newWatch().run)
+	checker, err := a.newSelfCheck()
+	if err != nil {
+		return err
+	}
+	a.life.runsAtOnce("self-check", checker.Run)
 	return a.buildServer(handler)
 }
 
@@ -239,7 +243,7 @@ func (a *App) buildFanout() error {
 		NodeID:     host + "-" + uuid.NewString()[:8],
 		QueueBytes: int(s.QueueBytes), NodeQueueBytes: int64(s.NodeQueueBytes), RingBytes: int64(s.RingBytes),
 		GatherWindow: s.GatherWindow, PingInterval: s.PingInterval, IdleTimeout: s.IdleTimeout,
-		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
+		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, SnapshotBytes: int64(s.SnapshotBytes), Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
 		MaxPerAccount: s.MaxConnectionsPerAccount, MaxPerUser: s.MaxConnectionsPerUser,
 		MaxPerAddress: s.MaxConnectionsPerAddress, ReplaceOldest: s.OnLimit == "replace",
 	}, fanout.Deps{

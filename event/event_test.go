@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 )
@@ -19,6 +20,28 @@ func TestNextIDIsUniqueAndRisesWithinAPartition(t *testing.T) {
 			seen[id] = true
 			prev = id
 		}
+	}
+}
+
+func TestTenMillionRecordsOfOneMillisecondHaveTenMillionIDs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sorts ten million ids")
+	}
+	const total, partitions = 10_000_000, 500
+	ids := make([]ID, 0, total)
+	for p := range partitions {
+		var prev ID
+		for range total / partitions {
+			id := NextID(prev, 1_795_000_000_123, p*2)
+			if id <= prev {
+				t.Fatalf("partition %d: %d after %d", p*2, id, prev)
+			}
+			ids, prev = append(ids, id), id
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(ids)); n != total {
+		t.Fatalf("%d different ids", n)
 	}
 }
 

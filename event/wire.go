@@ -25,6 +25,7 @@ const (
 	HeaderAccount        = "account_id"      // cc.evt, cdr: the message's account
 	HeaderOriginalFormat = "original_format" // cc.evt: format of the raw record
 	HeaderPosition       = "source_position" // cc.evt, cdr: Position of the raw record
+	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log that HeaderPosition is in: topic id/leader epoch
 	HeaderOrigination    = "origination_call_id"
 	HeaderErrorKind      = "error_kind" // cc.dead: bounded reason, see Dead*
 	HeaderError          = "error"      // cc.dead: the reason in words

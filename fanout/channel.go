@@ -80,6 +80,7 @@ type admission struct {
 	*subscriber
 	starts   []start // by partition; nil: live from now on
 	earliest bool    // replay all there is
+	gaps     int64   // Fanout.gaps before the starts were looked up
 }
 
 // admit makes all the checks of a subscription and finds where it starts. On
@@ -107,6 +108,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 		return nil, err
 	}
 	a := &admission{subscriber: s}
+	a.gaps = f.gaps.Load()
 	if err = f.follower.acquire(ctx); err == nil && since != "" {
 		a.earliest = since == Earliest
 		if a.starts, err = f.starts(ctx, since, s.filter.Load()); err != nil {

@@ -24,6 +24,7 @@ type Config struct {
 	ReplaceOldest   bool          // at a limit, close the oldest with 4009 instead of refusing the newest
 	HistoryBytes    int64         // older history in memory while anybody replays it (64 MiB)
 	StreamLinger    time.Duration // streams stop this long after the last subscriber left (30 s)
+	SnapshotBytes   int64         // memory for what snapshots show, all partitions together (256 MiB)
 	SnapshotHistory time.Duration // how far back snapshots look (24 h); negative: there are none
 }
 
@@ -38,6 +39,7 @@ func (c Config) withDefaults() Config {
 	def(&c.HistoryBytes, 64<<20)
 	def(&c.StreamLinger, 30*time.Second)
 	def(&c.SnapshotHistory, 24*time.Hour)
+	def(&c.SnapshotBytes, 256<<20)
 	return c
 }
 
@@ -57,6 +59,8 @@ func (c Config) Validate() error {
 		return errors.New("fanout.queue_bytes: want at least 4096")
 	case c.RingBytes < 0 || c.NodeQueueBytes < int64(c.QueueBytes):
 		return errors.New("fanout.ring_bytes, fanout.node_queue_bytes: too small")
+	case c.SnapshotBytes < 1<<20:
+		return errors.New("fanout.snapshot_bytes: want at least 1 MiB")
 	case c.GatherWindow < 0 || c.GatherWindow > time.Second:
 		return errors.New("fanout.gather_window: want 0 to 1s")
 	case c.PingInterval <= 0 || c.IdleTimeout <= c.PingInterval:

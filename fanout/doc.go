@@ -13,9 +13,9 @@
 // finds the matching subscribers in the index and puts a reference on their
 // queues. The connections that were idle go to a few writers, which send what
 // waits for a connection in one write (writers.go). A subscriber that resumes is
-// fed by its own catch-up goroutine, first from shared chunks of Kafka, then
-// from the ring, until it has reached the stream's head; then the stream takes
-// over (catchup.go).
+// fed by a replay of its own, from shared chunks of Kafka (history.go) and from
+// the ring, merged by id over all partitions, until it has reached every
+// stream; then the streams take over in all partitions at once (catchup.go).
 //
 // # Goroutines and who stops them
 //
@@ -26,16 +26,18 @@
 //     (fold.go), and one that measures them: Run, when its context ends;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     they end with the connection;
-//   - one catch-up for each subscriber that is behind: ends with it.
+//   - one replay for each subscriber that is behind: ends with it.
 //
 // # When it is full
 //
-// A subscriber's queue is bounded in bytes; beyond, it is closed with 4008 and
+// Chunks of history are bounded in bytes and dropped when nobody replays; a
+// replay that waits holds none. A subscriber's queue is bounded in bytes; beyond, it is closed with 4008 and
 // nobody else notices. The writers being behind slows the streams, never loses
 // anything: Kafka is the buffer.
 //
 // # Lock order
 //
-// stream.mu, index.mu, traces.mu, subscriber.mu, socket.mu; each may be
-// skipped, none may be taken the other way round.
+// index.mu, traces.mu, subscriber.mu, socket.mu; each may be skipped, none may
+// be taken the other way round. stream.mu is taken after index.mu, and nothing
+// after it.
 package fanout

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/fanout/floor"
 	"trunkline/identity"
 	"trunkline/internal/tracing"
 )
@@ -53,6 +54,7 @@ type Fanout struct {
 	lookups    *offsetLookup
 	seen       seenAccounts
 	currentLog atomic.Pointer[logID]
+	gaps       atomic.Int64 // that streams have found in the log
 	writers    *writers
 	follower   *follower
 	members    *members
@@ -89,7 +91,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
-	f.folds = &folds{f: f}
+	f.folds = &folds{f: f, budget: floor.NewBudget(cfg.SnapshotBytes)}
 	return f, nil
 }
 
@@ -142,6 +144,9 @@ func (f *Fanout) enter(a *admission) {
 		}
 		tree = now // applyPermissions may have applied it before the older one
 	}
+	if a.gaps != f.gaps.Load() {
+		f.send(s, codeFault, gapReason)
+	}
 	if f.draining.Load() {
 		f.send(s, codeRestart, restartReason)
 	}
@@ -155,8 +160,11 @@ func (f *Fanout) addToIndex(a *admission) {
 		s.track.logID = f.logID()
 		for _, st := range f.follower.list() {
 			at := st.live
-			if st.partition < len(a.starts) {
+			switch {
+			case st.partition < len(a.starts):
 				at = a.starts[st.partition].position
+			case a.starts != nil: // added since
+				at = startAt(0)
 			}
 			s.track.advance(st.partition, at)
 		}

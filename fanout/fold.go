@@ -55,6 +55,9 @@ func (d *fold) beginning(ctx context.Context) (int64, error) {
 func (d *fold) begin(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.floor != nil {
+		d.floor.Release()
+	}
 	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), startAt(from), 0, time.Time{}
 }
 

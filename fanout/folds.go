@@ -13,7 +13,8 @@ import (
 // folds keep the floor of every partition current, for snapshots. They read on
 // their own, so that what is delivered never waits for them.
 type folds struct {
-	f *Fanout
+	f      *Fanout
+	budget *floor.Budget // of all folds together
 
 	mu  sync.Mutex
 	all []*fold // in the order of their partitions
@@ -48,7 +49,7 @@ func (w *folds) grow(n int) (added []*fold) {
 	defer w.mu.Unlock()
 	have := len(w.all)
 	for p := have; p < n; p++ {
-		added = append(added, &fold{f: w.f, partition: p, bounds: bounds(w.f.cfg.SnapshotHistory, n)})
+		added = append(added, &fold{f: w.f, partition: p, bounds: w.bounds()})
 	}
 	w.all = append(w.all[:have:have], added...)
 	return added
@@ -78,11 +79,13 @@ func (w *folds) measure() {
 // known to leave some behind.
 const callAge = 24 * time.Hour
 
-// bounds are those of one partition of n. Accounts do not spread evenly, so a
-// partition has some room at least.
-func bounds(history time.Duration, n int) floor.Config {
-	return floor.Config{AgentAge: history, CallAge: min(callAge, history),
-		PerAccount: 1 << 15, InAll: max(1<<19/n, 1<<13)}
+// maxPerAccount is how many agents, and how many calls, a snapshot has of one
+// account in one partition.
+const maxPerAccount = 1 << 15
+
+func (w *folds) bounds() floor.Config {
+	history := w.f.cfg.SnapshotHistory
+	return floor.Config{AgentAge: history, CallAge: min(callAge, history), PerAccount: maxPerAccount, Budget: w.budget}
 }
 
 // admitAccounts does for a floor what know does for deliveries: what it holds

@@ -102,7 +102,9 @@ func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (
 }
 
 func (l *memoryLog) Reader(_ string, p int, offset int64) Reader {
-	return &memoryReader{l: l, p: p, next: offset, epoch: kafka.UnknownEpoch}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &memoryReader{l: l, p: p, next: offset, epoch: kafka.UnknownEpoch, topicID: l.topicID}
 }
 
 type memoryReader struct {
@@ -110,6 +112,8 @@ type memoryReader struct {
 	p     int
 	next  int64
 	epoch int32 // of the record before next
+
+	topicID kafka.TopicID
 }
 
 func (r *memoryReader) Close() {}
@@ -161,6 +165,9 @@ func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
 // gap is what kafka.Reader says of a log that does not go on.
 func (r *memoryReader) gap(have []kafka.Record) error {
 	first, next := r.l.first[r.p], int64(len(have))
+	if r.topicID != r.l.topicID {
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapRecreated, Offset: r.next, Resume: first, First: first, Next: next}
+	}
 	if r.next < first || r.next > next {
 		return kafka.OutOfRange(event.TopicEvents, r.p, r.next, first, next)
 	}
@@ -200,6 +207,17 @@ func (l *memoryLog) cut(partition int, from int64) {
 	defer l.mu.Unlock()
 	l.partitions[partition] = l.partitions[partition][:from:from]
 	l.epoch++
+	l.grown.Broadcast()
+}
+
+// recreate deletes the topic and creates it again.
+func (l *memoryLog) recreate() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.partitions)
+	clear(l.first)
+	l.topicID[0]++
+	l.epoch = 0
 	l.grown.Broadcast()
 }
 

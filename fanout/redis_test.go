@@ -67,6 +67,55 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 	})
 }
 
+// Nobody can say how far behind a node was when what it reported is lost.
+func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
+		p := &RedisPresence{Client: client, Prefix: prefix}
+		now := time.Now()
+		hour := now.Truncate(time.Hour)
+		report := func(node string, lag time.Duration) {
+			t.Helper()
+			if err := p.ReportLag(t.Context(), node, hour, lag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lag := func(from, to time.Time) (time.Duration, bool) {
+			t.Helper()
+			lag, known, err := p.Lag(t.Context(), from, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lag, known
+		}
+		report("slow", 40*time.Second)
+		report("fast", time.Millisecond)
+		later := now.Add(lagSettle + time.Second)
+		for !later.Truncate(time.Hour).Equal(hour) { // the test runs at the end of an hour
+			hour = later.Truncate(time.Hour)
+			report("slow", 40*time.Second)
+		}
+		if got, known := lag(later, later); !known || got < 40*time.Second {
+			t.Errorf("before the loss: %v %v", got, known)
+		}
+		for _, key := range client.Keys(t.Context(), prefix+"*").Val() {
+			client.Del(t.Context(), key)
+		}
+		if _, known := lag(now, now); known {
+			t.Error("known although nothing is left")
+		}
+		report("fast", time.Millisecond) // the slow one has not come back yet, or never will
+		if _, known := lag(now, now); known {
+			t.Error("known by what one node reported after the loss")
+		}
+		if _, known := lag(now.Add(-time.Hour), now); known {
+			t.Error("known for a time before the loss")
+		}
+		if got, known := lag(later, later); !known || got > time.Second {
+			t.Errorf("a minute after the loss: %v %v", got, known)
+		}
+	})
+}
+
 func TestLimitsHoldAcrossNodes(t *testing.T) {
 	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
 		l := NewRedisLimits(client, prefix)

@@ -95,6 +95,8 @@ func (s *stream) setLive(at position) {
 	s.live = at
 }
 
+const gapReason = "events were lost upstream"
+
 // recover decides where to read on after an error. A gap in the log is never
 // passed over in silence: everybody is disconnected, and a client that resumes
 // learns whether what it missed is still there.
@@ -111,6 +113,7 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	next = gap.Resume
+	s.f.gaps.Add(1) // before anything else changes: see enter
 	s.f.history.gapFound(s.partition, gap)
 	s.f.lookups.forget()
 	s.setLive(startAt(next))
@@ -124,7 +127,7 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 			s.f.logger.Warn("cursors do not name their log", "error", err)
 		}
 	}
-	s.f.closeAll(codeFault, "events were lost upstream")
+	s.f.closeAll(codeFault, gapReason)
 	pause(ctx, time.Second)
 	return next
 }

@@ -31,13 +31,16 @@ import (
 
 // The stress test: three nodes on a real Kafka and Redis, which crash, drain
 // and come back while over a thousand clients read, stall, break off, resume on
-// any node and lose their permission. Nothing may be lost, and nothing repeated
-// for clients of one partition and clients with cursors. The seed is printed;
-// set TRUNKLINE_STRESS_SEED to run it again.
+// any node and lose their permission. Redis loses what it holds, and the topic
+// gets more partitions. Nothing may be lost, and nothing repeated for clients of
+// one partition and clients with cursors; clients with plain ids over many
+// partitions may get events again. The seed is printed; set
+// TRUNKLINE_STRESS_SEED to run it again.
 const (
-	stressPartitions = 4
-	stressAccounts   = 8   // each in one partition
-	stressEvents     = 600 // of each account
+	stressPartitions = 16
+	stressAccounts   = 16  // each in one partition
+	stressGrowth     = 2   // partitions, each with an account, that are added on the way
+	stressEvents     = 400 // of each account
 	stressClients    = 1200
 	stressNodes      = 3
 )
@@ -112,7 +115,7 @@ func newStress(t *testing.T, seed uint64) *stress {
 		producer: cluster.NewProducer(kafka.ProducerConfig{}), redis: redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
 		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int)}
 	accounts := []identity.Account{{ID: "all", Name: "all", Domain: "all"}}
-	for i := range stressAccounts {
+	for i := range stressAccounts + stressGrowth {
 		name := fmt.Sprint("account", i)
 		accounts = append(accounts, identity.Account{ID: name, Name: name, Domain: name, ParentID: "all"})
 	}
@@ -146,18 +149,37 @@ func (s *stress) close() {
 // publish does what normalizers do, one of which runs twice now and then.
 func (s *stress) publish() {
 	random := rand.New(rand.NewPCG(s.seed, 1))
-	var last [stressPartitions]event.ID
-	var sources [stressPartitions]int64
-	history := make([][]kafka.Record, stressPartitions)
+	const partitions = stressPartitions + stressGrowth
+	var last [partitions]event.ID
+	var sources [partitions]int64
+	history := make([][]kafka.Record, partitions)
 	for n := range stressEvents {
 		var batch []kafka.Record
-		for account := range stressAccounts {
+		put := func(account, n int) {
 			p := account % stressPartitions
+			if account >= stressAccounts {
+				p = stressPartitions + account - stressAccounts
+			}
 			last[p] = event.NextID(last[p], time.Now().UnixMilli(), p)
 			r := stressRecord(last[p], p, sources[p], fmt.Sprint("account", account), n)
 			sources[p]++
 			history[p] = append(history[p], r)
 			batch = append(batch, r)
+		}
+		for account := range stressAccounts {
+			put(account, n)
+		}
+		if n == stressEvents/2 {
+			if err := s.cluster.Grow(context.Background(), event.TopicEvents, partitions); err != nil {
+				s.t.Error(err)
+				return
+			}
+		}
+		if n >= stressEvents/2 {
+			for account := range stressGrowth {
+				put(stressAccounts+account, 2*n-stressEvents)
+				put(stressAccounts+account, 2*n-stressEvents+1)
+			}
 		}
 		if random.IntN(10) == 0 {
 			p := random.IntN(stressPartitions)
@@ -194,6 +216,10 @@ func (s *stress) trouble() {
 			return
 		case <-time.After(time.Duration(1500+s.random.IntN(2000)) * time.Millisecond):
 		}
+		if s.random.IntN(3) == 0 {
+			s.loseRedis()
+			continue
+		}
 		i := s.random.IntN(stressNodes)
 		s.mu.Lock()
 		n := s.nodes[i]
@@ -210,16 +236,30 @@ func (s *stress) trouble() {
 	}
 }
 
-// client reads until it has everything. One in three has a cursor over all
-// accounts of four partitions, the others one account and plain ids; a few
-// stall, and a few lose their permission.
+// loseRedis deletes everything that the nodes keep in Redis.
+func (s *stress) loseRedis() {
+	keys, err := s.redis.Keys(context.Background(), s.prefix+"*").Result()
+	if err == nil && len(keys) > 0 {
+		err = s.redis.Del(context.Background(), keys...).Err()
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// client reads until it has everything. One in twelve has a cursor over all
+// accounts and partitions, one in twelve plain ids over all of them, the others
+// one account and plain ids; a few stall, and a few lose their permission.
 func (s *stress) client(i int, ready chan<- struct{}) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
 	c := &stressClient{stress: s, random: random, since: Earliest, breaks: 4, last: make(map[string]int)}
 	var token string
 	switch {
 	case i%12 == 0:
-		c.cursors, c.want = true, stressAccounts
+		c.cursors, c.want = true, stressAccounts+stressGrowth
+		token = s.directory.token("all", nil, nil)
+	case i%12 == 6:
+		c.repeats, c.want, c.breaks = true, stressAccounts+stressGrowth, 12
 		token = s.directory.token("all", nil, nil)
 	default:
 		c.want = 1
@@ -262,7 +302,8 @@ type stressClient struct {
 	*stress
 	random  *rand.Rand
 	cursors bool
-	want    int // accounts
+	repeats bool // plain ids over many partitions: events may come again
+	want    int  // accounts
 	since   string
 	last    map[string]int // newest event of each account
 	pending []string       // accounts of the events since the last cursor
@@ -348,18 +389,26 @@ func (c *stressClient) take(data []byte) bool {
 		c.t.Errorf("message %s", data)
 		return false
 	}
-	if before, ok := c.last[account]; ok && n != before+1 || !ok && n != 0 {
-		c.t.Errorf("%s: %d after %d (cursor %v, since %q)", account, n, before, c.cursors, c.since)
-		return false
+	before, ok := c.last[account]
+	if !ok {
+		before = -1
 	}
-	c.last[account] = n
-	if n == stressEvents-1 {
-		c.full++
+	again := c.repeats && n <= before
+	if n != before+1 && !again {
+		c.t.Errorf("%s: %d after %d (cursor %v, many partitions %v, since %q)", account, n, before, c.cursors, c.repeats, c.since)
+		return false
 	}
 	if c.cursors {
 		c.pending = append(c.pending, account)
 	} else {
 		c.since = between(data, `"id":"`, `"`)
+	}
+	if again {
+		return true
+	}
+	c.last[account] = n
+	if n == stressEvents-1 {
+		c.full++
 	}
 	return true
 }

@@ -59,6 +59,7 @@ type claim struct {
 	source, key, body string
 	holder            string // "" when another request has stored the body
 	records           int
+	refusal           string // message of fault.KindTooLarge
 }
 
 // checkKey refuses keys that the table does not take.
@@ -114,9 +115,9 @@ func (s *keyStore) claim(ctx context.Context, source, key, body string) (*claim,
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 	now := s.now()
 	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (source, key, body, records, stored, holder, lease_until, expires_at)
-			VALUES ($1, $2, $3, 0, FALSE, $4, `+now+` + $5, `+now+` + $6)
-			ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, holder = excluded.holder,
+		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (source, key, body, records, stored, refusal, holder, lease_until, expires_at)
+			VALUES ($1, $2, $3, 0, FALSE, '', $4, `+now+` + $5, `+now+` + $6)
+			ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
 				lease_until = excluded.lease_until, expires_at = excluded.expires_at
 			WHERE ingest_keys.expires_at <= `+now+`
 				OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
@@ -134,8 +135,8 @@ func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 // look reads a row that another request wrote.
 func (s *keyStore) look(ctx context.Context, c *claim) (stored bool, err error) {
 	var body string
-	err = s.db.QueryRowContext(ctx, `SELECT body, stored, records FROM ingest_keys WHERE source = $1 AND key = $2`,
-		c.source, c.key).Scan(&body, &stored, &c.records)
+	err = s.db.QueryRowContext(ctx, `SELECT body, stored, records, refusal FROM ingest_keys WHERE source = $1 AND key = $2`,
+		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal)
 	if errors.Is(err, sql.ErrNoRows) { // released meanwhile
 		return false, nil
 	}
@@ -145,10 +146,11 @@ func (s *keyStore) look(ctx context.Context, c *claim) (stored bool, err error) 
 	return stored, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
-// complete records that Kafka has the body.
-func (s *keyStore) complete(ctx context.Context, c *claim, records int) error {
+// complete records that Kafka has the body, with the answer that repeats get.
+func (s *keyStore) complete(ctx context.Context, c *claim) error {
 	return s.update(ctx, "completing an Idempotency-Key",
-		`UPDATE ingest_keys SET stored = TRUE, records = $4 WHERE source = $1 AND key = $2 AND holder = $3`, c, records)
+		`UPDATE ingest_keys SET stored = TRUE, records = $4, refusal = $5 WHERE source = $1 AND key = $2 AND holder = $3`,
+		c, c.records, c.refusal)
 }
 
 // abandon ends the lease: Kafka may have some of the body, and the same body may
@@ -156,12 +158,6 @@ func (s *keyStore) complete(ctx context.Context, c *claim, records int) error {
 func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 	return s.update(ctx, "abandoning an Idempotency-Key",
 		`UPDATE ingest_keys SET lease_until = 0 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
-}
-
-// release deletes the row: nothing of the body is stored.
-func (s *keyStore) release(ctx context.Context, c *claim) error {
-	return s.update(ctx, "releasing an Idempotency-Key",
-		`DELETE FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
 }
 
 func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim, more ...any) error {

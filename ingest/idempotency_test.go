@@ -16,6 +16,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -141,6 +142,28 @@ func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 		}
 		if k.calls != 2 {
 			t.Errorf("produced %d times", k.calls)
+		}
+	})
+}
+
+// A record that its topic does not take, made by hand with a smaller limit, is not
+// something to send again: the others are stored.
+func TestRecordBeyondTheTopicsLimit(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
+		k := &fakeKafka{produce: func(context.Context) error {
+			return &fault.Error{Kind: fault.KindTooLarge, Message: "too large", Cause: kafka.ErrTopicLimit}
+		}}
+		i := open(k)
+		const body = `[{},{"n":1},{"n":1000000},{}]`
+		const message = "Record 3 of the body has 13 bytes, more than the topic cc.raw takes; the records that it takes are stored"
+		for _, key := range []string{"", "k", "k"} {
+			result, err := i.Accept(t.Context(), keyed(key, body))
+			if f := fault.As(err); result != (Result{}) || f.Kind != fault.KindTooLarge || f.Message != message {
+				t.Errorf("with key %q: %+v %v", key, result, err)
+			}
+		}
+		if k.calls != 2 {
+			t.Errorf("produced %d times, want once without a key and once with it", k.calls)
 		}
 	})
 }

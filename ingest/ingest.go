@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -124,8 +125,11 @@ type Result struct {
 	Replayed bool // they were stored by an earlier request with the Idempotency-Key
 }
 
-// Accept stores a body: after nil, Kafka has all its records. Any error but
-// fault.KindUnavailable means that this request stored nothing of the body.
+// Accept stores a body: after nil, Kafka has all its records. An error means that
+// this request stored nothing of the body, with two exceptions. After
+// fault.KindUnavailable some or all of it may be stored. A record larger than its
+// topic takes is fault.KindTooLarge, and the records that the topic does take are
+// stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
 	result, err := i.accept(ctx, r)
 	label := accepted
@@ -200,28 +204,34 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		return Result{}, err
 	}
 	if claim.holder == "" {
-		return Result{Accepted: claim.records, Replayed: true}, nil
+		return claim.answer(true)
 	}
 	err = i.produce(ctx, r, topic, records)
 	// The client may have left; what became of the body is recorded all the same.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
 	defer cancel()
-	var lost error
-	switch {
-	case err == nil:
-		lost = i.keys.complete(ctx, claim, len(records))
-	case fault.KindOf(err) == fault.KindUnavailable:
-		lost = i.keys.abandon(ctx, claim)
-	default:
-		lost = i.keys.release(ctx, claim)
+	update := i.keys.abandon
+	if err == nil || fault.KindOf(err) == fault.KindTooLarge {
+		claim.records, update = len(records), i.keys.complete
+		if err != nil {
+			claim.refusal = fault.As(err).Message
+		}
 	}
-	if lost != nil {
+	if lost := update(ctx, claim); lost != nil {
 		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", lost)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Accepted: len(records)}, nil
+	return claim.answer(false)
+}
+
+// answer is the result of the request that stored the body.
+func (c *claim) answer(replayed bool) (Result, error) {
+	if c.refusal != "" {
+		return Result{}, fault.New(fault.KindTooLarge, "%s", c.refusal)
+	}
+	return Result{Accepted: c.records, Replayed: replayed}, nil
 }
 
 // reserveOf estimates the memory that a body needs: its buffer, the records
@@ -261,6 +271,9 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	err := i.producer.Produce(ctx, records...)
 	i.metrics.produce.Observe(time.Since(began).Seconds())
 	span.End(err)
+	if errors.Is(err, kafka.ErrTopicLimit) {
+		return beyondTopicLimit(topic, records)
+	}
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("producing %d records to %s: %w", len(records), topic, err), retryAfter,
 			"Kafka did not acknowledge the body: none, some or all of it may be stored; send it again")
@@ -272,4 +285,17 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	i.metrics.records.WithLabelValues(topic).Add(float64(len(records)))
 	i.metrics.bytes.WithLabelValues(topic).Add(float64(size))
 	return nil
+}
+
+// beyondTopicLimit names the largest record: when a topic does not take one of the
+// records, it does not take that one.
+func beyondTopicLimit(topic string, records []kafka.Record) error {
+	largest := 0
+	for n := range records {
+		if len(records[n].Value) > len(records[largest].Value) {
+			largest = n
+		}
+	}
+	return fault.New(fault.KindTooLarge, "Record %d of the body has %d bytes, more than the topic %s takes; the records that it takes are stored",
+		largest+1, len(records[largest].Value), topic)
 }

@@ -12,7 +12,6 @@ import (
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/format/registry"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
 )
@@ -31,6 +30,10 @@ type batch struct {
 	limit     int // bytes of one produced record
 	log       *slog.Logger
 
+	generation int           // of the raw log
+	topicID    kafka.TopicID // of the raw log
+	deadBefore int64         // dead letters of records below it were written before
+
 	now     time.Time
 	taken   int      // raw records in it
 	last    event.ID // the id of the last of them
@@ -44,6 +47,10 @@ type batch struct {
 	current string // its format
 	tally   tally
 	traces  traces
+
+	sourceLog     []byte // header for sourceTopicID and sourceEpoch
+	sourceTopicID kafka.TopicID
+	sourceEpoch   int32
 }
 
 func (b *batch) reset(prev event.ID) {
@@ -69,9 +76,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 				b.traces.drop()
 				return err
 			}
-			b.bury(&raw[i], no)
-			b.tally.format(b.current).dead++
-			b.traces.failed(no)
+			b.reject(&raw[i], no)
 		} else if b.size > requestBytes && events > 0 {
 			b.size, b.events = size, b.events[:events] // it begins the next batch
 			b.traces.drop()
@@ -85,13 +90,22 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
 }
 
 // rejectFirst makes the batch the dead letter of raw alone.
-func (b *batch) rejectFirst(raw *kafka.Record, prev event.ID, why *format.Rejection) {
-	b.reset(prev)
+// It was reset just before.
+func (b *batch) rejectFirst(raw *kafka.Record, why *format.Rejection) {
 	b.traces.begin(b.route.raw, raw)
-	b.bury(raw, why)
+	b.reject(raw, why)
+	b.taken, b.last = 1, event.NextID(b.last, raw.Time.UnixMilli(), b.partition)
+}
+
+// reject makes raw a dead letter, unless that was written before.
+func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
 	b.traces.failed(why)
+	if raw.Offset < b.deadBefore {
+		return
+	}
+	b.addDeadLetter(raw, why)
 	b.tally.format(b.current).dead++
-	b.taken, b.last = 1, event.NextID(prev, raw.Time.UnixMilli(), b.partition)
+	b.tally.kinds[why.Kind]++
 }
 
 // one normalizes one record. A fault of ours costs that record only.
@@ -168,13 +182,16 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 	}
 }
 
-// position adds the header that makes repeats known.
+// position adds the headers that tell consumers a repeat, and the next worker
+// of the partition where to go on and whether the raw log was cut.
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)
-	b.bytes = strconv.AppendInt(b.bytes, int64(b.partition), 10)
-	b.bytes = append(b.bytes, ':')
-	b.bytes = strconv.AppendInt(b.bytes, raw.Offset, 10)
+	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
 	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.since(start)})
+	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch || b.sourceTopicID != b.topicID {
+		b.sourceLog, b.sourceEpoch, b.sourceTopicID = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch, b.topicID
+	}
+	b.headers = append(b.headers, kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
 }
 
 // add puts out into the batch with the headers appended since from.
@@ -190,8 +207,8 @@ func (b *batch) add(out kafka.Record, from int) error {
 	return nil
 }
 
-// bury makes raw a dead letter: as it came, with the reason in headers.
-func (b *batch) bury(raw *kafka.Record, no *format.Rejection) {
+// addDeadLetter adds raw as it came, with the reason in headers.
+func (b *batch) addDeadLetter(raw *kafka.Record, no *format.Rejection) {
 	from := len(b.headers)
 	for _, h := range raw.Headers {
 		switch h.Key {
@@ -209,7 +226,6 @@ func (b *batch) bury(raw *kafka.Record, no *format.Rejection) {
 		Topic: event.TopicDead, Partition: kafka.AnyPartition, Key: raw.Key, Value: raw.Value,
 		Headers: b.headers[from:len(b.headers):len(b.headers)],
 	})
-	b.tally.kinds[no.Kind]++
 }
 
 // recordBytes is at least what a record takes of a topic's limit.
@@ -220,6 +236,3 @@ func recordBytes(r *kafka.Record) int {
 	}
 	return n
 }
-
-// unavailable says that trying again later may help.
-func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

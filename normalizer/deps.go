@@ -11,11 +11,18 @@ import (
 type Log interface {
 	// Work runs work for each partition the group gives this process, until
 	// ctx ends. Work that fails is started again.
-	Work(ctx context.Context, group string, topics []string, work func(context.Context, Lane) error) error
+	Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error
 	// Offsets are the first offset in a partition and the one after its last.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
-	// Last is the last record of a partition, nil when it has none.
-	Last(ctx context.Context, topic string, partition int) (*kafka.Record, error)
+	// Scan calls each for the records from offset from to before to, in order.
+	// It leaves out what was deleted or is damaged. A record is valid during
+	// its call.
+	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
+	// TopicID is a topic's id, which changes when the topic is created again.
+	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
+	// CheckPosition returns *kafka.GapError when a partition's log does not go
+	// on at a position.
+	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
 	// Read reads a partition from an offset on.
 	Read(topic string, partition int, offset int64) Reader
 }
@@ -28,8 +35,8 @@ type Reader interface {
 	Close()
 }
 
-// Lane is one raw partition given to this process.
-type Lane struct {
+// Assignment is one raw partition given to this process.
+type Assignment struct {
 	Topic     string
 	Partition int
 	Progress
@@ -40,6 +47,8 @@ type Lane struct {
 type Progress interface {
 	Committed() (next int64, ok bool)
 	Commit(next int64)
+	// Rewind commits an offset below the one committed before.
+	Rewind(next int64)
 }
 
 // Producer writes records, in order within each partition, and returns nil
@@ -61,9 +70,9 @@ func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
 
 type kafkaLog struct{ *kafka.Cluster }
 
-func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work func(context.Context, Lane) error) error {
+func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error {
 	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, lane *kafka.Lane) error {
-		return work(ctx, Lane{Topic: lane.Topic, Partition: lane.Partition, Progress: lane})
+		return work(ctx, Assignment{Topic: lane.Topic, Partition: lane.Partition, Progress: lane})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ type fakeKafka struct {
 	logs       map[string][][]kafka.Record
 	first      map[string][]int64
 	committed  map[string]int64
+	epochs     map[string]int32 // of a topic's leaders; appended records have it
+	ids        map[string]kafka.TopicID
 	partitions int
 	changed    chan struct{}
 
@@ -36,10 +39,11 @@ type fakeKafka struct {
 func newFakeKafka(partitions int) *fakeKafka {
 	k := &fakeKafka{
 		logs: make(map[string][][]kafka.Record), first: make(map[string][]int64),
-		committed: make(map[string]int64), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
+		committed: make(map[string]int64), epochs: make(map[string]int32), ids: make(map[string]kafka.TopicID), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
 		keep: func(_, next int64) int64 { return next },
 	}
-	for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead} {
+	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead} {
+		k.ids[topic] = kafka.TopicID{byte(i + 1)}
 		k.logs[topic] = make([][]kafka.Record, partitions)
 		k.first[topic] = make([]int64, partitions)
 	}
@@ -60,8 +64,28 @@ func (k *fakeKafka) put(r kafka.Record) {
 		c.Partition = 0
 	}
 	log := k.logs[c.Topic]
+	c.LeaderEpoch = k.epochs[c.Topic]
 	c.Offset = k.first[c.Topic][c.Partition] + int64(len(log[c.Partition]))
 	log[c.Partition] = append(log[c.Partition], c)
+}
+
+// truncate cuts a partition as a leader does that lacks its end.
+func (k *fakeKafka) truncate(topic string, partition int, next int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.logs[topic][partition] = slices.Clone(k.logs[topic][partition][:next-k.first[topic][partition]])
+	k.epochs[topic]++
+}
+
+// recreate deletes a topic and creates it again.
+func (k *fakeKafka) recreate(topic string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.logs[topic], k.first[topic] = make([][]kafka.Record, k.partitions), make([]int64, k.partitions)
+	k.epochs[topic] = 0
+	id := k.ids[topic]
+	id[1]++
+	k.ids[topic] = id
 }
 
 // all is a copy of what a partition holds.
@@ -85,14 +109,14 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	return err
 }
 
-func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string, work func(context.Context, Lane) error) error {
+func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string, work func(context.Context, Assignment) error) error {
 	var group sync.WaitGroup
 	for _, topic := range topics {
 		for p := range k.partitions {
 			group.Go(func() {
 				for ctx.Err() == nil {
 					progress := &fakeProgress{k: k, key: fmt.Sprint(topic, p)}
-					if err := work(ctx, Lane{Topic: topic, Partition: p, Progress: progress}); ctx.Err() == nil && err != nil {
+					if err := work(ctx, Assignment{Topic: topic, Partition: p, Progress: progress}); ctx.Err() == nil && err != nil {
 						time.Sleep(time.Second)
 					}
 				}
@@ -121,6 +145,44 @@ func (p *fakeProgress) Commit(next int64) {
 	p.k.committed[p.key] = p.k.keep(p.k.committed[p.key], next)
 }
 
+func (p *fakeProgress) Rewind(next int64) {
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	p.k.committed[p.key] = next
+}
+
+func (k *fakeKafka) TopicID(_ context.Context, topic string) (kafka.TopicID, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ids[topic], nil
+}
+
+func (k *fakeKafka) CheckPosition(_ context.Context, topic string, partition int, at kafka.LogPosition) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	log, first := k.logs[topic][partition], k.first[topic][partition]
+	gap := kafka.OutOfRange(topic, partition, at.Offset, first, first+int64(len(log)))
+	if !at.TopicID.IsZero() && at.TopicID != k.ids[topic] {
+		gap.Kind, gap.Resume = kafka.GapRecreated, first
+		return gap
+	}
+	if at.Offset < first {
+		return gap
+	}
+	end := gap.Next
+	for i := range log {
+		if at.LeaderEpoch != kafka.UnknownEpoch && log[i].LeaderEpoch > at.LeaderEpoch {
+			end = log[i].Offset
+			break
+		}
+	}
+	if at.Offset <= end {
+		return nil
+	}
+	gap.Kind, gap.Resume = kafka.GapTruncated, end
+	return gap
+}
+
 func (k *fakeKafka) Offsets(_ context.Context, topic string, partition int) (first, next int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,14 +190,13 @@ func (k *fakeKafka) Offsets(_ context.Context, topic string, partition int) (fir
 	return first, first + int64(len(k.logs[topic][partition])), nil
 }
 
-func (k *fakeKafka) Last(_ context.Context, topic string, partition int) (*kafka.Record, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	log := k.logs[topic][partition]
-	if len(log) == 0 {
-		return nil, nil
+func (k *fakeKafka) Scan(_ context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error {
+	for _, r := range k.all(topic, partition) {
+		if r.Offset >= from && r.Offset < to {
+			each(&r)
+		}
 	}
-	return log[len(log)-1].Clone(), nil
+	return nil
 }
 
 func (k *fakeKafka) Read(topic string, partition int, offset int64) Reader {

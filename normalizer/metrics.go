@@ -5,16 +5,18 @@ import (
 
 	"trunkline/format"
 	"trunkline/format/registry"
+	"trunkline/internal/kafka"
 )
 
 // metrics of the room. Formats, kinds and topics are ours and few.
 type metrics struct {
-	records *prometheus.CounterVec // format
-	dead    *prometheus.CounterVec // topic, kind
-	batch   prometheus.Histogram
-	delay   prometheus.Histogram
-	retries prometheus.Counter
-	lost    *prometheus.CounterVec // topic
+	records  *prometheus.CounterVec // format
+	dead     *prometheus.CounterVec // topic, kind
+	batch    prometheus.Histogram
+	delay    prometheus.Histogram
+	retries  prometheus.Counter
+	lost     *prometheus.CounterVec // topic
+	restarts *prometheus.CounterVec // topic, kind
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -37,12 +39,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		delay: histogram("delay_seconds", "From a batch's first record's Kafka timestamp to the batch being durable."),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_normalizer_retries_total",
-			Help: "Times a lane waited because Kafka or the account store was away.",
+			Help: "Waits of a partition because Kafka or the account store was unavailable.",
 		}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_normalizer_lost_records_total",
-			Help: "Raw records that retention or damage took before they were normalized.",
+			Help: "Raw records that were deleted or damaged before they were normalized.",
 		}, []string{"topic"}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_normalizer_log_restarts_total",
+			Help: "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.",
+		}, []string{"topic", "kind"}),
 	}
 	for _, f := range registry.Formats() {
 		m.of(f.Name)
@@ -50,12 +56,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m.of(formatUnknown)
 	for topic := range routes {
 		m.lost.WithLabelValues(topic)
+		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
+		m.restarts.WithLabelValues(topic, string(kafka.GapRecreated))
 		for _, kind := range kinds {
 			m.dead.WithLabelValues(topic, string(kind))
 		}
 	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost)
+		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost, m.restarts)
 	}
 	return m
 }

@@ -73,7 +73,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 
 // Run works until ctx ends, then finishes the commits it has and returns nil.
 func (n *Normalizer) Run(ctx context.Context) error {
-	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.work); err != nil {
+	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.runPartition); err != nil {
 		return fmt.Errorf("normalizing: %w", err)
 	}
 	return nil

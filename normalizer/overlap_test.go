@@ -3,7 +3,6 @@ package normalizer
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -114,7 +113,7 @@ func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := messageID(r.Value)
+		id, err := event.MessageID(r.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,31 +151,5 @@ func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
 			}
 		}
 		t.Fatalf("partition %d: positions %v are neither delivered nor dead letters", p, lost)
-	}
-}
-
-// The id logic of a lane, on ten million records of one millisecond.
-func TestTenMillionRecordsOfOneMillisecondHaveTenMillionIDs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sorts ten million ids")
-	}
-	const total, partitions = 10_000_000, 500
-	at := time.UnixMilli(1_795_000_000_123)
-	ids := make([]event.ID, 0, total)
-	records := make([]kafka.Record, 1)
-	for p := range partitions {
-		l := &lane{Lane: Lane{Partition: p * 2}, resume: total}
-		for i := range int64(total / partitions) {
-			records[0] = kafka.Record{Offset: i, Time: at}
-			before := l.prev
-			if rest := l.stepOver(records); len(rest) != 0 || l.prev <= before {
-				t.Fatalf("partition %d, record %d: %d after %d", p, i, l.prev, before)
-			}
-			ids = append(ids, l.prev)
-		}
-	}
-	slices.Sort(ids)
-	if n := len(slices.Compact(ids)); n != total {
-		t.Fatalf("%d different ids", n)
 	}
 }

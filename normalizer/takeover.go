@@ -1,101 +1,264 @@
 package normalizer
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
 )
 
-// takeOver finds out where the one before left off. The end of the normalized
-// topic has the last position that was written and its id. The group's commit
-// may be behind it (it is flushed once a second) or ahead: dead letters leave
-// nothing there, and a normalizer that was slow to stop may have written old
-// positions again. So the ids are stepped on from the one known link over
-// everything up to the commit, and work begins at the later of the two.
-func (l *lane) takeOver(ctx context.Context) error {
-	var first int64
-	var last *kafka.Record
-	err := l.persist(ctx, "taking over", func() (err error) {
-		if first, _, err = l.deps.Log.Offsets(ctx, l.raw, l.Partition); err != nil {
+// takeOver finds where to go on: behind the raw record of the newest position in
+// the normalized topic. The group's commit only tells how far dead letters were
+// written, since nothing of them is in the normalized topic: it may be ahead of
+// what that topic holds (the topic lost its end) or behind it (it is flushed
+// once a second). Records between the newest position and the commit are
+// normalized again; their dead letters are not written again.
+func (w *partitionWorker) takeOver(ctx context.Context) error {
+	err := w.retry(ctx, "taking over", func() error {
+		newest, err := w.newestNormalized(ctx)
+		if err != nil {
 			return err
 		}
-		last, err = l.deps.Log.Last(ctx, l.out, l.Partition)
+		return w.startAfter(ctx, newest)
+	})
+	return w.handleGap(ctx, err)
+}
+
+// normalized is what a normalized record says of the raw record it came from.
+type normalized struct {
+	position event.Position
+	id       event.ID
+	log      kafka.LogPosition // after the raw record
+}
+
+// startAfter sets the worker to go on after the raw record of newest; nil means
+// that no normalized record is known. It returns *kafka.GapError when the raw
+// log does not go on there.
+func (w *partitionWorker) startAfter(ctx context.Context, newest *normalized) error {
+	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
+	if err != nil {
+		return err
+	}
+	first, next, err := w.deps.Log.Offsets(ctx, w.raw, w.Partition)
+	if err != nil {
+		return err
+	}
+	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
+	w.prev, w.generation, w.deadBefore = 0, 0, 0
+	committed, ok := w.Committed()
+	if ok && committed <= next {
+		w.deadBefore = committed
+	}
+	if newest != nil {
+		w.next, w.prev, w.generation = newest.log, newest.id, newest.position.Generation
+		if w.next.TopicID.IsZero() {
+			w.next.TopicID = topicID
+		}
+		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, newest.log)
+	}
+	_, written, err := w.deps.Log.Offsets(ctx, w.out, w.Partition)
+	if err != nil {
+		return err
+	}
+	if ok && (committed < first || written > 0) { // written: retention took all that was normalized
+		w.next.Offset = committed
+	}
+	return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
+}
+
+// How many records at the end of a normalized partition are looked through for
+// its newest position: always, while the newest one is behind the commit
+// (normalizers that overlap write out of order), and while none is found.
+const (
+	recentRecords  = 512
+	overlapRecords = 16 * recentRecords
+	foreignRecords = 256 * recentRecords
+)
+
+// newestNormalized finds the newest position at the end of the normalized
+// partition. It is mostly the last record's. A normalizer that was slow to stop
+// may have written older ones behind it; a record may be damaged, or not ours.
+// It returns nil when there is none.
+func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, error) {
+	first, end, err := w.deps.Log.Offsets(ctx, w.out, w.Partition)
+	if err != nil {
+		return nil, err
+	}
+	committed, _ := w.Committed()
+	var newest *normalized
+	var foreign error
+	to := end
+	for size := int64(recentRecords); to > first; size *= 4 {
+		from := max(first, end-size)
+		err := w.deps.Log.Scan(ctx, w.out, w.Partition, from, to, func(r *kafka.Record) {
+			found, err := w.readNormalized(r)
+			if err != nil {
+				foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+			} else if newest == nil || found.position.Compare(newest.position) > 0 {
+				newest = found
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		to = from
+		if newest != nil && (newest.log.Offset >= committed || end-to >= overlapRecords) || end-to >= foreignRecords {
+			break
+		}
+	}
+	if foreign != nil {
+		w.log.Error("records of another writer in the normalized topic", "topic", w.out, "partition", w.Partition, "err", foreign)
+	}
+	return newest, nil
+}
+
+// readNormalized reads what a normalized record says of its raw record.
+func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalized, error) {
+	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
+	if err != nil {
+		return nil, err
+	}
+	if position.Partition != w.Partition {
+		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
+	}
+	n := &normalized{position: position, log: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
+	if log := r.Header(event.HeaderSourceLog); log != nil { // older records have none
+		if n.log.TopicID, n.log.LeaderEpoch, err = parseSourceLog(string(log)); err != nil {
+			return nil, err
+		}
+	}
+	if w.ids {
+		n.id, err = event.MessageID(r.Value)
+	}
+	return n, err
+}
+
+// appendSourceLog appends the value of event.HeaderSourceLog.
+func appendSourceLog(dst []byte, id kafka.TopicID, epoch int32) []byte {
+	dst = append(dst, id.String()...)
+	dst = append(dst, '/')
+	return strconv.AppendInt(dst, int64(epoch), 10)
+}
+
+func parseSourceLog(s string) (kafka.TopicID, int32, error) {
+	name, digits, _ := strings.Cut(s, "/")
+	id, err := kafka.ParseTopicID(name)
+	if err != nil {
+		return id, 0, fmt.Errorf("reading %s: %w", event.HeaderSourceLog, err)
+	}
+	epoch, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return id, 0, fmt.Errorf("reading %s: %w", event.HeaderSourceLog, err)
+	}
+	return id, int32(epoch), nil
+}
+
+// changeEpoch checks, before the first record of another leader epoch is
+// processed, that the new leader has all records that were normalized: those of
+// this worker, and those of another that was slow to stop and is ahead of it.
+func (w *partitionWorker) changeEpoch(ctx context.Context) error {
+	err := w.retry(ctx, "checking the raw log", func() error {
+		if err := w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next); err != nil {
+			return err
+		}
+		newest, err := w.newestNormalized(ctx)
+		if err != nil {
+			return err
+		}
+		if newest != nil && newest.position.Compare(event.Position{Offset: w.next.Offset - 1, Generation: w.generation}) > 0 {
+			err = w.startAfter(ctx, newest)
+		}
 		return err
 	})
 	if err != nil {
-		return err
+		return w.handleGap(ctx, err)
 	}
-	committed, isCommitted := l.Committed()
-	l.next = first
-	if isCommitted {
-		l.next = committed
-	}
-	if last != nil {
-		if err := l.readBack(last, committed, isCommitted); err != nil {
-			// Not ours: somebody else writes to the topic. Ids go on from the
-			// raw log alone.
-			l.log.Error("the normalized topic's last record cannot be read back", "topic", l.out,
-				"partition", l.Partition, "offset", last.Offset, "err", err)
-		}
-	}
-	l.resume = max(l.resume, l.next)
+	w.next.LeaderEpoch = kafka.UnknownEpoch // checked
 	return nil
 }
 
-// readBack starts from the last normalized record.
-func (l *lane) readBack(last *kafka.Record, committed int64, isCommitted bool) error {
-	at, err := event.ParsePosition(string(last.Header(event.HeaderPosition)))
-	if err != nil {
-		return err
-	}
-	if at.Partition != l.Partition {
-		return fmt.Errorf("it comes from partition %d", at.Partition)
-	}
-	l.next = at.Offset + 1
-	if isCommitted {
-		l.resume = max(committed, l.next)
-	}
-	if !l.ids {
-		l.next = max(l.next, l.resume)
-		return nil
-	}
-	l.prev, err = messageID(last.Value)
-	return err
-}
-
-// messageID is the id of a channel message, which begins with it.
-func messageID(message []byte) (event.ID, error) {
-	rest, ok := bytes.CutPrefix(message, []byte(`{"id":"`))
-	end := bytes.IndexByte(rest, '"')
-	if !ok || end < 0 {
-		return 0, event.ErrID
-	}
-	return event.ParseID(string(rest[:end]))
-}
-
-// skipHole looks at why reading failed. Where the log has no sound record it
-// sets the lane behind the hole and answers nil: what is lost is said and
-// counted, never hidden, and the partition goes on.
-func (l *lane) skipHole(err error) error {
-	gap, ok := kafka.PassableGap(err)
+// handleGap sets the worker to where the raw log goes on, when err says that it
+// does not at w.next. Other errors are returned.
+func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
+	found, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
-	to := gap.Resume
+	// A reader knows an offset only. With topic and epoch, more can be told.
+	checked := w.retry(ctx, "checking the raw log", func() error {
+		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
+	})
+	gap, ok := errors.AsType[*kafka.GapError](checked)
+	switch {
+	case checked != nil && !ok:
+		return checked
+	case !ok && found.Restarted():
+		return nil // the log does go on: the leader had not caught up
+	case !ok:
+		gap = found
+	}
+	if _, ok := kafka.PassableGap(gap); !ok {
+		return err
+	}
 	if gap.Restarted() {
-		to = gap.First
+		return w.restart(ctx, gap)
 	}
-	from := max(l.next, l.resume)
-	lost := max(to-from, 0)
-	l.metrics.lost.WithLabelValues(l.raw).Add(float64(lost))
-	l.log.Error("raw records are not in the log any more, going on behind them", "topic", l.raw,
-		"partition", l.Partition, "wanted", l.next, "from", to, "lost", lost, "err", err)
-	if to < l.next { // the log is shorter than what was done: it was made anew
-		l.resume = to
-	}
-	l.next = to
+	w.skip(gap)
 	return nil
+}
+
+// skip goes on behind records that are lost.
+func (w *partitionWorker) skip(gap *kafka.GapError) {
+	lost := max(gap.Resume-max(w.next.Offset, w.deadBefore), 0)
+	w.metrics.lost.WithLabelValues(w.raw).Add(float64(lost))
+	w.log.Error("raw records lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
+		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "err", gap)
+	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
+}
+
+// restart goes on in a raw log that was cut or created again. Offsets are given
+// out again there, so that the positions of its records have the next
+// generation, unless another worker has begun one. Ids go on from the newest.
+func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
+	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
+	w.log.Error("raw log cut: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
+		"processed", w.next.Offset, "resume", gap.Resume, "err", gap)
+	w.Rewind(gap.Resume)
+	before := w.generation
+	return w.retry(ctx, "taking over", func() error {
+		newest, err := w.newestNormalized(ctx)
+		if err != nil {
+			return err
+		}
+		err = w.startAfter(ctx, newest)
+		gap, isGap := errors.AsType[*kafka.GapError](err)
+		if err != nil && !isGap {
+			return err
+		}
+		if isGap && gap.Restarted() || w.generation <= before {
+			if before == event.MaxGeneration {
+				w.log.Error("no generation left: new records will be taken for repeats", "topic", w.raw, "partition", w.Partition)
+			}
+			w.generation = min(max(w.generation, before)+1, event.MaxGeneration)
+		}
+		if isGap && gap.Restarted() {
+			return w.startAt(ctx, gap.Resume)
+		}
+		if isGap {
+			w.skip(gap)
+		}
+		return nil
+	})
+}
+
+// startAt sets the worker to go on at an offset of the raw log as it is now.
+func (w *partitionWorker) startAt(ctx context.Context, offset int64) error {
+	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
+	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
+	w.deadBefore = 0
+	return err
 }

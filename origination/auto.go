@@ -9,18 +9,18 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Auto is the driver of a first try: real phones where the owner has one
-// registered, else a simulated call.
+// Auto is a driver for demonstrations: it rings real phones where the owner has one
+// registered, and simulates the call where not.
 type Auto struct {
 	Phones    Driver
 	Simulator Driver
-	// Registered says whether a phone is registered as the extension.
+	// Registered reports whether a phone is registered as the extension.
 	Registered func(ctx context.Context, accountID, extension string) (bool, error)
-	// Simulated says whether the Simulator named a call so.
+	// Simulated reports whether an id is one of the Simulator's.
 	Simulated func(callID string) bool
 }
 
-// Name implements Namer: whose the order is shows in its id from here on.
+// Name implements Namer: the id shows which of the two drivers has the call.
 func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
 	registered, err := a.Registered(ctx, order.AccountID, order.Extension)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
 	return append(adopt(ctx, a.Phones, phones), adopt(ctx, a.Simulator, simulated)...)
 }
 
-// adopt is the driver's Adopt; without one it is none of its calls.
+// adopt calls the driver's Adopt. A driver without one takes over no call.
 func adopt(ctx context.Context, driver Driver, open []Open) (rest []Open) {
 	adopter, ok := driver.(Adopter)
 	if !ok || len(open) == 0 {

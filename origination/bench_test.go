@@ -18,10 +18,10 @@ func BenchmarkOriginate(b *testing.B) {
 }
 
 func benchmarkOriginate(b *testing.B, at sqldb.Config) {
-	d := newDesk(b, at, func(c *Config) { c.MaxCalls = 1 << 20 }).run()
+	d := newTestNode(b, at, func(c *Config) { c.MaxCalls = 1 << 20 }).run()
 	d.platform.originate = func(o Order) (Placed, error) {
 		go func() {
-			for _, state := range order[1:] { // not all in one transaction
+			for _, state := range states[1:] { // not all in one transaction
 				time.Sleep(20 * time.Millisecond)
 				d.platform.says(o.ID, state)
 			}
@@ -38,7 +38,7 @@ func benchmarkOriginate(b *testing.B, at sqldb.Config) {
 			}
 		}
 	})
-	within(b, "all is stored and announced", func() bool { return d.book.size() == 0 })
+	within(b, "all is stored and announced", func() bool { return d.calls.size() == 0 })
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 

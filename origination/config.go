@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Config are the room's settings. Zero fields take their defaults.
+// Config is the configuration of a Service. Zero fields take their defaults.
 type Config struct {
-	// Node names this process among all there ever were.
+	// Node is the name of this process, unique among all that ever ran.
 	Node string
-	// Alone: no other process places calls with this database, so whatever is
-	// open in it is what an earlier life of this one left.
+	// Alone means that no other process places calls with this database: its open
+	// calls were left by an earlier run of this one.
 	Alone bool
 	// Rules say which destinations may be dialled; nil: all.
 	Rules *Rules
@@ -22,8 +22,8 @@ type Config struct {
 	Retention time.Duration
 	// PlaceTimeout is how long the platform may take to accept. 10 s when zero.
 	PlaceTimeout time.Duration
-	// Lease is how long after its last sign of life a node's calls are taken
-	// over. 10 s when zero.
+	// Lease is how long a node has its calls without renewing its lease. 10 s when
+	// zero.
 	Lease time.Duration
 }
 
@@ -46,7 +46,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what cannot work.
+// Validate returns what is wrong with the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.Node == "":

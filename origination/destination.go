@@ -8,16 +8,17 @@ import (
 	"trunkline/internal/fault"
 )
 
-const mostDestination = 64 // characters
+const maxDestination = 64 // characters
 
-// checkDestination refuses what no dialplan could take (contract, section B).
+// checkDestination refuses destinations that are empty, too long, or have control
+// characters.
 func checkDestination(destination string) error {
 	switch {
 	case !utf8.ValidString(destination):
 		return badDestination("invalid", "The destination is not valid UTF-8")
 	case strings.TrimSpace(destination) == "":
 		return badDestination("required", "The destination is empty")
-	case utf8.RuneCountInString(destination) > mostDestination:
+	case utf8.RuneCountInString(destination) > maxDestination:
 		return badDestination("too_long", "The destination has more than 64 characters")
 	case strings.ContainsFunc(destination, unicode.IsControl):
 		return badDestination("invalid", "The destination has control characters")

@@ -7,10 +7,10 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// State is how far a click-to-call has come (contract, section B).
+// State is the progress of a click to call.
 type State string
 
-// The states in their order. A call may skip some (an owner who is never rung)
+// The states in their order. A call may skip some (the owner's phone was not rung)
 // and always comes to Ended.
 const (
 	Accepted     State = "accepted"
@@ -25,13 +25,13 @@ const (
 // the destination and join the two.
 type Order struct {
 	ID            string // ours, made before anything is dialled
-	InteractionID string // what every leg's record is to carry
+	InteractionID string // of every leg's record
 	AccountID     string
 	Domain        string // the account's
 	UserID        string // the owner
 	Extension     string // the owner's presence_id: the first leg
 	Destination   string // decoded; a number or an extension
-	ClickToCallID string // the platform's resource of this user, where it was made before
+	ClickToCallID string // the platform's click-to-call resource of the user; "" before it was made
 
 	Trace tracing.Carrier // the request that asked for it; not stored
 }
@@ -39,8 +39,7 @@ type Order struct {
 // Placed is a platform's answer to an Order it accepted.
 type Placed struct {
 	// CallID is the origination_call_id to hand out: Order.ID, or the
-	// platform's own. "" when the platform gave none: the call is placed all
-	// the same.
+	// platform's own. "" when the platform gave none, although it placed the call.
 	CallID string
 	// ClickToCallID is the platform's click-to-call resource of the user when
 	// this Order made it; "" when there was nothing to make.
@@ -68,9 +67,9 @@ type Driver interface {
 	// does not have.
 	Cancel(ctx context.Context, callID string) error
 	// Follow reports the progress of the calls, in order for each call, until
-	// ctx ends; it is called once. open are the calls that had not ended when
-	// the process started: the driver goes on with those that the platform
-	// still has and reports Ended for the rest. A step may be reported again.
+	// ctx ends; it is called once. open are the calls that had not ended when the
+	// process started: the driver follows those that the platform still has, and
+	// reports Ended for the rest. A step may be reported more than once.
 	Follow(ctx context.Context, open []Open, report func(Progress)) error
 }
 

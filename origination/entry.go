@@ -7,41 +7,40 @@ import (
 	"trunkline/internal/fault"
 )
 
-// entry is one call in the book, guarded by the book's lock.
+// entry is one call of a callStore, guarded by its lock.
 type entry struct {
 	row
-	placed    bool // the platform accepted it: its steps may be announced
-	stored    int  // steps in the database
-	waiting   bool // to be written
-	whole     bool // not only its steps
-	hearing   bool // in heard
-	forget    bool // to be deleted
-	cancelled bool // its driver was told
-	written   []chan error
+	placed         bool // the platform accepted it: its steps may be announced
+	stored         int  // steps in the database
+	writeQueued    bool // in callStore.urgent or dirty
+	rowChanged     bool // more than its steps has changed
+	announceQueued bool // in callStore.announceQueue
+	deleted        bool // the row is to be deleted
+	cancelSent     bool // the driver was asked to cancel it
+	writeResults   []chan error
 }
 
-// outcome says, once, whether a write is in the database.
-type outcome <-chan error
+// writeResult receives the result of one write.
+type writeResult <-chan error
 
-func (o outcome) wait(ctx context.Context) error {
+func (r writeResult) wait(ctx context.Context) error {
 	select {
-	case err := <-o:
+	case err := <-r:
 		return err
 	case <-ctx.Done():
 		return fault.Unavailable(ctx.Err(), time.Second, "The database has not answered in time")
 	}
 }
 
-// early is progress that came before the platform's answer with the call's id.
-type early struct {
+// earlySteps is progress that came before the platform's answer with the call's id.
+type earlySteps struct {
 	steps []Progress // each further than the one before
 	since time.Time
 }
 
-// rises says whether a call that has taken the steps would take another. What
-// it would not is not kept: however often a platform repeats itself, there is
-// room for what comes after.
-func (e early) rises(to State) bool {
+// advances reports whether a call with these steps would take another one. Steps
+// that it would not take are not kept, so that a platform's repeats use no room.
+func (e earlySteps) advances(to State) bool {
 	last := Accepted
 	if n := len(e.steps); n > 0 {
 		last = e.steps[n-1].State
@@ -50,12 +49,12 @@ func (e early) rises(to State) bool {
 }
 
 const (
-	mostEarly = 1024
-	earlyLife = time.Minute
+	maxEarly = 1024
+	earlyTTL = time.Minute
 )
 
-// stored is the answer where there is nothing to wait for.
-func stored() outcome {
+// alreadyWritten returns a result that is there already.
+func alreadyWritten() writeResult {
 	done := make(chan error, 1)
 	done <- nil
 	return done

@@ -19,16 +19,16 @@ import (
 // order, none is missing, and what is stored is the same.
 func TestManyCallsAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		d.publishThrough(&flaky{Publisher: d.channel})
 		var says sync.WaitGroup
 		d.platform.originate = func(o Order) (Placed, error) {
 			says.Go(func() {
-				for i := 1; i < len(order); i++ {
+				for i := 1; i < len(states); i++ {
 					for range rand.IntN(3) {
-						d.platform.says("p-"+o.ID, order[rand.IntN(i)])
+						d.platform.says("p-"+o.ID, states[rand.IntN(i)])
 					}
-					d.platform.says("p-"+o.ID, order[i])
+					d.platform.says("p-"+o.ID, states[i])
 					time.Sleep(time.Duration(rand.IntN(int(5 * time.Millisecond))))
 				}
 			})
@@ -41,12 +41,12 @@ func TestManyCallsAtOnce(t *testing.T) {
 		}
 		placed.Wait()
 		says.Wait()
-		within(t, "all is stored and told", func() bool { return d.book.size() == 0 })
+		within(t, "all is stored and told", func() bool { return d.calls.size() == 0 })
 		for _, id := range ids {
 			call, err := d.Get(t.Context(), d.alice(), id)
 			check(t, err)
-			if got := firstTold(d.channel.told(id)); !slices.Equal(got, order[:]) || !slices.Equal(states(call.History), order[:]) {
-				t.Errorf("told %v, stored %v", got, states(call.History))
+			if got := firstTold(d.channel.told(id)); !slices.Equal(got, states[:]) || !slices.Equal(statesOf(call.History), states[:]) {
+				t.Errorf("told %v, stored %v", got, statesOf(call.History))
 			}
 		}
 	})
@@ -55,10 +55,10 @@ func TestManyCallsAtOnce(t *testing.T) {
 // A platform that repeats itself, and talks nonsense, before it has told the
 // call's id: every step that follows is taken all the same.
 func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	d.platform.originate = func(o Order) (Placed, error) {
 		id := "p-" + o.ID
-		for _, state := range order {
+		for _, state := range states {
 			d.platform.says(id, state, "nonsense", state, Accepted, state)
 		}
 		return Placed{CallID: id}, nil
@@ -67,8 +67,8 @@ func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 	d.reaches(id, Ended)
 	call, err := d.Get(t.Context(), d.alice(), id)
 	check(t, err)
-	if !slices.Equal(states(call.History), order[:]) {
-		t.Errorf("stored %v", states(call.History))
+	if !slices.Equal(statesOf(call.History), states[:]) {
+		t.Errorf("stored %v", statesOf(call.History))
 	}
 }
 
@@ -82,10 +82,10 @@ func firstTold(told []State) (first []State) {
 	return first
 }
 
-func (d *desk) publishThrough(p Publisher) {
-	d.book.mu.Lock()
-	defer d.book.mu.Unlock()
-	d.book.publish = p
+func (d *testNode) publishThrough(p Publisher) {
+	d.calls.mu.Lock()
+	defer d.calls.mu.Unlock()
+	d.calls.publish = p
 }
 
 // flaky fails every other time, sometimes although it has published; not more
@@ -110,7 +110,7 @@ func (f *flaky) Publish(ctx context.Context, events ...Event) error {
 
 func TestWhileTheDatabaseIsAway(t *testing.T) {
 	server := testservice.OwnPostgres(t)
-	d := newDesk(t, sqldb.Config{URL: server.URL}, func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
+	d := newTestNode(t, sqldb.Config{URL: server.URL}, func(c *Config) { c.PlaceTimeout = 500 * time.Millisecond; c.Lease = time.Minute }).run()
 	id := d.place("1002")
 	d.platform.says(id, RingingUser)
 	d.reaches(id, RingingUser)
@@ -125,7 +125,7 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	d.platform.says(id, UserAnswered, Dialling, Ended)
 	server.Start(t)
 	within(t, "the steps of meanwhile are stored and told", func() bool {
-		return slices.Equal(firstTold(d.channel.told(id)), []State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.book.size() == 0
+		return slices.Equal(firstTold(d.channel.told(id)), []State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
 	})
 	if n := len(d.platform.placed()); n != 1 {
 		t.Errorf("%d calls rang", n)
@@ -133,13 +133,13 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 }
 
 // placeUnread places an order that was made before the database went away.
-func (d *desk) placeUnread() error {
+func (d *testNode) placeUnread() error {
 	_, err := d.Service.place(context.Background(), Order{ID: "late", AccountID: "demo", UserID: d.users.alice, Extension: "1001", Destination: "1002"})
 	return err
 }
 
 func TestADriverThatStopsIsAFault(t *testing.T) {
-	d := newDesk(t, lite(t))
+	d := newTestNode(t, lite(t))
 	d.driver = quitter{d.platform}
 	wantKind(t, d.Run(t.Context()), fault.KindInternal)
 }

@@ -13,41 +13,40 @@ const (
 	settleEvery = 10 * time.Millisecond
 )
 
-// Adopter is a Driver that can take calls over from a process that died while
-// this one is running. Of a Driver that cannot, they have ended with their
-// process.
+// Adopter is a Driver that can take over the calls of a process that died while
+// this one is running. The calls of other drivers have ended with their process.
 type Adopter interface {
-	// Adopt goes on with those of the calls that the platform still has,
-	// reporting as in Follow, and returns the rest.
+	// Adopt follows those of the calls that the platform still has, reporting as in
+	// Follow, and returns the rest.
 	Adopt(ctx context.Context, open []Open) (rest []Open)
 }
 
-// Run follows calls, stores and announces how far they are, until ctx ends;
-// then it lets the driver finish and waits, a bounded while, until everything
-// is stored and announced. What is still open then is another node's, or this
-// one's next life's.
+// Run follows calls, and stores and publishes their progress, until ctx ends. Then
+// it waits for the driver, and at most settleFor until everything is stored and
+// published. Calls that are still open are taken over by another node, or by this
+// one's next start.
 func (s *Service) Run(ctx context.Context) error {
-	open, err := s.begin(ctx)
+	open, err := s.takeOverAtStart(ctx)
 	if err != nil {
 		return err
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var jobs sync.WaitGroup
-	jobs.Go(func() { s.book.keepWriting(work) })
-	jobs.Go(func() { s.book.keepAnnouncing(work) })
-	jobs.Go(func() { s.keepHouse(work) })
-	jobs.Go(func() { s.keepPurging(work) })
+	jobs.Go(func() { s.calls.runWriter(work) })
+	jobs.Go(func() { s.calls.runAnnouncer(work) })
+	jobs.Go(func() { s.runMaintenance(work) })
+	jobs.Go(func() { s.runPurge(work) })
 	s.running.Store(true)
-	err = s.driver.Follow(ctx, open, s.book.report)
+	err = s.driver.Follow(ctx, open, s.calls.report)
 	s.running.Store(false)
-	s.settle()
+	s.awaitSettled()
 	stop()
 	jobs.Wait()
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	if left := s.rows.leave(leaving); left != nil {
-		s.log.WarnContext(ctx, "this node's calls are taken over only when its lease is over", "error", left)
+	if left := s.rows.releaseLease(leaving); left != nil {
+		s.log.WarnContext(ctx, "releasing the node's lease failed: its calls are taken over when it expires", "error", left)
 	}
 	if ctx.Err() == nil {
 		return fault.Internal(err, "The driver has stopped following calls")
@@ -55,28 +54,28 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin takes what dead nodes have left.
-func (s *Service) begin(ctx context.Context) ([]Open, error) {
-	if err := s.rows.beat(ctx, s.cfg.Lease); err != nil {
+// takeOverAtStart takes the lease, and the calls of nodes without one.
+func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
+	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
 		return nil, err
 	}
 	if s.cfg.Alone {
-		if err := s.rows.othersAreDead(ctx); err != nil {
+		if err := s.rows.expireOtherLeases(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return s.takeOver(ctx)
 }
 
-// takeOver makes the calls of dead nodes this one's, and returns those that
+// takeOver takes over the calls of nodes without a lease, and returns those that
 // have not ended.
 func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
-	taken, err := s.rows.takeOver(ctx)
+	taken, err := s.rows.takeOverExpired(ctx)
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
-	s.log.InfoContext(ctx, "taking over calls", "calls", len(taken))
-	s.book.adopt(taken)
+	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
+	s.calls.adopt(taken)
 	var open []Open
 	for i := range taken {
 		if r := &taken[i]; r.State != Ended {
@@ -86,13 +85,13 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	return open, nil
 }
 
-// settle waits until the book is settled, or for too long.
-func (s *Service) settle() {
+// awaitSettled waits until the callStore is settled, at most settleFor.
+func (s *Service) awaitSettled() {
 	late := time.After(settleFor)
-	for !s.book.settled() {
+	for !s.calls.settled() {
 		select {
 		case <-late:
-			s.log.Warn("ending while calls are not stored or announced; the next node does it")
+			s.log.Warn("calls not stored or published at shutdown: the next node does it")
 			return
 		case <-time.After(settleEvery):
 		}

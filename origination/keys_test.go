@@ -10,13 +10,13 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-func (d *desk) under(key, destination string) (string, error) {
+func (d *testNode) under(key, destination string) (string, error) {
 	return d.Originate(context.Background(), d.alice(), destination, key)
 }
 
 func TestAKeyRingsOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		a, b := newDesk(t, at).run(), newDesk(t, at).run()
+		a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
 		slow := func(o Order) (Placed, error) {
 			time.Sleep(50 * time.Millisecond)
 			return Placed{CallID: "own-" + o.ID}, nil
@@ -27,7 +27,7 @@ func TestAKeyRingsOnce(t *testing.T) {
 		answers := map[string]int{}
 		for i := range 20 {
 			all.Go(func() {
-				id, err := []*desk{a, b}[i%2].under("k", "1002")
+				id, err := []*testNode{a, b}[i%2].under("k", "1002")
 				if err != nil {
 					t.Error(err)
 				}
@@ -50,14 +50,14 @@ func TestAKeyRingsOnce(t *testing.T) {
 
 func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		first := newDesk(t, at).run()
+		first := newTestNode(t, at).run()
 		id, err := first.under("k", "1002")
 		if err != nil {
 			t.Fatal(err)
 		}
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
 		check(t, err)
-		strict := newDesk(t, at, func(c *Config) { c.Rules = rules }).run()
+		strict := newTestNode(t, at, func(c *Config) { c.Rules = rules }).run()
 		if again, err := strict.under("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
 		}
@@ -67,7 +67,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 }
 
 func TestAKeyIsItsUsersAlone(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	users, err := d.users.Users(t.Context(), "demo")
 	check(t, err)
 	ids := map[string]bool{}
@@ -88,7 +88,7 @@ func TestAKeyIsItsUsersAlone(t *testing.T) {
 
 func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		d.platform.originate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
 		_, err := d.under("k", "1002")
 		wantKind(t, err, fault.KindRefused)
@@ -100,7 +100,7 @@ func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 }
 
 func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	d.platform.originate = func(Order) (Placed, error) { return Placed{}, nil }
 	for range 2 {
 		if id, err := d.under("k", "1002"); id != "" || err != nil {
@@ -116,7 +116,7 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 // and the next one places it; after, that call is the answer.
 func TestAKeyWhoseHolderDied(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		claim := func(key, orderID string, lease time.Duration) {
 			t.Helper()
 			c, err := d.keys.claim(t.Context(), d.users.alice, key, "1002", orderID, lease)
@@ -142,7 +142,7 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 }
 
 func TestRepeatsAreNotLimited(t *testing.T) {
-	d := newDesk(t, lite(t), func(c *Config) { c.PerMinute = 1 }).run()
+	d := newTestNode(t, lite(t), func(c *Config) { c.PerMinute = 1 }).run()
 	for range 5 {
 		if _, err := d.under("k", "1002"); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestRepeatsAreNotLimited(t *testing.T) {
 }
 
 func TestKeysThatAreNone(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	for _, key := range []string{"a b", "ü", "\x7f", string(make([]byte, 256))} {
 		_, err := d.under(key, "1002")
 		wantKind(t, err, fault.KindInvalid)
@@ -162,7 +162,7 @@ func TestKeysThatAreNone(t *testing.T) {
 
 func TestAKeyLivesADay(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		first, err := d.under("k", "1002")
 		check(t, err)
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
@@ -173,7 +173,7 @@ func TestAKeyLivesADay(t *testing.T) {
 		}
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
 		check(t, err)
-		check(t, d.rows.purge(t.Context(), time.Now()))
+		check(t, d.rows.deleteOld(t.Context(), time.Now()))
 		var left int
 		check(t, d.db().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM origination_keys`).Scan(&left))
 		if left != 0 {

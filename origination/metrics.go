@@ -15,7 +15,7 @@ type metrics struct {
 	cancels *prometheus.CounterVec
 }
 
-// What became of a request to cancel.
+// Results of cancel requests.
 const (
 	cancelHere      = "here"
 	cancelElsewhere = "elsewhere" // another node has the call
@@ -35,39 +35,39 @@ var causes = map[string]bool{
 	CauseAbsent: true, "UNALLOCATED_NUMBER": true, CauseCancelled: true, CauseLost: true, CauseUnknown: true,
 }
 
-const other = "other"
+const otherLabel = "other"
 
 func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 	m := &metrics{
 		placed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_accepted_total", Help: "Calls that the platform accepted."}),
+			Name: "trunkline_origination_accepted_total", Help: "Calls that the platform has accepted."}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_refused_total", Help: "Calls that were not placed, by the kind of error."}, []string{"kind"}),
+			Name: "trunkline_origination_refused_total", Help: "Orders that were refused or failed, by kind of error."}, []string{"kind"}),
 		states: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_states_total", Help: "Steps that calls have made, by the state they came to."}, []string{"state"}),
+			Name: "trunkline_origination_states_total", Help: "State changes of calls, by new state."}, []string{"state"}),
 		causes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_origination_ended_total", Help: "Calls that have ended, by cause."}, []string{"cause"}),
 		bridged: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_origination_bridged_seconds", Help: "Time from a call's being accepted to its being bridged.",
+			Name: "trunkline_origination_bridged_seconds", Help: "Time from accepted to bridged.",
 			Buckets: []float64{.5, 1, 2, 5, 10, 20, 30, 60, 120}}),
 		cancels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_cancels_total", Help: "Requests to cancel a call, by what became of them."}, []string{"result"}),
+			Name: "trunkline_origination_cancels_total", Help: "Cancel requests, by result."}, []string{"result"}),
 	}
 	for _, kind := range refusals {
 		m.refused.WithLabelValues(string(kind))
 	}
-	for _, state := range order {
+	for _, state := range states {
 		m.states.WithLabelValues(string(state))
 	}
 	for cause := range causes {
 		m.causes.WithLabelValues(cause)
 	}
-	m.causes.WithLabelValues(other)
+	m.causes.WithLabelValues(otherLabel)
 	for _, result := range []string{cancelHere, cancelElsewhere, cancelRefused, cancelFailed} {
 		m.cancels.WithLabelValues(result)
 	}
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "trunkline_origination_active", Help: "Calls of this node that have not ended, or are not stored and announced to their end."},
+		Name: "trunkline_origination_active", Help: "Calls of this node that have not ended, or whose end is not stored and published yet."},
 		func() float64 { return float64(active()) })
 	reg.MustRegister(m.placed, m.refused, m.states, m.causes, m.bridged, m.cancels, open)
 	return m
@@ -83,7 +83,7 @@ func (m *metrics) stepped(c *Call) {
 	case Ended:
 		cause := c.Cause
 		if !causes[cause] {
-			cause = other
+			cause = otherLabel
 		}
 		m.causes.WithLabelValues(cause).Inc()
 	}
@@ -97,5 +97,5 @@ func kindLabel(err error) string {
 			return string(kind)
 		}
 	}
-	return other
+	return otherLabel
 }

@@ -16,7 +16,7 @@ func byItself(c *Config) { c.Alone = true }
 
 func TestARestartGoesOn(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		before := newDesk(t, at, byItself).crashing()
+		before := newTestNode(t, at, byItself).crashing()
 		ringing, told := before.place("1002"), before.place("1003")
 		before.platform.says(ringing, RingingUser, UserAnswered)
 		before.platform.says(told, RingingUser)
@@ -27,7 +27,7 @@ func TestARestartGoesOn(t *testing.T) {
 		before.reaches(told, Ended)
 		before.stop()
 
-		after := newDesk(t, at, byItself).run()
+		after := newTestNode(t, at, byItself).run()
 		open := after.platform.open
 		if len(open) != 1 || open[0].CallID != ringing || open[0].State != UserAnswered || open[0].Extension != "1001" ||
 			open[0].Destination != "1002" || time.Since(open[0].Since) > time.Minute {
@@ -37,11 +37,11 @@ func TestARestartGoesOn(t *testing.T) {
 		after.reaches(ringing, Ended)
 		within(t, "what was not told is told", func() bool {
 			return slices.Equal(last(after.channel.told(ringing), 2), []State{Bridged, Ended}) &&
-				slices.Equal(last(after.channel.told(told), 1), []State{Ended}) && after.book.size() == 0
+				slices.Equal(last(after.channel.told(told), 1), []State{Ended}) && after.calls.size() == 0
 		})
 		after.stop()
 
-		again := newDesk(t, at, byItself).run()
+		again := newTestNode(t, at, byItself).run()
 		if len(again.platform.open) != 0 || len(again.channel.told(ringing)) != 0 {
 			t.Errorf("a third life has %+v", again.platform.open)
 		}
@@ -52,12 +52,12 @@ func last(all []State, n int) []State { return all[max(0, len(all)-n):] }
 
 func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		before := newDesk(t, at).run()
+		before := newTestNode(t, at).run()
 		id := before.place("1002")
 		before.platform.says(id, RingingUser)
 		before.reaches(id, RingingUser)
 		before.stop()
-		after := newDesk(t, at).run()
+		after := newTestNode(t, at).run()
 		if len(after.platform.open) != 1 || after.platform.open[0].CallID != id {
 			t.Errorf("open: %+v", after.platform.open)
 		}
@@ -66,11 +66,11 @@ func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
 
 func TestALivingNodeKeepsItsCalls(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		a := newDesk(t, at, short).run()
+		a := newTestNode(t, at, short).run()
 		id := a.place("1002")
-		b := newDesk(t, at, short).run()
+		b := newTestNode(t, at, short).run()
 		time.Sleep(3 * shortLease) // longer than a dead node would have been let be
-		if n := len(b.platform.open) + b.book.size(); n != 0 {
+		if n := len(b.platform.open) + b.calls.size(); n != 0 {
 			t.Errorf("the other node has %d calls", n)
 		}
 		a.platform.says(id, RingingUser)
@@ -87,18 +87,18 @@ func short(c *Config) { c.Lease = shortLease }
 
 func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		dead := newDesk(t, at, short)
-		check(t, dead.rows.beat(t.Context(), time.Hour))
+		dead := newTestNode(t, at, short)
+		check(t, dead.rows.renewLease(t.Context(), time.Hour))
 		dead.crashing()
 		id := dead.place("1002")
 		dead.platform.says(id, RingingUser)
 		dead.reaches(id, RingingUser)
 
-		plain := newDesk(t, at, short).run()
-		if plain.book.size() != 0 {
+		plain := newTestNode(t, at, short).run()
+		if plain.calls.size() != 0 {
 			t.Fatal("taken over while its node lived")
 		}
-		check(t, dead.rows.beat(t.Context(), 0)) // its time is over
+		check(t, dead.rows.renewLease(t.Context(), 0)) // its time is over
 		plain.reaches(id, Ended)
 		call, err := plain.Get(t.Context(), plain.alice(), id)
 		if err != nil || call.Cause != CauseLost {
@@ -106,31 +106,31 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 		}
 		// The dead node comes back to life: it may not say more about the call.
 		dead.platform.says(id, UserAnswered, Bridged)
-		within(t, "it finds out", func() bool { return dead.book.wasOvertaken() })
-		dead.book.overtake()
-		check(t, dead.beat(t.Context()))
-		if dead.book.size() != 0 || dead.state(id) != Ended {
-			t.Errorf("it still has %d calls", dead.book.size())
+		within(t, "it finds out", func() bool { return dead.calls.takeLostCalls() })
+		dead.calls.setLostCalls()
+		check(t, dead.renewLease(t.Context()))
+		if dead.calls.size() != 0 || dead.state(id) != Ended {
+			t.Errorf("it still has %d calls", dead.calls.size())
 		}
 	})
 }
 
 func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	at := lite(t)
-	dead := newDesk(t, at, short).crashing()
+	dead := newTestNode(t, at, short).crashing()
 	id := dead.place("1002")
 	dead.platform.says(id, RingingUser)
 	dead.reaches(id, RingingUser)
 	dead.stop()
-	next := newDesk(t, at, short)
+	next := newTestNode(t, at, short)
 	adopted := make(chan []Open, 1)
 	next.driver = adopting{next.platform, adopted}
-	check(t, next.rows.beat(t.Context(), time.Hour))
+	check(t, next.rows.renewLease(t.Context(), time.Hour))
 	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`, dead.cfg.Node); err != nil {
 		t.Fatal(err)
 	}
 	next.run()
-	check(t, dead.rows.leave(t.Context()))
+	check(t, dead.rows.releaseLease(t.Context()))
 	if open := <-adopted; len(open) != 1 || open[0].CallID != id || open[0].State != RingingUser {
 		t.Fatalf("adopted %+v", open)
 	}
@@ -138,12 +138,12 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	next.reaches(id, UserAnswered)
 }
 
-func (d *desk) db() *sqldb.DB { return d.rows.db }
+func (d *testNode) db() *sqldb.DB { return d.rows.db }
 
 func TestCancelFromAnyNode(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		a, b := newDesk(t, at).run(), newDesk(t, at).run()
-		for _, node := range []*desk{a, b} {
+		a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
+		for _, node := range []*testNode{a, b} {
 			id := a.place("1002")
 			began := time.Now()
 			check(t, node.Cancel(t.Context(), node.alice(), id))
@@ -162,7 +162,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 }
 
 func TestCancelOfACallThatThePlatformLost(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	d.platform.cancel = func(string) error { return fault.NotFound("no such call") }
 	id := d.place("1002")
 	check(t, d.Cancel(t.Context(), d.alice(), id))
@@ -174,7 +174,7 @@ func TestCancelOfACallThatThePlatformLost(t *testing.T) {
 
 func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 	at := lite(t)
-	a, b := newDesk(t, at).run(), newDesk(t, at).run()
+	a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
 	id := a.place("1002")
 	tries := 0
 	a.platform.mu.Lock()
@@ -190,7 +190,7 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 }
 
 func TestWhoMaySeeAndCancel(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	_, err := d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
 	check(t, err)
 	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})

@@ -15,18 +15,18 @@ import (
 )
 
 // Originate rings the caller's own extension and, once it is answered, dials
-// the destination. callID is the origination_call_id; "" when the platform gave
-// none. Under the same idempotencyKey ("": none) a user's call rings once, and
-// every repeat within a day has the first one's answer.
+// the destination. callID is the origination_call_id, "" when the platform gave
+// none. Requests of a user with the same idempotencyKey ("": none) within a day
+// ring once and get the same answer.
 func (s *Service) Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error) {
-	callID, err = s.originate(ctx, caller, destination, idempotencyKey)
+	callID, err = s.placeOrder(ctx, caller, destination, idempotencyKey)
 	if err != nil {
 		s.metrics.refused.WithLabelValues(kindLabel(err)).Inc()
 	}
 	return callID, err
 }
 
-func (s *Service) originate(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
+func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	if caller.IsKey() {
 		return "", fault.Forbidden("API keys have no extension to ring")
 	}
@@ -49,7 +49,8 @@ func (s *Service) originate(ctx context.Context, caller *identity.Principal, des
 	return s.place(ctx, order)
 }
 
-// admit is the order of a caller who may place it, counted against the limit.
+// admit returns the order of a caller who may place it, and counts it against the
+// limit.
 func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	order, err := s.order(ctx, caller, destination)
 	if err == nil {
@@ -58,7 +59,7 @@ func (s *Service) admit(ctx context.Context, caller *identity.Principal, destina
 	return order, err
 }
 
-// order is what the caller may ask for.
+// order returns the caller's order after its checks.
 func (s *Service) order(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	user, err := s.users.User(ctx, caller.UserID)
 	if err != nil {
@@ -90,10 +91,10 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 	return order, err
 }
 
-// Namer is a Driver whose calls' ids say something of them.
+// Namer is a Driver that chooses the ids of its calls.
 type Namer interface {
-	// Name is the Order.ID that the order is to have; the one that it has is
-	// unique, and is to be part of it. Nothing is placed yet.
+	// Name returns the Order.ID to use, which contains the order's present unique
+	// id. Nothing is placed yet.
 	Name(ctx context.Context, order Order) (id string, err error)
 }
 
@@ -131,14 +132,13 @@ func (s *Service) limit(ctx context.Context, userID string) error {
 	return nil
 }
 
-// placeOnce places the order unless the key has been used. A repeat rings
-// nobody: it is not limited, and has the first answer whatever the caller may
-// ask for by now.
+// placeOnce places the order unless the key has been used. A repeat rings nobody,
+// is not counted against the limit, and gets the first answer.
 func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	var order Order
 	admitted := false
 	for check := firstCheck; ; check = min(2*check, lastCheck) {
-		c, err := s.keys.look(ctx, caller.UserID, key, destination)
+		c, err := s.keys.find(ctx, caller.UserID, key, destination)
 		if err == nil && !admitted && c == (claim{destination: destination}) {
 			order, err = s.admit(ctx, caller, destination)
 			admitted = err == nil
@@ -164,17 +164,17 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 	}
 }
 
-// keyLease is longer than placing an order can take.
+// keyLease is how long placing an order can take at most.
 func (s *Service) keyLease() time.Duration { return s.cfg.PlaceTimeout + 2*writeTimeout }
 
-// placeUnder places the order under a key that it holds.
+// placeUnder places the order under a key that was claimed for it.
 func (s *Service) placeUnder(ctx context.Context, order Order, key string) (string, error) {
-	ctx = context.WithoutCancel(ctx) // the key is settled even when the client has left
+	ctx = context.WithoutCancel(ctx) // the key is completed or released when the client has gone too
 	callID, err := s.place(ctx, order)
 	if err == nil {
-		s.keys.settle(order.ID, order.UserID, key, callID, func(err error) {
+		s.keys.complete(order.ID, order.UserID, key, callID, func(err error) {
 			if err != nil {
-				s.log.WarnContext(ctx, "an idempotent answer is found by its call alone", "error", err)
+				s.log.WarnContext(ctx, "storing the answer of an Idempotency-Key failed: its call is the answer", "error", err)
 			}
 		})
 		return callID, nil
@@ -182,7 +182,7 @@ func (s *Service) placeUnder(ctx context.Context, order Order, key string) (stri
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if lost := s.keys.release(bounded, order.ID, order.UserID, key); lost != nil {
-		s.log.WarnContext(ctx, "an idempotency key stays taken until its lease is over", "error", lost)
+		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease is over", "error", lost)
 	}
 	return "", err
 }

@@ -8,67 +8,67 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// place stores the order, and only then lets the platform dial: a call that may
-// ring is never unknown.
+// place stores the order, then has the platform dial it, so that no call rings that
+// the database does not have.
 func (s *Service) place(ctx context.Context, order Order) (callID string, err error) {
-	// A client that hangs up must not leave it open whether its call was placed.
+	// The order goes on when the client closes its request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.PlaceTimeout)
 	defer cancel()
 	ctx, span := s.tracer.Ask(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
 	order.Trace = tracing.FromContext(ctx)
-	written, err := s.book.open(order, time.Now())
+	written, err := s.calls.create(order, time.Now())
 	if err != nil {
 		return "", err
 	}
 	if err := written.wait(ctx); err != nil {
-		s.book.drop(order.ID)
+		s.calls.delete(order.ID)
 		return "", err
 	}
-	placed, err := s.dial(ctx, order)
+	placed, err := s.originateOnPlatform(ctx, order)
 	if err != nil {
-		s.book.drop(order.ID)
+		s.calls.delete(order.ID)
 		return "", err
 	}
 	if !validID(placed.CallID) {
 		placed.CallID = ""
 	}
-	if err := s.book.placed(order.ID, placed).wait(ctx); err != nil {
-		// It rings, so it is answered for. The book goes on trying.
-		s.log.WarnContext(ctx, "a call's id is not stored yet", "error", err)
+	if err := s.calls.confirm(order.ID, placed).wait(ctx); err != nil {
+		// The call rings, so the answer is its id; the writer keeps trying.
+		s.log.WarnContext(ctx, "storing a call's id delayed", "error", err)
 	}
 	return placed.CallID, nil
 }
 
-// dial has the platform place the order. A user's first one may make the
-// platform's click-to-call resource: others of the user wait for it.
-func (s *Service) dial(ctx context.Context, order Order) (Placed, error) {
+// originateOnPlatform has the platform place the order. A user's first order may
+// make the platform's click-to-call resource: the user's other orders wait for it.
+func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed, error) {
 	if order.ClickToCallID == "" {
-		one := s.first.enter(order.UserID)
-		defer s.first.leave(order.UserID, one)
+		lock := s.userLocks.acquire(order.UserID)
+		defer s.userLocks.release(order.UserID, lock)
 		select {
-		case one.turn <- struct{}{}:
-			defer func() { <-one.turn }()
+		case lock.turn <- struct{}{}:
+			defer func() { <-lock.turn }()
 		case <-ctx.Done():
 			return Placed{}, fault.Unavailable(ctx.Err(), time.Second, "The platform has not answered in time")
 		}
-		order.ClickToCallID = s.first.resource(order.UserID)
+		order.ClickToCallID = s.userLocks.resource(order.UserID)
 	}
 	placed, err := s.driver.Originate(ctx, order)
 	if !validID(placed.ClickToCallID) {
 		placed.ClickToCallID = ""
 	}
 	if placed.ClickToCallID != "" { // also when it was made and the call then refused
-		s.keepResource(ctx, order.UserID, placed.ClickToCallID)
+		s.saveResource(ctx, order.UserID, placed.ClickToCallID)
 	}
 	return placed, err
 }
 
-// keepResource stores the resource that was made for the user. The call does
-// not depend on it: what could not be stored is made again.
-func (s *Service) keepResource(ctx context.Context, userID, id string) {
-	s.first.keep(userID, id)
+// saveResource stores the id of the resource that was made for the user. An id that
+// could not be stored is logged: the next order makes the resource again.
+func (s *Service) saveResource(ctx context.Context, userID, id string) {
+	s.userLocks.setResource(userID, id)
 	if err := s.users.SetClickToCallID(context.WithoutCancel(ctx), userID, id); err != nil {
-		s.log.WarnContext(ctx, "a user's click-to-call resource is made again next time: its id could not be stored", "user_id", userID, "error", err)
+		s.log.WarnContext(ctx, "storing a user's click-to-call resource failed: the next call makes it again", "user_id", userID, "error", err)
 	}
 }

@@ -33,7 +33,7 @@ func (m *Moment) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Call is how far a call has come.
+// Call is the progress of a call.
 type Call struct {
 	ID      string `json:"origination_call_id"`
 	State   State  `json:"state"`
@@ -41,28 +41,28 @@ type Call struct {
 	History []Step `json:"history"`
 }
 
-// Causes that are ours to give (Q.850 names, as in hangup_cause).
+// Causes that the service itself gives: Q.850 names, as in hangup_cause.
 const (
 	CauseCancelled = "ORIGINATOR_CANCEL"
 	// CauseAbsent is of calls to a user without a registered phone.
 	CauseAbsent = "SUBSCRIBER_ABSENT"
-	// CauseLost is of calls that ended without anybody saying why: with their
-	// process, or while nobody looked.
+	// CauseLost is of calls whose end was not reported: they ended with their
+	// process, or while it was away.
 	CauseLost = "NORMAL_TEMPORARY_FAILURE"
-	// CauseUnknown is of calls whose platform gave no cause, or none that is one.
+	// CauseUnknown is of calls whose platform gave no valid cause.
 	CauseUnknown = "NORMAL_UNSPECIFIED"
 )
 
-// order is the states in their order.
-var order = [...]State{Accepted, RingingUser, UserAnswered, Dialling, Bridged, Ended}
+// states are the states in their order.
+var states = [...]State{Accepted, RingingUser, UserAnswered, Dialling, Bridged, Ended}
 
-// Rank is the state's place in the order of states; -1 of what is none.
-func (s State) Rank() int { return slices.Index(order[:], s) }
+// Rank returns the state's place in the order of states, -1 for an unknown state.
+func (s State) Rank() int { return slices.Index(states[:], s) }
 
-// take makes the step when it goes forward: states only rise, some may be
-// skipped, and nothing comes after Ended. Late and repeated steps change
-// nothing. The times in the history do not fall.
-func (c *Call) take(p Progress) (taken bool) {
+// advance applies a step that goes forward, and reports whether it did: states only
+// rise, some may be skipped, and nothing comes after Ended. Late and repeated steps
+// change nothing. The times in the history do not decrease.
+func (c *Call) advance(p Progress) (taken bool) {
 	if p.State.Rank() <= c.State.Rank() {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestStepsGoForwardOnly(t *testing.T) {
 	for name, c := range map[string]struct{ said, want []State }{
-		"in order":               {order[1:], order[:]},
+		"in order":               {states[1:], states[:]},
 		"repeated":               {[]State{RingingUser, RingingUser, UserAnswered}, []State{Accepted, RingingUser, UserAnswered}},
 		"late":                   {[]State{UserAnswered, RingingUser, Dialling}, []State{Accepted, UserAnswered, Dialling}},
 		"skipped":                {[]State{Bridged}, []State{Accepted, Bridged}},
@@ -20,18 +20,18 @@ func TestStepsGoForwardOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var call Call
-			call.take(Progress{State: Accepted})
+			call.advance(Progress{State: Accepted})
 			for _, state := range c.said {
-				call.take(Progress{State: state})
+				call.advance(Progress{State: state})
 			}
-			if got := states(call.History); !slices.Equal(got, c.want) {
+			if got := statesOf(call.History); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-func states(history []Step) (all []State) {
+func statesOf(history []Step) (all []State) {
 	for _, step := range history {
 		all = append(all, step.State)
 	}
@@ -42,11 +42,11 @@ func states(history []Step) (all []State) {
 // rises, its times do not fall, the state is its last, a cause comes with the
 // end, and saying it all again changes nothing.
 func TestNoReportsMakeACallGoBack(t *testing.T) {
-	said := append(slices.Clone(order[:]), "nonsense", "")
+	said := append(slices.Clone(states[:]), "nonsense", "")
 	for round := range 5000 {
 		random := rand.New(rand.NewPCG(uint64(round), 1))
 		var call Call
-		call.take(Progress{State: Accepted, At: time.UnixMilli(1_795_000_000_000)})
+		call.advance(Progress{State: Accepted, At: time.UnixMilli(1_795_000_000_000)})
 		var reports []Progress
 		for range random.IntN(20) {
 			reports = append(reports, Progress{
@@ -56,7 +56,7 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 		}
 		for _, p := range reports {
 			before := len(call.History)
-			taken := call.take(p)
+			taken := call.advance(p)
 			if taken != (len(call.History) == before+1) || taken && call.State != p.State {
 				t.Fatalf("round %d: taken %v, history %v", round, taken, call.History)
 			}
@@ -72,7 +72,7 @@ func TestNoReportsMakeACallGoBack(t *testing.T) {
 		whole := len(call.History)
 		if call.State == Ended {
 			for _, p := range reports {
-				call.take(p)
+				call.advance(p)
 			}
 		}
 		if len(call.History) != whole {

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Get is how far a call has come. A call of an account that the caller may not
-// see does not exist.
+// Get returns the progress of a call. The error is fault.NotFound for a call of an
+// account that the caller may not see.
 func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID string) (*Call, error) {
 	r, err := s.visible(ctx, caller, callID)
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID st
 }
 
 func (s *Service) visible(ctx context.Context, caller *identity.Principal, callID string) (row, error) {
-	r, err := s.rows.get(ctx, callID)
+	r, err := s.rows.find(ctx, callID)
 	if err != nil {
 		return row{}, err
 	}
@@ -29,15 +29,16 @@ func (s *Service) visible(ctx context.Context, caller *identity.Principal, callI
 	return r, nil
 }
 
-// Cancel ends a call, for its owner or an administrator. It may return before
-// the call has ended: where another node has the call, that one ends it.
+// Cancel ends a call, for its owner or an administrator. It may return before the
+// call has ended: a call of another node is cancelled there. The error is
+// fault.Conflict for a call that has ended.
 func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID string) error {
-	result, err := s.cancel(ctx, caller, callID)
+	result, err := s.cancelCall(ctx, caller, callID)
 	s.metrics.cancels.WithLabelValues(result).Inc()
 	return err
 }
 
-func (s *Service) cancel(ctx context.Context, caller *identity.Principal, callID string) (result string, err error) {
+func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, callID string) (result string, err error) {
 	r, err := s.visible(ctx, caller, callID)
 	if err != nil {
 		return cancelRefused, err
@@ -49,7 +50,7 @@ func (s *Service) cancel(ctx context.Context, caller *identity.Principal, callID
 	if r.State == Ended {
 		return cancelRefused, ended
 	}
-	if s.book.has(callID) {
+	if s.calls.isOpen(callID) {
 		if err := s.cancelHere(ctx, callID); err != nil {
 			return cancelFailed, err
 		}
@@ -65,12 +66,12 @@ func (s *Service) cancel(ctx context.Context, caller *identity.Principal, callID
 	return cancelElsewhere, nil
 }
 
-// cancelHere ends a call that is this node's. One that its driver does not
-// have any more has ended.
+// cancelHere ends a call of this node. A call that the driver does not have has
+// ended.
 func (s *Service) cancelHere(ctx context.Context, callID string) error {
 	err := s.driver.Cancel(ctx, callID)
 	if fault.KindOf(err) == fault.KindNotFound {
-		s.book.report(Progress{CallID: callID, State: Ended, Cause: CauseCancelled, At: time.Now()})
+		s.calls.report(Progress{CallID: callID, State: Ended, Cause: CauseCancelled, At: time.Now()})
 		return nil
 	}
 	return err

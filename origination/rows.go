@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// row is a call's row. Order.ID is ours, Call.ID the one handed out.
+// row is a call's row. Order.ID is ours, Call.ID the origination_call_id.
 type row struct {
 	Order
 	Call
@@ -20,7 +20,7 @@ type row struct {
 	Created, Updated time.Time
 }
 
-// rows is the tables of calls and of the nodes they belong to.
+// rows reads and writes the tables of calls and of the nodes that have them.
 type rows struct {
 	db   *sqldb.DB
 	node string
@@ -43,8 +43,8 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
-// clock is the database's own, in Unix milliseconds: leases are compared on one
-// clock, whatever those of the nodes say.
+// clock is the SQL expression of the database's time in Unix milliseconds. Leases
+// are compared on this clock, as those of the nodes may differ.
 func clock(db *sqldb.DB) string {
 	if db.Postgres() {
 		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
@@ -52,8 +52,9 @@ func clock(db *sqldb.DB) string {
 	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }
 
-// get is the call of that origination_call_id.
-func (t rows) get(ctx context.Context, callID string) (row, error) {
+// find returns the call with the origination_call_id. The error is fault.NotFound
+// when there is none.
+func (t rows) find(ctx context.Context, callID string) (row, error) {
 	missing := fault.NotFound("There is no such call")
 	if !validID(callID) {
 		return row{}, missing
@@ -66,8 +67,7 @@ func (t rows) get(ctx context.Context, callID string) (row, error) {
 	return found, sqldb.Wrap(err, "reading a call")
 }
 
-// validID says whether an id can be one: the database takes it, and so do the
-// call records.
+// validID reports whether the database and the call records take the id.
 func validID(id string) bool {
 	if id == "" || len(id) > 255 {
 		return false
@@ -80,7 +80,8 @@ func validID(id string) bool {
 	return true
 }
 
-// requestCancel marks a call for the node whose it is.
+// requestCancel marks a call to be cancelled by the node that has it. It returns
+// false when the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
@@ -92,30 +93,30 @@ func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err
 		open = n > 0
 		return err
 	})
-	return open, sqldb.Wrap(err, "asking for a call's end")
+	return open, sqldb.Wrap(err, "requesting a call's cancellation")
 }
 
-// toCancel lists the node's calls whose end was asked for elsewhere.
-func (t rows) toCancel(ctx context.Context) (callIDs []string, err error) {
-	return t.texts(ctx, "looking for calls to cancel", `SELECT call_id FROM origination_calls
+// listCancelRequests returns the node's calls that other nodes were asked to cancel.
+func (t rows) listCancelRequests(ctx context.Context) (callIDs []string, err error) {
+	return t.queryStrings(ctx, "listing calls to cancel", `SELECT call_id FROM origination_calls
 		WHERE node = $1 AND live AND cancel_requested AND state <> '`+string(Ended)+`'`, t.node)
 }
 
-// own lists the ids of the orders that are the node's.
-func (t rows) own(ctx context.Context) (orderIDs []string, err error) {
-	return t.texts(ctx, "looking for the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`, t.node)
+// listOwn returns the ids of the node's orders.
+func (t rows) listOwn(ctx context.Context) (orderIDs []string, err error) {
+	return t.queryStrings(ctx, "listing the node's calls", `SELECT id FROM origination_calls WHERE node = $1 AND live`, t.node)
 }
 
-func (t rows) texts(ctx context.Context, doing, query string, args ...any) ([]string, error) {
+func (t rows) queryStrings(ctx context.Context, doing, query string, args ...any) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, query, args...)
 	return sqldb.Collect(found, err, doing, func(scan sqldb.ScanFunc) (text string, err error) { return text, scan(&text) })
 }
 
 const purgeLimit = 1000
 
-// purge deletes what nobody asks for any more: calls that came to rest before,
-// keys whose day is over, and dead nodes.
-func (t rows) purge(ctx context.Context, before time.Time) error {
+// deleteOld deletes calls that ended before a time, and keys and leases that have
+// expired.
+func (t rows) deleteOld(ctx context.Context, before time.Time) error {
 	for _, statement := range []struct {
 		sql  string
 		args []any
@@ -138,7 +139,7 @@ func (t rows) purge(ctx context.Context, before time.Time) error {
 				return err
 			})
 			if err != nil {
-				return sqldb.Wrap(err, "purging old calls")
+				return sqldb.Wrap(err, "deleting old calls")
 			}
 		}
 	}

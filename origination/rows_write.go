@@ -10,17 +10,17 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// image is a call as it is to be written.
-type image struct {
+// rowImage is a copy of a call's row for one transaction.
+type rowImage struct {
 	row
-	forget bool // to be deleted
-	whole  bool // not only its steps have changed
+	deleted    bool // the row is to be deleted
+	rowChanged bool // more than its steps has changed
 }
 
 const columnCount = 17 // those of columns, and the node
 
-// upserts are the statements for so many calls at once. A call of another
-// node is left as it is.
+// upserts are the statements that write a number of calls, by that number. They
+// leave a call of another node as it is.
 var upserts = func() map[int]string {
 	made := map[int]string{}
 	for _, n := range chunks {
@@ -40,15 +40,16 @@ var upserts = func() map[int]string {
 	return made
 }()
 
-// chunks are the sizes of statements: few, so that they are known.
+// chunks are the numbers of calls in one statement: few, so that the database keeps
+// their plans.
 var chunks = [...]int{32, 8, 1}
 
-// store writes the calls, and runs the jobs, in one transaction. all is false
-// when one of the calls is another node's by now.
-func (t rows) store(ctx context.Context, calls []image, jobs []job) (all bool, err error) {
+// store writes the calls and runs the statements in one transaction. all is false
+// when another node has taken over one of the calls.
+func (t rows) store(ctx context.Context, calls []rowImage, statements []statement) (all bool, err error) {
 	err = t.db.Load(ctx, func(tx *sqldb.Loader) error {
-		for _, j := range jobs {
-			if err := j.statement(ctx, tx); err != nil {
+		for _, st := range statements {
+			if err := st.run(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -65,32 +66,32 @@ func (t rows) store(ctx context.Context, calls []image, jobs []job) (all bool, e
 	return all, sqldb.Wrap(err, "storing calls")
 }
 
-// part is what one statement does with calls, size of them at a time.
-type part struct {
-	statement string
-	size      int
-	values    func(to []any, r *row) ([]any, error)
-	calls     []image
-	perhaps   bool // it may find nothing to do
+// batch is what one statement does with calls, size of them at a time.
+type batch struct {
+	statement    string
+	size         int
+	values       func(to []any, r *row) ([]any, error)
+	calls        []rowImage
+	mayMatchNone bool // a row may not be there
 }
 
-// plan says which statements write the calls. PostgreSQL is a round trip away,
-// so it gets many at once; to SQLite a small statement, prepared once, is the
-// fastest, and one that leaves the indexes alone faster still.
-func (t rows) plan(calls []image) []part {
-	var gone, whole, steps []image
+// plan returns the statements that write the calls. PostgreSQL gets many rows in one
+// statement, which saves round trips; SQLite is fastest with a small prepared
+// statement, and faster still with one that changes no indexed column.
+func (t rows) plan(calls []rowImage) []batch {
+	var deleted, changed, steps []rowImage
 	for _, c := range calls {
 		switch {
-		case c.forget:
-			gone = append(gone, c)
-		case c.whole || t.db.Postgres():
-			whole = append(whole, c)
+		case c.deleted:
+			deleted = append(deleted, c)
+		case c.rowChanged || t.db.Postgres():
+			changed = append(changed, c)
 		default:
 			steps = append(steps, c)
 		}
 	}
-	parts := []part{
-		{`DELETE FROM origination_calls WHERE id = $1 AND node = $2`, 1, t.key, gone, true},
+	parts := []batch{
+		{`DELETE FROM origination_calls WHERE id = $1 AND node = $2`, 1, t.key, deleted, true},
 		{`UPDATE origination_calls SET state = $1, cause = $2, history = $3, announced = $4, updated = $5
 			WHERE id = $6 AND node = $7`, 1, t.stepValues, steps, false},
 	}
@@ -98,14 +99,14 @@ func (t rows) plan(calls []image) []part {
 		if size > 1 && !t.db.Postgres() {
 			continue
 		}
-		n := len(whole) / size * size
-		parts = append(parts, part{upserts[size], size, t.values, whole[:n], false})
-		whole = whole[n:]
+		n := len(changed) / size * size
+		parts = append(parts, batch{upserts[size], size, t.values, changed[:n], false})
+		changed = changed[n:]
 	}
 	return parts
 }
 
-func (p part) write(ctx context.Context, tx *sqldb.Loader) (all bool, err error) {
+func (p batch) write(ctx context.Context, tx *sqldb.Loader) (all bool, err error) {
 	if len(p.calls) == 0 {
 		return true, nil
 	}
@@ -131,7 +132,7 @@ func (p part) write(ctx context.Context, tx *sqldb.Loader) (all bool, err error)
 		if err != nil {
 			return false, err
 		}
-		all = all && (p.perhaps || written == int64(p.size))
+		all = all && (p.mayMatchNone || written == int64(p.size))
 	}
 	return all, nil
 }

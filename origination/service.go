@@ -18,15 +18,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Users are the users and the tree of accounts.
+// Users is the directory of users and accounts.
 type Users interface {
 	User(ctx context.Context, id string) (identity.User, error)
 	SetClickToCallID(ctx context.Context, userID, id string) error
 	Tree() *identity.Tree
 }
 
-// Limiter counts a user's originations. It answers how long to wait when one
-// was more than allowed, else 0.
+// Limiter counts a user's originations. It returns how long to wait when the limit
+// is exceeded, else 0.
 type Limiter interface {
 	Fail(ctx context.Context, limits ...identity.Limit) time.Duration
 }
@@ -35,17 +35,17 @@ type Limiter interface {
 type Event struct {
 	AccountID string
 	Data      []byte
-	State     State           // that it tells of
-	Trace     tracing.Carrier // what it is part of
+	State     State           // that the call has come to
+	Trace     tracing.Carrier // of the request that the call came from
 }
 
-// Publisher sends events to the channel, in their order; nil means that all of
-// them are durable.
+// Publisher sends events to the channel in order; nil means that all of them are
+// durable.
 type Publisher interface {
 	Publish(ctx context.Context, events ...Event) error
 }
 
-// Deps are what the room works with.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	DB        *sqldb.DB
 	Driver    Driver
@@ -57,24 +57,23 @@ type Deps struct {
 	Tracer    *tracing.Tracer // nil: tracing is off
 }
 
-// Service places calls and knows how far they have come. It is safe for
-// concurrent use.
+// Service places calls and records their progress. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	driver  Driver
-	users   Users
-	limiter Limiter
-	rows    rows
-	keys    keys
-	book    *book
-	first   *firsts
-	metrics *metrics
-	log     *slog.Logger
-	tracer  *tracing.Tracer
-	running atomic.Bool // calls are followed
+	cfg       Config
+	driver    Driver
+	users     Users
+	limiter   Limiter
+	rows      rows
+	keys      keys
+	calls     *callStore
+	userLocks *perUserLock
+	metrics   *metrics
+	log       *slog.Logger
+	tracer    *tracing.Tracer
+	running   atomic.Bool // Run follows calls
 }
 
-// New brings the tables up to date.
+// New makes a service and migrates its tables.
 func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -89,11 +88,11 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}
 	s := &Service{
 		cfg: cfg, driver: deps.Driver, users: deps.Users, limiter: deps.Limiter,
-		rows: rows{deps.DB, cfg.Node}, first: newFirsts(), log: deps.Log, tracer: deps.Tracer,
+		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), log: deps.Log, tracer: deps.Tracer,
 	}
-	s.book = newBook(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
-	s.keys = keys{deps.DB, s.book.together}
-	s.metrics = newMetrics(deps.Metrics, s.book.size)
-	s.book.metrics = s.metrics
+	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
+	s.keys = keys{deps.DB, s.calls.inNextTransaction}
+	s.metrics = newMetrics(deps.Metrics, s.calls.size)
+	s.calls.metrics = s.metrics
 	return s, nil
 }

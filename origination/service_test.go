@@ -17,7 +17,7 @@ import (
 
 func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		var known error
 		d.platform.originate = func(o Order) (Placed, error) {
 			_, known = d.Get(context.Background(), d.alice(), o.ID)
@@ -36,20 +36,20 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 		d.reaches(id, Ended)
 		call, err := d.Get(t.Context(), d.admin(), id)
 		check(t, err)
-		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(states(call.History), order6()) {
+		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(statesOf(call.History), order6()) {
 			t.Errorf("call %+v", call)
 		}
 		within(t, "every step is told, in order", func() bool { return slices.Equal(d.channel.told(id), order6()) })
-		within(t, "the call has left the book", func() bool { return d.book.size() == 0 })
+		within(t, "the call is removed", func() bool { return d.calls.size() == 0 })
 	})
 }
 
-func order6() []State { return order[:] }
+func order6() []State { return states[:] }
 
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
 	check(t, err)
-	d := newDesk(t, lite(t), func(c *Config) { c.Rules, c.PerMinute = rules, 3 }).run()
+	d := newTestNode(t, lite(t), func(c *Config) { c.Rules, c.PerMinute = rules, 3 }).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
 		caller      *identity.Principal
@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 
 func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		for _, refusal := range []*fault.Error{fault.New(fault.KindRefused, "no"), fault.Unavailable(nil, time.Second, "away")} {
 			var id string
 			d.platform.originate = func(o Order) (Placed, error) { id = o.ID; return Placed{}, refusal }
@@ -101,7 +101,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 			wantKind(t, err, refusal.Kind)
 			within(t, "the call is gone", func() bool {
 				_, err := d.Get(context.Background(), d.alice(), id)
-				return fault.KindOf(err) == fault.KindNotFound && d.book.size() == 0
+				return fault.KindOf(err) == fault.KindNotFound && d.calls.size() == 0
 			})
 			if told := d.channel.told(id); len(told) > 0 {
 				t.Errorf("told %v", told)
@@ -112,7 +112,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 
 func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		d.platform.originate = func(o Order) (Placed, error) {
 			d.platform.says("own-1", RingingUser, UserAnswered)
 			return Placed{CallID: "own-1"}, nil
@@ -130,7 +130,7 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 }
 
 func TestAPlatformWithoutAnID(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	for _, given := range []string{"", "with space", strings.Repeat("x", 256)} {
 		d.platform.originate = func(Order) (Placed, error) { return Placed{CallID: given}, nil }
 		id, err := d.Originate(t.Context(), d.alice(), "1002", "")
@@ -138,11 +138,11 @@ func TestAPlatformWithoutAnID(t *testing.T) {
 			t.Errorf("%q: id %q, %v", given, id, err)
 		}
 	}
-	within(t, "nothing is followed", func() bool { return d.book.size() == 0 })
+	within(t, "nothing is followed", func() bool { return d.calls.size() == 0 })
 }
 
 func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	var mu sync.Mutex
 	made := 0
 	d.platform.originate = func(o Order) (Placed, error) {
@@ -168,7 +168,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 }
 
 func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	d.platform.originate = func(Order) (Placed, error) {
 		return Placed{ClickToCallID: "c2c-1"}, fault.New(fault.KindRefused, "no")
 	}
@@ -181,7 +181,7 @@ func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
 }
 
 func TestRoomForCalls(t *testing.T) {
-	d := newDesk(t, lite(t), func(c *Config) { c.MaxCalls = 2 })
+	d := newTestNode(t, lite(t), func(c *Config) { c.MaxCalls = 2 })
 	_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindUnavailable) // it does not run yet
 	d.run()
@@ -197,17 +197,17 @@ func TestRoomForCalls(t *testing.T) {
 }
 
 func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
-	d := newDesk(t, lite(t)).run()
+	d := newTestNode(t, lite(t)).run()
 	d.channel.breaks(errors.New("kafka is away"))
 	id := d.place("1002")
 	d.platform.says(id, RingingUser, UserAnswered, Ended)
 	d.reaches(id, Ended)
-	if d.book.size() != 1 {
-		t.Error("the call has left the book untold")
+	if d.calls.size() != 1 {
+		t.Error("the call was removed before it was announced")
 	}
 	d.channel.breaks(nil)
 	want := []State{Accepted, RingingUser, UserAnswered, Ended}
-	within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told(id), want) && d.book.size() == 0 })
+	within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told(id), want) && d.calls.size() == 0 })
 	last := d.channel.sent[len(d.channel.sent)-1]
 	if last.Event != "call.progress" || last.AccountID != "demo" || last.Cause != "NORMAL_CLEARING" || last.UserID != d.users.alice ||
 		last.Timestamp < time.Now().Unix()-60 {
@@ -217,13 +217,13 @@ func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
 
 func TestOldCallsArePurged(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
-		d := newDesk(t, at).run()
+		d := newTestNode(t, at).run()
 		over, open := d.place("1002"), d.place("1002")
 		d.platform.says(over, Ended)
-		within(t, "the call is at rest", func() bool { return d.book.size() == 1 })
-		check(t, d.rows.purge(t.Context(), time.Now().Add(-time.Minute)))
+		within(t, "the call is at rest", func() bool { return d.calls.size() == 1 })
+		check(t, d.rows.deleteOld(t.Context(), time.Now().Add(-time.Minute)))
 		d.state(over)
-		check(t, d.rows.purge(t.Context(), time.Now().Add(time.Minute)))
+		check(t, d.rows.deleteOld(t.Context(), time.Now().Add(time.Minute)))
 		_, err := d.Get(t.Context(), d.alice(), over)
 		wantKind(t, err, fault.KindNotFound)
 		d.state(open)

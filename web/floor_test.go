@@ -166,7 +166,7 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		all[i].id, all[i].ID, all[i].Timestamp = id, id.String(), now.Unix()
 	}
 	got := folded(t, all)
-	bounds := floor.Config{AgentAge: 24 * time.Hour, CallAge: 24 * time.Hour, PerAccount: 20000, InAll: 20000}
+	bounds := floor.Config{AgentAge: 24 * time.Hour, CallAge: 24 * time.Hour, PerAccount: 20000, Budget: floor.NewBudget(1 << 30)}
 	f, shown := floor.New(bounds), 0
 	for i, m := range all {
 		if m.restart {

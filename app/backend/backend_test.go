@@ -25,7 +25,7 @@ func embeddedSettings(t *testing.T) (*settings.Settings, *slog.Logger, *bytes.Bu
 func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 	s, log, lines := embeddedSettings(t)
 	s.Kafka.EmbeddedListen = "127.0.0.1:0"
-	_, closeKafka, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	s.Kafka.SASL = settings.SASL{Mechanism: "plain", Username: "u", Password: "hush"}
 	s.Redis.Address, s.Redis.Password = "127.0.0.1:3", "hush"
 	s.Database.URL = "postgres://u:hush@127.0.0.1:4/d?connect_timeout=1"
-	_, closeKafka, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 		t.Error(err)
 	}
 
-	_, closeServer, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log)
+	_, closeServer, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, _, err := Kafka(t.Context(), s, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
+	if _, _, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second server: %v", err)
 	}
 	beside, closeBeside, err := KafkaBeside(t.Context(), s, log)

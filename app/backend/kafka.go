@@ -17,12 +17,13 @@ import (
 	"trunkline/internal/kafka/embedded"
 )
 
-// Kafka is the Kafka that the settings name, or an embedded broker on the data
-// directory, which is then this process's alone. close ends both.
-func Kafka(ctx context.Context, s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (
+// Kafka opens the Kafka that the settings name, or an embedded broker on the
+// data directory, which is then this process's alone. liveness may be nil. close
+// ends both.
+func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if len(s.Kafka.Brokers) > 0 {
-		return named(ctx, s, reg, log)
+		return named(ctx, s, liveness, reg, log)
 	}
 	broker, err := openBroker(s, reg, log)
 	if err != nil {
@@ -45,7 +46,7 @@ func Kafka(ctx context.Context, s *settings.Settings, reg prometheus.Registerer,
 func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	reg := prometheus.NewRegistry()
-	cluster, close, err = Kafka(ctx, s, reg, log)
+	cluster, close, err = Kafka(ctx, s, nil, reg, log)
 	if fault.KindOf(err) != fault.KindConflict { // nobody else is on the directory
 		return cluster, close, err
 	}
@@ -81,7 +82,7 @@ func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	}
 }
 
-func named(ctx context.Context, s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (
+func named(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	*kafka.Cluster, func() error, error) {
 	cluster, err := kafka.Open(ctx, kafka.Config{
 		Brokers:           s.Kafka.Brokers,
@@ -94,7 +95,10 @@ func named(ctx context.Context, s *settings.Settings, reg prometheus.Registerer,
 		SASL: kafka.SASL{
 			Mechanism: s.Kafka.SASL.Mechanism,
 			Username:  s.Kafka.SASL.Username, Password: string(s.Kafka.SASL.Password),
+			PasswordFile: s.Kafka.SASL.PasswordFile,
 		},
+		Compression: s.Kafka.Compression,
+		Liveness:    liveness,
 	}, reg, log)
 	if err != nil {
 		return nil, nil, err

@@ -68,6 +68,7 @@ type Kafka struct {
 	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
 	CreateTopics      bool      `yaml:"create_topics" doc:"make missing topics"`
 	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records, in place of a warning"`
+	Compression       string    `yaml:"compression" doc:"of produced batches: none, lz4 or zstd"`
 	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
 	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; the oldest is trimmed"`
 	TLS               ClientTLS `yaml:"tls"`
@@ -87,6 +88,8 @@ type SASL struct {
 	Mechanism string `yaml:"mechanism" doc:"plain, scram-sha-256 or scram-sha-512; empty: none"`
 	Username  string `yaml:"username" doc:"user name"`
 	Password  Secret `yaml:"password" doc:"password"`
+
+	PasswordFile string `yaml:"password_file" doc:"file that holds the password; read again for each connection"`
 }
 
 // Redis is read by app/backend.
@@ -171,6 +174,7 @@ type Fanout struct {
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one address in the cluster; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
 	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"how far back snapshots look; negative: there are none"`
+	SnapshotBytes            Bytes         `yaml:"snapshot_bytes" doc:"bytes of memory for the agents and calls that snapshots show; beyond, those without an event for longest are left out"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
 }
 
@@ -223,6 +227,7 @@ func Default() *Settings {
 		Kafka: Kafka{
 			Partitions:       8,
 			CreateTopics:     true,
+			Compression:      "none",
 			EmbeddedMaxBytes: 512 << 20,
 		},
 		Redis:       Redis{KeyPrefix: "trunkline:"},
@@ -246,6 +251,7 @@ func Default() *Settings {
 			RingBytes:       64 << 20,
 			OnLimit:         "refuse",
 			SnapshotHistory: 24 * time.Hour,
+			SnapshotBytes:   256 << 20,
 			DrainSpread:     5 * time.Second,
 		},
 		Tracing: Tracing{Sample: 0.01},

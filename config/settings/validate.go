@@ -91,8 +91,10 @@ func (c *checks) kafka(k *Kafka) {
 	c.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")
 	named := k.SASL.Mechanism != ""
 	c.must(!named || k.SASL.Username != "", "kafka.sasl.username", "kafka.sasl.mechanism needs it")
-	c.must(!named || k.SASL.Password != "", "kafka.sasl.password", "kafka.sasl.mechanism needs it")
-	c.must(named || k.SASL.Username == "" && k.SASL.Password == "", "kafka.sasl.mechanism",
+	c.must(!named || k.SASL.Password != "" || k.SASL.PasswordFile != "", "kafka.sasl.password", "kafka.sasl.mechanism needs it")
+	c.must(k.SASL.Password == "" || k.SASL.PasswordFile == "", "kafka.sasl.password_file", "kafka.sasl.password is set too: unset one")
+	c.oneOf("kafka.compression", k.Compression, "none", "lz4", "zstd")
+	c.must(named || k.SASL.Username == "" && k.SASL.Password == "" && k.SASL.PasswordFile == "", "kafka.sasl.mechanism",
 		"kafka.sasl.username and kafka.sasl.password need it")
 }
 
@@ -189,6 +191,7 @@ func (c *checks) fanout(f *Fanout) {
 	c.must(f.IdleTimeout > f.PingInterval, "fanout.idle_timeout", "must be longer than fanout.ping_interval (%s), is %s",
 		shortDuration(f.PingInterval), shortDuration(f.IdleTimeout))
 	c.must(f.QueueBytes >= 4<<10, "fanout.queue_bytes", "must be at least 4KiB, is %s", f.QueueBytes)
+	c.must(f.SnapshotBytes >= 1<<20, "fanout.snapshot_bytes", "must be at least 1MiB, is %s", f.SnapshotBytes)
 	c.must(f.NodeQueueBytes >= f.QueueBytes, "fanout.node_queue_bytes", "must not be less than fanout.queue_bytes (%s), is %s",
 		f.QueueBytes, f.NodeQueueBytes)
 	c.must(f.GatherWindow >= 0 && f.GatherWindow <= time.Second, "fanout.gather_window",

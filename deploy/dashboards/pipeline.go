@@ -31,7 +31,8 @@ func pipeline() Dashboard {
 			graph("Dead letters by format", perSecond, "", rates(`trunkline_normalizer_records_total{result="dead_letter"}`, "format")),
 			graph("Batch", count, "Records; p50, or the mean without native histograms.", quantiles("trunkline_normalizer_batch_records", "0.5")...),
 			graph("Waiting and losing", perSecond, "Waits because something was away; records that retention or damage took.",
-				total("trunkline_normalizer_retries_total", "waits"), rates("trunkline_normalizer_lost_records_total", "topic")),
+				total("trunkline_normalizer_retries_total", "waits"), rates("trunkline_normalizer_lost_records_total", "topic"),
+				rates("trunkline_normalizer_log_restarts_total", "topic")),
 		}},
 		{"Call records", []panel{
 			graph("Records", perSecond, "What became of them.", rates("trunkline_cdrindex_records_total", "result")),

@@ -17,7 +17,7 @@
 //
 // No goroutines and no locks: a Floor belongs to whoever guards it.
 //
-// When it is full, for one account or in all, the entry that was not heard of
-// for longest is dropped and counted. Ids and words over maxText bytes are
-// taken as absent, so an entry's size is bounded too.
+// When it is full, for one account or for the memory of all floors (Budget), the
+// entry that was not heard of for longest is dropped and counted. Ids and words
+// over maxText bytes are taken as absent, so an entry's size is bounded too.
 package floor

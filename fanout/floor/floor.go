@@ -53,20 +53,49 @@ type Config struct {
 	AgentAge   time.Duration // an agent not heard of for so long is forgotten
 	CallAge    time.Duration // and a call
 	PerAccount int           // most agents of one account, and most calls
-	InAll      int           // most agents of all, and most calls
+	Budget     *Budget       // of the memory of all floors
 }
 
 // Floor is what the messages applied so far say.
 type Floor struct {
 	agents shelf[Agent]
 	calls  shelf[Call]
+	memory *memory
 }
 
-// New is an empty floor.
+// New is an empty floor. Release must be called when it is not used any more.
 func New(cfg Config) *Floor {
+	m := &memory{budget: cfg.Budget}
+	m.budget.floors.Add(1)
 	return &Floor{
-		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, cfg.InAll),
-		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, cfg.InAll),
+		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, m),
+		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, m),
+		memory: m,
+	}
+}
+
+// Release gives back what the floor uses of its budget. The floor must not be
+// used afterwards.
+func (f *Floor) Release() {
+	f.memory.used = 0
+	f.memory.settle()
+	f.memory.budget.floors.Add(-1)
+}
+
+// fit drops what was not heard of for longest until the floor is within the
+// budget.
+func (f *Floor) fit() {
+	for !f.memory.settle() {
+		agent, anyAgent := f.agents.oldest()
+		call, anyCall := f.calls.oldest()
+		switch {
+		case anyAgent && (!anyCall || agent <= call):
+			f.agents.dropOldest()
+		case anyCall:
+			f.calls.dropOldest()
+		default:
+			return
+		}
 	}
 }
 
@@ -91,6 +120,7 @@ func (f *Floor) Apply(m Message) {
 	f.calls.forget(m.ID)
 	f.agent(&m, said.agent)
 	f.call(&m, said.call)
+	f.fit()
 }
 
 func (f *Floor) agent(m *Message, said aboutAgent) {
@@ -119,6 +149,7 @@ func (f *Floor) agent(m *Message, said aboutAgent) {
 	if a.State != was.State || a.Status != was.Status {
 		a.Since = m.Timestamp
 	}
+	f.agents.resize(key, len(a.State)+len(a.Status))
 }
 
 func (f *Floor) call(m *Message, said aboutCall) {
@@ -150,6 +181,7 @@ func (f *Floor) call(m *Message, said aboutCall) {
 	if said.agent != "" || said.state == Waiting {
 		c.Agent = said.agent
 	}
+	f.calls.resize(key, len(c.Queue)+len(c.Agent))
 }
 
 // Sizes are how many agents and calls there are, and how many were dropped

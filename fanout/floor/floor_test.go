@@ -19,7 +19,7 @@ import (
 const day = 24 * time.Hour
 
 // bounds are those of a floor that nothing is too much for.
-var testBounds = Config{AgentAge: day, CallAge: day, PerAccount: 1000, InAll: 1000}
+var testBounds = Config{AgentAge: day, CallAge: day, PerAccount: 1000, Budget: NewBudget(1 << 20)}
 
 // start is when the first message of a test came in.
 var start = time.UnixMilli(1_795_169_700_000)
@@ -267,7 +267,7 @@ func calls(account, call, action string) Message {
 }
 
 func TestWhatIsNotHeardOfIsForgotten(t *testing.T) {
-	p := newPlayer(Config{AgentAge: 2 * time.Hour, CallAge: time.Hour, PerAccount: 9, InAll: 9})
+	p := newPlayer(Config{AgentAge: 2 * time.Hour, CallAge: time.Hour, PerAccount: 9, Budget: NewBudget(1 << 20)})
 	p.play(login("a", "7"))
 	p.play(calls("a", "c", "member-queue-start"))
 	p.now = p.now.Add(time.Hour - time.Second)
@@ -291,7 +291,7 @@ func TestWhatIsNotHeardOfIsForgotten(t *testing.T) {
 }
 
 func TestTheLongestUnheardOfMakesRoom(t *testing.T) {
-	p := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, InAll: 3})
+	p := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, Budget: NewBudget(3*(entryBytes+20) + 2*accountBytes)})
 	for _, agent := range []string{"1", "2", "1", "3"} { // 2 goes
 		p.play(login("a", agent))
 	}
@@ -342,7 +342,7 @@ func TestPartitionsArePutTogether(t *testing.T) {
 // What a floor holds follows from the messages of its window alone: one that
 // began a window later holds the same.
 func TestFoldingFromLaterOnGivesTheSame(t *testing.T) {
-	bounds := Config{AgentAge: time.Minute, CallAge: time.Minute, PerAccount: 1000, InAll: 1000}
+	bounds := Config{AgentAge: time.Minute, CallAge: time.Minute, PerAccount: 1000, Budget: NewBudget(1 << 20)}
 	early, late := newPlayer(bounds), newPlayer(bounds)
 	for i := range 300 {
 		agent, call := fmt.Sprint("agent", i%90), fmt.Sprint("call", i/3)
@@ -369,7 +369,7 @@ func FuzzApply(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, format, kind string, data []byte) {
-		p := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, InAll: 2})
+		p := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, Budget: NewBudget(1 << 20)})
 		p.play(login("a", "7"))
 		p.play(calls("a", "c", "member-queue-start"))
 		before := p.shows()
@@ -392,7 +392,7 @@ func FuzzApply(f *testing.F) {
 				t.Fatalf("agent %+v", a)
 			}
 		}
-		again := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, InAll: 2})
+		again := newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 2, Budget: NewBudget(1 << 20)})
 		again.play(login("a", "7"))
 		again.play(calls("a", "c", "member-queue-start"))
 		again.play(Message{Account: "a", Type: event.Type(kind), Format: format, Data: slices.Clone(data)})

@@ -6,24 +6,26 @@ import (
 	"trunkline/event"
 )
 
-// ledger keeps entries in the order in which they were last heard of, within
-// bounds for one account and for all.
+// ledger keeps entries in the order in which they were last heard of, within a
+// bound for one account, and counts their memory.
 type ledger[V any] struct {
-	perAccount, inAll int
-	entries           map[Key]*entry[V]
-	order             *list.List            // of *entry[V], longest unheard of first
-	accounts          map[string]*list.List // the same, of one account each
+	perAccount int
+	memory     *memory
+	entries    map[Key]*entry[V]
+	order      *list.List            // of *entry[V], longest unheard of first
+	accounts   map[string]*list.List // the same, of one account each
 }
 
 type entry[V any] struct {
 	key               Key
 	heard             event.ID
+	text              int // bytes of strings in value beside the key
 	value             V
 	inAll, perAccount *list.Element
 }
 
-func newLedger[V any](perAccount, inAll int) ledger[V] {
-	return ledger[V]{perAccount: max(1, perAccount), inAll: max(1, inAll),
+func newLedger[V any](perAccount int, m *memory) ledger[V] {
+	return ledger[V]{perAccount: max(1, perAccount), memory: m,
 		entries: make(map[Key]*entry[V]), order: list.New(), accounts: make(map[string]*list.List)}
 }
 
@@ -40,15 +42,13 @@ func (l *ledger[V]) hear(key Key, id event.ID) (value *V, fresh bool, dropped in
 		l.drop(own.Front())
 		dropped++
 	}
-	if l.order.Len() == l.inAll {
-		l.drop(l.order.Front())
-		dropped++
-	}
 	own := l.accounts[key.Account]
 	if own == nil {
 		own = list.New()
 		l.accounts[key.Account] = own
+		l.memory.used += accountBytes
 	}
+	l.memory.used += key.bytes()
 	e := &entry[V]{key: key, heard: id}
 	e.inAll, e.perAccount = l.order.PushBack(e), own.PushBack(e)
 	l.entries[key] = e
@@ -61,11 +61,29 @@ func (l *ledger[V]) remove(key Key) {
 		return
 	}
 	delete(l.entries, key)
+	l.memory.used -= key.bytes() + int64(e.text)
 	l.order.Remove(e.inAll)
 	own := l.accounts[key.Account]
 	if own.Remove(e.perAccount); own.Len() == 0 {
 		delete(l.accounts, key.Account)
+		l.memory.used -= accountBytes
 	}
+}
+
+// bytes is the memory of an entry with the key, beside its value's text.
+func (k Key) bytes() int64 { return int64(entryBytes + len(k.Account) + len(k.ID)) }
+
+func (l *ledger[V]) resize(key Key, text int) {
+	e := l.entries[key]
+	l.memory.used += int64(text - e.text)
+	e.text = text
+}
+
+func (l *ledger[V]) oldest() *entry[V] {
+	if at := l.order.Front(); at != nil {
+		return at.Value.(*entry[V])
+	}
+	return nil
 }
 
 func (l *ledger[V]) drop(at *list.Element) { l.remove(at.Value.(*entry[V]).key) }

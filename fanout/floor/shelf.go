@@ -19,9 +19,34 @@ type shelf[V any] struct {
 // remembered is how much less room the ended have than the living.
 const remembered = 4
 
-func newShelf[V any](age time.Duration, perAccount, inAll int) shelf[V] {
-	return shelf[V]{age: age, live: newLedger[V](perAccount, inAll),
-		ended: newLedger[struct{}](perAccount/remembered, inAll/remembered)}
+func newShelf[V any](age time.Duration, perAccount int, m *memory) shelf[V] {
+	return shelf[V]{age: age, live: newLedger[V](perAccount, m), ended: newLedger[struct{}](perAccount/remembered, m)}
+}
+
+// resize says how many bytes of text the living entry holds beside its key.
+func (s *shelf[V]) resize(key Key, text int) { s.live.resize(key, text) }
+
+// oldest returns when the entry that was not heard of for longest was heard of.
+func (s *shelf[V]) oldest() (heard event.ID, ok bool) {
+	live, ended := s.live.oldest(), s.ended.oldest()
+	switch {
+	case live == nil && ended == nil:
+		return 0, false
+	case live == nil || ended != nil && ended.heard < live.heard:
+		return ended.heard, true
+	}
+	return live.heard, true
+}
+
+// dropOldest drops the entry of oldest.
+func (s *shelf[V]) dropOldest() {
+	live, ended := s.live.oldest(), s.ended.oldest()
+	if live == nil || ended != nil && ended.heard < live.heard {
+		s.ended.remove(ended.key)
+		return
+	}
+	s.live.remove(live.key)
+	s.dropped++
 }
 
 // hear finds a living entry or makes it. It is good until the next call.

@@ -15,6 +15,10 @@ import (
 // may not have been written.
 var ErrOutcomeUnknown = errors.New("it is not known whether Kafka has the records")
 
+// ErrTopicLimit is in the chain of a produce error when a record is larger than
+// its topic's max.message.bytes. Every other record of the call is durable.
+var ErrTopicLimit = errors.New("larger than the topic's max.message.bytes")
+
 // retryAfter is what callers are told when Kafka is away.
 const retryAfter = 2 * time.Second
 
@@ -44,7 +48,7 @@ func away(err error, doing string) error {
 	if errors.As(err, &refusal) && !retriable(err) {
 		switch refusal {
 		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
-			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: err}
+			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: errors.Join(ErrTopicLimit, err)}
 		default:
 			return fault.Internal(err, "Kafka refused: "+doing)
 		}
@@ -89,7 +93,8 @@ func staleLeader(err error) bool {
 		return true
 	}
 	switch refusal {
-	case kafkago.UnknownTopicOrPartition, kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
+	case kafkago.UnknownTopicOrPartition, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
+		kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
 		kafkago.ReplicaNotAvailable, kafkago.BrokerNotAvailable, kafkago.KafkaStorageError,
 		kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch, kafkago.ListenerNotFound:
 		return true

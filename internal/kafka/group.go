@@ -21,8 +21,8 @@ type GroupConfig struct {
 
 // How soon a group notices: a member that died, one that left, new partitions.
 const (
-	sessionTimeout   = 8 * time.Second
-	heartbeat        = 2 * time.Second
+	sessionTimeout   = 6 * time.Second // the least that Kafka allows by default
+	heartbeat        = 500 * time.Millisecond
 	rebalanceTimeout = 15 * time.Second
 	watchPartitions  = 2 * time.Second
 
@@ -41,7 +41,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
-	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group)}
+	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group), joined: make(chan struct{}, 1)}
 	c.metrics.joins(cfg.Group)
 	if !g.awaitTopics(ctx) {
 		return nil
@@ -68,6 +68,9 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 		close(left)
 	})
 	defer stop()
+	var watching sync.WaitGroup
+	watching.Go(func() { g.watchMembers(ctx) })
+	defer watching.Wait()
 	g.generations(ctx, member)
 	g.lanes.Wait()
 	select {
@@ -85,8 +88,28 @@ type group struct {
 	log     *slog.Logger
 	lanes   sync.WaitGroup // generations that are running
 
-	mu    sync.Mutex
-	dealt map[string]int // partitions of each topic, when this member dealt them out last
+	mu     sync.Mutex
+	dealt  map[string]int // partitions of each topic, when this member dealt them out last
+	member string         // its id, "" before the first generation
+	joined chan struct{}  // has an element after member has changed
+}
+
+func (g *group) memberID() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.member
+}
+
+func (g *group) setMemberID(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.member != id {
+		g.member = id
+		select {
+		case g.joined <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // balancer deals partitions out in turn, and notes how many there were. That
@@ -158,6 +181,7 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 		}
 		failing = false
 		g.cluster.metrics.rebalances.WithLabelValues(g.cfg.Group).Inc()
+		g.setMemberID(gen.MemberID)
 		s := newShift(g, gen)
 		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.lanes))
 		g.lanes.Add(1)

@@ -76,8 +76,9 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 
 // Produce writes the records and returns nil only when all of them are
 // durable. They are copied at once. A record above MaxRecordBytes refuses them
-// all (fault.KindTooLarge) before any is sent. Otherwise an error means that
-// at least one is not known to be durable; when it wraps ErrOutcomeUnknown,
+// all (fault.KindTooLarge) before any is sent. ErrTopicLimit means that the topic
+// does not take at least one of them, and that all others are durable. Otherwise
+// an error means that at least one is not known to be durable; when it wraps ErrOutcomeUnknown,
 // some may be there all the same, as when ctx ends first.
 func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 	if len(records) == 0 {
@@ -207,7 +208,7 @@ func (p *Producer) Close(ctx context.Context) error {
 type call struct {
 	mu      sync.Mutex
 	left    int
-	err     error // the first one
+	err     error // the first one; one of a record that is too large only when there is no other
 	done    chan struct{}
 	release func()
 }
@@ -215,7 +216,7 @@ type call struct {
 func (c *call) finish(records int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
+	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}
 	if c.left -= records; c.left == 0 {

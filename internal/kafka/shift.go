@@ -40,6 +40,14 @@ func (l *Lane) Commit(next int64) {
 	}
 }
 
+// Rewind commits an offset below the one committed before: the log was cut, and
+// what was done from next on is no longer in it.
+func (l *Lane) Rewind(next int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next, l.moved = next, true
+}
+
 // unflushed is what the broker does not have yet.
 func (l *Lane) unflushed() (next int64, ok bool) {
 	l.mu.Lock()

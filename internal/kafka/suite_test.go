@@ -1,7 +1,9 @@
 package kafka_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -69,6 +71,7 @@ func suite(t *testing.T, s service) {
 		{"concurrent producers keep their order", order},
 		{"keys go where the Java client puts them", keys},
 		{"a record too large is refused before anything is sent", tooLarge},
+		{"records that fit their topic are stored beside one that does not", topicLimit},
 		{"a produce whose answer is lost is written once", lostAnswer},
 		{"an offset outside the log is an error", outside},
 		{"offsets are found by time", byTime},
@@ -183,6 +186,42 @@ func tooLarge(t *testing.T, s service) {
 	}
 	if first, next, err := c.Offsets(t.Context(), "t", 0); first != 0 || next != 0 || err != nil {
 		t.Errorf("the log holds %d to %d, %v", first, next, err)
+	}
+}
+
+// topicLimit has a topic whose limit is far below the size of a batch.
+func topicLimit(t *testing.T, s service) {
+	const limit = 20_000
+	c := s.open(t)
+	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 2, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	at := time.Now().Truncate(time.Millisecond)
+	var sent []kafka.Record
+	for n := range 40 {
+		sent = append(sent, kafka.Record{Topic: "t", Partition: 1, Time: at.Add(time.Duration(n%7) * time.Second),
+			Key: fmt.Append(nil, n), Value: bytes.Repeat([]byte{byte(n)}, 3000), Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}})
+	}
+	if err := p.Produce(t.Context(), sent...); err != nil {
+		t.Fatalf("records that fit: %v", err)
+	}
+	large := kafka.Record{Topic: "t", Partition: 1, Value: make([]byte, 2*limit)}
+	mixed := append(append([]kafka.Record(nil), sent[:13]...), large)
+	mixed = append(mixed, sent[13:]...)
+	if err := p.Produce(t.Context(), mixed...); fault.KindOf(err) != fault.KindTooLarge || !errors.Is(err, kafka.ErrTopicLimit) {
+		t.Errorf("with one that does not: %v", err)
+	}
+	if err := p.Produce(t.Context(), sent[0]); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	got := readAll(t, c, "t", 1, 0)
+	if len(got) != 81 {
+		t.Fatalf("%d records", len(got))
+	}
+	for i, g := range got {
+		if want := sent[i%40]; !same(g.Key, want.Key) || !same(g.Value, want.Value) || !g.Time.Equal(want.Time) || string(g.Header("n")) != string(want.Key) {
+			t.Fatalf("record %d is %s of %v, want %s of %v", i, g.Key, g.Time, want.Key, want.Time)
+		}
 	}
 }
 

@@ -1,0 +1,140 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// Liveness lets members of a consumer group find out sooner than by Kafka's
+// session timeout, which brokers bound to 6 s and more, that one has died.
+type Liveness interface {
+	// Report raises the count of a member, "" for none, and returns the counts
+	// of all members of the group.
+	Report(ctx context.Context, group, member string) (map[string]int64, error)
+	// Forget removes a member.
+	Forget(ctx context.Context, group, member string) error
+}
+
+const (
+	reportInterval = 400 * time.Millisecond
+	// memberSilence is how long a member's count stands still before others
+	// remove the member from the group.
+	memberSilence = 1800 * time.Millisecond
+	// blindSpot is the time between two reports from which on nothing is known
+	// of others: this process was stopped, or Redis was away.
+	blindSpot = 1200 * time.Millisecond
+)
+
+// watchMembers reports this member, and removes members that have fallen
+// silent from the group, so that their partitions are assigned anew. One that
+// is alive after all joins again; that two members work on a partition for a
+// while has to be harmless, as with session timeouts.
+func (g *group) watchMembers(ctx context.Context) {
+	liveness := g.cluster.cfg.Liveness
+	if liveness == nil {
+		return
+	}
+	name := g.cluster.topic(g.cfg.Group)
+	others := silences{}
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	for {
+		own := g.memberID()
+		counts, err := g.report(ctx, liveness, name, own)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			g.log.Debug("reporting a group member failed", "error", err)
+		} else {
+			for _, member := range others.update(time.Now(), counts, own) {
+				g.removeMember(ctx, liveness, name, member)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-g.joined:
+			continue
+		case <-tick.C:
+			continue
+		}
+		break
+	}
+	forgetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if own := g.memberID(); own != "" {
+		if err := liveness.Forget(forgetting, name, own); err != nil {
+			g.log.Debug("removing the report of a group member failed", "error", err)
+		}
+	}
+}
+
+func (g *group) report(ctx context.Context, liveness Liveness, name, own string) (map[string]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return liveness.Report(ctx, name, own)
+}
+
+func (g *group) removeMember(ctx context.Context, liveness Liveness, name, member string) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := g.cluster.removeMember(ctx, name, member)
+	if err == nil {
+		g.log.Warn("silent member removed from the consumer group", "member", member)
+	} else if !errors.Is(err, kafkago.UnknownMemberId) {
+		g.log.Warn("removing a silent member from the consumer group failed", "member", member, "error", err)
+		return // tried again
+	}
+	if err := liveness.Forget(ctx, name, member); err != nil {
+		g.log.Debug("removing the report of a group member failed", "error", err)
+	}
+}
+
+func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
+	client, done := c.admin()
+	defer done()
+	res, err := client.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
+	if err != nil {
+		return err
+	}
+	for _, m := range res.Members {
+		if m.Error != nil {
+			return m.Error
+		}
+	}
+	return res.Error
+}
+
+// silences tells members that have fallen silent.
+type silences struct {
+	updated time.Time
+	members map[string]heard
+}
+
+type heard struct {
+	count int64
+	at    time.Time // when it rose last
+}
+
+// update takes the counts of all members and returns those, but own, that have
+// been silent for too long.
+func (s *silences) update(now time.Time, counts map[string]int64, own string) (silent []string) {
+	blind := now.Sub(s.updated) > blindSpot
+	s.updated = now
+	members := make(map[string]heard, len(counts))
+	for member, count := range counts {
+		h, known := s.members[member]
+		switch {
+		case !known || blind || h.count != count:
+			h = heard{count, now}
+		case member != own && now.Sub(h.at) >= memberSilence:
+			silent = append(silent, member)
+		}
+		members[member] = h
+	}
+	s.members = members
+	return silent
+}

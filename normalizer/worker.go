@@ -1,0 +1,214 @@
+package normalizer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// partitionWorker normalizes one raw partition, in one goroutine.
+type partitionWorker struct {
+	*Normalizer
+	*route
+	Assignment
+
+	next       kafka.LogPosition // in the raw log, after the last record processed
+	generation int               // of the raw log, see event.Position
+	prev       event.ID          // of the last record processed; 0: not known
+	deadBefore int64             // dead letters of records below this offset were written before
+
+	batch      batch
+	oneAtATime bool // a batch was refused as too large
+}
+
+// runPartition normalizes one partition until ctx ends or something unexpected
+// happens; then the group starts it again, from the log.
+func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) error {
+	r, ok := routes[assigned.Topic]
+	if !ok {
+		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
+	}
+	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
+		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
+		limit: n.cfg.MaxRecordBytes, log: n.log, tally: newTally(),
+		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
+	}}
+	if err := w.takeOver(ctx); err != nil {
+		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
+	}
+	for {
+		if err := w.processRecords(ctx); err != nil {
+			return fmt.Errorf("normalizing %s/%d: %w", assigned.Topic, assigned.Partition, err)
+		}
+	}
+}
+
+// processRecords normalizes what comes until ctx ends, or until the log does
+// not go on at w.next: then it sets w.next to where it does and returns nil.
+func (w *partitionWorker) processRecords(ctx context.Context) error {
+	reader := w.deps.Log.Read(w.raw, w.Partition, w.next.Offset)
+	defer reader.Close()
+	for {
+		var records []kafka.Record
+		err := w.retry(ctx, "reading", func() (err error) {
+			records, err = reader.Read(ctx)
+			return err
+		})
+		if err != nil {
+			return w.handleGap(ctx, err)
+		}
+		same := w.sameEpoch(records)
+		for i := 0; i < same; {
+			n, err := w.processBatch(ctx, records[i:same])
+			if err != nil {
+				return err
+			}
+			i += n
+		}
+		if same < len(records) {
+			return w.changeEpoch(ctx)
+		}
+		w.oneAtATime = false
+	}
+}
+
+// sameEpoch returns how many records from the front have the leader epoch of
+// the one processed before them.
+func (w *partitionWorker) sameEpoch(records []kafka.Record) int {
+	epoch := w.next.LeaderEpoch
+	if epoch == kafka.UnknownEpoch {
+		epoch = records[0].LeaderEpoch
+	}
+	if records[len(records)-1].LeaderEpoch == epoch { // epochs never fall
+		return len(records)
+	}
+	return slices.IndexFunc(records, func(r kafka.Record) bool { return r.LeaderEpoch != epoch })
+}
+
+// processBatch normalizes records from the front, as many as make one batch,
+// makes the outcome durable and commits. It returns how many.
+func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
+	b := &w.batch
+	if err := w.fillBatch(ctx, records); err != nil {
+		return 0, err
+	}
+	if err := w.produceDeadLetters(ctx, b.dead); err != nil {
+		return 0, err
+	}
+	err = w.produce(ctx, b.events)
+	if fault.KindOf(err) == fault.KindTooLarge {
+		return w.splitBatch(ctx, records)
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.commit(records[:b.taken])
+	return b.taken, nil
+}
+
+// maxFailures is how often a record may fail, one time after another in one
+// worker, before it becomes a dead letter. retry's waits lie between: about 6
+// seconds. Errors that say something is unavailable do not count.
+const maxFailures = 8
+
+// fillBatch fills the batch from the front of records with one record at
+// least. Records before one that fails are a batch of their own, so that they
+// are not held back.
+func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record) error {
+	b := &w.batch
+	limit := len(records)
+	if w.oneAtATime {
+		limit = 1
+	}
+	failures := 0
+	return w.retry(ctx, "normalizing", func() error {
+		w.resetBatch()
+		err := b.fill(ctx, records, limit)
+		if b.taken > 0 || err == nil {
+			return nil
+		}
+		if unavailable(err) || ctx.Err() != nil {
+			return err
+		}
+		if failures++; failures < maxFailures {
+			return fault.Unavailable(err, 0, "normalizing a record failed")
+		}
+		w.log.Error("record keeps failing, it becomes a dead letter", "topic", w.raw, "partition", w.Partition,
+			"offset", records[0].Offset, "failures", failures, "err", err)
+		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
+		return nil
+	})
+}
+
+func (w *partitionWorker) resetBatch() {
+	w.batch.reset(w.prev)
+	w.batch.generation, w.batch.topicID, w.batch.deadBefore = w.generation, w.next.TopicID, w.deadBefore
+}
+
+// rejectFirst makes the batch the dead letter of raw alone.
+func (w *partitionWorker) rejectFirst(raw *kafka.Record, why *format.Rejection) {
+	w.resetBatch()
+	w.batch.rejectFirst(raw, why)
+}
+
+// splitBatch handles a batch that is too large for its topic, whose limit is
+// below Config.MaxRecordBytes: the records are then tried one at a time, and
+// one that is refused alone becomes a dead letter.
+func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
+	if w.batch.taken > 1 {
+		w.oneAtATime = true
+		return 0, nil
+	}
+	w.rejectFirst(&records[0], tooLarge())
+	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
+		return 0, err
+	}
+	w.commit(records[:1])
+	return 1, nil
+}
+
+// commit marks records, whose outcome is durable, as processed.
+func (w *partitionWorker) commit(records []kafka.Record) {
+	last := &records[len(records)-1]
+	w.prev = w.batch.last
+	w.batch.traces.done()
+	w.next.Offset, w.next.LeaderEpoch = last.Offset+1, last.LeaderEpoch
+	w.Commit(w.next.Offset)
+	w.metrics.add(w.raw, &w.batch.tally)
+	w.metrics.batch.Observe(float64(len(records)))
+	w.metrics.delay.Observe(time.Since(records[0].Time).Seconds())
+}
+
+// produceDeadLetters makes dead letters durable. One that is too large for
+// cc.dead is written without its value, which is still where its headers say.
+func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.Record) error {
+	err := w.produce(ctx, dead)
+	if fault.KindOf(err) != fault.KindTooLarge {
+		return err
+	}
+	if len(dead) > 1 {
+		for i := range dead {
+			if err := w.produceDeadLetters(ctx, dead[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.log.Error("dead letter too large for its topic, written without its value",
+		"topic", w.raw, "partition", w.Partition, "bytes", len(dead[0].Value))
+	dead[0].Value = nil
+	return w.produce(ctx, dead)
+}
+
+func (w *partitionWorker) produce(ctx context.Context, records []kafka.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	return w.retry(ctx, "producing", func() error { return w.deps.Producer.Produce(ctx, records...) })
+}

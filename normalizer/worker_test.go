@@ -1,0 +1,330 @@
+package normalizer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+var acmeOnly = accountsFunc(func(id string) (bool, error) { return id == "acme", nil })
+
+// settle runs n until nothing more happens.
+func settle(n *Normalizer) {
+	stop := start(n)
+	time.Sleep(time.Minute)
+	stop()
+}
+
+func offsets(t *testing.T, records []kafka.Record) (at []int64) {
+	t.Helper()
+	for _, r := range records {
+		p, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, p.Offset)
+	}
+	return at
+}
+
+func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		k.first[event.TopicRaw][0] = 100
+		k.committed[event.TopicRaw+"0"] = 90
+		k.append(rawEvent(0, time.Now(), "acme"))
+		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
+		settle(n)
+		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
+			t.Errorf("positions %v", at)
+		}
+		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 10 {
+			t.Errorf("%v lost, want 10", lost)
+		}
+	})
+}
+
+func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		k.readMost = 1
+		k.damage = &kafka.GapError{Topic: event.TopicRaw, Kind: kafka.GapDamaged, Offset: 2, Resume: 4, Reason: "checksum"}
+		for range 6 {
+			k.append(rawEvent(0, time.Now(), "acme"))
+		}
+		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
+		settle(n)
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 4 5]" {
+			t.Errorf("positions %v", at)
+		}
+		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 2 {
+			t.Errorf("%v lost, want 2", lost)
+		}
+	})
+}
+
+// A topic with a smaller limit than we were told costs only the record that is
+// too large for it.
+func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		k.onProduce = func(records []kafka.Record) (int, error) {
+			size := 0
+			for _, r := range records {
+				size += len(r.Value)
+			}
+			if size > 2000 {
+				return 0, fault.New(fault.KindTooLarge, "too large")
+			}
+			return len(records), nil
+		}
+		for i := range 20 {
+			r := rawEvent(0, time.Now(), "acme")
+			if i == 7 {
+				r.Value = bytes.Replace(r.Value, []byte(`"acme"`), []byte(`"acme","x":"`+strings.Repeat("y", 2000)+`"`), 1)
+			}
+			k.append(r)
+		}
+		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
+		settle(n)
+		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 19 {
+			t.Errorf("positions %v", at)
+		}
+		dead := k.all(event.TopicDead, 0)
+		if len(dead) != 1 || string(dead[0].Header(event.HeaderErrorKind)) != string(TooLarge) ||
+			string(dead[0].Header(event.HeaderOrigOffset)) != "7" || dead[0].Value != nil {
+			t.Errorf("dead letters %v", dead)
+		}
+		if next, _ := (&fakeProgress{k, event.TopicRaw + "0"}).Committed(); next != 20 {
+			t.Errorf("committed %d", next)
+		}
+		if got := testutil.ToFloat64(n.metrics.dead.WithLabelValues(event.TopicRaw, string(TooLarge))); got != 1 {
+			t.Errorf("%v counted", got)
+		}
+	})
+}
+
+func TestAMessageOverTheLimitIsADeadLetter(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	b.limit = 2000
+	big := rawEvent(3, testRecorded, "acme")
+	big.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1800) + `"}`)
+	small := rawEvent(3, testRecorded, "acme")
+	if err := b.fill(t.Context(), []kafka.Record{small, big, small}, 3); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(TooLarge) {
+		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
+	}
+}
+
+func TestABatchIsOneProduceRequest(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	r := rawEvent(3, testRecorded, "acme")
+	r.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 400_000) + `"}`)
+	records := []kafka.Record{r, r, r, r}
+	if err := b.fill(t.Context(), records, len(records)); err != nil {
+		t.Fatal(err)
+	}
+	if b.taken != 2 || len(b.events) != 2 || b.size > requestBytes {
+		t.Errorf("%d records in %d bytes", b.taken, b.size)
+	}
+	huge := r
+	huge.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1_000_000) + `"}`)
+	b.reset(0)
+	if err := b.fill(t.Context(), []kafka.Record{huge, r}, 2); err != nil || b.taken != 1 || len(b.events) != 1 {
+		t.Errorf("a record larger than a request goes alone: %d taken, %v", b.taken, err)
+	}
+}
+
+func TestAPanicCostsOneRecord(t *testing.T) {
+	svc, _ := registry.Lookup("svc.cc")
+	broken := *svc
+	broken.Event = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
+	b := testBatch(event.TopicRaw, 3)
+	r := *routes[event.TopicRaw]
+	normalize := r.normalize
+	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
+		if raw.Offset == 1 {
+			_, err := broken.ReadEvent(raw.Value, &b.fields)
+			return err
+		}
+		return normalize(ctx, b, raw, id)
+	}
+	b.route = &r
+	records := []kafka.Record{rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme"), rawEvent(3, testRecorded, "acme")}
+	records[1].Offset, records[2].Offset = 1, 2
+	if err := b.fill(t.Context(), records, 3); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(Internal) {
+		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
+	}
+}
+
+func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	r := rawEvent(3, testRecorded, "nobody")
+	r.Offset = 9
+	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed")},
+		kafka.Header{Key: event.HeaderErrorKind, Value: []byte("old")}, kafka.Header{Key: event.HeaderOrigOffset, Value: []byte("1")})
+	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range b.dead[0].Headers {
+		got = append(got, h.Key+"="+string(h.Value))
+	}
+	want := "format=svc.cc source=feed error_kind=unknown_account error=it names an account that does not exist" +
+		" original_topic=cc.raw original_partition=3 original_offset=9"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+// While it cannot be told whether an account exists, what came before goes out
+// and nothing is skipped.
+func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		back := time.Now().Add(20 * time.Second)
+		accounts := accountsFunc(func(id string) (bool, error) {
+			if id == "acme" {
+				return true, nil
+			}
+			if time.Now().Before(back) {
+				return false, errAway
+			}
+			return true, nil
+		})
+		for _, id := range []string{"acme", "acme", "new", "acme"} {
+			k.append(rawEvent(0, time.Now(), id))
+		}
+		k.readMost = 1000
+		stop := start(newTestNormalizer(t, k, accounts, event.TopicRaw))
+		defer stop()
+		time.Sleep(10 * time.Second)
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+			t.Errorf("before: positions %v", at)
+		}
+		time.Sleep(20 * time.Second)
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 2 3]" {
+			t.Errorf("after: positions %v", at)
+		}
+	})
+}
+
+// A stranger's record at the end of the topic stops nothing.
+func TestAPartitionStartsBehindAForeignRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("hello")})
+		k.append(rawEvent(0, time.Now(), "acme"))
+		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		if got := k.all(event.TopicEvents, 0); len(got) != 2 || string(got[1].Header(event.HeaderPosition)) != "0:0" {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestCallRecordsTakeTheSameWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		now := time.Now()
+		for i := range 5 {
+			k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
+				Value: fmt.Appendf(nil, `{"call_id":"c%d","timestamp":%d}`, i, now.Unix()-int64(i%2)*1e9)})
+		}
+		settle(newTestNormalizer(t, k, acmeOnly))
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
+			t.Errorf("positions %v", at)
+		}
+		if dead := k.all(event.TopicDead, 0); len(dead) != 2 || string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
+			t.Errorf("dead letters %v", dead)
+		}
+		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"), Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
+		settle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
+		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
+			t.Errorf("after a restart: positions %v", at)
+		}
+	})
+}
+
+func TestTraceAndSourceTravelOn(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	r := rawEvent(3, testRecorded, "acme")
+	r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte("feed \"1\"\n")},
+		kafka.Header{Key: event.HeaderTrace, Value: []byte("00-abc")})
+	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
+		t.Fatal(err)
+	}
+	out := b.events[0]
+	if string(out.Header(event.HeaderTrace)) != "00-abc" || !bytes.Contains(out.Value, []byte(`"source":"feed \"1\"\n"`)) {
+		t.Errorf("%s %v", out.Value, out.Headers)
+	}
+}
+
+func TestAFormatOfAnotherTopicIsUnknown(t *testing.T) {
+	for topic, name := range map[string]string{event.TopicRaw: "svc.cdr", event.TopicCDRRaw: "svc.cc"} {
+		if got := normalizeOne(t, topic, name, []byte(`{}`)); !bytes.HasPrefix(got, []byte("DEAD unknown_format")) {
+			t.Errorf("%s on %s: %s", name, topic, got)
+		}
+	}
+}
+
+func TestWithoutAnyAccountARecordIsADeadLetter(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	r := rawEvent(3, testRecorded, "acme")
+	r.Key, r.Value = nil, []byte(`{"Type":"AGENT_LOGIN"}`)
+	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(NoAccount) {
+		t.Errorf("dead letters %v", b.dead)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	k := newFakeKafka(1)
+	deps := Deps{Log: k, Producer: k, Accounts: acmeOnly}
+	for _, c := range []struct {
+		cfg  Config
+		deps Deps
+	}{
+		{Config{Topics: []string{"cc.evt"}}, deps},
+		{Config{MaxRecordBytes: 10}, deps},
+		{Config{}, Deps{Log: k}},
+	} {
+		if _, err := New(c.cfg, c.deps, prometheus.NewRegistry(), nil); err == nil {
+			t.Errorf("%+v is taken", c.cfg)
+		}
+	}
+}
+
+func TestRunSaysWhyTheGroupFailed(t *testing.T) {
+	n := newTestNormalizer(t, newFakeKafka(1), acmeOnly)
+	n.deps.Log = failingLog{n.deps.Log}
+	if err := n.Run(t.Context()); !errors.Is(err, errAway) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failingLog struct{ Log }
+
+func (failingLog) Work(context.Context, string, []string, func(context.Context, Assignment) error) error {
+	return errAway
+}

@@ -1,0 +1,115 @@
+package origination
+
+import (
+	"context"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	maxWritten   = 512 // calls in one transaction
+	writeTimeout = 5 * time.Second
+	firstPause   = 100 * time.Millisecond
+	lastPause    = 2 * time.Second
+)
+
+// runWriter writes queued calls and statements until ctx ends, all that are queued
+// in one transaction. Calls that could not be written stay queued.
+func (s *callStore) runWriter(ctx context.Context) {
+	pause := firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			s.failWaiting()
+			return
+		case <-s.writeSignal:
+		}
+		for {
+			batch, statements := s.takeWrites()
+			if len(batch) == 0 && len(statements) == 0 {
+				pause = firstPause
+				break
+			}
+			err := s.writeBatch(ctx, batch, statements)
+			if err == nil {
+				pause = firstPause
+			} else if !s.backOff(ctx, &pause, "storing calls failed, will retry", err) {
+				break
+			}
+		}
+	}
+}
+
+// backOff logs the error and waits before the next attempt, twice as long each
+// time up to lastPause. It returns false when ctx has ended.
+func (s *callStore) backOff(ctx context.Context, pause *time.Duration, message string, err error) (again bool) {
+	if ctx.Err() == nil {
+		s.log.WarnContext(ctx, message, "error", err)
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(*pause):
+	}
+	*pause = min(2*(*pause), lastPause)
+	return true
+}
+
+func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statements []statement) error {
+	images := make([]rowImage, len(batch))
+	for i := range batch {
+		images[i] = batch[i].image
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	all, err := s.rows.store(ctx, images, statements)
+	for _, st := range statements {
+		st.done(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lostCalls = s.lostCalls || err == nil && !all
+	for i := range batch {
+		p := &batch[i]
+		for _, c := range p.results {
+			c <- err
+		}
+		if err != nil {
+			p.rowChanged = p.rowChanged || p.image.rowChanged
+			s.queueWrite(p.entry)
+			continue
+		}
+		p.stored = len(p.image.History)
+		s.queueAnnouncement(p.entry)
+		if p.deleted && p.image.deleted || !p.image.Live {
+			s.remove(p.entry)
+		}
+	}
+	return err
+}
+
+// remove removes a call. s.mu is held.
+func (s *callStore) remove(e *entry) {
+	delete(s.byID, e.Order.ID)
+	if s.byCall[e.Call.ID] == e {
+		delete(s.byCall, e.Call.ID)
+	}
+}
+
+// failWaiting returns an error to every caller that waits for a write.
+func (s *callStore) failWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ending := fault.Unavailable(nil, time.Second, "Shutting down")
+	for _, st := range s.statements {
+		st.done(ending)
+	}
+	s.statements = nil
+	for _, e := range s.urgent {
+		for _, c := range e.writeResults {
+			c <- ending
+		}
+		e.writeResults = nil
+	}
+}

@@ -1,0 +1,46 @@
+package origination
+
+import (
+	"context"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+// renewLease extends the node's lease to now + lease, on the database's clock.
+func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
+	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+clock(t.db)+` + $2)
+			ON CONFLICT (node) DO UPDATE SET expires_at = excluded.expires_at`, t.node, lease.Milliseconds())
+		return err
+	}), "renewing the node's lease")
+}
+
+// releaseLease ends the node's lease: other nodes may take over its calls at once.
+func (t rows) releaseLease(ctx context.Context) error {
+	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node = $1`, t.node)
+		return err
+	}), "releasing the node's lease")
+}
+
+// expireOtherLeases ends the leases of all other nodes.
+func (t rows) expireOtherLeases(ctx context.Context) error {
+	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node <> $1`, t.node)
+		return err
+	}), "ending other nodes' leases")
+}
+
+// takeOverExpired moves the calls of nodes without a lease to this node. Of two
+// nodes that do it at once one gets each call: the other then finds it with a node
+// that has a lease.
+func (t rows) takeOverExpired(ctx context.Context) (taken []row, err error) {
+	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
+		found, err := tx.QueryContext(ctx, `UPDATE origination_calls SET node = $1 WHERE live AND node <> $1 AND node NOT IN
+			(SELECT node FROM origination_nodes WHERE expires_at > `+clock(t.db)+`) RETURNING `+columns, t.node)
+		taken, err = sqldb.Collect(found, err, "taking over calls", scanRow)
+		return err
+	})
+	return taken, err
+}

@@ -1,0 +1,106 @@
+package origination
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	renewalsPerLease = 4
+	checkEvery       = 500 * time.Millisecond // for cancel requests of other nodes
+	purgeEvery       = 10 * time.Minute
+)
+
+// runMaintenance renews the node's lease, takes over the calls of nodes whose lease
+// has expired, and cancels calls of this node that other nodes were asked to
+// cancel, until ctx ends. What fails is retried at the next tick.
+func (s *Service) runMaintenance(ctx context.Context) {
+	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(checkEvery)
+	defer renew.Stop()
+	defer check.Stop()
+	for {
+		var err error
+		var doing string
+		select {
+		case <-ctx.Done():
+			return
+		case <-renew.C:
+			doing, err = "renewing the node's lease", s.withinLease(ctx, s.renewLease)
+		case <-check.C:
+			doing, err = "cancelling calls for other nodes", s.withinLease(ctx, s.cancelRequested)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, doing+" failed, will retry", "error", err)
+		}
+	}
+}
+
+// runPurge deletes old calls, keys and leases until ctx ends. It has a goroutine of
+// its own, as it may take longer than a lease.
+func (s *Service) runPurge(ctx context.Context) {
+	purge := time.NewTicker(purgeEvery)
+	defer purge.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-purge.C:
+			s.calls.expireEarly(now)
+			if err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention)); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
+			}
+		}
+	}
+}
+
+// withinLease bounds a job, so that it does not delay the lease's renewal.
+func (s *Service) withinLease(ctx context.Context, job func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/renewalsPerLease)
+	defer cancel()
+	return job(ctx)
+}
+
+func (s *Service) renewLease(ctx context.Context) error {
+	known := s.calls.storedIDs()
+	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
+		return err
+	}
+	if s.calls.takeLostCalls() {
+		own, err := s.rows.listOwn(ctx)
+		if err != nil {
+			s.calls.setLostCalls()
+			return err
+		}
+		s.calls.dropOthers(own, known)
+	}
+	if s.cfg.Alone {
+		return nil
+	}
+	open, err := s.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	for _, call := range adopt(ctx, s.driver, open) {
+		s.calls.report(Progress{CallID: call.CallID, State: Ended, Cause: CauseLost, At: time.Now()})
+	}
+	return nil
+}
+
+func (s *Service) cancelRequested(ctx context.Context) error {
+	calls, err := s.rows.listCancelRequests(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, callID := range calls {
+		if !s.calls.beginCancel(callID) {
+			continue
+		}
+		if err := s.cancelHere(ctx, callID); err != nil {
+			s.calls.undoCancel(callID)
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}

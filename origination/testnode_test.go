@@ -1,0 +1,307 @@
+package origination
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// testNode is a node: a service over a real database, with a platform and a channel
+// that do what they are told.
+type testNode struct {
+	*Service
+	t        testing.TB
+	at       sqldb.Config
+	platform *platform
+	channel  *channel
+	users    *users
+	stop     func() // ends Run and waits for it
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, lite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
+}
+
+func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
+
+// newTestNode makes a node that does not run yet.
+func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), at)
+	check(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
+	cfg := Config{Node: t.Name() + time.Now().String()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	d.Service, err = New(t.Context(), cfg, Deps{
+		DB: db, Driver: d.platform, Users: d.users, Limiter: identity.NewMemoryLimiter(), Publisher: d.channel,
+		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
+	check(t, err)
+	return d
+}
+
+// run runs the node until the test's end, or stop.
+func (d *testNode) run() *testNode {
+	d.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	var once sync.Once
+	d.stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				d.t.Error(err)
+			}
+		})
+	}
+	d.t.Cleanup(d.stop)
+	within(d.t, "the node runs", func() bool { return d.running.Load() && d.platform.follows() })
+	return d
+}
+
+// crashing runs the node without a sign of life, and never ends it well.
+func (d *testNode) crashing() *testNode {
+	ctx, cancel := context.WithCancel(context.Background())
+	var jobs sync.WaitGroup
+	jobs.Go(func() { d.calls.runWriter(ctx) })
+	jobs.Go(func() { d.calls.runAnnouncer(ctx) })
+	jobs.Go(func() { _ = d.platform.Follow(ctx, nil, d.calls.report) })
+	d.stop = func() { cancel(); jobs.Wait() }
+	d.t.Cleanup(d.stop)
+	d.running.Store(true)
+	within(d.t, "the platform is followed", d.platform.follows)
+	return d
+}
+
+func (d *testNode) alice() *identity.Principal {
+	return &identity.Principal{UserID: d.users.alice, Username: "alice", AccountID: "demo", Role: identity.RoleUser}
+}
+
+func (d *testNode) admin() *identity.Principal {
+	return &identity.Principal{UserID: d.users.admin, Username: "admin", AccountID: "demo", Role: identity.RoleAdmin}
+}
+
+// place places a call of alice's.
+func (d *testNode) place(destination string) string {
+	d.t.Helper()
+	id, err := d.Originate(context.Background(), d.alice(), destination, "")
+	check(d.t, err)
+	return id
+}
+
+func (d *testNode) state(callID string) State {
+	d.t.Helper()
+	c, err := d.Get(context.Background(), d.alice(), callID)
+	check(d.t, err)
+	return c.State
+}
+
+func (d *testNode) reaches(callID string, state State) {
+	d.t.Helper()
+	within(d.t, string(state), func() bool { return d.state(callID) == state })
+}
+
+// users are those of the demo account, of a real identity service.
+type users struct {
+	*identity.Service
+	alice, admin string
+	mu           sync.Mutex
+	unreadable   error
+	provisioned  []string
+}
+
+func newUsers(t testing.TB, db *sqldb.DB) *users {
+	t.Helper()
+	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
+	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	check(t, err)
+	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	check(t, err)
+	_, err = service.SeedDemo(t.Context(), "a demo password")
+	check(t, err)
+	u := &users{Service: service}
+	all, err := service.Users(t.Context(), "demo")
+	check(t, err)
+	for _, one := range all {
+		switch one.Username {
+		case "alice":
+			u.alice = one.ID
+		case "admin":
+			u.admin = one.ID
+		}
+	}
+	return u
+}
+
+func (u *users) User(ctx context.Context, id string) (identity.User, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.unreadable != nil {
+		return identity.User{}, u.unreadable
+	}
+	return u.Service.User(ctx, id)
+}
+
+func (u *users) SetClickToCallID(ctx context.Context, userID, id string) error {
+	u.mu.Lock()
+	u.provisioned = append(u.provisioned, id)
+	u.mu.Unlock()
+	return u.Service.SetClickToCallID(ctx, userID, id)
+}
+
+// platform is a Driver that remembers and reports what it is told to.
+type platform struct {
+	mu        sync.Mutex
+	orders    []Order
+	cancelled []string
+	open      []Open
+	report    func(Progress)
+	originate func(Order) (Placed, error)
+	cancel    func(callID string) error
+}
+
+func newPlatform() *platform {
+	return &platform{
+		originate: func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil },
+		cancel:    func(string) error { return nil },
+	}
+}
+
+func (p *platform) Originate(_ context.Context, order Order) (Placed, error) {
+	p.mu.Lock()
+	p.orders = append(p.orders, order)
+	originate := p.originate
+	p.mu.Unlock()
+	return originate(order)
+}
+
+func (p *platform) Cancel(_ context.Context, callID string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancelled = append(p.cancelled, callID)
+	return p.cancel(callID)
+}
+
+func (p *platform) Follow(ctx context.Context, open []Open, report func(Progress)) error {
+	p.mu.Lock()
+	p.open, p.report = open, report
+	p.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+func (p *platform) follows() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.report != nil
+}
+
+func (p *platform) says(callID string, states ...State) {
+	for _, state := range states {
+		p.report(Progress{CallID: callID, State: state, Cause: map[State]string{Ended: "NORMAL_CLEARING"}[state], At: time.Now()})
+	}
+}
+
+func (p *platform) placed() []Order {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Order(nil), p.orders...)
+}
+
+func (p *platform) cancels() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.cancelled...)
+}
+
+// adopting is a platform whose calls outlive their node.
+type adopting struct {
+	*platform
+	adopted chan []Open
+}
+
+func (a adopting) Adopt(_ context.Context, open []Open) []Open {
+	a.adopted <- open
+	return nil
+}
+
+// channel keeps what was published.
+type channel struct {
+	mu   sync.Mutex
+	fail error
+	sent []progressEvent
+}
+
+func (c *channel) Publish(_ context.Context, events ...Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fail != nil {
+		return c.fail
+	}
+	for _, one := range events {
+		var p progressEvent
+		if err := json.Unmarshal(one.Data, &p); err != nil {
+			return err
+		}
+		c.sent = append(c.sent, p)
+	}
+	return nil
+}
+
+func (c *channel) breaks(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = err
+}
+
+// told are the states published of a call.
+func (c *channel) told(callID string) (states []State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.sent {
+		if p.CallID == callID {
+			states = append(states, p.State)
+		}
+	}
+	return states
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t testing.TB, err error, kind fault.Kind) {
+	t.Helper()
+	if got := fault.KindOf(err); got != kind {
+		t.Errorf("got %q (%v), want %q", got, err, kind)
+	}
+}
+
+func within(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}

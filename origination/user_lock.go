@@ -1,0 +1,53 @@
+package origination
+
+import "sync"
+
+// perUserLock serializes the first orders of each user, which may make the user's
+// click-to-call resource on the platform, and keeps the ids of the resources that
+// were made: an order may have read its user before the id was stored.
+type perUserLock struct {
+	mu        sync.Mutex
+	locks     map[string]*userLock
+	resources map[string]string // by user id
+}
+
+type userLock struct {
+	turn    chan struct{} // holds one while an order is on the platform
+	holders int           // guarded by perUserLock.mu
+}
+
+func newPerUserLock() *perUserLock {
+	return &perUserLock{locks: map[string]*userLock{}, resources: map[string]string{}}
+}
+
+func (l *perUserLock) acquire(userID string) *userLock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.locks[userID]
+	if one == nil {
+		one = &userLock{turn: make(chan struct{}, 1)}
+		l.locks[userID] = one
+	}
+	one.holders++
+	return one
+}
+
+func (l *perUserLock) release(userID string, one *userLock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one.holders--; one.holders == 0 {
+		delete(l.locks, userID)
+	}
+}
+
+func (l *perUserLock) resource(userID string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.resources[userID]
+}
+
+func (l *perUserLock) setResource(userID, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resources[userID] = id
+}

@@ -1,0 +1,139 @@
+package pbx
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/telephony/localcall"
+	"trunkline/telephony/sip"
+)
+
+// connectLocal connects the owner to the local destination.
+func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
+	numbers := parties{c.order.Extension, c.order.Destination}
+	t := c.newCDR(sip.NewCallID(), outbound, numbers)
+	t.setOriginationID()
+	t.setClickToCall()
+	t.row.OtherLegCallID = owner.row.CallID
+	b.endRingTone(true)
+	next := &transfer{call: c, bridge: b, owner: owner}
+	defer next.close()
+	session, err := c.driver.local.Take(ctx, localcall.Call{
+		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
+		Caller: numbers.from, Port: b.a.port, Agreed: b.agreedOfA(),
+		Transfer: next.dial,
+	})
+	if err != nil {
+		cause := causeOf(ctx, err)
+		if fault.KindOf(err) == fault.KindNotFound {
+			cause = sip.UnallocatedNumber
+		}
+		t.publish(cause)
+		return cause
+	}
+	t.setAnswered()
+	c.bridged = true
+	owner.row.OtherLegCallID, loopback.answered = t.row.CallID, t.answered
+	c.report(origination.Bridged, "")
+	var cause sip.Cause
+	select {
+	case <-b.a.leg.Done():
+		cause = b.a.leg.Cause()
+	case <-session.Done():
+		if cause = session.Cause(); next.answered() {
+			t.publish(sip.NormalClearing)
+			return next.connect(ctx)
+		}
+	case <-c.ctx.Done():
+		cause = causeOf(c.ctx, c.ctx.Err())
+	}
+	t.publish(cause)
+	return cause
+}
+
+// transfer is an owner's transfer from a local destination to another one.
+type transfer struct {
+	call   *call
+	bridge *bridge
+	owner  *cdrBuilder
+
+	mu     sync.Mutex
+	far    *side // has answered; nil before
+	cdr    *cdrBuilder
+	closed bool // the call is over, or connected
+}
+
+// dial calls a destination and returns once it has answered.
+func (t *transfer) dial(ctx context.Context, destination string) error {
+	c, d := t.call, t.call.driver
+	if strings.HasPrefix(destination, d.config.LocalPrefix) {
+		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
+	}
+	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain}, destination)
+	if err != nil {
+		return err
+	}
+	for i := range phones {
+		phones[i].cdr.row.OtherLegCallID = t.owner.row.CallID
+	}
+	far, err := d.newSide()
+	if err != nil {
+		phones[0].cdr.publish(sip.SwitchCongestion)
+		return &sip.Failure{Cause: sip.SwitchCongestion}
+	}
+	reached, err := d.ring(ctx, ringGroup{
+		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.formats())), phones: phones,
+		timeout: d.config.DestinationTimeout, onRing: func() {},
+	})
+	if err != nil {
+		far.port.Close()
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.far != nil {
+		end(far, reached, sip.OriginatorCancel)
+		return fault.Conflict("the call has gone on already")
+	}
+	t.far, t.cdr = far, reached
+	return nil
+}
+
+func (t *transfer) answered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.far != nil
+}
+
+// connect connects the owner and the destination that has answered. It returns when
+// one of them has ended, with the cause.
+func (t *transfer) connect(ctx context.Context) sip.Cause {
+	t.mu.Lock()
+	far, reached := t.far, t.cdr
+	t.far, t.closed = nil, true
+	t.mu.Unlock()
+	t.bridge.endRingTone(false)
+	cause := t.call.bridge(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
+	end(far, reached, cause)
+	return cause
+}
+
+// close hangs up a destination that has answered and was not connected.
+func (t *transfer) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.far != nil {
+		end(t.far, t.cdr, sip.OriginatorCancel)
+		t.far = nil
+	}
+}
+
+func end(far *side, t *cdrBuilder, cause sip.Cause) {
+	far.leg.Hangup(cause)
+	t.publish(far.leg.Cause())
+	far.port.Close()
+}
