@@ -56,7 +56,9 @@ func (t *cdrTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafk
 
 func (t *cdrTopic) CheckPosition(context.Context, int, kafka.LogPosition) error { return nil }
 
-func (t *cdrTopic) Read(_ int, offset int64) cdrindex.Reader { return &cdrReader{t, offset} }
+func (t *cdrTopic) Read(_ int, from kafka.LogPosition) cdrindex.Reader {
+	return &cdrReader{t, from.Offset}
+}
 
 type cdrReader struct {
 	t    *cdrTopic
