@@ -25,7 +25,7 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
-	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
+	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/g711"},
 	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
