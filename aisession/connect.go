@@ -119,7 +119,7 @@ func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 		s.log.WarnContext(ctx, "AI provider refuses", "why", describe(err))
 		s.fallBack(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider given up", "why", describe(err))
+		s.log.WarnContext(ctx, "AI provider away for too long", "why", describe(err))
 		s.fallBack(ProviderLost)
 	}
 }

@@ -41,6 +41,7 @@ type Reader struct {
 	pending   []byte // its batches that are not decoded yet
 	untouched bool   // none of its batches has been decoded
 	suspected int64  // offset that failed its checks once; -1: none
+	probing   bool   // looks for the end of damage itself
 	decoder
 }
 
@@ -153,14 +154,14 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 		b, err := r.batch(r.pending, r.next)
 		if err == nil && b.found && !r.compacted && b.base > r.next {
 			r.records = r.records[:b.before]
-			return r.records, r.suspect(&GapError{Kind: GapMissing, Resume: b.base})
+			return r.records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.base})
 		}
 		if err != nil {
-			return r.records, r.suspect(&GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
+			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
 		}
 		if !b.found { // cut by the broker: the next response has it whole
 			if r.untouched { // but the first is always sent whole
-				return nil, r.suspect(&GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
+				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
 			}
 			fetched -= len(r.pending)
 			r.pending = nil
@@ -180,7 +181,7 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 // suspect decides what a batch that failed its checks means. The first time it
 // is fetched again; the second time it is an error, unless records before it
 // are still to be handed out.
-func (r *Reader) suspect(gap *GapError) error {
+func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	r.detach()
 	r.cluster.metrics.failed("fetch", "corrupt")
 	if r.suspected != r.next {
@@ -191,6 +192,12 @@ func (r *Reader) suspect(gap *GapError) error {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
+	if gap.Kind == GapDamaged && gap.Resume <= gap.Offset && !r.probing {
+		var err error
+		if gap.Resume, err = r.cluster.damageEnd(ctx, r.topic, r.partition, r.next, r.end); err != nil {
+			return err
+		}
+	}
 	return r.gap(gap)
 }
 
