@@ -81,15 +81,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
 		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
 		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
-	for _, transport := range []string{transportSocket, transportStream} {
+	for _, transport := range []string{transportWebSocket, transportEventStream} {
 		m.opened.WithLabelValues(transport)
 	}
 	for _, kind := range []fault.Kind{fault.KindInvalid, fault.KindUnauthenticated, fault.KindForbidden, fault.KindGone,
 		fault.KindUpgrade, fault.KindLimited, fault.KindUnavailable, fault.KindInternal} {
 		m.refused.WithLabelValues(string(kind))
 	}
-	for _, code := range ownCodes {
-		m.closed.WithLabelValues(codeLabel(code))
+	for _, d := range disconnects {
+		m.closed.WithLabelValues(codeLabel(d.Code))
 	}
 	m.closed.WithLabelValues("other")
 	for _, kind := range []string{"read", "hole", "not_a_message", "replay", "accounts", "snapshot"} {
