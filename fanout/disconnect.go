@@ -16,7 +16,7 @@ var (
 	DisconnectBroken         = conn.Disconnect{Code: 1006, Reason: "connection broken", Reconnect: true} // never sent
 	DisconnectProtocolError  = conn.Disconnect{Code: 1008, Reason: "protocol error"}
 	DisconnectClientMessages = conn.Disconnect{Code: 1008, Reason: "this channel takes no messages"}
-	DisconnectEventsLost     = conn.Disconnect{Code: 1011, Reason: "events are gone or damaged", Reconnect: true}
+	DisconnectEventsLost     = conn.Disconnect{Code: 1011, Reason: "events were lost upstream", Reconnect: true}
 	DisconnectRestart        = conn.Disconnect{Code: 1012, Reason: "service restarts, come back", Reconnect: true}
 	DisconnectTokenExpired   = conn.Disconnect{Code: 4001, Reason: "token expired"} // reconnect with a new token
 	DisconnectAccessRevoked  = conn.Disconnect{Code: 4003, Reason: "access revoked"}

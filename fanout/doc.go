@@ -19,7 +19,7 @@
 // are package conn, which knows no events. A subscriber that resumes is fed by a
 // replay of its own, from shared chunks of Kafka (history.go) and from the ring,
 // merged by id over all partitions, until it has reached every stream; then the
-// streams take over in all partitions at once (catchup.go).
+// streams take over in all partitions at once (replay.go).
 //
 // # Goroutines and what stops them
 //

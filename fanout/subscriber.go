@@ -19,7 +19,7 @@ type subscriber struct {
 	address   string
 	connected time.Time
 	filter    atomic.Pointer[filter]
-	seats     []seat // guarded by index.mu
+	slots     []indexSlot // guarded by index.mu
 	transport transport
 	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
@@ -36,7 +36,7 @@ type subscriber struct {
 	queue   conn.Queue
 	state   state
 	closing *closing       // set once, by close
-	track   *cursorTracker // nil: the client asked for no cursor
+	tracker *cursorTracker // nil: the client asked for no cursor
 	room    chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
 	lastID  event.ID       // of the last event that is out completely
 }
@@ -116,10 +116,10 @@ func (s *subscriber) pushLocked(m *frame) pushed {
 	if full && s.transport.stuck(s) {
 		return pushOver
 	}
-	if s.track != nil {
-		s.track.delivered(m)
+	if s.tracker != nil {
+		s.tracker.delivered(m)
 	}
-	s.queue.Push(s.transport.message(m, s.track))
+	s.queue.Push(s.transport.message(m, s.tracker))
 	if full {
 		return pushOwed
 	}
@@ -153,19 +153,19 @@ func (s *subscriber) pushControl(m *conn.Frame) pushed {
 func (s *subscriber) pushCursor(marks []position) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.track == nil || !s.track.dirty || s.closing != nil || s.state == closed {
+	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
 		return pushWaits
 	}
 	if !s.replaying.Load() {
 		for p, mark := range marks {
-			s.track.advance(p, mark)
+			s.tracker.advance(p, mark)
 		}
 	}
-	m := s.transport.cursor(s.track.cursor())
+	m := s.transport.cursor(s.tracker.cursor())
 	if m == nil {
 		return pushWaits
 	}
-	s.track.dirty = false
+	s.tracker.dirty = false
 	s.queue.Push(m)
 	return s.wake()
 }

@@ -97,13 +97,13 @@ func (s *sequence) advance(records int) {
 }
 
 // sealBatch writes the header of the batch b, whose records are in place.
-func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence) {
+func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence, codec int8) {
 	be := binary.BigEndian
 	be.PutUint64(b, 0) // base offset: the broker's to give
 	be.PutUint32(b[8:], uint32(len(b)-batchLengthEnd))
 	be.PutUint32(b[12:], math.MaxUint32) // leader epoch: unknown
 	b[16] = batchMagic
-	be.PutUint16(b[21:], 0) // attributes: not compressed, our times
+	be.PutUint16(b[21:], uint16(codec)) // attributes: compression, our times
 	be.PutUint32(b[23:], uint32(records-1))
 	be.PutUint64(b[27:], uint64(firstTime))
 	be.PutUint64(b[35:], uint64(maxTime))
@@ -168,3 +168,20 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 type corrupt string
 
 func (c corrupt) Error() string { return string(c) }
+
+// nextAfter returns the offset after the last whole batch in b and that batch's
+// leader epoch, as the headers say, which are not checked. It is false when b
+// holds no whole batch.
+func nextAfter(b []byte) (next int64, epoch int32, ok bool) {
+	be := binary.BigEndian
+	for len(b) >= batchOverhead {
+		length := int64(int32(be.Uint32(b[8:])))
+		if length < batchMinContent || int64(len(b)) < batchLengthEnd+length {
+			break
+		}
+		next = int64(be.Uint64(b)) + int64(int32(be.Uint32(b[23:]))) + 1
+		epoch, ok = int32(be.Uint32(b[12:])), true
+		b = b[batchLengthEnd+length:]
+	}
+	return next, epoch, ok
+}

@@ -20,7 +20,7 @@ func sealed(seq sequence, records ...Record) []byte {
 	for i := range records {
 		b.append(&records[i], records[i].Time.UnixMilli())
 	}
-	sealBatch(b.frame, b.records, b.firstTime, b.maxMs, seq)
+	sealBatch(b.frame, b.records, b.firstTime, b.maxMs, seq, 0)
 	return b.frame
 }
 
@@ -108,9 +108,9 @@ func TestDecoderGivesWhatWasWritten(t *testing.T) {
 	frame := sealed(sequence{}, want...)
 	for _, from := range []int64{0, 1, 3} {
 		d := decoder{topic: "t", partition: 7}
-		rest, next, err := d.batch(frame, from)
-		if err != nil || rest == nil || len(rest) != 0 || next != 3 {
-			t.Fatalf("rest %v, next %d, %v", rest, next, err)
+		b, err := d.batch(frame, from)
+		if err != nil || !b.found || len(b.rest) != 0 || b.next != 3 {
+			t.Fatalf("%+v, %v", b, err)
 		}
 		if len(d.records) != len(want)-int(from) {
 			t.Fatalf("%d records from %d", len(d.records), from)
@@ -138,8 +138,8 @@ func TestDecoderFindsEveryChangedBit(t *testing.T) {
 			continue // base offset and leader epoch are the broker's to set, outside the checksum
 		}
 		d := decoder{}
-		rest, _, err := d.batch(damaged, 0)
-		if err == nil && rest != nil && len(d.records) > 0 {
+		b, err := d.batch(damaged, 0)
+		if err == nil && b.found && len(d.records) > 0 {
 			t.Fatalf("bit %d: taken for good", i)
 		}
 		var what corrupt
@@ -168,7 +168,7 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 		"a length shorter than a header": append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, make([]byte, 100)...),
 	} {
 		d := decoder{}
-		_, _, err := d.batch(b, 0)
+		_, err := d.batch(b, 0)
 		var what corrupt
 		if !errors.As(err, &what) {
 			t.Errorf("%s: %v", name, err)
@@ -183,8 +183,8 @@ func TestDecoderWaitsForTheRestOfABatch(t *testing.T) {
 	frame := sealed(sequence{}, sample()...)
 	for n := range len(frame) {
 		d := decoder{}
-		if rest, _, err := d.batch(frame[:n], 0); rest != nil || err != nil || len(d.records) != 0 {
-			t.Fatalf("%d bytes: %v, %v", n, rest, err)
+		if b, err := d.batch(frame[:n], 0); b.found || err != nil || len(d.records) != 0 {
+			t.Fatalf("%d bytes: %v, %v", n, b, err)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestMemoryOfEarlierBatchesOutlivesLaterOnes(t *testing.T) {
 	frame := sealed(sequence{}, sample()...)
 	d := decoder{}
 	for range 100 {
-		if _, _, err := d.batch(frame, 0); err != nil {
+		if _, err := d.batch(frame, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

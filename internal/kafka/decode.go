@@ -1,30 +1,24 @@
 package kafka
 
-import (
-	"bytes"
-	"io"
-	"time"
-
-	"github.com/segmentio/kafka-go/compress"
-)
+import "time"
 
 // decoder turns record batches into records, into memory it uses again: what
 // it gave is valid until reset. Keys and values lie in the response itself, or
-// in unpacked where a batch was compressed.
+// in window where a batch was compressed.
 type decoder struct {
 	topic     string
 	partition int
 
-	records  []Record
-	headers  []Header
-	unpacked []byte
-	names    map[string]string // header names seen, so that each is allocated once
-	aborts   aborts
-}
+	records []Record
+	headers []Header
+	names   map[string]string // header names seen, so that each is allocated once
+	aborts  aborts
 
-// maxUnpacked bounds what one compressed batch may unpack to; brokers take
-// batches of a few MiB at most, packed.
-const maxUnpacked = 64 << 20
+	unpacking *unpacking // a compressed batch of which records are left
+	window    []byte     // unpacked content
+	parsed    int        // how much of window are whole records that were decoded
+	wanted    int        // what the window should hold next time; 0: what it does
+}
 
 // maxNames bounds the header names kept; a writer that makes names up costs an
 // allocation each, not memory.
@@ -32,73 +26,97 @@ const maxNames = 64
 
 func (d *decoder) reset() {
 	clear(d.headers) // they hold values alive
-	d.records, d.headers, d.unpacked = d.records[:0], d.headers[:0], d.unpacked[:0]
+	d.records, d.headers = d.records[:0], d.headers[:0]
+	d.moveWindow()
 }
 
-// batch decodes the first batch of b, leaving out records below from. It
-// answers what follows the batch, and the next offset to read. A nil rest
-// without an error means that b holds no whole batch.
-func (d *decoder) batch(b []byte, from int64) (rest []byte, next int64, err error) {
+// decoded is what is known of a batch after decoding it.
+type decoded struct {
+	found  bool   // there was a whole batch
+	rest   []byte // what follows it
+	base   int64  // its first offset
+	next   int64  // to be read after it; -1: not known
+	epoch  int32  // of the leader that wrote it
+	before int    // how many records were decoded before it
+	more   bool   // the batch has more records than fit; next is the first of them
+}
+
+// batch decodes the first batch of b, or what is left of it, leaving out records
+// below from.
+func (d *decoder) batch(b []byte, from int64) (decoded, error) {
+	if d.unpacking != nil {
+		return d.unpack(from)
+	}
 	h, content, rest, next, err := splitBatch(b)
+	out := decoded{rest: rest, base: h.base, next: next, epoch: h.epoch, before: len(d.records)}
 	if err != nil || content == nil {
-		return nil, next, err
+		return out, err
 	}
-	if rest == nil {
-		rest = []byte{}
-	}
+	out.found = true
 	if h.last < from { // brokers answer with the whole batch an offset lies in
-		return rest, from, nil
+		out.base, out.next = from, from
+		return out, nil
 	}
 	if skip, err := d.aborts.skip(&h, content); skip || err != nil {
-		return rest, next, err
+		return out, err
 	}
-	if codec := h.attributes & attrCompression; codec != 0 {
-		if content, err = d.unpack(codec, content); err != nil {
-			return nil, next, err
+	if h.attributes&attrCompression != 0 {
+		if err := d.open(&h, content, out); err != nil {
+			return out, err
 		}
+		return d.unpack(from)
 	}
-	given := len(d.records)
 	if err := d.decode(&h, content, from); err != nil {
-		d.records = d.records[:given]
-		return nil, next, err
+		d.records = d.records[:out.before]
+		return out, err
 	}
-	return rest, next, nil
+	return out, nil
 }
 
-// decode reads the records of one batch.
+// decode reads the records of one batch that is not compressed.
 func (d *decoder) decode(h *batchHeader, content []byte, from int64) error {
 	r := wireReader{b: content}
 	before := int64(-1)
 	for range h.records {
-		size := r.varlen()
-		record := wireReader{b: r.take(size)}
-		record.int8() // attributes: none are defined
-		ms := h.firstTime + record.varint()
-		delta := record.varint()
-		key := record.varbytes()
-		value := record.varbytes()
-		headers, ok := d.decodeHeaders(&record)
-		if r.bad || record.bad || !ok || len(record.b) != 0 {
-			return corrupt("a malformed record")
+		record := wireReader{b: r.take(r.varlen())}
+		record.bad = r.bad
+		if err := d.decodeRecord(h, &record, &before, from); err != nil {
+			return err
 		}
-		if delta <= before || delta > h.last-h.base {
-			return corrupt("records whose offsets do not rise")
-		}
-		before = delta
-		if h.base+delta < from {
-			continue
-		}
-		if h.attributes&attrLogAppendTime != 0 {
-			ms = h.maxTime
-		}
-		d.records = append(d.records, Record{
-			Topic: d.topic, Partition: d.partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
-			Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
-		})
 	}
 	if len(r.b) != 0 {
 		return corrupt("a batch that goes on after its last record")
 	}
+	return nil
+}
+
+// decodeRecord reads one record. before is the offset delta of the one before.
+func (d *decoder) decodeRecord(h *batchHeader, r *wireReader, before *int64, from int64) error {
+	r.int8() // attributes: none are defined
+	ms := h.firstTime + r.varint()
+	delta := r.varint()
+	key := r.varbytes()
+	value := r.varbytes()
+	had := len(d.headers)
+	headers, ok := d.decodeHeaders(r)
+	if r.bad || !ok || len(r.b) != 0 {
+		return corrupt("a malformed record")
+	}
+	if delta <= *before || delta > h.last-h.base {
+		return corrupt("records whose offsets do not rise")
+	}
+	*before = delta
+	if h.base+delta < from {
+		d.headers = d.headers[:had]
+		return nil
+	}
+	if h.attributes&attrLogAppendTime != 0 {
+		ms = h.maxTime
+	}
+	d.records = append(d.records, Record{
+		Topic: d.topic, Partition: d.partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
+	})
 	return nil
 }
 
@@ -131,26 +149,4 @@ func (d *decoder) name(b []byte) string {
 		d.names[s] = s
 	}
 	return s
-}
-
-// unpack appends the unpacked content to d.unpacked. What was unpacked before
-// stays where it is, also when the memory has to grow.
-func (d *decoder) unpack(codec int16, content []byte) ([]byte, error) {
-	c := compress.Compression(codec).Codec()
-	if c == nil {
-		return nil, corrupt("an unknown compression")
-	}
-	in := c.NewReader(bytes.NewReader(content))
-	defer in.Close()
-	start := len(d.unpacked)
-	out := bytes.NewBuffer(d.unpacked)
-	n, err := io.Copy(out, io.LimitReader(in, maxUnpacked+1))
-	if err != nil {
-		return nil, corrupt("a batch that does not unpack")
-	}
-	if n > maxUnpacked {
-		return nil, corrupt("a batch that unpacks to more than 64 MiB")
-	}
-	d.unpacked = out.Bytes()
-	return d.unpacked[start:len(d.unpacked):len(d.unpacked)], nil
 }

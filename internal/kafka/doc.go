@@ -17,13 +17,17 @@
 // Cluster.Close; a Producer has one for each partition that has something to
 // send, ended by Producer.Close; a Reader has none; RunGroup has one for each
 // lane and a few for the membership, all ended when it returns, but for a
-// farewell to a coordinator that does not answer, which gives up by itself.
+// farewell to a coordinator that does not answer, which gives up by itself. All
+// readers of a broker share one or two goroutines, which end with the last
+// Close (see fetchGroup); questions about offsets and leaders have one while any
+// is asked.
 //
 // When it is full: a Producer holds ProducerConfig.MaxBytes of records that
 // wait for their acknowledgement; then Produce waits, or answers unavailable,
-// as configured. A Reader holds one response (4 MiB, or one larger batch) and
-// asks for no more before that is read.
+// as configured. A Reader holds what it hands out and up to 2 MiB that was
+// fetched ahead, or one larger batch; then its partition is left out of fetches.
+// A compressed batch is unpacked piece by piece, 1 MiB or one record at a time.
 //
-// Lock order: Producer.mu, then lane.mu. leaders.mu and Lane.mu are taken
-// alone.
+// Lock order: Producer.mu, then lane.mu; fetchers.mu, then fetchGroup.mu. All
+// others are taken alone.
 package kafka

@@ -93,7 +93,8 @@ func staleLeader(err error) bool {
 		return true
 	}
 	switch refusal {
-	case kafkago.UnknownTopicOrPartition, kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
+	case kafkago.UnknownTopicOrPartition, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
+		kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
 		kafkago.ReplicaNotAvailable, kafkago.BrokerNotAvailable, kafkago.KafkaStorageError,
 		kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch, kafkago.ListenerNotFound:
 		return true

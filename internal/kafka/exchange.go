@@ -78,7 +78,7 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 // has what is needed. Metadata has topic ids from version 10 on.
 const (
 	produceVersion        = 7
-	fetchVersion          = 11
+	fetchVersion          = 13 // flexible, topics by id
 	listOffsetsVersion    = 4
 	metadataVersion       = 12 // flexible
 	initProducerIDVersion = 1

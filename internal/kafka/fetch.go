@@ -1,13 +1,13 @@
 package kafka
 
 import (
-	"context"
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// What a fetch asks for. A response is sent as soon as there is anything.
+// Limits of a fetch. A response is sent as soon as there is anything; it may
+// exceed them by one record batch.
 const (
 	fetchWait     = 500 * time.Millisecond
 	fetchMinBytes = 1
@@ -15,76 +15,147 @@ const (
 	readCommitted = 1 // isolation: only what transactions have committed
 )
 
-// fetched is one partition's part of a fetch response.
-type fetched struct {
-	err         error
-	end         int64 // offset after the last record that can be read
-	aborted     []abortedTxn
-	batches     []byte
-	allResponse []byte // the memory batches lies in
+// fetchKey is a partition as fetch requests name it.
+type fetchKey struct {
+	topic     TopicID
+	partition int32
 }
 
-// fetch asks the partition's leader for records from offset. The response is
-// read into buf when it fits.
-func (c *Cluster) fetch(ctx context.Context, topic string, partition int, offset int64, buf []byte) (fetched, error) {
-	leader, err := c.leaders.leader(ctx, topic, partition)
-	if err != nil {
-		return fetched{}, err
+// fetchSession is a fetch session (KIP-227): the broker keeps the list of
+// partitions, requests and responses carry only changes.
+type fetchSession struct{ id, epoch int32 }
+
+var (
+	noSession  = fetchSession{0, -1} // a request that lists all its partitions
+	newSession = fetchSession{0, 0}  // the same, and the broker may keep the list
+)
+
+// after returns the session to continue with once a response named id.
+func (s fetchSession) after(id int32) fetchSession {
+	if s.epoch < 0 || id == 0 {
+		return noSession
 	}
-	b := appendHead(make([]byte, 0, 128+len(topic)), protocol.Fetch, fetchVersion, c.cfg.clientID())
+	if s.epoch == 1<<31-1 {
+		return fetchSession{id, 1}
+	}
+	return fetchSession{id, s.epoch + 1}
+}
+
+// fetchPartition is one partition of a fetch request.
+type fetchPartition struct {
+	fetchKey
+	offset      int64
+	leaderEpoch int32 // of the leader asked
+	lastEpoch   int32 // of the record before offset; UnknownEpoch
+}
+
+// appendFetch appends a whole fetch request. Partitions of a topic share one
+// entry as far as they follow each other.
+func appendFetch(b []byte, clientID string, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
+	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion, clientID)
 	b = appendInt32(b, -1) // not a replica
-	b = appendInt32(b, int32(fetchWait.Milliseconds()))
+	b = appendInt32(b, int32(wait.Milliseconds()))
 	b = appendInt32(b, fetchMinBytes)
 	b = appendInt32(b, fetchMaxBytes)
 	b = append(b, readCommitted)
-	b = appendInt32(b, 0)  // no session
-	b = appendInt32(b, -1) // its epoch
-	b = appendInt32(b, 1)
-	b = appendString(b, topic)
-	b = appendInt32(b, 1)
-	b = appendInt32(b, int32(partition))
-	b = appendInt32(b, leader.epoch)
-	b = appendInt64(b, offset)
-	b = appendInt64(b, -1) // log start: only replicas say
-	b = appendInt32(b, fetchMaxBytes)
-	b = appendInt32(b, 0) // no topics to forget
-	b = appendString(b, "")
-	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: endFrame(b), response: buf[:0]}
-	if err := c.roundTrip(ctx, leader.address, e, fetchWait+requestTimeout); err != nil {
-		return fetched{}, err
+	b = appendInt32(b, session.id)
+	b = appendInt32(b, session.epoch)
+
+	topics := 0
+	for i := range partitions {
+		if i == 0 || partitions[i].topic != partitions[i-1].topic {
+			topics++
+		}
 	}
-	f, err := readFetch(e.response)
-	f.allResponse = e.response
-	return f, err
+	b = appendCompactArray(b, topics)
+	for i := 0; i < len(partitions); {
+		end := i + 1
+		for end < len(partitions) && partitions[end].topic == partitions[i].topic {
+			end++
+		}
+		b = append(b, partitions[i].topic[:]...)
+		b = appendCompactArray(b, end-i)
+		for ; i < end; i++ {
+			p := &partitions[i]
+			b = appendInt32(b, p.partition)
+			b = appendInt32(b, p.leaderEpoch)
+			b = appendInt64(b, p.offset)
+			b = appendInt32(b, p.lastEpoch)
+			b = appendInt64(b, -1) // log start: only replicas say
+			b = appendInt32(b, int32(maxBytes))
+			b = appendNoTags(b)
+		}
+		b = appendNoTags(b)
+	}
+
+	b = appendCompactArray(b, len(forgotten))
+	for i := range forgotten {
+		b = append(b, forgotten[i].topic[:]...)
+		b = appendCompactArray(b, 1)
+		b = appendInt32(b, forgotten[i].partition)
+		b = appendNoTags(b)
+	}
+	b = appendCompactString(b, "") // rack
+	return endFrame(appendNoTags(b))
 }
 
-// readFetch reads a response that holds one partition.
-func readFetch(response []byte) (fetched, error) {
+// fetched is one partition's part of a fetch response.
+type fetched struct {
+	err       error
+	end       int64 // offset after the last record that can be read
+	aborted   []abortedTxn
+	diverging *EpochEnd // the log does not hold the record before the offset asked for
+	batches   []byte    // in the response's memory
+}
+
+// fetchResponse is what a fetch response says about the whole request.
+type fetchResponse struct {
+	err      error
+	session  int32
+	throttle time.Duration // the broker asks to wait for so long
+}
+
+// readFetch reads a response and calls partition for each one in it, unless the
+// response is an error as a whole; what partition gets is valid until it
+// returns. Where it returns an error, some partitions
+// may have been given: what was given is sound.
+func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchResponse, error) {
 	r := &wireReader{b: response}
-	r.int32() // throttle
-	if err := code(r.int16()); err != nil {
-		return fetched{}, err
+	r.tags(nil)
+	whole := fetchResponse{throttle: time.Duration(r.int32()) * time.Millisecond}
+	whole.err = code(r.int16())
+	whole.session = r.int32()
+	if whole.err != nil || r.bad {
+		return whole, r.malformed()
 	}
-	r.int32() // session
-	f := fetched{err: errMalformed}
-	for range r.array(6) {
-		r.string() // topic
-		for range r.array(42) {
-			r.int32() // partition
-			f.err = code(r.int16())
+	var f fetched
+	diverging := func(tag uint64, value *wireReader) {
+		if tag == 0 {
+			f.diverging = &EpochEnd{value.int32(), value.int64()}
+		}
+	}
+	for range r.compactArray(18) {
+		key := fetchKey{topic: r.topicID()}
+		for range r.compactArray(37) {
+			key.partition = r.int32()
+			f = fetched{err: code(r.int16()), aborted: f.aborted[:0]}
 			r.int64() // high watermark
 			f.end = r.int64()
 			r.int64() // log start
-			f.aborted = f.aborted[:0]
-			for range r.array(16) {
+			for range r.compactArray(17) {
 				f.aborted = append(f.aborted, abortedTxn{r.int64(), r.int64()})
+				r.tags(nil)
 			}
 			r.int32() // preferred replica
-			f.batches = r.take(max(int(r.int32()), 0))
+			f.batches = r.compactBytes()
+			r.tags(diverging)
+			if r.bad {
+				return whole, errMalformed
+			}
+			partition(key, &f)
 		}
+		r.tags(nil)
 	}
-	if r.bad {
-		return fetched{}, errMalformed
-	}
-	return f, nil
+	r.tags(nil)
+	return whole, r.malformed()
 }

@@ -28,11 +28,12 @@ func FuzzDecoder(f *testing.F) {
 			}
 			d := decoder{}
 			d.aborts.reset([]abortedTxn{{1, 0}})
-			rest, next, err := d.batch(b, from)
+			out, err := d.batch(b, from)
+			rest, next := out.found, out.next
 			if err != nil && len(d.records) != 0 {
 				t.Fatal("records of a damaged batch")
 			}
-			if err == nil && rest != nil && next < from && len(d.records) > 0 {
+			if err == nil && rest && next < from && len(d.records) > 0 {
 				t.Fatalf("going back from %d to %d", from, next)
 			}
 			last := int64(-1)
@@ -48,58 +49,73 @@ func FuzzDecoder(f *testing.F) {
 
 func FuzzResponses(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(fetchResponse(0, 7, nil, []byte("batches")))
-	f.Add(fetchResponse(1, 7, []abortedTxn{{1, 2}}, nil))
+	f.Add(fetchAnswer(0, 7, nil, []byte("batches")))
+	f.Add(fetchAnswer(1, 7, []abortedTxn{{1, 2}}, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, err := readFetch(b); err == nil && len(got.batches) > len(b) {
-			t.Fatal("more than there is")
-		}
+		readFetch(b, func(_ fetchKey, f *fetched) {
+			if len(f.batches) > len(b) {
+				t.Fatal("more than there is")
+			}
+		})
 		if m, err := readMetadata(&wireReader{b: b}); err == nil && m == nil {
 			t.Fatal("neither metadata nor an error")
 		}
-		if _, err := readProduced(b); err == nil && len(b) < 30 {
+		if _, _, err := readProduced(b); err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")
 		}
 	})
 }
 
-// fetchResponse is a response about one partition.
-func fetchResponse(code int16, end int64, aborted []abortedTxn, batches []byte) []byte {
-	b := appendInt32(nil, 0)
+// fetchAnswer is a response about one partition.
+func fetchAnswer(code int16, end int64, aborted []abortedTxn, batches []byte, diverging ...EpochEnd) []byte {
+	b := appendNoTags(nil)
+	b = appendInt32(b, 0)
 	b = appendInt16(b, 0)
 	b = appendInt32(b, 0)
-	b = appendInt32(b, 1)
-	b = appendString(b, "t")
-	b = appendInt32(b, 1)
+	b = appendCompactArray(b, 1)
+	b = append(b, make([]byte, 16)...)
+	b = appendCompactArray(b, 1)
 	b = appendInt32(b, 0)
 	b = appendInt16(b, code)
 	b = appendInt64(b, end)
 	b = appendInt64(b, end)
 	b = appendInt64(b, 0)
-	b = appendInt32(b, int32(len(aborted)))
+	b = appendCompactArray(b, len(aborted))
 	for _, a := range aborted {
-		b = appendInt64(appendInt64(b, a.producer), a.first)
+		b = appendNoTags(appendInt64(appendInt64(b, a.producer), a.first))
 	}
 	b = appendInt32(b, -1)
-	b = appendInt32(b, int32(len(batches)))
-	return append(b, batches...)
+	b = append(appendCompactArray(b, len(batches)), batches...)
+	b = append(b, byte(len(diverging)))
+	for _, d := range diverging {
+		b = append(b, 0, 13)
+		b = appendNoTags(appendInt64(appendInt32(b, d.LeaderEpoch), d.Offset))
+	}
+	return appendNoTags(appendNoTags(b))
 }
 
 func TestFetchResponseIsReadWhole(t *testing.T) {
-	got, err := readFetch(fetchResponse(0, 7, []abortedTxn{{1, 2}, {3, 4}}, []byte("batches")))
-	if err != nil || got.err != nil || got.end != 7 || string(got.batches) != "batches" || len(got.aborted) != 2 || got.aborted[1] != (abortedTxn{3, 4}) {
-		t.Errorf("%+v, %v", got, err)
+	whole := fetchAnswer(0, 7, []abortedTxn{{1, 2}, {3, 4}}, []byte("batches"), EpochEnd{5, 6})
+	given := 0
+	_, err := readFetch(whole, func(key fetchKey, got *fetched) {
+		given++
+		if key != (fetchKey{}) || got.err != nil || got.end != 7 || string(got.batches) != "batches" || len(got.aborted) != 2 ||
+			got.aborted[1] != (abortedTxn{3, 4}) || *got.diverging != (EpochEnd{5, 6}) {
+			t.Errorf("%+v", got)
+		}
+	})
+	if err != nil || given != 1 {
+		t.Errorf("%d partitions, %v", given, err)
 	}
-	whole := fetchResponse(0, 7, nil, []byte("batches"))
 	for n := range len(whole) {
-		if _, err := readFetch(whole[:n]); err == nil {
+		if _, err := readFetch(whole[:n], func(fetchKey, *fetched) {}); err == nil {
 			t.Errorf("%d bytes of %d were enough", n, len(whole))
 		}
 	}
 }
 
 func TestFailedDecodeResponsesNeverPass(t *testing.T) {
-	if _, err := readProduced(nil); err == nil {
+	if _, _, err := readProduced(nil); err == nil {
 		t.Error("an empty answer to a produce is no acknowledgement")
 	}
 }

@@ -20,8 +20,8 @@ const (
 	// beginning of the new log.
 	GapRecreated GapKind = "recreated"
 	// GapDamaged: a record batch failed its checks twice. Resume is the
-	// offset after the batch, or Offset when the batch's header could not
-	// be read either.
+	// offset after the batch or, where its header is damaged too, the first
+	// one that can be read.
 	GapDamaged GapKind = "damaged"
 	// GapMissing: offsets are missing between two record batches. Resume is
 	// the first offset of the second one.

@@ -18,6 +18,7 @@ import (
 // that such a broker refuses them.
 type leaders struct {
 	cluster *Cluster
+	asked   lookups[string, *topicLeaders]
 	mu      sync.Mutex
 	topics  map[string]*topicLeaders
 }
@@ -90,12 +91,29 @@ func (l *leaders) leader(ctx context.Context, name string, partition int) (leade
 	if err != nil {
 		return leadership{}, err
 	}
-	if partition < 0 || partition >= len(t.partitions) {
+	leader, err := t.leader(partition)
+	if err != nil {
 		l.forget(name)
+	}
+	return leader, err
+}
+
+// epoch is the newest leader epoch known of a partition, UnknownEpoch when none is.
+func (l *leaders) epoch(name string, partition int) int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[name]
+	if t == nil || partition >= len(t.partitions) {
+		return UnknownEpoch
+	}
+	return t.partitions[partition].epoch
+}
+
+func (t *topicLeaders) leader(partition int) (leadership, error) {
+	if partition < 0 || partition >= len(t.partitions) {
 		return leadership{}, kafkago.UnknownTopicOrPartition
 	}
 	if t.partitions[partition].address == "" {
-		l.forget(name)
 		return leadership{}, kafkago.LeaderNotAvailable
 	}
 	return t.partitions[partition], nil
@@ -112,27 +130,35 @@ func (l *leaders) forget(name string) {
 
 // refresh asks a broker about the topic.
 func (l *leaders) refresh(ctx context.Context, name string) (*topicLeaders, error) {
-	m, err := l.cluster.askMetadata(ctx, []string{name})
+	return l.asked.get(ctx, name)
+}
+
+// ask asks a broker about topics and remembers the answers.
+func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*topicLeaders], error) {
+	m, err := l.cluster.askMetadata(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	if len(m.topics) != 1 || m.topics[0].name != name {
-		return nil, errMalformed
-	}
-	if err := m.topics[0].err; err != nil {
-		return nil, err
-	}
+	answers := make(map[string]answer[*topicLeaders], len(m.topics))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &topicLeaders{id: m.topics[0].id, partitions: m.topics[0].leaders, at: time.Now()}
-	if before := l.topics[name]; before != nil && before.id == t.id {
-		t.partitions = newest(before.partitions, t.partitions, t.at)
+	for i := range m.topics {
+		said := &m.topics[i]
+		if said.err != nil {
+			answers[said.name] = answer[*topicLeaders]{err: said.err}
+			continue
+		}
+		t := &topicLeaders{id: said.id, partitions: said.leaders, at: time.Now()}
+		if before := l.topics[said.name]; before != nil && before.id == t.id {
+			t.partitions = newest(before.partitions, t.partitions, t.at)
+		}
+		if l.topics == nil {
+			l.topics = map[string]*topicLeaders{}
+		}
+		l.topics[said.name] = t
+		answers[said.name] = answer[*topicLeaders]{value: t}
 	}
-	if l.topics == nil {
-		l.topics = map[string]*topicLeaders{}
-	}
-	l.topics[name] = t
-	return t, nil
+	return answers, nil
 }
 
 // newest takes what a broker says, except where it is behind what another said

@@ -17,6 +17,8 @@ type metrics struct {
 	consumed      *prometheus.CounterVec // topic
 	consumedBytes *prometheus.CounterVec // topic
 
+	gaps *prometheus.CounterVec // topic, kind
+
 	errors       *prometheus.CounterVec // op, reason
 	commits      *prometheus.CounterVec // group
 	rebalances   *prometheus.CounterVec // group
@@ -48,6 +50,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_kafka_produce_retries_total", Help: "Batches sent again."}),
 		consumed:      counter("consumed_records_total", "Records read.", "topic"),
 		consumedBytes: counter("consumed_bytes_total", "Bytes of record batches read.", "topic"),
+		gaps:          counter("gaps_total", "Times a reader found that a log does not go on where it was: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
 		errors:        counter("errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
 		commits:       counter("commits_total", "Offset commits.", "group"),
 		rebalances:    counter("generations_total", "Generations of a consumer group this process took part in.", "group"),
@@ -65,10 +68,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.produced.WithLabelValues(spec.Name)
 		m.producedBytes.WithLabelValues(spec.Name)
 		m.reading(spec.Name)
+		for _, kind := range gapKinds {
+			m.gaps.WithLabelValues(spec.Name, string(kind))
+		}
 	}
 	if reg != nil {
 		reg.MustRegister(m.produced, m.producedBytes, m.batchRecords, m.batchBytes, m.produceTime, m.inFlight, m.retries,
-			m.consumed, m.consumedBytes, m.errors, m.commits, m.rebalances, m.laneRestarts, m.lag)
+			m.consumed, m.consumedBytes, m.gaps, m.errors, m.commits, m.rebalances, m.laneRestarts, m.lag)
 	}
 	return m
 }

@@ -50,35 +50,44 @@ func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition in
 	if err != nil {
 		return 0, err
 	}
-	r, err := c.ask(ctx, leader.address, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
-		b = appendInt32(b, -1) // not a replica
-		b = append(b, readCommitted)
-		b = appendInt32(b, 1)
-		b = appendString(b, topic)
-		b = appendInt32(b, 1)
-		b = appendInt32(b, int32(partition))
-		b = appendInt32(b, leader.epoch)
-		return appendInt64(b, timestamp)
-	})
-	if err != nil {
-		return 0, err
+	return c.offsets.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, timestamp})
+}
+
+// askOffsets sends ListOffsets requests to a broker.
+func (c *Cluster) askOffsets(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[int64], error) {
+	all := make(map[partitionQuestion]answer[int64], len(questions))
+	for _, part := range oncePerPartition(questions) {
+		r, err := c.ask(ctx, address, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
+			b = appendInt32(b, -1) // not a replica
+			b = append(b, readCommitted)
+			return appendQuestions(b, part, func(b []byte, q *partitionQuestion) []byte { return appendInt64(b, q.about) })
+		})
+		if err != nil {
+			return nil, err
+		}
+		answers, err := readOffsets(r)
+		if err != nil {
+			return nil, err
+		}
+		matchAnswers(all, part, answers)
 	}
+	return all, nil
+}
+
+func readOffsets(r *wireReader) (map[partitionKey]answer[int64], error) {
+	answers := map[partitionKey]answer[int64]{}
 	r.int32() // throttle
-	offset, failed := int64(-1), errMalformed
 	for range r.array(6) {
-		r.string()
+		topic := r.string()
 		for range r.array(26) {
-			r.int32() // partition
-			failed = code(r.int16())
+			key := partitionKey{topic, int(r.int32())}
+			err := code(r.int16())
 			r.int64() // timestamp
-			offset = r.int64()
+			answers[key] = answer[int64]{r.int64(), err}
 			r.int32() // leader epoch
 		}
 	}
-	if r.bad {
-		return 0, errMalformed
-	}
-	return offset, failed
+	return answers, r.malformed()
 }
 
 // Last is the last record of a partition, nil when it has none. It looks back
@@ -105,7 +114,8 @@ func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Recor
 }
 
 func (c *Cluster) lastBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
-	r := c.NewReader(topic, partition, from)
+	r := c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
+		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()
 	var last *Record
 	for r.next < next {

@@ -68,6 +68,25 @@ type EpochEnd struct {
 // end (OffsetForLeaderEpoch, KIP-320). The answer is not cached. Returns
 // fault.KindNotFound when there is no such partition.
 func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+	end, err := c.askEpochEnd(ctx, topic, partition, epoch)
+	if err != nil || end.LeaderEpoch != UnknownEpoch {
+		return end, err
+	}
+	// The broker knows of no record of a later epoch. Apache Kafka says so
+	// only of epochs that no leader of the log ever had; the embedded broker
+	// also while the newest epoch has no record yet. The last record tells
+	// the two apart.
+	last, err := c.Last(ctx, topic, partition)
+	switch {
+	case err != nil || last == nil:
+		return end, err
+	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
+		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
+	}
+	return c.askEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record by now
+}
+
+func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	var end EpochEnd
 	err := severalTries(ctx, func() (err error) {
 		end, err = c.epochEndOnce(ctx, c.topic(topic), partition, epoch)
@@ -76,28 +95,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 		}
 		return err
 	})
-	if err == nil && end.LeaderEpoch == UnknownEpoch {
-		return c.lastEpochEnd(ctx, topic, partition, epoch)
-	}
 	return end, notFound(err, topic, "looking up the end of a leader epoch")
-}
-
-// lastEpochEnd answers for a broker that knows of no record of a later epoch.
-// Apache Kafka says so only of epochs that no leader of the log ever had; the
-// embedded broker also while the newest epoch has no record yet. The last
-// record tells the two apart.
-func (c *Cluster) lastEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
-	leader, err := c.leaders.leader(ctx, c.topic(topic), partition)
-	if err == nil && epoch < leader.epoch {
-		last, err := c.Last(ctx, topic, partition)
-		if err != nil {
-			return EpochEnd{}, err
-		}
-		if last != nil && last.LeaderEpoch <= epoch {
-			return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
-		}
-	}
-	return EpochEnd{UnknownEpoch, -1}, notFound(err, topic, "looking up the end of a leader epoch")
 }
 
 func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
@@ -105,37 +103,41 @@ func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int,
 	if err != nil {
 		return EpochEnd{}, err
 	}
-	r, err := c.ask(ctx, leader.address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
-		b = appendInt32(b, -1) // not a replica
-		b = appendInt32(b, 1)
-		b = appendString(b, topic)
-		b = appendInt32(b, 1)
-		b = appendInt32(b, int32(partition))
-		b = appendInt32(b, leader.epoch)
-		return appendInt32(b, epoch)
-	})
-	if err != nil {
-		return EpochEnd{}, err
-	}
-	return readEpochEnd(r)
+	return c.epochEnds.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, int64(epoch)})
 }
 
-// readEpochEnd reads a response about one partition.
-func readEpochEnd(r *wireReader) (EpochEnd, error) {
+// askEpochEnds sends OffsetForLeaderEpoch requests to a broker.
+func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[EpochEnd], error) {
+	all := make(map[partitionQuestion]answer[EpochEnd], len(questions))
+	for _, part := range oncePerPartition(questions) {
+		r, err := c.ask(ctx, address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
+			b = appendInt32(b, -1) // not a replica
+			return appendQuestions(b, part, func(b []byte, q *partitionQuestion) []byte { return appendInt32(b, int32(q.about)) })
+		})
+		if err != nil {
+			return nil, err
+		}
+		answers, err := readEpochEnds(r)
+		if err != nil {
+			return nil, err
+		}
+		matchAnswers(all, part, answers)
+	}
+	return all, nil
+}
+
+func readEpochEnds(r *wireReader) (map[partitionKey]answer[EpochEnd], error) {
+	answers := map[partitionKey]answer[EpochEnd]{}
 	r.int32() // throttle
-	end, failed := EpochEnd{}, errMalformed
 	for range r.array(6) {
-		r.string()
+		topic := r.string()
 		for range r.array(18) {
-			failed = code(r.int16())
-			r.int32() // partition
-			end = EpochEnd{r.int32(), r.int64()}
+			err := code(r.int16())
+			key := partitionKey{topic, int(r.int32())}
+			answers[key] = answer[EpochEnd]{EpochEnd{r.int32(), r.int64()}, err}
 		}
 	}
-	if r.bad {
-		return EpochEnd{}, errMalformed
-	}
-	return end, failed
+	return answers, r.malformed()
 }
 
 // CheckPosition says whether a partition's log still goes on at a position:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -12,22 +13,48 @@ import (
 
 // Reader reads one partition in order, from an offset on. It checks what it
 // reads, skips nothing without saying so, and goes on by itself when leaders
-// move or brokers are away. It has no goroutine and is not for concurrent use.
+// move or brokers are away. It is not for concurrent use.
+//
+// The first Read adds the partition to the requests that the process sends to
+// the partition's leader, see fetchGroup; Close takes it out again. Until then
+// up to 2 MiB of records are fetched ahead.
 type Reader struct {
-	cluster *Cluster
-	name    string // topic with prefix
-	next    int64  // offset to read next
-	end     int64  // of the log, as of the last fetch
-	wait    backoff
-	failing bool
-	meter   readMeter
-	idle    atomic.Int64 // Unix nanoseconds, see Idle
+	cluster   *Cluster
+	name      string // topic with prefix
+	compacted bool
+	topicID   TopicID // zero: not known yet
+	next      int64   // offset to read next
+	epochs    epochHistory
+	checked   int32 // leader epoch under which the last record's epoch was checked
+	end       int64 // of the log, as of the last response
+	wait      backoff
+	failing   bool
+	meter     readMeter
 
-	memory    []byte // the last response's
+	sub     *subscription
+	idle    atomic.Int64                 // Unix nanoseconds, see Idle
+	waiting atomic.Pointer[subscription] // while Read waits on it
+
+	held      chunk  // what is being read
 	pending   []byte // its batches that are not decoded yet
 	untouched bool   // none of its batches has been decoded
 	suspected int64  // offset that failed its checks once; -1: none
+	probing   bool   // looks for the end of damage itself
 	decoder
+}
+
+// ReaderConfig says where a Reader begins.
+type ReaderConfig struct {
+	Topic     string // base name
+	Partition int
+
+	// From is the offset to begin at. Where its topic id or leader epoch are
+	// known, the first Read checks that the log goes on there.
+	From LogPosition
+
+	// Compacted is set for topics that Kafka compacts: offsets may be missing
+	// in them. In other topics that is a GapError.
+	Compacted bool
 }
 
 // What one Read gives at most, whole batches: enough to make the work after it
@@ -40,14 +67,23 @@ const (
 // keptMemory is what a reader with nothing to read holds on to.
 const keptMemory = 64 << 10
 
-// NewReader reads from offset, which must be in the log or at its end.
+// NewReader reads a topic that is not compacted from offset on, which must be
+// in the log or at its end.
 func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
-	return &Reader{
-		cluster: c, name: c.topic(topic), next: offset, suspected: -1,
+	return c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, From: LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}})
+}
+
+// OpenReader returns a reader. It does nothing before the first Read.
+func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
+	r := &Reader{
+		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
+		topicID: cfg.From.TopicID, next: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
 		wait:    backoff{first: 20 * time.Millisecond, most: time.Second},
-		meter:   c.metrics.reading(topic),
-		decoder: decoder{topic: topic, partition: partition},
+		meter:   c.metrics.reading(cfg.Topic),
+		decoder: decoder{topic: cfg.Topic, partition: cfg.Partition},
 	}
+	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)
+	return r
 }
 
 // Read waits for at least one record and gives what has come, in order. The
@@ -63,6 +99,12 @@ func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	}
 }
 
+// Position is where the next Read starts. The topic's id is known after the
+// first Read.
+func (r *Reader) Position() LogPosition {
+	return LogPosition{TopicID: r.topicID, Offset: r.next, LeaderEpoch: r.epochs.last()}
+}
+
 // Next is the offset the next Read starts from.
 func (r *Reader) Next() int64 { return r.next }
 
@@ -70,10 +112,15 @@ func (r *Reader) Next() int64 { return r.next }
 // its last fetch.
 func (r *Reader) Lag() int64 { return max(r.end-r.next, 0) }
 
-// Idle is when a fetch last found nothing new: everything that was in the log
+// Idle is when a response last had nothing new: everything that was in the log
 // then had been handed out before. Zero: never. It may be asked while Read
 // waits.
 func (r *Reader) Idle() time.Time {
+	if s := r.waiting.Load(); s != nil {
+		if idle := s.idleSince(); !idle.IsZero() && r.waiting.Load() == s {
+			return idle
+		}
+	}
 	ns := r.idle.Load()
 	if ns == 0 {
 		return time.Time{}
@@ -81,13 +128,15 @@ func (r *Reader) Idle() time.Time {
 	return time.Unix(0, ns)
 }
 
-// Close frees the reader's memory.
+// Close ends the fetching and frees the reader's memory.
 func (r *Reader) Close() {
-	r.memory, r.pending, r.decoder = nil, nil, decoder{topic: r.topic, partition: r.partition}
+	r.detach()
+	r.held = chunk{}
+	r.decoder = decoder{topic: r.topic, partition: r.partition}
 }
 
-// step makes one step ahead: some batches of the response at hand, or one more
-// fetch. It may give no records.
+// step makes one step ahead: some batches of the chunk at hand, or one more
+// chunk. It may give no records.
 func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -100,29 +149,38 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	}
 	fetched := len(r.pending)
 	for len(r.pending) > 0 && fetched-len(r.pending) < readBytes && len(r.records) < readRecords {
-		rest, next, err := r.batch(r.pending, r.next)
-		if err != nil {
-			return r.records, r.damaged(err, next)
+		b, err := r.batch(r.pending, r.next)
+		if err == nil && b.found && !r.compacted && b.base > r.next {
+			r.records = r.records[:b.before]
+			return r.records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.base})
 		}
-		if rest == nil { // cut by the broker: the next fetch has it whole
+		if err != nil {
+			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
+		}
+		if !b.found { // cut by the broker: the next response has it whole
 			if r.untouched { // but the first is always sent whole
-				return nil, r.damaged(corrupt("a batch that does not come whole"), -1)
+				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
 			}
 			fetched -= len(r.pending)
 			r.pending = nil
 			break
 		}
-		r.pending, r.next, r.suspected, r.untouched = rest, next, -1, false
+		r.epochs.add(b.epoch, b.next)
+		r.next, r.suspected, r.untouched = b.next, -1, false
+		if b.more {
+			break
+		}
+		r.pending = b.rest
 	}
 	r.meter.add(len(r.records), fetched-len(r.pending))
 	return r.records, nil
 }
 
-// damaged decides what a batch that failed its checks means. The first time it
+// suspect decides what a batch that failed its checks means. The first time it
 // is fetched again; the second time it is an error, unless records before it
 // are still to be handed out.
-func (r *Reader) damaged(err error, next int64) error {
-	r.pending = nil
+func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
+	r.detach()
 	r.cluster.metrics.failed("fetch", "corrupt")
 	if r.suspected != r.next {
 		r.suspected = r.next
@@ -131,75 +189,193 @@ func (r *Reader) damaged(err error, next int64) error {
 	if len(r.records) > 0 {
 		return nil
 	}
-	return &GapError{Topic: r.topic, Partition: r.partition, Kind: GapDamaged, Offset: r.next, Resume: max(next, r.next), Reason: err.Error()}
+	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
+	if gap.Kind == GapDamaged && gap.Resume <= gap.Offset && !r.probing {
+		var err error
+		if gap.Resume, err = r.cluster.damageEnd(ctx, r.topic, r.partition, r.next, r.end); err != nil {
+			return err
+		}
+	}
+	return r.gap(gap)
 }
 
-// fetch gets a response with or without batches, however long the leader is
-// away.
+// gap counts a gap.
+func (r *Reader) gap(gap *GapError) error {
+	r.cluster.metrics.gaps.WithLabelValues(r.topic, string(gap.Kind)).Inc()
+	return gap
+}
+
+// fetch waits for the next chunk, however long the leader is away.
 func (r *Reader) fetch(ctx context.Context) error {
+	r.held.free()
 	for {
-		f, err := r.cluster.fetch(ctx, r.name, r.partition, r.next, r.memory)
+		err := r.attach(ctx)
 		if err == nil {
-			r.memory = f.allResponse
-			err = f.err
-		} else {
-			r.memory = nil // a connection may still be filling it
-		}
-		if err == nil {
-			r.pending, r.untouched, r.end = f.batches, true, f.end
-			if len(f.batches) == 0 && f.end <= r.next {
-				r.idle.Store(time.Now().UnixNano())
+			var ok bool
+			if ok, err = r.take(ctx); ok {
+				return nil
 			}
-			if len(f.batches) == 0 && cap(r.memory)+cap(r.unpacked) > keptMemory {
-				r.memory, r.unpacked = nil, nil
-			}
-			r.aborts.reset(f.aborted)
-			r.recovered()
-			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if err != nil {
+			r.detach()
+		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
-			if err = r.outOfRange(ctx); err != nil {
+			if err = r.outOfRange(ctx); err == nil {
+				err = errLeaderBehind
+			}
+		}
+		if gap, ok := errors.AsType[*GapError](err); ok {
+			return r.gap(gap)
+		}
+		if err != nil {
+			if err := r.failed(ctx, err); err != nil {
 				return err
 			}
 		}
-		if err := r.failed(ctx, err); err != nil {
-			return err
-		}
 	}
 }
 
-// outOfRange says what is in the log instead. It answers nil when the offset
-// is there after all: a leader that has just taken over may not know yet.
-func (r *Reader) outOfRange(ctx context.Context) error {
-	r.cluster.metrics.failed("fetch", "offset")
-	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
-	if err != nil {
-		return fmt.Errorf("reading %s/%d: %w", r.topic, r.partition, err)
-	}
-	if r.next >= first && r.next <= next {
+// attach adds the partition to the requests to its leader. Returns *GapError
+// when the log is no longer the one that was read.
+func (r *Reader) attach(ctx context.Context) error {
+	if r.sub != nil {
 		return nil
 	}
-	return OutOfRange(r.topic, r.partition, r.next, first, next)
+	t, err := r.cluster.leaders.topic(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	leader, err := t.leader(r.partition)
+	if err != nil {
+		return err
+	}
+	if r.topicID.IsZero() {
+		r.topicID = t.id
+	}
+	if r.topicID != t.id {
+		return r.cluster.gap(ctx, r.topic, r.partition, r.next, GapRecreated)
+	}
+	if r.epochs.last() != UnknownEpoch && r.checked != leader.epoch {
+		if err := r.checkEpoch(ctx); err != nil {
+			return err
+		}
+		r.checked = leader.epoch
+	}
+	r.sub = r.cluster.fetchers.subscribe(leader.address, fetchPartition{
+		fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: r.next,
+		leaderEpoch: leader.epoch, lastEpoch: r.epochs.last(),
+	})
+	return nil
 }
 
-// failed counts the failure and waits before the next try; it answers an error
+// detach drops what was fetched ahead.
+func (r *Reader) detach() {
+	if r.sub != nil {
+		r.sub.unsubscribe()
+		r.sub = nil
+	}
+	r.pending = nil // held stays: records that were handed out may lie in it
+	r.abandon()
+}
+
+// take waits until there is a chunk; false and no error: not yet.
+func (r *Reader) take(ctx context.Context) (bool, error) {
+	t := r.sub.take()
+	r.end = max(t.end, r.end)
+	if t.diverging != nil {
+		return false, r.diverged(ctx, *t.diverging)
+	}
+	if t.err != nil {
+		return false, t.err
+	}
+	if t.confirmed {
+		r.recovered()
+	}
+	if t.batches != nil {
+		if !t.idle.IsZero() {
+			r.idle.Store(t.idle.UnixNano())
+		}
+		r.held, r.pending, r.untouched = t.chunk, t.batches, true
+		r.aborts.reset(t.aborted)
+		return true, nil
+	}
+	if cap(r.window) > keptMemory {
+		r.window, r.parsed = nil, 0
+	}
+	r.waiting.Store(r.sub)
+	defer r.waiting.Store(nil)
+	select {
+	case <-r.sub.wake:
+	case <-ctx.Done():
+	}
+	return false, nil
+}
+
+// outOfRange returns what is in the log instead. It returns nil when the offset
+// is there after all: a leader that has just taken over may not know yet.
+func (r *Reader) outOfRange(ctx context.Context) error {
+	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.next < first:
+		return OutOfRange(r.topic, r.partition, r.next, first, next)
+	case r.next > next:
+		if err := r.checkEpoch(ctx); err != nil {
+			return err
+		}
+		return OutOfRange(r.topic, r.partition, r.next, first, next)
+	}
+	return nil
+}
+
+// checkEpoch returns *GapError when the record before the next one is no longer
+// in the log.
+func (r *Reader) checkEpoch(ctx context.Context) error {
+	last := r.epochs.last()
+	if last == UnknownEpoch {
+		return nil
+	}
+	end, err := r.cluster.EpochEnd(ctx, r.topic, r.partition, last)
+	if err != nil || end.LeaderEpoch == last && end.Offset >= r.next {
+		return err
+	}
+	return r.diverged(ctx, end)
+}
+
+// diverged returns the error of a log in which the newest epoch, up to that of
+// the last record read, is another one or ends before the reader.
+func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
+	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
+	if err != nil {
+		return err
+	}
+	if r.next <= first { // what was read before it is gone anyway
+		return OutOfRange(r.topic, r.partition, r.next, first, next)
+	}
+	return truncated(r.topic, r.partition, r.next, min(end.Offset, r.epochs.endOf(end.LeaderEpoch)), first, next)
+}
+
+// errLeaderBehind says that a leader did not know an offset that is in the log.
+var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafkago.UnknownLeaderEpoch)
+
+// failed counts the failure and waits before the next try; it returns an error
 // when there is no use in one.
 func (r *Reader) failed(ctx context.Context, err error) error {
-	if err != nil {
-		if staleLeader(err) {
-			r.cluster.leaders.forget(r.name)
-		}
-		r.cluster.metrics.failed("fetch", reason(err))
-		if !retriable(err) {
-			return away(err, "reading from Kafka")
-		}
-		if !r.failing {
-			r.failing = true
-			r.cluster.log.Warn("cannot read from Kafka, trying on", "topic", r.topic, "partition", r.partition, "offset", r.next, "err", err)
-		}
+	if staleLeader(err) {
+		r.cluster.leaders.forget(r.name)
+	}
+	r.cluster.metrics.failed("fetch", reason(err))
+	if !retriable(err) {
+		return away(err, "reading from Kafka")
+	}
+	if !r.failing {
+		r.failing = true
+		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.next, "err", err)
 	}
 	if !r.wait.sleep(ctx) {
 		return ctx.Err()
@@ -213,4 +389,45 @@ func (r *Reader) recovered() {
 		r.failing = false
 		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.next)
 	}
+}
+
+// epochHistory remembers where the last few leader epochs of the records that
+// were read ended, so that it is known where a log parted from what was read.
+type epochHistory struct{ ends []EpochEnd }
+
+const rememberedEpochs = 8
+
+// add notes that records of an epoch were read up to next.
+func (h *epochHistory) add(epoch int32, next int64) {
+	if epoch < 0 {
+		return
+	}
+	if n := len(h.ends); n > 0 && h.ends[n-1].LeaderEpoch == epoch {
+		h.ends[n-1].Offset = next
+		return
+	}
+	if len(h.ends) == rememberedEpochs {
+		h.ends = append(h.ends[:0], h.ends[1:]...)
+	}
+	h.ends = append(h.ends, EpochEnd{epoch, next})
+}
+
+// last returns the epoch of the last record, UnknownEpoch when it is not known.
+func (h *epochHistory) last() int32 {
+	if len(h.ends) == 0 {
+		return UnknownEpoch
+	}
+	return h.ends[len(h.ends)-1].LeaderEpoch
+}
+
+// endOf returns the offset after the last record read whose epoch is at most
+// the given one; where none is remembered, the largest offset there can be.
+func (h *epochHistory) endOf(epoch int32) int64 {
+	end := int64(math.MaxInt64)
+	for _, e := range h.ends {
+		if e.LeaderEpoch <= epoch {
+			end = e.Offset
+		}
+	}
+	return end
 }

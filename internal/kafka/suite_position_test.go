@@ -129,6 +129,11 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 	c := s.topic(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	before := lastPosition(t, c)
+	r := c.NewReader("t", 0, 0)
+	defer r.Close()
+	if records, err := r.Read(t.Context()); err != nil || len(records) != 10 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
 	s.deleteTopic(t, s.config.TopicPrefix+"t")
 	ensureAgain(t, c)
 	produce(t, c, numbered(0, 0, 20)...)
@@ -140,6 +145,10 @@ func positionsOfAnotherTopic(t *testing.T, s service) {
 		if time.Now().After(deadline) {
 			t.Fatalf("a position of the topic before: %v", err)
 		}
+	}
+	for range 2 {
+		_, err := r.Read(t.Context())
+		wantGap(t, err, kafka.GapRecreated, 0)
 	}
 	if err := c.CheckPosition(t.Context(), "t", 0, lastPosition(t, c)); err != nil {
 		t.Errorf("a position of the topic now: %v", err)

@@ -151,6 +151,14 @@ func (r *wireReader) tags(field func(tag uint64, value *wireReader)) {
 	}
 }
 
+// malformed is errMalformed when a read went past the end.
+func (r *wireReader) malformed() error {
+	if r.bad {
+		return errMalformed
+	}
+	return nil
+}
+
 func (r *wireReader) topicID() TopicID {
 	var id TopicID
 	copy(id[:], r.take(len(id)))

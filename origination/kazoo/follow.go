@@ -33,8 +33,8 @@ type call struct {
 	cancelled bool
 }
 
-// follow begins to follow a call.
-func (d *Driver) follow(id string, order origination.Order, state origination.State) {
+// track begins to follow a call.
+func (d *Driver) track(id string, order origination.Order, state origination.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls[id] = &call{id: id, order: order, since: time.Now(), state: state, seen: state.Rank() > origination.Accepted.Rank()}
@@ -74,7 +74,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 // Adopt implements origination.Adopter: Kazoo has its calls whoever follows.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	for _, o := range open {
-		d.follow(o.CallID, o.Order, o.State)
+		d.track(o.CallID, o.Order, o.State)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 		group.Go(func() error {
 			steps, err := d.look(ctx, c)
 			if err != nil && ctx.Err() == nil {
-				d.log.DebugContext(ctx, "how far a call is could not be asked", "error", err)
+				d.log.DebugContext(ctx, "reading a call's channel failed", "error", err)
 			}
 			for _, step := range steps {
 				report(step)
@@ -159,7 +159,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	}
 	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
 	if err := d.crossbar.do(ctx, http.MethodGet, path, nil, &history); err != nil {
-		d.log.DebugContext(ctx, "why a call ended could not be asked", "error", err)
+		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}
 	for _, past := range history {
 		if string(past.CallID) == c.id && past.Cause != "" {

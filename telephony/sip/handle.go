@@ -12,8 +12,8 @@ import (
 // lookupLimit is how long the directory and the bindings may take together.
 const lookupLimit = 5 * time.Second
 
-// handle takes a request; the stack calls it on a goroutine of its own.
-func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// dispatch takes a request; the stack calls it on a goroutine of its own.
+func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	ctx, cancel := context.WithTimeout(s.ctx, lookupLimit)
 	defer cancel()
 	if !complete(r) {
@@ -28,7 +28,7 @@ func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case sipmsg.INVITE:
 		s.invited(ctx, r, tx)
 	case sipmsg.REGISTER:
-		s.registered(ctx, r, tx)
+		s.handleRegister(ctx, r, tx)
 	case sipmsg.OPTIONS:
 		s.reply(tx, r, status{200, "OK"}, sipmsg.NewHeader("Accept", sdpType), sipmsg.NewHeader("Supported", supported))
 	case sipmsg.BYE:
@@ -82,7 +82,7 @@ func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, header
 		response.AppendHeader(h)
 	}
 	if err := s.send(tx, response); err != nil {
-		s.log.Debug("an answer could not be sent", "status", as.code, "error", err)
+		s.log.Debug("sending a response failed", "status", as.code, "error", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Server) admit(ctx context.Context, r *sipmsg.Request, tx *sipmsg.Server
 	}
 	registered, err := s.Registered(ctx, caller.AccountID, caller.Extension)
 	if err != nil {
-		s.log.Warn("a call cannot be admitted", "error", err)
+		s.log.Warn("admitting a call failed", "error", err)
 		s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return User{}, false
 	}
@@ -201,7 +201,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 	defer cancel()
 	invite := &Invite{
 		server: s, request: r, tx: tx, tag: sipmsg.GenerateTagN(16),
-		caller: caller, source: source, offer: offer,
+		callingUser: caller, peer: source, remoteOffer: offer,
 	}
 	// Neither callback may block or call the transaction.
 	gone := func() {
@@ -214,7 +214,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 		return
 	}
 	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
-		s.log.Debug("an INVITE was gone at once", "error", err)
+		s.log.Debug("INVITE transaction ended at once", "error", err)
 	}
 	handler.ServeInvite(ctx, invite)
 	invite.close()

@@ -10,8 +10,8 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// registered takes a REGISTER (RFC 3261, 10.3).
-func (s *Server) registered(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// handleRegister takes a REGISTER (RFC 3261, 10.3).
+func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	source, err := netip.ParseAddrPort(r.Source())
 	if err != nil || s.guard.silenced(source.Addr()) {
 		s.metrics.flood(floodFailures)
@@ -35,7 +35,7 @@ func (s *Server) registered(ctx context.Context, r *sipmsg.Request, tx *sipmsg.S
 	aor := AOR{AccountID: user.AccountID, Extension: user.Extension}
 	left, refusal, err := s.register(ctx, aor, changes)
 	if err != nil {
-		s.log.Warn("a registration cannot be kept", "error", err)
+		s.log.Warn("storing a registration failed", "error", err)
 		s.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
@@ -202,7 +202,7 @@ func (s *Server) sweep(ctx context.Context) {
 		case now := <-ticker.C:
 			gone, err := s.bindings.Expire(ctx, now)
 			if err != nil && !failing && ctx.Err() == nil {
-				s.log.Warn("registrations cannot be looked through", "error", err)
+				s.log.Warn("listing registrations failed", "error", err)
 			}
 			failing = err != nil
 			for _, b := range gone {

@@ -1,0 +1,442 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"trunkline/internal/kafka"
+)
+
+// countedConn tells how many connections are open.
+type countedConn struct {
+	net.Conn
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// fakeWith gives a broker in memory with partitions of the topic t, and how
+// many connections it has.
+func fakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster, *atomic.Int32) {
+	t.Helper()
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(int32(partitions), "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	open := new(atomic.Int32)
+	c, err := kafka.Open(t.Context(), kafka.Config{
+		Brokers: fake.ListenAddrs(),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			return &countedConn{Conn: conn, open: open}, nil
+		},
+	}, prometheus.NewRegistry(), quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, fake, open
+}
+
+// onFetch shows each fetch request to see, which may answer it.
+func onFetch(fake *kfake.Cluster, see func(*kmsg.FetchRequest) kmsg.Response) {
+	fake.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		res := see(req.(*kmsg.FetchRequest))
+		return res, nil, res != nil
+	})
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// readers reads all partitions until the test ends and counts what comes, in
+// order.
+func readers(t *testing.T, c *kafka.Cluster, partitions int) (counts []atomic.Int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	counts = make([]atomic.Int64, partitions)
+	var running sync.WaitGroup
+	for p := range partitions {
+		running.Go(func() {
+			r := c.NewReader("t", p, 0)
+			defer r.Close()
+			for {
+				records, err := r.Read(ctx)
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil {
+					t.Errorf("partition %d: %v", p, err)
+					return
+				}
+				for i := range records {
+					if string(records[i].Value) != fmt.Sprint(counts[p].Load()) || records[i].Partition != p {
+						t.Errorf("partition %d: %s after %d records", p, records[i].Value, counts[p].Load())
+						return
+					}
+					counts[p].Add(1)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return counts
+}
+
+// Each partition had a connection and a goroutine of its own.
+func TestManyPartitionsShareOneRequest(t *testing.T) {
+	const partitions = 256
+	c, fake, open := fakeWith(t, partitions)
+	var requests, listed, waiting atomic.Int32
+	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+		requests.Add(1)
+		for i := range req.Topics {
+			listed.Add(int32(len(req.Topics[i].Partitions)))
+		}
+		if req.SessionEpoch > 1 && len(req.Topics) == 0 {
+			waiting.Add(1)
+		}
+		return nil
+	})
+	counts := readers(t, c, partitions)
+	await(t, "requests that wait for all partitions", func() bool { return waiting.Load() > 0 })
+	requests.Store(0)
+	listed.Store(0)
+	waiting.Store(0)
+	await(t, "more of them", func() bool { return waiting.Load() == 3 })
+	if n, partitions := requests.Load(), listed.Load(); n != 3 || partitions != 0 {
+		t.Errorf("%d requests that list %d partitions, at rest", n, partitions)
+	}
+	if n := open.Load(); n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	// One record each, and then some: all come, in order.
+	for round := range 3 {
+		for p := range partitions {
+			produce(t, c, numbered(p, round, 1)...)
+		}
+	}
+	await(t, "all records", func() bool {
+		for p := range counts {
+			if counts[p].Load() != 3 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestSlowReaderStopsNobody(t *testing.T) {
+	c, fake, _ := fakeWith(t, 2)
+	var asked atomic.Int64 // how far the slow partition was fetched
+	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+		for i := range req.Topics {
+			for _, p := range req.Topics[i].Partitions {
+				if p.Partition == 0 && p.FetchOffset > asked.Load() {
+					asked.Store(p.FetchOffset)
+				}
+			}
+		}
+		return nil
+	})
+	value := make([]byte, 64<<10)
+	const large = 200 // 12 MiB
+	for range large {
+		produce(t, c, kafka.Record{Topic: "t", Partition: 0, Value: value})
+	}
+	slow, quick := c.NewReader("t", 0, 0), c.NewReader("t", 1, 0)
+	defer slow.Close()
+	defer quick.Close()
+	if _, err := slow.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read := slow.Next()
+	for i := range 100 {
+		produce(t, c, numbered(1, i, 1)...)
+		if records, err := quick.Read(t.Context()); err != nil || len(records) != 1 || string(records[0].Value) != fmt.Sprint(i) {
+			t.Fatalf("record %d: %v, %v", i, records, err)
+		}
+	}
+	if n := asked.Load(); n > 80 {
+		t.Errorf("%d records of a reader that took %d were fetched", n, read)
+	}
+	for slow.Next() < large {
+		records, err := slow.Read(t.Context())
+		if err != nil || records[0].Offset != read {
+			t.Fatalf("%d after %d, %v", records[0].Offset, read, err)
+		}
+		read = slow.Next()
+	}
+}
+
+func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
+	c, _, open := fakeWith(t, 1)
+	produce(t, c, numbered(0, 0, 10)...)
+	var all []*kafka.Reader
+	for i := range 5 {
+		r := c.NewReader("t", 0, int64(i))
+		defer r.Close()
+		all = append(all, r)
+		if records, err := r.Read(t.Context()); err != nil || len(records) != 10-i {
+			t.Fatalf("reader %d: %d records, %v", i, len(records), err)
+		}
+	}
+	produce(t, c, numbered(0, 10, 1)...)
+	for i, r := range all {
+		if records, err := r.Read(t.Context()); err != nil || len(records) != 1 || records[0].Offset != 10 {
+			t.Fatalf("reader %d: %v, %v", i, records, err)
+		}
+	}
+	for _, r := range all[1:] {
+		r.Close()
+	}
+	produce(t, c, numbered(0, 11, 1)...)
+	if records, err := all[0].Read(t.Context()); err != nil || len(records) != 1 {
+		t.Errorf("the one that is left: %v, %v", records, err)
+	}
+	if n := open.Load(); n > 9 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestReadersOutliveTheirSession(t *testing.T) {
+	for name, fault := range map[string]func(*kmsg.FetchRequest, int) kmsg.Response{
+		"sessions are forgotten": func(req *kmsg.FetchRequest, n int) kmsg.Response {
+			if req.SessionID == 0 || n%3 != 0 {
+				return nil
+			}
+			res := req.ResponseKind().(*kmsg.FetchResponse)
+			res.ErrorCode = kerr.FetchSessionIDNotFound.Code
+			return res
+		},
+		"sessions are out of step": func(req *kmsg.FetchRequest, n int) kmsg.Response {
+			if req.SessionID == 0 || n%2 != 0 {
+				return nil
+			}
+			res := req.ResponseKind().(*kmsg.FetchResponse)
+			res.ErrorCode = kerr.InvalidFetchSessionEpoch.Code
+			return res
+		},
+		"no sessions": func(req *kmsg.FetchRequest, _ int) kmsg.Response {
+			req.SessionEpoch = -1
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const partitions, records = 8, 200
+			c, fake, _ := fakeWith(t, partitions)
+			var n int
+			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+				n++
+				return fault(req, n)
+			})
+			counts := readers(t, c, partitions)
+			for i := range records {
+				produce(t, c, numbered(i%partitions, i/partitions, 1)...)
+			}
+			await(t, "all records", func() bool {
+				var sum int64
+				for p := range counts {
+					sum += counts[p].Load()
+				}
+				return sum == records
+			})
+		})
+	}
+}
+
+// A leader whose log parted from what was read says where (Fetch from version
+// 12 on).
+func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
+	c, fake, _ := fakeWith(t, 1)
+	produce(t, c, numbered(0, 0, 10)...)
+	r := c.NewReader("t", 0, 0)
+	defer r.Close()
+	if records, err := r.Read(t.Context()); err != nil || len(records) != 10 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	var lastEpoch atomic.Int32
+	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+		res := req.ResponseKind().(*kmsg.FetchResponse)
+		for _, asked := range req.Topics {
+			topic := kmsg.NewFetchResponseTopic()
+			topic.TopicID = asked.TopicID
+			for _, p := range asked.Partitions {
+				lastEpoch.Store(p.LastFetchedEpoch)
+				out := kmsg.NewFetchResponseTopicPartition()
+				out.Partition, out.HighWatermark, out.LastStableOffset, out.RecordBatches = p.Partition, 10, 10, []byte{}
+				out.DivergingEpoch.Epoch, out.DivergingEpoch.EndOffset = 0, 6
+				topic.Partitions = append(topic.Partitions, out)
+			}
+			res.Topics = append(res.Topics, topic)
+		}
+		return res
+	})
+	_, err := r.Read(t.Context())
+	wantGap(t, err, kafka.GapTruncated, 6)
+	if n := lastEpoch.Load(); n != 0 {
+		t.Errorf("last fetched epoch %d was sent", n)
+	}
+}
+
+func TestReadersFindTheLeaderAgain(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(6, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: fake.ListenAddrs()}, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	counts := readers(t, c, 6)
+	for round := range 20 {
+		for p := range 6 {
+			if err := fake.MoveTopicPartition("t", int32(p), int32((p+round)%3)); err != nil {
+				t.Fatal(err)
+			}
+			produce(t, c, numbered(p, round, 1)...)
+		}
+	}
+	await(t, "all records", func() bool {
+		for p := range counts {
+			if counts[p].Load() != 20 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestReadThatWasCancelledLosesNothing(t *testing.T) {
+	c, _, _ := fakeWith(t, 1)
+	r := c.NewReader("t", 0, 0)
+	defer r.Close()
+	var got int64
+	for i := range 200 {
+		produce(t, c, numbered(0, i, 1)...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
+		records, err := r.Read(ctx)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		for j := range records {
+			if records[j].Offset != got {
+				t.Fatalf("offset %d, want %d", records[j].Offset, got)
+			}
+			got++
+		}
+	}
+	for got < 200 {
+		records, err := r.Read(t.Context())
+		if err != nil || records[0].Offset != got {
+			t.Fatalf("%v, %v", records, err)
+		}
+		got += int64(len(records))
+	}
+}
+
+func TestIdleIsWhenNothingWasLeft(t *testing.T) {
+	c, _, _ := fakeWith(t, 1)
+	produce(t, c, numbered(0, 0, 5)...)
+	r := c.NewReader("t", 0, 0)
+	defer r.Close()
+	if _, err := r.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read := time.Now()
+	if idle := r.Idle(); !idle.IsZero() {
+		t.Errorf("idle at %v before it waited", idle)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = r.Read(ctx)
+	}()
+	await(t, "the first idle time", func() bool { return r.Idle().After(read) })
+	first := r.Idle()
+	await(t, "the next one", func() bool { return r.Idle().After(first) })
+	cancel()
+	<-done
+}
+
+// Clients that come back all at once ask for the same offsets.
+func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
+	const partitions = 64
+	c, fake, open := fakeWith(t, partitions)
+	for p := range partitions {
+		produce(t, c, numbered(p, 0, p%7)...)
+	}
+	var lists, metadata atomic.Int32
+	for _, counted := range []struct {
+		key kmsg.Key
+		n   *atomic.Int32
+	}{{kmsg.ListOffsets, &lists}, {kmsg.Metadata, &metadata}} {
+		fake.ControlKey(int16(counted.key), func(kmsg.Request) (kmsg.Response, error, bool) {
+			fake.KeepControl()
+			counted.n.Add(1)
+			return nil, nil, false
+		})
+	}
+	before := open.Load()
+	var asking sync.WaitGroup
+	for range 50 {
+		for p := range partitions {
+			asking.Go(func() {
+				first, next, err := c.Offsets(t.Context(), "t", p)
+				if err != nil || first != 0 || next != int64(p%7) {
+					t.Errorf("partition %d: %d to %d, %v", p, first, next, err)
+				}
+				if at, err := c.OffsetAt(t.Context(), "t", p, time.Now().Add(time.Hour)); err != nil || at != int64(p%7) {
+					t.Errorf("partition %d: %d, %v", p, at, err)
+				}
+				if id, err := c.TopicID(t.Context(), "t"); err != nil || id.IsZero() {
+					t.Errorf("topic id %v, %v", id, err)
+				}
+			})
+		}
+	}
+	asking.Wait()
+	if n := lists.Load(); n > 50*partitions/10 {
+		t.Errorf("%d requests for %d look-ups of offsets", n, 4*50*partitions)
+	}
+	if n := metadata.Load(); n > 5 {
+		t.Errorf("%d metadata requests", n)
+	}
+	if n := open.Load() - before; n > 2 {
+		t.Errorf("%d more connections", n)
+	}
+}

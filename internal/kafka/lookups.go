@@ -1,0 +1,169 @@
+package kafka
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+)
+
+// lookups answers questions with few requests: those that are asked while a
+// request is on its way go together in the next one.
+type lookups[Q comparable, A any] struct {
+	// ask sends one request. Its error is the answer to all questions.
+	ask func(ctx context.Context, questions []Q) (map[Q]answer[A], error)
+
+	mu      sync.Mutex
+	waiting map[Q]*lookup[A]
+	running bool
+}
+
+type answer[A any] struct {
+	value A
+	err   error
+}
+
+type lookup[A any] struct {
+	answer[A]
+	done chan struct{}
+}
+
+// get waits for the answer of a request that is sent after the call, or for the
+// end of ctx.
+func (l *lookups[Q, A]) get(ctx context.Context, question Q) (A, error) {
+	l.mu.Lock()
+	asked := l.waiting[question]
+	if asked == nil {
+		asked = &lookup[A]{done: make(chan struct{})}
+		if l.waiting == nil {
+			l.waiting = map[Q]*lookup[A]{}
+		}
+		l.waiting[question] = asked
+	}
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+	l.mu.Unlock()
+	select {
+	case <-asked.done:
+		return asked.value, asked.err
+	case <-ctx.Done():
+		var none A
+		return none, ctx.Err()
+	}
+}
+
+// run sends requests until nothing is asked any more.
+func (l *lookups[Q, A]) run() {
+	for {
+		l.mu.Lock()
+		asked := l.waiting
+		l.waiting = nil
+		l.running = len(asked) > 0
+		l.mu.Unlock()
+		if len(asked) == 0 {
+			return
+		}
+		questions := make([]Q, 0, len(asked))
+		for q := range asked {
+			questions = append(questions, q)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		answers, err := l.ask(ctx, questions)
+		cancel()
+		for q, waiting := range asked {
+			waiting.err = err
+			if err == nil {
+				answer, there := answers[q]
+				if waiting.answer = answer; !there {
+					waiting.err = errMalformed
+				}
+			}
+			close(waiting.done)
+		}
+	}
+}
+
+// brokerLookups are lookups by broker.
+type brokerLookups[Q comparable, A any] struct {
+	ask func(ctx context.Context, address string, questions []Q) (map[Q]answer[A], error)
+	mu  sync.Mutex
+	of  map[string]*lookups[Q, A]
+}
+
+func (b *brokerLookups[Q, A]) get(ctx context.Context, address string, question Q) (A, error) {
+	b.mu.Lock()
+	l := b.of[address]
+	if l == nil {
+		l = &lookups[Q, A]{ask: func(ctx context.Context, questions []Q) (map[Q]answer[A], error) {
+			return b.ask(ctx, address, questions)
+		}}
+		if b.of == nil {
+			b.of = map[string]*lookups[Q, A]{}
+		}
+		b.of[address] = l
+	}
+	b.mu.Unlock()
+	return l.get(ctx, question)
+}
+
+// partitionQuestion is a question about a partition: about a time (ListOffsets)
+// or a leader epoch (OffsetForLeaderEpoch).
+type partitionQuestion struct {
+	partitionKey
+	leaderEpoch int32 // of the leader asked
+	about       int64
+}
+
+// oncePerPartition splits questions so that no part asks twice about a
+// partition, which brokers refuse. Each part is in the order of topics.
+func oncePerPartition(questions []partitionQuestion) (parts [][]partitionQuestion) {
+	times := map[partitionKey]int{}
+	for _, q := range questions {
+		n := times[q.partitionKey]
+		times[q.partitionKey]++
+		if n == len(parts) {
+			parts = append(parts, nil)
+		}
+		parts[n] = append(parts[n], q)
+	}
+	for _, part := range parts {
+		slices.SortFunc(part, func(a, b partitionQuestion) int { return cmp.Compare(a.topic, b.topic) })
+	}
+	return parts
+}
+
+// appendQuestions appends questions by topic in the older encoding.
+func appendQuestions(b []byte, questions []partitionQuestion, appendOne func([]byte, *partitionQuestion) []byte) []byte {
+	topics := 0
+	for i := range questions {
+		if i == 0 || questions[i].topic != questions[i-1].topic {
+			topics++
+		}
+	}
+	b = appendInt32(b, int32(topics))
+	for i := 0; i < len(questions); {
+		end := i + 1
+		for end < len(questions) && questions[end].topic == questions[i].topic {
+			end++
+		}
+		b = appendString(b, questions[i].topic)
+		b = appendInt32(b, int32(end-i))
+		for ; i < end; i++ {
+			b = appendInt32(b, int32(questions[i].partition))
+			b = appendInt32(b, questions[i].leaderEpoch)
+			b = appendOne(b, &questions[i])
+		}
+	}
+	return b
+}
+
+// matchAnswers gives questions the answers about their partitions.
+func matchAnswers[A any](into map[partitionQuestion]answer[A], questions []partitionQuestion, answers map[partitionKey]answer[A]) {
+	for _, q := range questions {
+		if a, ok := answers[q.partitionKey]; ok {
+			into[q] = a
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package kafka
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// sharedMemory is memory that several chunks may lie in. It is used again once
+// all have released it.
+type sharedMemory struct {
+	bytes []byte
+	users atomic.Int32
+}
+
+// freeMemory has memory by size: what is at n holds at least 2^n bytes.
+var freeMemory [bits.UintSize]sync.Pool // *sharedMemory
+
+const smallestMemory = 12 // bits
+
+// takeMemory returns memory for n bytes, with one user.
+func takeMemory(n int) *sharedMemory {
+	class := max(bits.Len(uint(max(n, 1)-1)), smallestMemory)
+	m, ok := freeMemory[class].Get().(*sharedMemory)
+	if !ok {
+		m = &sharedMemory{bytes: make([]byte, 0, 1<<class)}
+	}
+	m.users.Store(1)
+	return m
+}
+
+func (m *sharedMemory) hold() *sharedMemory {
+	m.users.Add(1)
+	return m
+}
+
+func (m *sharedMemory) release() {
+	if m.users.Add(-1) == 0 && cap(m.bytes) >= 1<<smallestMemory {
+		freeMemory[bits.Len(uint(cap(m.bytes)))-1].Put(m)
+	}
+}
+
+// chunk is what one response had for a partition.
+type chunk struct {
+	batches []byte
+	aborted []abortedTxn
+	memory  *sharedMemory // that batches lies in
+}
+
+// shareFrom is the part of a response above which a chunk keeps the response's
+// memory; smaller ones are copied, so that a slow reader of a little holds
+// little.
+const shareFrom = 8
+
+func newChunk(f *fetched, response *sharedMemory) chunk {
+	c := chunk{aborted: append([]abortedTxn(nil), f.aborted...)}
+	if len(f.batches) >= len(response.bytes)/shareFrom {
+		c.memory, c.batches = response.hold(), f.batches
+		return c
+	}
+	c.memory = takeMemory(len(f.batches))
+	c.memory.bytes = append(c.memory.bytes[:0], f.batches...)
+	c.batches = c.memory.bytes
+	return c
+}
+
+// free releases the chunk's memory.
+func (c *chunk) free() {
+	if c.memory != nil {
+		c.memory.release()
+	}
+	*c = chunk{}
+}

@@ -1,0 +1,295 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// Compressed batches are unpacked piece by piece, into a window that holds what
+// one Read hands out: what a batch claims to unpack to costs nothing.
+const (
+	firstWindow = 64 << 10
+	mostWindow  = readBytes
+	// maxUnpackedRecord bounds one record of a compressed batch, and the
+	// window where a record needs a larger one.
+	maxUnpackedRecord = 16 << 20
+	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
+	// above 19 use more.
+	maxZstdWindow = 8 << 20
+	// maxSnappyRatio is above what snappy can reach.
+	maxSnappyRatio = 32
+)
+
+// Codecs in a batch's attributes.
+const (
+	codecSnappy = 2
+	codecZstd   = 4
+)
+
+// unpacking is a compressed batch of which records are left.
+type unpacking struct {
+	header batchHeader
+	out    decoded // of the whole batch
+	in     io.ReadCloser
+	ended  bool  // in has no more
+	left   int   // records
+	before int64 // offset delta of the last record
+}
+
+// open begins to unpack a batch.
+func (d *decoder) open(h *batchHeader, content []byte, out decoded) error {
+	in, err := unpackReader(h.attributes&attrCompression, content)
+	if err != nil {
+		return err
+	}
+	d.unpacking = &unpacking{header: *h, out: out, in: in, left: h.records, before: -1}
+	d.parsed = len(d.window)
+	return nil
+}
+
+// abandon gives up the batch that is being unpacked.
+func (d *decoder) abandon() {
+	if d.unpacking != nil {
+		d.unpacking.in.Close()
+		d.unpacking = nil
+	}
+}
+
+// unpack decodes records of the batch until it ends or the window is full. Its
+// error is corrupt; then it has added no record.
+func (d *decoder) unpack(from int64) (decoded, error) {
+	u := d.unpacking
+	out := u.out
+	out.before = len(d.records)
+	err := d.unpackRecords(u, from)
+	if err != nil {
+		d.records = d.records[:out.before]
+	}
+	if err != nil || u.left == 0 {
+		d.abandon()
+		return out, err
+	}
+	out.more = true
+	out.next = max(from, u.header.base+u.before+1)
+	return out, nil
+}
+
+func (d *decoder) unpackRecords(u *unpacking, from int64) error {
+	for u.left > 0 {
+		if len(d.records) >= readRecords {
+			return nil
+		}
+		size, head, whole := recordLength(d.window[d.parsed:])
+		if size > maxUnpackedRecord {
+			return corrupt("a compressed record larger than 16 MiB")
+		}
+		if !whole {
+			room, err := d.fill(u, head+size)
+			if err != nil {
+				return err
+			}
+			if !room {
+				return nil
+			}
+			continue
+		}
+		record := wireReader{b: d.window[d.parsed+head : d.parsed+head+size]}
+		if err := d.decodeRecord(&u.header, &record, &u.before, from); err != nil {
+			return err
+		}
+		d.parsed += head + size
+		u.left--
+	}
+	return u.checkEnd(d.window[d.parsed:])
+}
+
+// recordLength reads the length that a record begins with. whole says whether b
+// holds the record; head is 0 where it does not even hold the length.
+func recordLength(b []byte) (size, head int, whole bool) {
+	v, n := binary.Varint(b)
+	if n < 0 || n > 0 && (v < 0 || v > maxUnpackedRecord) {
+		return maxUnpackedRecord + 1, 0, false
+	}
+	if n == 0 {
+		return 0, 0, false
+	}
+	return int(v), n, len(b) >= n+int(v)
+}
+
+// fill reads more of the batch into the window, which has to hold need bytes
+// after what is parsed. It reports false when there is no room because records
+// that are to be handed out lie in the window.
+func (d *decoder) fill(u *unpacking, need int) (bool, error) {
+	if u.ended {
+		return false, corrupt("a compressed batch that ends within a record")
+	}
+	if len(d.window) == cap(d.window) || d.parsed+need > cap(d.window) {
+		if len(d.records) > 0 {
+			d.wanted = max(min(2*cap(d.window), mostWindow), need)
+			return false, nil
+		}
+		d.wanted = max(need, firstWindow)
+		d.moveWindow()
+	}
+	n, err := u.in.Read(d.window[len(d.window):cap(d.window)])
+	d.window = d.window[:len(d.window)+n]
+	if errors.Is(err, io.EOF) {
+		u.ended = true
+		return true, nil
+	}
+	if err != nil {
+		return false, corrupt("a batch that does not unpack")
+	}
+	return true, nil
+}
+
+// moveWindow makes room in the window: nothing of it but what is not parsed yet
+// is needed any more.
+func (d *decoder) moveWindow() {
+	rest := d.window[d.parsed:]
+	if d.unpacking == nil {
+		rest = nil
+	}
+	if cap(d.window) < d.wanted || cap(d.window) > mostWindow && d.wanted <= mostWindow && len(rest) <= firstWindow {
+		d.window = append(make([]byte, 0, max(d.wanted, firstWindow)), rest...)
+	} else {
+		d.window = d.window[:copy(d.window[:cap(d.window)], rest)]
+	}
+	d.parsed, d.wanted = 0, 0
+}
+
+// checkEnd checks that nothing follows the last record.
+func (u *unpacking) checkEnd(rest []byte) error {
+	var one [1]byte
+	for len(rest) == 0 && !u.ended {
+		n, err := u.in.Read(one[:])
+		rest = one[:n]
+		if errors.Is(err, io.EOF) {
+			u.ended = true
+		} else if err != nil {
+			return corrupt("a batch that does not unpack")
+		}
+	}
+	if len(rest) > 0 {
+		return corrupt("a batch that goes on after its last record")
+	}
+	return nil
+}
+
+// unpackReader reads compressed content.
+func unpackReader(codec int16, content []byte) (io.ReadCloser, error) {
+	switch codec {
+	case codecSnappy:
+		return &snappyReader{content: content}, nil
+	case codecZstd:
+		return newZstdReader(content)
+	}
+	c := compress.Compression(codec).Codec()
+	if c == nil {
+		return nil, corrupt("an unknown compression")
+	}
+	return c.NewReader(bytes.NewReader(content)), nil
+}
+
+// zstdReader has a decoder of the pool until it is closed.
+type zstdReader struct{ *zstd.Decoder }
+
+var zstdDecoders sync.Pool // *zstd.Decoder
+
+func newZstdReader(content []byte) (io.ReadCloser, error) {
+	d, ok := zstdDecoders.Get().(*zstd.Decoder)
+	if !ok {
+		var err error
+		d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Reset(bytes.NewReader(content)); err != nil {
+		return nil, corrupt("a batch that does not unpack")
+	}
+	return zstdReader{d}, nil
+}
+
+// Close returns the decoder to the pool.
+func (r zstdReader) Close() error {
+	if r.Reset(nil) == nil {
+		zstdDecoders.Put(r.Decoder)
+	}
+	return nil
+}
+
+// xerialHeader begins the framing that Java clients give snappy: after it and
+// two version numbers follow blocks with their length.
+var xerialHeader = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
+
+// snappyReader unpacks snappy, one block at a time; without framing the content
+// is one block.
+type snappyReader struct {
+	content []byte
+	begun   bool
+	framed  bool
+	block   []byte // unpacked
+	left    []byte // of block
+}
+
+// Read is part of io.Reader.
+func (r *snappyReader) Read(p []byte) (int, error) {
+	for len(r.left) == 0 {
+		packed, err := r.next()
+		if err != nil {
+			return 0, err
+		}
+		size, err := snappy.DecodedLen(packed)
+		if err != nil || size > maxSnappyRatio*len(packed) {
+			return 0, corrupt("a snappy block of impossible length")
+		}
+		if cap(r.block) < size {
+			r.block = make([]byte, size)
+		}
+		if r.left, err = snappy.Decode(r.block[:size], packed); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+// next returns the next packed block.
+func (r *snappyReader) next() ([]byte, error) {
+	if !r.begun {
+		r.begun = true
+		if r.framed = len(r.content) >= 16 && bytes.HasPrefix(r.content, xerialHeader); r.framed {
+			r.content = r.content[16:]
+		}
+	}
+	if len(r.content) == 0 {
+		return nil, io.EOF
+	}
+	if !r.framed {
+		packed := r.content
+		r.content = nil
+		return packed, nil
+	}
+	if len(r.content) < 4 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	size := binary.BigEndian.Uint32(r.content)
+	if uint64(size) > uint64(len(r.content)-4) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	packed := r.content[4 : 4+size]
+	r.content = r.content[4+size:]
+	return packed, nil
+}
+
+// Close is part of io.Closer.
+func (r *snappyReader) Close() error { return nil }
