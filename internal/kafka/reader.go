@@ -151,14 +151,14 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 		b, err := r.batch(r.pending, r.next)
 		if err == nil && b.found && !r.compacted && b.base > r.next {
 			r.records = r.records[:b.before]
-			return r.records, r.suspect(&GapError{Kind: GapMissing, Resume: b.base})
+			return r.records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.base})
 		}
 		if err != nil {
-			return r.records, r.suspect(&GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
+			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
 		}
 		if !b.found { // cut by the broker: the next response has it whole
 			if r.untouched { // but the first is always sent whole
-				return nil, r.suspect(&GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
+				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
 			}
 			fetched -= len(r.pending)
 			r.pending = nil
@@ -178,7 +178,7 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 // suspect decides what a batch that failed its checks means. The first time it
 // is fetched again; the second time it is an error, unless records before it
 // are still to be handed out.
-func (r *Reader) suspect(gap *GapError) error {
+func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	r.detach()
 	r.cluster.metrics.failed("fetch", "corrupt")
 	if r.suspected != r.next {
@@ -189,6 +189,15 @@ func (r *Reader) suspect(gap *GapError) error {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
+	if gap.Resume <= r.next { // the damage hides where its batch ends
+		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
+		if err == nil {
+			gap.Resume, err = r.readableAfter(ctx, r.next, end)
+		}
+		if err != nil {
+			return away(err, "looking for the end of damage")
+		}
+	}
 	return r.gap(gap)
 }
 
@@ -214,6 +223,12 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 		if err != nil {
 			r.detach()
+		}
+		if errors.Is(err, kafkago.InvalidMessage) { // the broker found the damage
+			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: err.Error()}); err == nil {
+				continue
+			}
+			return err
 		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
 			if err = r.outOfRange(ctx); err == nil {
