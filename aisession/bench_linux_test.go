@@ -116,7 +116,7 @@ func cpu() time.Duration {
 // startSessions runs the service with a session for each phone.
 func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
 	service, err := aisession.New(aisession.Config{}, aisession.Deps{
-		Providers: providers{&house{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Seats: aisession.RedisSeats{},
+		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Leases: aisession.RedisSessionLeases{},
 		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 		if err != nil {
 			b.Fatal(err)
 		}
-		session, err := service.Open(ctx, aisession.Request{Provider: with, Way: aisession.WaySIP, Format: ulaw, Clocked: true})
+		session, err := service.Open(ctx, aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, Clocked: true})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Call is one call, as the way in that brought it offers it to its session.
+// Call is one call, as its ingress offers it to the session.
 type Call interface {
 	// Play takes the next 20 ms for the caller, in the call's format. It never
 	// waits, and does not keep frame. It is called every 20 ms.
@@ -55,9 +55,9 @@ func Reasons() []Reason {
 // Request is what Open needs to know of a call.
 type Request struct {
 	Provider aiprovider.Provider
-	Way      string // the way in: one of Ways
+	Ingress  string // one of Ingresses
 	Call     aiprotocol.Call
-	Caller   string       // number, as the way in has it
+	Caller   string       // number, as the ingress has it
 	Callee   string       // the same, of what was dialled to reach the provider
 	Format   audio.Format // of the call, both ways
 	// Clocked says that the timestamps given to Heard tell the time (RTP). Else
@@ -65,16 +65,18 @@ type Request struct {
 	Clocked bool
 }
 
-// The ways in; metrics have them.
+// The ingresses; label "way" of metrics.
 const (
-	WaySIP         = "sip"
-	WayAudioSocket = "audiosocket"
-	WayPCMSocket   = "pcmsocket"
-	WayTest        = "test"
+	IngressSIP         = "sip"
+	IngressAudioSocket = "audiosocket"
+	IngressPCMSocket   = "pcmsocket"
+	IngressTest        = "test"
 )
 
-// Ways lists them all.
-func Ways() []string { return []string{WaySIP, WayAudioSocket, WayPCMSocket, WayTest} }
+// Ingresses lists them all.
+func Ingresses() []string {
+	return []string{IngressSIP, IngressAudioSocket, IngressPCMSocket, IngressTest}
+}
 
 var causeName = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 

@@ -13,8 +13,8 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Config are the room's settings. New fills in what is zero, where zero means
-// nothing.
+// Config is the configuration of a Service. New replaces zero values by the defaults
+// named here, where zero has no meaning of its own.
 type Config struct {
 	MaxSessions    int           // on this node; 0: no limit
 	MaxPerAccount  int           // in the cluster; 0: no limit
@@ -56,7 +56,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Providers is what the room asks of the accounts' configurations.
+// Providers finds configured providers and guards connections to them.
 type Providers interface {
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 	Guard(aiprovider.Provider) aiprovider.Guard
@@ -76,22 +76,22 @@ type Announcements interface {
 	Take(ctx context.Context, uuid string) (aiprovider.Announcement, bool, error)
 }
 
-// Seats count an account's sessions in the cluster.
-type Seats interface {
-	// Take says false when the account has max already.
-	Take(ctx context.Context, accountID, session string, max int) (bool, error)
-	// Renew keeps the sessions' places; one that is not renewed is lost after
-	// seatLife.
+// SessionLeases count an account's sessions in the cluster.
+type SessionLeases interface {
+	// Acquire says false when the account has max already.
+	Acquire(ctx context.Context, accountID, session string, max int) (bool, error)
+	// Renew extends the leases of sessions; one that is not renewed expires after
+	// leaseTTL.
 	Renew(ctx context.Context, accounts map[string]string) error // by session
-	Free(ctx context.Context, accountID, session string) error
+	Release(ctx context.Context, accountID, session string) error
 }
 
-// Deps are what the room works with.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	Providers     Providers
 	Publisher     Publisher
 	Announcements Announcements
-	Seats         Seats
+	Leases        SessionLeases
 	E164          func(accountID, number string) string // writes a number as a provider gets it; nil: as it was given
 	Authorities   *tls.Config                           // to verify providers with; nil: the system's
 	Metrics       prometheus.Registerer

@@ -19,14 +19,14 @@ const (
 
 // outage is one stretch of time without a good connection.
 type outage struct {
-	giveUp time.Duration
-	since  time.Time // zero: all is well
-	pause  time.Duration
+	limit time.Duration
+	since time.Time // zero: all is well
+	pause time.Duration
 }
 
-// began takes a lost connection: one that held a while begins a new outage, one
+// start takes a lost connection: one that held a while begins a new outage, one
 // that did not is no part of the old one.
-func (o *outage) began(l *link) {
+func (o *outage) start(l *link) {
 	now := time.Now()
 	if o.since.IsZero() || l != nil && now.Sub(l.born) > steady {
 		o.since, o.pause = now, 0
@@ -40,12 +40,12 @@ func (o *outage) began(l *link) {
 func (o *outage) wait(ctx context.Context) bool {
 	if o.pause == 0 {
 		o.pause = firstPause
-		return o.left() > 0 // the first try comes at once
+		return o.remaining() > 0 // the first try comes at once
 	}
 	pause := time.Duration(float64(o.pause) * (0.75 + rand.Float64()/2))
 	o.pause = min(2*o.pause, mostPause)
-	if pause >= o.left() {
-		pause = o.left()
+	if pause >= o.remaining() {
+		pause = o.remaining()
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -53,11 +53,11 @@ func (o *outage) wait(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		return o.left() > 0
+		return o.remaining() > 0
 	}
 }
 
-func (o *outage) left() time.Duration { return o.giveUp - time.Since(o.since) }
+func (o *outage) remaining() time.Duration { return o.limit - time.Since(o.since) }
 
 // establish connects, trying until it works, the outage has lasted too long,
 // trying is of no use, or ctx or the session ends.
@@ -66,14 +66,14 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	defer cancel()
 	go func() { // ends with ctx
 		select {
-		case <-s.ended:
+		case <-s.endSignal:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	err := errors.New("the provider was away for too long")
 	for o.wait(ctx) {
-		try, done := context.WithTimeout(ctx, o.left())
+		try, done := context.WithTimeout(ctx, o.remaining())
 		var l *link
 		before := err
 		l, err = s.tryConnect(try)
@@ -82,12 +82,12 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		}
 		done()
 		if err == nil {
-			s.said(aiprotocol.EventStart)
+			s.noteSent(aiprotocol.EventStart)
 			s.use(l)
 			return nil
 		}
 		s.service.metrics.connectFailures.Inc()
-		if final(err) || s.probe != nil {
+		if isFinal(err) || s.probe != nil {
 			return err
 		}
 	}
@@ -109,26 +109,26 @@ func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 	s.link.CompareAndSwap(lost, nil)
 	s.playout.restart()
 	cause := lost.cause()
-	s.log.InfoContext(ctx, "AI provider lost", "why", words(cause))
+	s.log.InfoContext(ctx, "AI provider lost", "why", describe(cause))
 	switch {
 	case errors.Is(cause, websocket.ErrReadLimit):
-		s.giveUp(ProviderTooLarge)
+		s.fallBack(ProviderTooLarge)
 		return
 	case s.probe != nil:
-		s.giveUp(ProviderLost)
+		s.fallBack(ProviderLost)
 		return
 	}
-	o.began(lost)
+	o.start(lost)
 	err := s.establish(ctx, o)
 	switch {
 	case err == nil:
 		s.service.metrics.reconnects.Inc()
 	case ctx.Err() != nil:
-	case final(err):
-		s.log.WarnContext(ctx, "AI provider refuses", "why", words(err))
-		s.giveUp(ProviderRefused)
+	case isFinal(err):
+		s.log.WarnContext(ctx, "AI provider refuses", "why", describe(err))
+		s.fallBack(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider given up", "why", words(err))
-		s.giveUp(ProviderLost)
+		s.log.WarnContext(ctx, "AI provider given up", "why", describe(err))
+		s.fallBack(ProviderLost)
 	}
 }

@@ -1,7 +1,8 @@
 // Package aisession connects calls to AI providers: one Session for one call,
-// whatever way the call came in (specification, section D).
+// whichever ingress it came by (specification, section D). The ingresses are the
+// folders sipcall, audiosocket and pcmsocket.
 //
-// If this is your first change, read call.go (what a way in brings), session.go
+// If this is your first change, read call.go (what an ingress provides), session.go
 // (a session's life) and tick.go (what happens every 20 ms).
 //
 //	call ─Heard─▶ jitter ─▶ path ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
@@ -12,26 +13,25 @@
 // sent, takes one frame of that, silence where there is none, to the call, and
 // one frame of the caller's audio, concealed where it is missing, to the
 // provider. Neither direction waits for the other, nor the tick for any socket:
-// a provider's is taken from Go's poller after the handshakes and never blocks.
-// Nothing is lost by reading at ticks only, for what comes between two is not
-// played before the second; and it costs a call one thread's work in place of
-// three goroutines' wake-ups for each frame.
+// a provider's socket is taken from Go's poller after the handshakes and never
+// blocks. Reading at ticks only adds no delay, as audio that comes between two ticks
+// is not played before the second; and it costs a call the work of one thread
+// instead of three goroutine wake-ups for each frame.
 //
-// It refuses to know SIP, Asterisk or FreeSWITCH: the folders below do. A
-// provider that did not opt in to extensions gets not one message more than the
-// specification has; what it sends that is no message of the protocol is
-// counted and ignored.
+// It refuses to know SIP, Asterisk or FreeSWITCH: the ingresses do. A provider that
+// did not opt in to extensions gets only the messages of the specification; messages
+// of a provider that are not of the protocol are counted and ignored.
 //
 // # Goroutines and who stops them
 //
-//   - one wheel of the pacer for each core, which naps in the kernel while it has
-//     sessions, one that publishes events, one that keeps the
-//     accounts' places: Run, when its context ends and the sessions have;
+//   - one wheel of the pacer for each core, which sleeps in the kernel while it
+//     has sessions, one that publishes events, one that renews the session leases:
+//     Run stops them when its context and the sessions have ended;
 //   - none for a session's socket: the pacer ticks it from its handshake until
-//     it is closed, at the latest lingerLimit after its farewell;
-//   - where the provider may ask for things, one that does them: ends with the
-//     session;
-//   - Session.Run is its caller's.
+//     it is closed, at the latest lingerLimit after its close frame;
+//   - one that carries out the requests of a provider with extensions: ends with
+//     the session;
+//   - Session.Run works in its caller's goroutine.
 //
 // # When it is full
 //
@@ -41,7 +41,8 @@
 //   - a provider that sends more than Config.PlayoutLimit ahead: the newest is
 //     dropped; of one that sends faster than readATick in 20 ms, TCP holds back
 //     the rest;
-//   - junk from a provider: beyond a rate nothing is read for a while (flood.go);
+//   - invalid messages of a provider: over a rate nothing is read for a while
+//     (flood.go);
 //   - a caller's packets: audio.Jitter drops the oldest;
 //   - events: beyond a thousand that wait for Kafka they are dropped, counted.
 //

@@ -29,5 +29,5 @@ func (f *flood) charge(cost float64, now time.Time) {
 	}
 }
 
-// holds says that nothing is to be read now.
-func (f *flood) holds(now time.Time) bool { return now.Before(f.until) }
+// blocked says that nothing is to be read now.
+func (f *flood) blocked(now time.Time) bool { return now.Before(f.until) }

@@ -90,8 +90,8 @@ func (l *link) send(opcode byte, payload []byte, last bool) {
 // pong answers a ping.
 func (l *link) pong(data []byte) { l.send(opPong, data, false) }
 
-// farewell queues the close frame: nothing goes out after it.
-func (l *link) farewell() {
+// sendClose queues the close frame: nothing goes out after it.
+func (l *link) sendClose() {
 	l.mu.Lock()
 	l.parting = true
 	l.mu.Unlock()
@@ -104,15 +104,15 @@ func (l *link) read(buffer []byte, now time.Time) {
 	l.sock.dry = false
 	if early := l.early; len(early) > 0 {
 		l.early = nil
-		l.taken(early, now)
+		l.handleBytes(early, now)
 	}
 	for bytes, records := 0, 0; bytes < readATick && records < recordsATick; records++ {
-		if l.over || l.hear.flood.holds(now) {
+		if l.over || l.hear.flood.blocked(now) {
 			return
 		}
 		n, err := l.conn.Read(buffer)
 		if n > 0 {
-			l.taken(buffer[:n], now)
+			l.handleBytes(buffer[:n], now)
 			bytes += n
 		}
 		switch {
@@ -120,14 +120,14 @@ func (l *link) read(buffer []byte, now time.Time) {
 		case errors.Is(err, errWait):
 			return
 		default:
-			l.lose(fmt.Errorf("reading from the provider: %w", err))
+			l.fail(fmt.Errorf("reading from the provider: %w", err))
 			return
 		}
 	}
 }
 
-// taken hears what came.
-func (l *link) taken(b []byte, now time.Time) {
+// handleBytes hears what came.
+func (l *link) handleBytes(b []byte, now time.Time) {
 	l.hear.now = now
 	err := l.in.take(b, l.hear)
 	if err == nil {
@@ -136,19 +136,19 @@ func (l *link) taken(b []byte, now time.Time) {
 	var gone *websocket.CloseError
 	switch {
 	case errors.As(err, &gone):
-		l.lastWord(websocket.CloseNormalClosure)
+		l.sendCloseCode(websocket.CloseNormalClosure)
 		l.write(now) // our own farewell, if it waits
 	case errors.Is(err, websocket.ErrReadLimit):
-		l.lastWord(websocket.CloseMessageTooBig)
+		l.sendCloseCode(websocket.CloseMessageTooBig)
 	default:
-		l.lastWord(websocket.CloseProtocolError)
+		l.sendCloseCode(websocket.CloseProtocolError)
 	}
-	l.lose(err)
+	l.fail(err)
 }
 
-// lastWord closes at once, if we have not: what is queued has nobody to hear
+// sendCloseCode closes at once, if we have not: what is queued has nobody to hear
 // it.
-func (l *link) lastWord(code int) {
+func (l *link) sendCloseCode(code int) {
 	if l.out.end() {
 		b := append(headerRoom(nil), websocket.FormatCloseMessage(code, "")...)
 		from := seal(b, opClose)
@@ -176,21 +176,21 @@ func (l *link) write(now time.Time) {
 	}
 	switch {
 	case err != nil:
-		l.lose(fmt.Errorf("writing to the provider: %w", err))
+		l.fail(fmt.Errorf("writing to the provider: %w", err))
 	case len(l.sock.pending) == 0:
 		l.stuck = time.Time{}
 	case moved || l.stuck.IsZero():
 		l.stuck = now
 	case now.Sub(l.stuck) > writeLimit:
-		l.lose(errors.New("the provider takes nothing"))
+		l.fail(errors.New("the provider takes nothing"))
 	}
 	if !l.leave.IsZero() && now.After(l.leave) {
-		l.lose(nil) // it does not answer our close
+		l.fail(nil) // it does not answer our close
 	}
 }
 
-// lose ends the connection. The first reason counts.
-func (l *link) lose(err error) {
+// fail ends the connection. The first reason counts.
+func (l *link) fail(err error) {
 	if l.over {
 		return
 	}

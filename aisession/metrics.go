@@ -8,10 +8,10 @@ import (
 
 // What a provider's message can be beside the problems of aiprotocol.
 const (
-	problemBinary = "binary" // a binary frame
-	problemEmpty  = "empty"  // media without audio
-	problemMarks  = "marks"  // more marks than are kept
-	problemAsks   = "asks"   // more transfers and keys than wait
+	problemBinary   = "binary" // a binary frame
+	problemEmpty    = "empty"  // media without audio
+	problemMarks    = "marks"  // more marks than are kept
+	problemRequests = "asks"   // more transfers and keys than wait
 )
 
 type metrics struct {
@@ -80,7 +80,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		overrun:     droppedFrames.WithLabelValues("overrun_packet"),
 		events:      droppedFrames.WithLabelValues("event"),
 	}
-	for _, way := range Ways() {
+	for _, way := range Ingresses() {
 		m.active.WithLabelValues(way)
 		m.started.WithLabelValues(way)
 	}
@@ -93,7 +93,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, problem := range aiprotocol.Problems() {
 		m.malformed.WithLabelValues(string(problem))
 	}
-	for _, problem := range []string{problemBinary, problemEmpty, problemMarks, problemAsks} {
+	for _, problem := range []string{problemBinary, problemEmpty, problemMarks, problemRequests} {
 		m.malformed.WithLabelValues(problem)
 	}
 	reg.MustRegister(m.active, m.started, m.refused, m.ended, m.firstAudio, m.turnGap, m.underruns, m.overruns,

@@ -30,7 +30,7 @@ func (nothing) Publish(context.Context, string, []byte) error { return nil }
 func quietService(t testing.TB, cfg Config) *Service {
 	t.Helper()
 	s, err := New(cfg, Deps{
-		Providers: nothing{}, Publisher: nothing{}, Announcements: RedisAnnouncements{}, Seats: RedisSeats{},
+		Providers: nothing{}, Publisher: nothing{}, Announcements: RedisAnnouncements{}, Leases: RedisSessionLeases{},
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 	t.Helper()
 	format, _ := aiprotocol.FormatOf(encoding)
 	session, err := s.newSession(Request{
-		Provider: aiprovider.Provider{Format: format}, Way: WaySIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, Clocked: true,
+		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, Clocked: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 		if worst < slack || worst > slack+slotTime {
 			t.Errorf("a packet waits up to %v", worst)
 		}
-		if stats := session.heard.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
+		if stats := session.callerAudio.Stats(); stats.Late+stats.Skipped+stats.Repeated != 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
@@ -192,8 +192,8 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 
 func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := outage{giveUp: 10 * time.Second}
-		o.began(nil)
+		o := outage{limit: 10 * time.Second}
+		o.start(nil)
 		var tries []time.Duration
 		for begun := time.Now(); o.wait(t.Context()); {
 			tries = append(tries, time.Since(begun))
@@ -226,8 +226,8 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		run := func() {
 			session.Heard(n*160, packet)
 			n++
-			l.taken(wire[:n%9+1], now) // in two pieces
-			l.taken(wire[n%9+1:], now)
+			l.handleBytes(wire[:n%9+1], now) // in two pieces
+			l.handleBytes(wire[n%9+1:], now)
 			now = now.Add(audio.FrameDuration)
 			session.tick(now, nil)
 		}
@@ -286,7 +286,7 @@ func TestTicksFollowACallersClock(t *testing.T) {
 		if slow > audio.FrameDuration {
 			t.Errorf("with a slow clock a packet waits up to %v", slow)
 		}
-		if stats := session.heard.Stats(); stats.Late > 40 || stats.Overrun > 0 {
+		if stats := session.callerAudio.Stats(); stats.Late > 40 || stats.Overrun > 0 {
 			t.Errorf("packets were lost: %+v", stats)
 		}
 		session.detach()
@@ -333,7 +333,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 						t.Errorf("0.8 s later a packet waits %v", wait)
 					}
 				}
-				if stats := session.heard.Stats(); stats.Late > c.lost || wait > c.waits {
+				if stats := session.callerAudio.Stats(); stats.Late > c.lost || wait > c.waits {
 					t.Errorf("the last packet waits %v; %+v", wait, stats)
 				}
 				session.detach()
@@ -362,7 +362,7 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 	for range 75 {
 		sessions = append(sessions, quietSession(t, s, "opus"))
 	}
-	if got := loads(); got[0] < roomy-opusCost || got[1] < roomy-opusCost || got[2] < roomy-opusCost || got[0]+got[1]+got[2] != 750 {
+	if got := loads(); got[0] < wheelCapacity-opusCost || got[1] < wheelCapacity-opusCost || got[2] < wheelCapacity-opusCost || got[0]+got[1]+got[2] != 750 {
 		t.Errorf("with 75 of opus: %v", got)
 	}
 	for _, session := range sessions {

@@ -16,28 +16,28 @@ import (
 type pacer struct{ wheels []*wheel }
 
 const (
-	slotTime = 2 * time.Millisecond
-	slots    = int(audio.FrameDuration / slotTime)
+	slotTime      = 2 * time.Millisecond
+	slotsPerFrame = int(audio.FrameDuration / slotTime)
 	// slack is how long after a caller's packet its tick comes at least: as much
 	// jitter costs nothing.
 	slack = 1500 * time.Microsecond
 	// roomy is the load up to which a wheel takes all sessions: half a core.
-	roomy = 200
+	wheelCapacity = 200
 	// mostBack is how much after its tick a packet may come for the ticks to wait
 	// for it from then on. What comes later is for the jitter buffer.
-	mostBack = 8 * time.Millisecond
+	maxLate = 8 * time.Millisecond
 	// leastWatched packets, all of which waited for a slot longer than slack, make
 	// the ticks come sooner. Where that was wrong it takes twice as many the next
 	// time, mostWatched in the end.
-	leastWatched = 10
-	mostWatched  = 400
+	minWatched = 10
+	maxWatched = 400
 	// tooLate is how far behind a wheel catches up; beyond it, the ticks missed
 	// are left out.
-	tooLate = 200 * time.Millisecond
+	maxBehind = 200 * time.Millisecond
 )
 
-// seat is a session's place in a pacer.
-type seat struct {
+// schedule is a session's place on a wheel.
+type schedule struct {
 	wheel *wheel // set once, before any other use
 
 	// wheel.mu holds for the rest.
@@ -53,13 +53,13 @@ type seat struct {
 
 type wheel struct {
 	base  time.Time     // of slot 0, turn 0
-	wake  chan struct{} // a session was seated; holds at most one
+	wake  chan struct{} // a session was added; holds at most one
 	sleep func(time.Duration)
 	load  atomic.Int64 // what its sessions' ticks cost
 	read  []byte       // what a tick reads a socket into
 
 	mu       sync.Mutex
-	slots    [slots][]*Session
+	slots    [slotsPerFrame][]*Session
 	sessions int
 }
 
@@ -84,90 +84,90 @@ func (p *pacer) run(ctx context.Context) {
 // assign gives a new session its wheel: the first that has room, so that few
 // timers serve many sessions, else the one with the least to do.
 func (p *pacer) assign(s *Session) {
-	s.seat = seat{slot: -1, least: audio.FrameDuration, watch: leastWatched}
+	s.schedule = schedule{slot: -1, least: audio.FrameDuration, watch: minWatched}
 	cost := int64(s.cost())
-	s.seat.wheel = p.wheels[0]
+	s.schedule.wheel = p.wheels[0]
 	for _, w := range p.wheels {
-		if w.load.Load() < s.seat.wheel.load.Load() {
-			s.seat.wheel = w
+		if w.load.Load() < s.schedule.wheel.load.Load() {
+			s.schedule.wheel = w
 		}
 	}
 	for _, w := range p.wheels {
-		if w.load.Load()+cost <= roomy {
-			s.seat.wheel = w
+		if w.load.Load()+cost <= wheelCapacity {
+			s.schedule.wheel = w
 			break
 		}
 	}
-	s.seat.wheel.load.Add(cost)
+	s.schedule.wheel.load.Add(cost)
 }
 
 // release takes a session from its wheel for good.
 func (p *pacer) release(s *Session) {
 	p.remove(s)
-	s.seat.wheel.load.Add(-int64(s.cost()))
+	s.schedule.wheel.load.Add(-int64(s.cost()))
 }
 
 // add begins a session's ticks, if they have not begun.
 func (p *pacer) add(s *Session, now time.Time) {
-	w := s.seat.wheel
+	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.seat.slot < 0 {
+	if s.schedule.slot < 0 {
 		w.place(s, w.slotFor(now))
 	}
 }
 
-// attend begins to follow the packets of a session's call, or ends it.
-func (p *pacer) attend(s *Session, call bool) {
-	w := s.seat.wheel
+// followCall begins to follow the packets of a session's call, or ends it.
+func (p *pacer) followCall(s *Session, call bool) {
+	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.seat.call, s.seat.fresh = call, true
+	s.schedule.call, s.schedule.fresh = call, true
 }
 
-// arrived moves a session's ticks so that they come soon after the caller's
+// packetArrived moves a session's ticks so that they come soon after the caller's
 // packets, of which one has come now: the first decides, one that just missed
 // its tick moves them back, and packets that all wait for long move them
 // forward. It says whether the ticks were moved back, in which case the
 // packet's place has been filled.
-func (p *pacer) arrived(s *Session, now time.Time, missed bool) (back bool) {
-	w := s.seat.wheel
+func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool) {
+	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seat := &s.seat
-	if seat.slot < 0 || !seat.call {
+	sched := &s.schedule
+	if sched.slot < 0 || !sched.call {
 		return false
 	}
-	wait := (time.Duration(seat.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
+	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
 	switch {
-	case seat.fresh:
-		seat.fresh = false
+	case sched.fresh:
+		sched.fresh = false
 		w.place(s, w.slotFor(now))
-	case missed && audio.FrameDuration-wait < mostBack:
+	case missed && audio.FrameDuration-wait < maxLate:
 		w.place(s, w.slotFor(now))
-		seat.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slots)/2
-		seat.packets, seat.least = 0, audio.FrameDuration
-		if seat.sooner {
-			seat.sooner, seat.watch = false, min(2*seat.watch, mostWatched)
+		sched.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
+		sched.packets, sched.least = 0, audio.FrameDuration
+		if sched.sooner {
+			sched.sooner, sched.watch = false, min(2*sched.watch, maxWatched)
 		}
 		return true
 	default:
-		seat.least = min(seat.least, wait)
-		if seat.packets++; seat.packets < seat.watch {
+		sched.least = min(sched.least, wait)
+		if sched.packets++; sched.packets < sched.watch {
 			return false
 		}
-		if forward := int((seat.least - slack) / slotTime); forward > 0 {
-			w.place(s, (seat.slot-forward+slots)%slots)
-			seat.sooner = true
+		if forward := int((sched.least - slack) / slotTime); forward > 0 {
+			w.place(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
+			sched.sooner = true
 		}
 	}
-	seat.packets, seat.least = 0, audio.FrameDuration
+	sched.packets, sched.least = 0, audio.FrameDuration
 	return false
 }
 
 // remove ends a session's ticks; one may still be under way.
 func (p *pacer) remove(s *Session) {
-	w := s.seat.wheel
+	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(s)
@@ -175,16 +175,16 @@ func (p *pacer) remove(s *Session) {
 
 // slotFor is the slot that serves packets that come at now, and every 20 ms.
 func (w *wheel) slotFor(now time.Time) int {
-	return int((now.Sub(w.base)+slack+slotTime-1)/slotTime) % slots
+	return int((now.Sub(w.base)+slack+slotTime-1)/slotTime) % slotsPerFrame
 }
 
 // place puts a session into a slot, from wherever it is.
 func (w *wheel) place(s *Session, slot int) {
-	if slot == s.seat.slot {
+	if slot == s.schedule.slot {
 		return
 	}
 	w.drop(s)
-	s.seat.slot = slot
+	s.schedule.slot = slot
 	w.slots[slot] = append(w.slots[slot], s)
 	w.sessions++
 	select {
@@ -194,20 +194,20 @@ func (w *wheel) place(s *Session, slot int) {
 }
 
 func (w *wheel) drop(s *Session) {
-	if s.seat.slot < 0 {
+	if s.schedule.slot < 0 {
 		return
 	}
-	list := w.slots[s.seat.slot]
+	list := w.slots[s.schedule.slot]
 	for i, one := range list {
 		if one == s {
 			list[i] = list[len(list)-1]
 			list[len(list)-1] = nil
-			w.slots[s.seat.slot] = list[:len(list)-1]
+			w.slots[s.schedule.slot] = list[:len(list)-1]
 			w.sessions--
 			break
 		}
 	}
-	s.seat.slot = -1
+	s.schedule.slot = -1
 }
 
 // turn ticks slot after slot until ctx ends.
@@ -224,7 +224,7 @@ func (w *wheel) turn(ctx context.Context) {
 		}
 		deadline := w.base.Add(time.Duration(step+1) * slotTime)
 		wait := time.Until(deadline)
-		if wait < -tooLate {
+		if wait < -maxBehind {
 			step = w.now()
 			continue
 		}
@@ -243,7 +243,7 @@ func (w *wheel) turn(ctx context.Context) {
 // now is the step that is under way.
 func (w *wheel) now() int64 { return int64(time.Since(w.base) / slotTime) }
 
-// idle says that nobody is seated.
+// idle reports that the wheel has no session.
 func (w *wheel) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,8 +254,8 @@ func (w *wheel) idle() bool {
 func (w *wheel) of(step int64, into []*Session) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.slots[step%int64(slots)] {
-		if step >= s.seat.notBefore {
+	for _, s := range w.slots[step%int64(slotsPerFrame)] {
+		if step >= s.schedule.notBefore {
 			into = append(into, s)
 		}
 	}

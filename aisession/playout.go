@@ -153,8 +153,8 @@ func (p *playout) compact() {
 	}
 }
 
-// waits says whether anything is still to be played.
-func (p *playout) waits() bool {
+// hasAudio says whether anything is still to be played.
+func (p *playout) hasAudio() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.empty()
@@ -172,8 +172,8 @@ func (p *playout) mark(name string) bool {
 	return true
 }
 
-// reached gives one mark that has been played, false when there is none.
-func (p *playout) reached() (aiprotocol.Mark, bool) {
+// nextMark gives one mark that has been played, false when there is none.
+func (p *playout) nextMark() (aiprotocol.Mark, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == 0 || p.marks[0].at > p.out {

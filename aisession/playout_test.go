@@ -93,7 +93,7 @@ func TestMoreThanTheLimitIsDropped(t *testing.T) {
 func TestMarksAndClears(t *testing.T) {
 	p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute}), time.Now()
 	p.mark("at once")
-	if m, ok := p.reached(); !ok || m.Name != "at once" || m.Played != 0 {
+	if m, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	p.put(count(96000, 0), now) // 2 s
@@ -102,13 +102,13 @@ func TestMarksAndClears(t *testing.T) {
 		now = now.Add(20 * time.Millisecond)
 		p.take(nil, 480, now)
 	}
-	if m, ok := p.reached(); ok {
+	if m, ok := p.nextMark(); ok {
 		t.Errorf("too early: %+v", m)
 	}
 	if c := p.clear(); c.Played != time.Second || c.Dropped != time.Second {
 		t.Errorf("%+v", c)
 	}
-	if m, ok := p.reached(); !ok || m.Name != "later" || m.Played != time.Second {
+	if m, ok := p.nextMark(); !ok || m.Name != "later" || m.Played != time.Second {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	p.put(count(48000, 0), now)

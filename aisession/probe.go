@@ -27,15 +27,15 @@ const (
 func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
 	call := &probe{events: []string{}}
 	begun := time.Now()
-	session, err := s.open(ctx, Request{
-		Provider: p, Way: WayTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()}, Format: probeFormat,
+	session, err := s.openSession(ctx, Request{
+		Provider: p, Ingress: IngressTest, Call: aiprotocol.Call{CallID: "test-" + uuid.NewString()}, Format: probeFormat,
 	}, call)
 	if err != nil {
 		switch f := fault.As(err); {
 		case ctx.Err() != nil, f.Kind == fault.KindLimited, f.Kind == fault.KindInternal, f.Cause == nil:
 			return aiprovider.TestReport{}, err
 		default:
-			return aiprovider.TestReport{Events: call.told(), Error: f.Message}, nil
+			return aiprovider.TestReport{Events: call.eventNames(), Error: f.Message}, nil
 		}
 	}
 	connected := time.Since(begun)
@@ -44,15 +44,15 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	going, stop := context.WithCancel(ctx)
 	defer stop()
 	var sounding sync.WaitGroup
-	sounding.Go(func() { call.sound(going) })
+	sounding.Go(func() { call.sendTone(going) })
 	ending := session.Run(ctx, call)
 	stop()
 	sounding.Wait()
 	report := aiprovider.TestReport{
-		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.told(),
+		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.eventNames(),
 	}
 	if cause := first.cause(); cause != nil {
-		report.OK, report.Error = false, words(cause)
+		report.OK, report.Error = false, describe(cause)
 	} else if !report.OK {
 		report.Error = "the provider ended the session"
 	}
@@ -81,13 +81,13 @@ func (p *probe) note(event aiprotocol.Event, last *aiprotocol.Event) {
 	*last = event
 }
 
-func (p *probe) told() []string {
+func (p *probe) eventNames() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.events...)
 }
 
-func (p *probe) sound(ctx context.Context) {
+func (p *probe) sendTone(ctx context.Context) {
 	ticker := time.NewTicker(audio.FrameDuration)
 	defer ticker.Stop()
 	samples := audio.FrameSamples(probeFormat.Rate)

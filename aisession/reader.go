@@ -21,7 +21,7 @@ func newReader(s *Session, l *link) *reader {
 }
 
 // binary counts a frame that is no message.
-func (r *reader) binary() { r.junk(problemBinary, 0) }
+func (r *reader) binary() { r.countMalformed(problemBinary, 0) }
 
 // ping answers a ping.
 func (r *reader) ping(data []byte) {
@@ -38,16 +38,16 @@ func (r *reader) text(message []byte) {
 		if errors.As(err, &malformed) {
 			problem = malformed.Problem
 		}
-		r.junk(string(problem), len(message))
+		r.countMalformed(string(problem), len(message))
 		return
 	}
-	r.session.got(m.Event)
+	r.session.noteReceived(m.Event)
 	if m.Event == aiprotocol.EventMedia {
 		r.media(m.Audio)
 		return
 	}
 	r.flood.charge(1, r.now) // a provider has no need of many
-	r.session.extra(r.link, m)
+	r.session.handleExtension(r.link, m)
 }
 
 func (r *reader) media(piece []byte) {
@@ -57,7 +57,7 @@ func (r *reader) media(piece []byte) {
 	}
 	s.soundAt.Store(now.UnixNano())
 	if len(piece) == 0 {
-		r.junk(problemEmpty, 0)
+		r.countMalformed(problemEmpty, 0)
 		return
 	}
 	if len(piece) < tinyPiece {
@@ -69,7 +69,7 @@ func (r *reader) media(piece []byte) {
 	}
 }
 
-func (r *reader) junk(problem string, size int) {
+func (r *reader) countMalformed(problem string, size int) {
 	r.session.service.metrics.malformed.WithLabelValues(problem).Inc()
 	r.flood.charge(1+float64(size>>10), r.now)
 }

@@ -22,8 +22,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the provider answered the handshake with status %d", r.status)
 }
 
-// final says that trying again would change nothing.
-func final(err error) bool {
+// isFinal says that trying again would change nothing.
+func isFinal(err error) bool {
 	var (
 		refused *refusal
 		guarded *aiprovider.AddressError
@@ -42,9 +42,9 @@ func final(err error) bool {
 	return false
 }
 
-// words says what went wrong to an account's administrator: no address that a
+// describe says what went wrong to an account's administrator: no address that a
 // name led to, no header, no raw error.
-func words(err error) string {
+func describe(err error) string {
 	var (
 		refused *refusal
 		guarded *aiprovider.AddressError

@@ -39,12 +39,12 @@ type report struct {
 // does not wait for who watches it.
 func (s *Service) report(session *Session, state string, reason Reason) {
 	r := &session.request
-	if r.Way == WayTest {
+	if r.Ingress == IngressTest {
 		return
 	}
 	one := report{
-		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.id,
-		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Way, Reason: reason,
+		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.sessionID,
+		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Ingress, Reason: reason,
 		trace: session.trace,
 	}
 	if state == stateEnded {

@@ -251,9 +251,9 @@ func TestPlacesAreKeptAndLost(t *testing.T) {
 	store := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	seats := aisession.RedisSeats{RedisStore: aisession.NewRedisStore(client, "x:")}
+	seats := aisession.RedisSessionLeases{RedisStore: aisession.NewRedisStore(client, "x:")}
 	take := func(session string) bool {
-		ok, err := seats.Take(t.Context(), "demo", session, 2)
+		ok, err := seats.Acquire(t.Context(), "demo", session, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestPlacesAreKeptAndLost(t *testing.T) {
 	if take("c") {
 		t.Error("renewed places are free")
 	}
-	if err := seats.Free(t.Context(), "demo", "a"); err != nil {
+	if err := seats.Release(t.Context(), "demo", "a"); err != nil {
 		t.Fatal(err)
 	}
 	if !take("c") {

@@ -35,12 +35,12 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Seats == nil {
+	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Leases == nil {
 		return nil, errors.New("aisession: a dependency is missing")
 	}
 	return &Service{
 		cfg: cfg.withDefaults(), deps: deps, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), nap), events: make(chan report, maxReports),
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan report, maxReports),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
 }
@@ -53,7 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { s.pacer.run(life) })
 	parts.Go(func() { s.publish(life) })
-	parts.Go(func() { s.keepSeats(life) })
+	parts.Go(func() { s.runLeaseRenewal(life) })
 	<-ctx.Done()
 	s.drain()
 	stop()
@@ -87,10 +87,10 @@ func (s *Service) drain() {
 // a provider that is away or a process that ends, fault.KindRefused a provider
 // that refuses.
 func (s *Service) Open(ctx context.Context, r Request) (*Session, error) {
-	return s.open(ctx, r, nil)
+	return s.openSession(ctx, r, nil)
 }
 
-func (s *Service) open(ctx context.Context, r Request, test *probe) (*Session, error) {
+func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Session, error) {
 	session, err := s.newSession(r)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (s *Service) open(ctx context.Context, r Request, test *probe) (*Session, e
 		session.span.End(err)
 		return nil, err
 	}
-	s.metrics.started.WithLabelValues(r.Way).Inc()
+	s.metrics.started.WithLabelValues(r.Ingress).Inc()
 	s.report(session, stateStarted, "")
 	return session, nil
 }
@@ -111,15 +111,15 @@ func (s *Service) connectFirst(ctx context.Context, session *Session) error {
 	if err := s.admit(ctx, session); err != nil {
 		return err
 	}
-	o := outage{giveUp: s.cfg.GiveUp}
-	o.began(nil)
+	o := outage{limit: s.cfg.GiveUp}
+	o.start(nil)
 	if err := session.establish(ctx, &o); err != nil {
 		s.leave(session)
 		s.metrics.refused.WithLabelValues(refusedProvider).Inc()
-		if final(err) {
-			return &fault.Error{Kind: fault.KindRefused, Message: words(err), Cause: err}
+		if isFinal(err) {
+			return &fault.Error{Kind: fault.KindRefused, Message: describe(err), Cause: err}
 		}
-		return fault.Unavailable(err, time.Second, words(err))
+		return fault.Unavailable(err, time.Second, describe(err))
 	}
 	return nil
 }
@@ -135,11 +135,11 @@ func (s *Service) newSession(r Request) (*Session, error) {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
 	session := &Session{
-		service: s, id: uuid.NewString(), request: r, opened: time.Now(),
-		heard: audio.NewJitter(r.Format, r.Clocked), toProvider: toProvider, toCall: toCall,
-		playout: newPlayout(format, s.cfg), ended: make(chan struct{}), asks: make(chan ask, maxAsks),
+		service: s, sessionID: uuid.NewString(), request: r, opened: time.Now(),
+		callerAudio: audio.NewJitter(r.Format, r.Clocked), toProvider: toProvider, toCall: toCall,
+		playout: newPlayout(format, s.cfg), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}
-	session.log = s.log.With("session", session.id, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
+	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
 	return session, nil
 }
 
@@ -148,9 +148,9 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	s.mu.Lock()
 	draining, full := s.draining, s.cfg.MaxSessions > 0 && len(s.sessions) >= s.cfg.MaxSessions
 	if !draining && !full {
-		s.sessions[session.id] = session
+		s.sessions[session.sessionID] = session
 		s.pacer.assign(session)
-		s.metrics.active.WithLabelValues(session.request.Way).Inc()
+		s.metrics.active.WithLabelValues(session.request.Ingress).Inc()
 	}
 	s.mu.Unlock()
 	switch {
@@ -161,7 +161,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 		s.metrics.refused.WithLabelValues(refusedNode).Inc()
 		return fault.Limited(time.Second, "too many AI sessions on this node")
 	}
-	if err := s.takeSeat(ctx, session); err != nil {
+	if err := s.acquireLease(ctx, session); err != nil {
 		s.leave(session)
 		return err
 	}
@@ -170,12 +170,12 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 
 // leave counts a session out.
 func (s *Service) leave(session *Session) {
-	s.freeSeat(session)
+	s.releaseLease(session)
 	s.pacer.release(session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, session.id)
-	s.metrics.active.WithLabelValues(session.request.Way).Dec()
+	delete(s.sessions, session.sessionID)
+	s.metrics.active.WithLabelValues(session.request.Ingress).Dec()
 	if s.draining && len(s.sessions) == 0 {
 		close(s.empty)
 	}
@@ -183,11 +183,11 @@ func (s *Service) leave(session *Session) {
 
 // closed takes a session whose provider has been told.
 func (s *Service) closed(session *Session) {
-	stats := session.heard.Stats()
+	stats := session.callerAudio.Stats()
 	s.metrics.dropped.late.Add(float64(stats.Late))
 	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
-	s.metrics.ended.WithLabelValues(string(session.over.Reason)).Inc()
-	s.report(session, stateEnded, session.over.Reason)
+	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
+	s.report(session, stateEnded, session.ending.Reason)
 	session.endSpan()
 	s.leave(session)
 }

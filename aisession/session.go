@@ -17,29 +17,29 @@ import (
 // takes. Heard, Pressed and HungUp are for the call; they never wait and may be
 // called by any goroutine, also when the session has ended.
 type Session struct {
-	service *Service
-	id      string
-	request Request
-	log     *slog.Logger
-	opened  time.Time
-	span    tracing.Span // of its life
-	trace   tracing.Carrier
+	service   *Service
+	sessionID string
+	request   Request
+	log       *slog.Logger
+	opened    time.Time
+	span      tracing.Span // of its life
+	trace     tracing.Carrier
 
-	heard      *audio.Jitter
-	toProvider *audio.Path
-	playout    *playout
-	toCall     *audio.Path
-	seat       seat // in the pacer
+	callerAudio *audio.Jitter
+	toProvider  *audio.Path
+	playout     *playout
+	toCall      *audio.Path
+	schedule    schedule // in the pacer
 
 	link atomic.Pointer[link] // nil while there is none
 
-	ending  sync.Once
-	ended   chan struct{} // closed: over says how
-	over    Ending
-	probe   *probe // of a test, which sees every message and connects once; else nil
-	asks    chan ask
-	first   atomic.Bool  // the provider has been heard since its start
-	soundAt atomic.Int64 // Unix nanoseconds: audio came last from the provider, or the start was said
+	endOnce   sync.Once
+	endSignal chan struct{} // closed: over says how
+	ending    Ending
+	probe     *probe // of a test, which sees every message and connects once; else nil
+	requests  chan providerRequest
+	first     atomic.Bool  // the provider has been heard since its start
+	soundAt   atomic.Int64 // Unix nanoseconds: audio came last from the provider, or the start was said
 
 	ticking sync.Mutex // of what follows, and of the paths
 	call    Call       // nil before Run and after
@@ -49,7 +49,7 @@ type Session struct {
 }
 
 // ID is unique among all sessions.
-func (s *Session) ID() string { return s.id }
+func (s *Session) ID() string { return s.sessionID }
 
 // Provider is whose session it is.
 func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
@@ -69,9 +69,9 @@ func (s *Session) start() aiprotocol.Start {
 // Heard takes a packet of the caller's audio, in the call's format. payload is
 // copied.
 func (s *Session) Heard(timestamp uint32, payload []byte) {
-	missed := s.heard.Put(timestamp, payload)
-	if s.service.pacer.arrived(s, time.Now(), missed) {
-		s.heard.Skip() // from now on the ticks wait for such packets
+	missed := s.callerAudio.Put(timestamp, payload)
+	if s.service.pacer.packetArrived(s, time.Now(), missed) {
+		s.callerAudio.Skip() // from now on the ticks wait for such packets
 	}
 }
 
@@ -90,18 +90,18 @@ func (s *Session) Pressed(digit byte, duration time.Duration) {
 func (s *Session) HungUp(cause string) { s.end(Ending{Reason: CallerHungUp, Cause: Cause(cause)}) }
 
 // Ended is closed when the session is about to end, whoever ends it.
-func (s *Session) Ended() <-chan struct{} { return s.ended }
+func (s *Session) Ended() <-chan struct{} { return s.endSignal }
 
 // end lets the first reason count.
 func (s *Session) end(e Ending) {
-	s.ending.Do(func() {
-		s.over = e
-		close(s.ended)
+	s.endOnce.Do(func() {
+		s.ending = e
+		close(s.endSignal)
 	})
 }
 
-// giveUp ends the session for want of a provider: the fallback acts.
-func (s *Session) giveUp(reason Reason) {
+// fallBack ends the session for want of a provider: the fallback acts.
+func (s *Session) fallBack(reason Reason) {
 	s.end(Ending{
 		Reason: reason, Cause: aiprotocol.NormalClearing,
 		HandBack: s.request.Provider.Fallback == aiprovider.FallbackReturn,
@@ -118,20 +118,20 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	defer asking.Wait()
 	defer cancel()
 	if s.request.Provider.Extensions {
-		asking.Go(func() { s.doAsked(ctx, call) })
+		asking.Go(func() { s.runRequests(ctx, call) })
 	}
 	silence, stop := s.watchSilence()
 	defer stop()
-	flaps := outage{giveUp: s.service.cfg.GiveUp}
+	flaps := outage{limit: s.service.cfg.GiveUp}
 	for {
 		l, lost := s.current()
 		select {
-		case <-s.ended:
+		case <-s.endSignal:
 			s.detach()
 			cancel()
 			s.release(call)
-			s.farewell()
-			return s.over
+			s.hangUpProvider()
+			return s.ending
 		case <-ctx.Done():
 			s.end(Ending{Reason: CallerHungUp, Cause: aiprotocol.NormalClearing})
 		case <-silence:
@@ -151,24 +151,24 @@ func (s *Session) current() (*link, <-chan struct{}) {
 }
 
 func (s *Session) release(call Call) {
-	if s.over.Reason != Transferred {
-		call.Release(s.over)
+	if s.ending.Reason != Transferred {
+		call.Release(s.ending)
 	}
 }
 
 // attach gives the call its part in the ticks. What the caller said before is
 // not the provider's.
 func (s *Session) attach(call Call) {
-	s.heard.Reset()
+	s.callerAudio.Reset()
 	s.ticking.Lock()
 	s.call = call
 	s.ticking.Unlock()
-	s.service.pacer.attend(s, true)
+	s.service.pacer.followCall(s, true)
 }
 
 // detach ends the call's part in the ticks: it hears nothing after it.
 func (s *Session) detach() {
-	s.service.pacer.attend(s, false)
+	s.service.pacer.followCall(s, false)
 	s.ticking.Lock()
 	defer s.ticking.Unlock()
 	s.call = nil
@@ -177,32 +177,32 @@ func (s *Session) detach() {
 // Close ends a session that was opened and not Run: the call did not come about.
 func (s *Session) Close(cause string) {
 	s.HungUp(cause)
-	s.farewell()
+	s.hangUpProvider()
 }
 
-// farewell says hangup and closes, and waits until that is out.
-func (s *Session) farewell() {
+// hangUpProvider says hangup and closes, and waits until that is out.
+func (s *Session) hangUpProvider() {
 	if l := s.link.Load(); l != nil {
-		reason := s.over.Cause
+		reason := s.ending.Cause
 		l.text(func(b []byte) []byte {
 			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})
 		})
-		s.said(aiprotocol.EventHangup)
-		l.farewell()
+		s.noteSent(aiprotocol.EventHangup)
+		l.sendClose()
 		<-l.lost
 	}
 	s.service.closed(s)
 }
 
-// said tells a test of a message to the provider.
-func (s *Session) said(event aiprotocol.Event) {
+// noteSent tells a test of a message to the provider.
+func (s *Session) noteSent(event aiprotocol.Event) {
 	if s.probe != nil {
 		s.probe.note(event, &s.probe.said)
 	}
 }
 
-// got tells a test of a message from the provider.
-func (s *Session) got(event aiprotocol.Event) {
+// noteReceived tells a test of a message from the provider.
+func (s *Session) noteReceived(event aiprotocol.Event) {
 	if s.probe != nil {
 		s.probe.note(event, &s.probe.got)
 	}
@@ -220,7 +220,7 @@ func (s *Session) watchSilence() (<-chan time.Time, func()) {
 
 func (s *Session) checkSilence() {
 	since := time.Since(time.Unix(0, s.soundAt.Load()))
-	if since > s.service.cfg.SilenceTimeout && !s.playout.waits() {
-		s.giveUp(ProviderSilent)
+	if since > s.service.cfg.SilenceTimeout && !s.playout.hasAudio() {
+		s.fallBack(ProviderSilent)
 	}
 }

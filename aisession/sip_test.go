@@ -39,7 +39,7 @@ type userAgent struct {
 
 // portsInUse is how many media ports are.
 func (u *userAgent) portsInUse(t *testing.T) float64 {
-	return (&house{t: t, registry: u.metrics}).metric("trunkline_rtp_ports_in_use")
+	return (&testEnv{t: t, registry: u.metrics}).metric("trunkline_rtp_ports_in_use")
 }
 
 func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handler) *userAgent {
@@ -173,10 +173,10 @@ type source func([]byte) int
 
 func (s source) Next(buffer []byte) int { return s(buffer) }
 
-func sipHandler(h *house) func(*rtp.Ports) sip.Handler {
+func sipHandler(h *testEnv) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
-			Sessions: h, Providers: providers{h}, Ports: ports,
+			Sessions: h, Providers: envProviders{h}, Ports: ports,
 			Sees: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
 		})
 	}
@@ -407,7 +407,7 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	}
 	mine, theirs, agreed := connected(t, ports)
 	handler := sipcall.New(sipcall.Deps{
-		Sessions: h, Providers: providers{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
+		Sessions: h, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
 		Sees: func(caller, provider string) bool { return caller == provider },
 	})
 	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",

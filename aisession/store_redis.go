@@ -28,8 +28,10 @@ func NewRedisStore(client redis.UniversalClient, prefix string) *RedisStore {
 	return &RedisStore{client: client, prefix: prefix, take: redis.NewScript(takeScript)}
 }
 
-func (r *RedisStore) announced(uuid string) string { return r.prefix + "aisession:announced:" + uuid }
-func (r *RedisStore) seats(account string) string  { return r.prefix + "aisession:seats:" + account }
+func (r *RedisStore) announcedKey(uuid string) string {
+	return r.prefix + "aisession:announced:" + uuid
+}
+func (r *RedisStore) leasesKey(account string) string { return r.prefix + "aisession:seats:" + account }
 
 // RedisAnnouncements are the announced calls of a RedisStore.
 type RedisAnnouncements struct{ *RedisStore }
@@ -40,7 +42,7 @@ func (r RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement, 
 	if err != nil {
 		return false, fmt.Errorf("announcing a call: %w", err)
 	}
-	err = r.client.SetArgs(ctx, r.announced(a.UUID), value, redis.SetArgs{Mode: "NX", TTL: life}).Err()
+	err = r.client.SetArgs(ctx, r.announcedKey(a.UUID), value, redis.SetArgs{Mode: "NX", TTL: life}).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
@@ -52,7 +54,7 @@ func (r RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement, 
 
 // Take implements Announcements.
 func (r RedisAnnouncements) Take(ctx context.Context, uuid string) (a aiprovider.Announcement, found bool, err error) {
-	value, err := r.client.GetDel(ctx, r.announced(uuid)).Bytes()
+	value, err := r.client.GetDel(ctx, r.announcedKey(uuid)).Bytes()
 	if errors.Is(err, redis.Nil) {
 		return a, false, nil
 	}
@@ -65,15 +67,15 @@ func (r RedisAnnouncements) Take(ctx context.Context, uuid string) (a aiprovider
 	return a, true, nil
 }
 
-// RedisSeats are the accounts' places of a RedisStore: a sorted set for each
+// RedisSessionLeases are the accounts' places of a RedisStore: a sorted set for each
 // account, scored by when a place is lost.
-type RedisSeats struct{ *RedisStore }
+type RedisSessionLeases struct{ *RedisStore }
 
-// Take implements Seats.
-func (r RedisSeats) Take(ctx context.Context, accountID, session string, max int) (bool, error) {
+// Acquire implements Seats.
+func (r RedisSessionLeases) Acquire(ctx context.Context, accountID, session string, max int) (bool, error) {
 	now := time.Now()
-	taken, err := r.take.Run(ctx, r.client, []string{r.seats(accountID)},
-		now.UnixMilli(), now.Add(seatLife).UnixMilli(), session, max).Int()
+	taken, err := r.take.Run(ctx, r.client, []string{r.leasesKey(accountID)},
+		now.UnixMilli(), now.Add(leaseTTL).UnixMilli(), session, max).Int()
 	if err != nil {
 		return false, fmt.Errorf("taking a place: %w", err)
 	}
@@ -81,15 +83,15 @@ func (r RedisSeats) Take(ctx context.Context, accountID, session string, max int
 }
 
 // Renew implements Seats.
-func (r RedisSeats) Renew(ctx context.Context, accounts map[string]string) error {
+func (r RedisSessionLeases) Renew(ctx context.Context, accounts map[string]string) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	until := float64(time.Now().Add(seatLife).UnixMilli())
+	until := float64(time.Now().Add(leaseTTL).UnixMilli())
 	pipe := r.client.Pipeline()
 	for session, account := range accounts {
-		pipe.ZAdd(ctx, r.seats(account), redis.Z{Score: until, Member: session})
-		pipe.PExpire(ctx, r.seats(account), seatLife)
+		pipe.ZAdd(ctx, r.leasesKey(account), redis.Z{Score: until, Member: session})
+		pipe.PExpire(ctx, r.leasesKey(account), leaseTTL)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("renewing places: %w", err)
@@ -97,9 +99,9 @@ func (r RedisSeats) Renew(ctx context.Context, accounts map[string]string) error
 	return nil
 }
 
-// Free implements Seats.
-func (r RedisSeats) Free(ctx context.Context, accountID, session string) error {
-	if err := r.client.ZRem(ctx, r.seats(accountID), session).Err(); err != nil {
+// Release implements Seats.
+func (r RedisSessionLeases) Release(ctx context.Context, accountID, session string) error {
+	if err := r.client.ZRem(ctx, r.leasesKey(accountID), session).Err(); err != nil {
 		return fmt.Errorf("freeing a place: %w", err)
 	}
 	return nil

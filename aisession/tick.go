@@ -44,7 +44,7 @@ func (s *Session) tick(now time.Time, buffer []byte) {
 
 func (s *Session) tickToProvider(now time.Time) {
 	for want := s.toProvider.Wants(); want > 0; want = s.toProvider.Wants() {
-		payload, missing := s.heard.Next(s.scratch[:0], want)
+		payload, missing := s.callerAudio.Next(s.scratch[:0], want)
 		s.scratch = payload[:0]
 		if missing > 0 {
 			s.toProvider.Missing(missing)
@@ -62,7 +62,7 @@ func (s *Session) tickToProvider(now time.Time) {
 		if dropped := l.audio(frame); dropped > 0 {
 			s.service.metrics.dropped.toProvider.Add(float64(dropped))
 		}
-		s.said(aiprotocol.EventMedia)
+		s.noteSent(aiprotocol.EventMedia)
 	}
 	if s.toProvider.Level() >= loud {
 		s.spokeAt = now
@@ -88,7 +88,7 @@ func (s *Session) tickToCall(now time.Time) {
 	}
 	s.call.Play(frame)
 	if s.request.Provider.Extensions {
-		s.tellMarks()
+		s.sendMarks()
 	}
 }
 
@@ -102,10 +102,10 @@ func (s *Session) measure(t turn, now time.Time) {
 	}
 }
 
-// tellMarks answers the marks that have been played.
-func (s *Session) tellMarks() {
+// sendMarks answers the marks that have been played.
+func (s *Session) sendMarks() {
 	for {
-		mark, reached := s.playout.reached()
+		mark, reached := s.playout.nextMark()
 		if !reached {
 			return
 		}

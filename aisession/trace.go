@@ -11,18 +11,18 @@ import (
 func (s *Session) beginSpan(ctx context.Context) context.Context {
 	r := &s.request
 	ctx, s.span = s.service.deps.Tracer.Start(ctx, "ai_session", tracing.Account(r.Provider.AccountID),
-		tracing.Text("trunkline.ai_session.id", s.id), tracing.Text("trunkline.ai_session.provider_id", r.Provider.ID),
-		tracing.Text("trunkline.ai_session.way", r.Way))
+		tracing.Text("trunkline.ai_session.id", s.sessionID), tracing.Text("trunkline.ai_session.provider_id", r.Provider.ID),
+		tracing.Text("trunkline.ai_session.way", r.Ingress))
 	s.trace = tracing.FromContext(ctx)
 	return ctx
 }
 
 // endSpan says how the session ended.
 func (s *Session) endSpan() {
-	s.span.Set(tracing.Text("trunkline.ai_session.reason", string(s.over.Reason)))
-	switch s.over.Reason {
+	s.span.Set(tracing.Text("trunkline.ai_session.reason", string(s.ending.Reason)))
+	switch s.ending.Reason {
 	case ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent:
-		s.span.Fail(string(s.over.Reason))
+		s.span.Fail(string(s.ending.Reason))
 	}
 	s.span.End(nil)
 }

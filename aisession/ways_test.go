@@ -52,7 +52,7 @@ func samples(rate int, length time.Duration) []byte {
 }
 
 // mediaSocket connects as FreeSWITCH does.
-func mediaSocket(t *testing.T, h *house, with aiprovider.Provider) *websocket.Conn {
+func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.Conn {
 	t.Helper()
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ingress.ServeMedia(w, r, with) }))
@@ -173,7 +173,7 @@ type asterisk struct {
 	r *bufio.Reader
 }
 
-func dialAudioSocket(t *testing.T, h *house) *asterisk {
+func dialAudioSocket(t *testing.T, h *testEnv) *asterisk {
 	t.Helper()
 	server, err := audiosocket.New(audiosocket.Config{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *asterisk) read() (kind byte, payload []byte, err error) {
 
 const callUUID = "6d1a2b3c-0000-4000-8000-00000000abcd"
 
-func announced(t *testing.T, h *house, with aiprovider.Provider) {
+func announced(t *testing.T, h *testEnv, with aiprovider.Provider) {
 	t.Helper()
 	h.known = map[string]aiprovider.Provider{with.ID: with}
 	a := aiprovider.Announcement{AccountID: with.AccountID, ProviderID: with.ID, UUID: callUUID, CallerIDNumber: "+4930", CalleeIDNumber: "7"}

@@ -24,8 +24,8 @@ type messages struct {
 	control []byte
 }
 
-// hearer takes what messages makes. The bytes last until it returns.
-type hearer interface {
+// messageHandler takes what messages makes. The bytes last until it returns.
+type messageHandler interface {
 	text(message []byte)
 	binary()
 	ping(data []byte)
@@ -36,7 +36,7 @@ var errProtocol = errors.New("the provider's WebSocket frames are malformed")
 
 // take takes the next bytes. After an error none follow: websocket.ErrReadLimit
 // is a message over the limit, a *websocket.CloseError the server's close.
-func (m *messages) take(b []byte, to hearer) error {
+func (m *messages) take(b []byte, to messageHandler) error {
 	for len(b) > 0 {
 		if !m.inside {
 			var err error
@@ -121,7 +121,7 @@ func (m *messages) check() error {
 }
 
 // payload takes a piece of the frame's payload, of which left is still to come.
-func (m *messages) payload(piece []byte, to hearer) error {
+func (m *messages) payload(piece []byte, to messageHandler) error {
 	m.inside = m.left > 0
 	if m.opcode&controlBit != 0 {
 		return m.controls(piece, to)
@@ -148,7 +148,7 @@ func (m *messages) payload(piece []byte, to hearer) error {
 }
 
 // controls takes a piece of a control frame.
-func (m *messages) controls(piece []byte, to hearer) error {
+func (m *messages) controls(piece []byte, to messageHandler) error {
 	if m.inside || len(m.control) > 0 {
 		m.control = append(m.control, piece...)
 		piece = m.control

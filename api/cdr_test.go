@@ -52,6 +52,10 @@ func (t *cdrTopic) Offsets(context.Context, int) (int64, int64, error) {
 	return 0, int64(len(t.records)), nil
 }
 
+func (t *cdrTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafka.TopicID{}, nil }
+
+func (t *cdrTopic) CheckPosition(context.Context, int, kafka.LogPosition) error { return nil }
+
 func (t *cdrTopic) Read(_ int, offset int64) cdrindex.Reader { return &cdrReader{t, offset} }
 
 type cdrReader struct {

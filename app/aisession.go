@@ -14,7 +14,7 @@ import (
 	"trunkline/telephony/number"
 )
 
-// buildSessions builds the AI sessions and their ways in.
+// buildSessions builds the AI sessions and their ingresses.
 func (a *App) buildSessions(deps *api.Deps) error {
 	if !a.has(settings.RoleAISession) {
 		return nil
@@ -32,7 +32,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	}, aisession.Deps{
 		Providers:     a.providers,
 		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
-		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Seats: aisession.RedisSeats{RedisStore: store},
+		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Leases: aisession.RedisSessionLeases{RedisStore: store},
 		E164:    plan.E164,
 		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})

@@ -77,7 +77,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(cfg.Version), readyGauge(a.health))
-	if err := haveDataDir(cfg.Settings.DataDir); err != nil {
+	if err := ensureDataDir(cfg.Settings.DataDir); err != nil {
 		return nil, err
 	}
 	if err := checkFiles(cfg.Settings); err != nil {
@@ -219,7 +219,11 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.life.runsAtOnce("watch", a.newWatch().run)
+	checker, err := a.newSelfCheck()
+	if err != nil {
+		return err
+	}
+	a.life.runsAtOnce("self-check", checker.Run)
 	return a.buildServer(handler)
 }
 

@@ -58,7 +58,8 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded.Load(), nil
 }
 
-// refresh reads the files again when they have changed. Only the watch calls it.
+// refresh reads the files again when they have changed. Only the self-check
+// calls it.
 func (c *certificates) refresh() {
 	times := c.times()
 	if times == c.seen {

@@ -10,6 +10,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/config/settings"
 	"trunkline/internal/fault"
+	"trunkline/internal/selfcheck"
 )
 
 // namedFile is a file that a setting names.
@@ -84,10 +85,13 @@ func (p pair) load() (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// haveDataDir makes data_dir, and sees to it that there is room in it.
-func haveDataDir(dir string) error {
+// startSpace is what a start writes at least, in bytes.
+const startSpace = 1 << 20
+
+// ensureDataDir creates data_dir and checks that it is writable and has space.
+func ensureDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		if full(err) {
+		if selfcheck.DiskFull(err) {
 			return fmt.Errorf("data_dir: %w", err)
 		}
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
@@ -97,15 +101,15 @@ func haveDataDir(dir string) error {
 	if err == nil {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
-	if err != nil && !full(err) {
+	if err != nil && !selfcheck.DiskFull(err) {
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
-	room, err := roomIn(dir)
+	space, err := selfcheck.SpaceOf(dir)
 	if err != nil {
 		return fmt.Errorf("data_dir: %w", err)
 	}
-	if room.free < startRoom {
-		return fmt.Errorf("data_dir: the disk of %s is full, %s: make room there, the next start goes on from what is stored", dir, room)
+	if space.Free < startSpace {
+		return fmt.Errorf("data_dir: the disk of %s is full, %s: make room there, nothing stored is lost", dir, space)
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ import (
 	"testing"
 )
 
-// The rules are about what ships: a test may import what it needs.
+// The rules hold for code that ships: a test may import what it needs.
 
 const module = "trunkline/"
 
-// steps are our rooms, lowest first; a room is a folder and all below it. It
-// imports rooms of lower steps only.
+// steps are our packages, lowest first. An entry is a folder and all below it;
+// it imports entries of lower steps only.
 var steps = [][]string{
 	{"event", "internal/fault", "internal/jsonscan"},
 	{"internal/sqldb"},
-	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/testservice"},
+	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/g711"},
 	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
@@ -41,12 +41,12 @@ var steps = [][]string{
 	{"deploy", "e2e"},
 }
 
-// owners says who alone imports a library, or what is below its path: rooms,
-// or files of a room ("*": of any).
+// owners lists the only importers of a library, or of a path below it: folders,
+// or files of a folder ("*": of any).
 var owners = map[string][]string{
 	"github.com/segmentio/kafka-go":       {"internal/kafka", "internal/testservice"},
 	"github.com/twmb/franz-go":            {"internal/kafka"},
-	"github.com/labstack/echo/v4":         {"api", "ingest", "fanout"},
+	"github.com/labstack/echo/v4":         {"api"},
 	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "internal/cli"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/nyaruka/phonenumbers":     {"telephony/number"},
@@ -59,9 +59,9 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":              {"internal/cli", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
-	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others have a tracer, and no say in what becomes of spans
+	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others only have a tracer
 	"go.opentelemetry.io/otel/exporters":  {"app/tracing.go"},
-	module + "internal/testservice":       {"internal/testservice"}, // so nothing that ships has it
+	module + "internal/testservice":       {"internal/testservice"}, // nothing that ships imports it
 	"github.com/prometheus/client_golang": {"*/*.go"},               // but see metricMakers
 }
 
@@ -73,28 +73,45 @@ var metricMakers = []string{
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)
-	t.Run("every room has its step and every name in the rules exists", func(t *testing.T) {
+	t.Run("every package has a step and every name in the rules exists", func(t *testing.T) {
 		checkNames(t, packages)
 	})
-	t.Run("a room imports lower steps only", func(t *testing.T) {
+	t.Run("a package imports lower steps only", func(t *testing.T) {
 		for _, p := range packages {
 			for _, imported := range p.Imports {
-				if from, to := p.room(), roomOf(imported); to != "" && from != to && stepOf(to) >= stepOf(from) {
+				if from, to := p.folder(), folderOf(imported); to != "" && from != to && stepOf(to) >= stepOf(from) {
 					t.Errorf("%s (step %d) imports %s (step %d)", p.ImportPath, stepOf(from), imported, stepOf(to))
 				}
 			}
 		}
 	})
-	t.Run("libraries stay with their owners", func(t *testing.T) {
+	t.Run("libraries stay with their owners, and every permission is used", func(t *testing.T) {
+		used := map[[2]string]bool{} // library and owner
 		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
 			for _, imported := range importsOf(t, syntax) {
 				for library, allowed := range owners {
-					if within(imported, library) && !slices.ContainsFunc(allowed, p.owns(file)) {
+					if !within(imported, library) {
+						continue
+					}
+					owned := false
+					for _, owner := range allowed {
+						if p.owns(file)(owner) {
+							owned, used[[2]string{library, owner}] = true, true
+						}
+					}
+					if !owned {
 						t.Errorf("%s/%s imports %s, which belongs to %v", p.ImportPath, file, imported, allowed)
 					}
 				}
 			}
 		})
+		for library, allowed := range owners {
+			for _, owner := range allowed {
+				if !used[[2]string{library, owner}] && library != module+"internal/testservice" {
+					t.Errorf("%s may import %s and does not: remove the permission", owner, library)
+				}
+			}
+		}
 	})
 	t.Run("metrics are made in metrics.go", func(t *testing.T) {
 		eachFile(t, packages, func(p listed, file string, syntax *ast.File) {
@@ -112,23 +129,23 @@ func TestImportRules(t *testing.T) {
 	})
 }
 
-// checkNames keeps the rules from going on about what was renamed or removed.
+// checkNames refuses rules about folders and libraries that do not exist.
 func checkNames(t *testing.T, packages []listed) {
 	built := map[string]bool{}
 	imported := map[string]bool{}
 	for _, p := range packages {
-		if p.room() == "" {
-			t.Errorf("%s has no step: give its room one", p.ImportPath)
+		if p.folder() == "" {
+			t.Errorf("%s has no step: add its folder to one", p.ImportPath)
 		}
-		built[p.room()] = true
+		built[p.folder()] = true
 		for _, one := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
 			imported[one] = true
 		}
 	}
-	rooms := slices.Concat(steps...)
-	for _, room := range rooms {
-		if !built[room] {
-			t.Errorf("the rules name %s, which does not exist", room)
+	folders := slices.Concat(steps...)
+	for _, folder := range folders {
+		if !built[folder] {
+			t.Errorf("the rules name %s, which does not exist", folder)
 		}
 	}
 	for library, allowed := range owners {
@@ -140,14 +157,14 @@ func checkNames(t *testing.T, packages []listed) {
 			t.Errorf("the rules name %s, which nothing imports", library)
 		}
 		for _, owner := range allowed {
-			if room, _ := splitOwner(owner); room != "*" && !slices.Contains(rooms, room) {
-				t.Errorf("%s belongs to %s, which is no room", library, owner)
+			if folder, _ := splitOwner(owner); folder != "*" && !slices.Contains(folders, folder) {
+				t.Errorf("%s belongs to %s, which has no step", library, owner)
 			}
 		}
 	}
 }
 
-// listed is what go list says of one package.
+// listed is one package as go list prints it.
 type listed struct {
 	ImportPath, Dir                    string
 	GoFiles                            []string
@@ -176,38 +193,38 @@ func listPackages(t *testing.T) []listed {
 	}
 }
 
-func (p listed) room() string { return roomOf(p.ImportPath) }
+func (p listed) folder() string { return folderOf(p.ImportPath) }
 
 // owns returns whether an owner is this file of the package.
 func (p listed) owns(file string) func(owner string) bool {
 	return func(owner string) bool {
-		room, pattern := splitOwner(owner)
+		folder, pattern := splitOwner(owner)
 		matches, err := path.Match(pattern, file)
-		return err == nil && matches && (room == "*" || room == p.room())
+		return err == nil && matches && (folder == "*" || folder == p.folder())
 	}
 }
 
-// splitOwner splits "room/pattern.go"; a room alone means all its files.
-func splitOwner(owner string) (room, pattern string) {
+// splitOwner splits "folder/pattern.go"; a folder alone means all its files.
+func splitOwner(owner string) (folder, pattern string) {
 	if strings.HasSuffix(owner, ".go") {
 		return path.Dir(owner), path.Base(owner)
 	}
 	return owner, "*"
 }
 
-// roomOf returns "" for what is not ours or has no step.
-func roomOf(importPath string) string {
-	folder, ours := strings.CutPrefix(importPath, module)
-	for _, room := range slices.Concat(steps...) {
-		if ours && within(folder, room) {
-			return room
+// folderOf returns the entry of steps that the package belongs to, "" for none.
+func folderOf(importPath string) string {
+	path, ours := strings.CutPrefix(importPath, module)
+	for _, folder := range slices.Concat(steps...) {
+		if ours && within(path, folder) {
+			return folder
 		}
 	}
 	return ""
 }
 
-func stepOf(room string) int {
-	return slices.IndexFunc(steps, func(step []string) bool { return slices.Contains(step, room) })
+func stepOf(folder string) int {
+	return slices.IndexFunc(steps, func(step []string) bool { return slices.Contains(step, folder) })
 }
 
 func within(name, root string) bool {

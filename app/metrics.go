@@ -22,32 +22,6 @@ func bit(b bool) float64 {
 	return 0
 }
 
-// watchMetrics are what the watch sees.
-type watchMetrics struct {
-	up     *prometheus.GaugeVec // dependency
-	skew   *prometheus.GaugeVec // against
-	expiry *prometheus.GaugeVec // certificate
-	free   prometheus.Gauge
-	size   prometheus.Gauge
-}
-
-func newWatchMetrics(reg prometheus.Registerer) *watchMetrics {
-	m := &watchMetrics{
-		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_dependency_up", Help: "1 when a part that the node needs answers, and its disk has room, else 0."}, []string{"dependency"}),
-		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_clock_skew_seconds", Help: "By how much another clock is at least ahead of this node's; negative: behind."}, []string{"against"}),
-		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_certificate_expiry_timestamp_seconds", Help: "When a certificate that the node shows expires, in Unix time, by setting."}, []string{"certificate"}),
-		free: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_data_dir_free_bytes", Help: "Room left on the disk of data_dir."}),
-		size: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_data_dir_size_bytes", Help: "Size of the disk of data_dir."}),
-	}
-	reg.MustRegister(m.up, m.skew, m.expiry, m.free, m.size)
-	return m
-}
-
 // spanCounts count what became of spans.
 type spanCounts struct{ sent, failed, dropped prometheus.Counter }
 

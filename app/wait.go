@@ -3,30 +3,32 @@ package app
 import (
 	"context"
 	"time"
+
+	"trunkline/internal/selfcheck"
 )
 
 const (
-	waitRetry = 2 * time.Second
-	waitSay   = 30 * time.Second // one line in it while something is waited for
+	waitRetry  = 2 * time.Second
+	waitReport = 30 * time.Second // between log lines
 )
 
-// await tries until there is no error, or one that waiting does not mend. The
-// log says in one line what is waited for and what to look at, and again while
-// it lasts; readiness says it too.
-func (a *App) await(ctx context.Context, what, mend string, try func(context.Context) error, passes func(error) bool) error {
-	var began, said time.Time
+// await calls try until it succeeds or returns an error that is not temporary.
+// While it waits, the log says every half minute what for and what to check, and
+// so does readiness.
+func (a *App) await(ctx context.Context, what, advice string, try func(context.Context) error, temporary func(error) bool) error {
+	var began, reported time.Time
 	for {
 		err := try(ctx)
 		if err == nil {
 			if !began.IsZero() {
-				a.log.Info(what+" is there", "after", time.Since(began).Round(time.Millisecond))
+				a.log.Info(what+" is available", "after", time.Since(began).Round(time.Millisecond))
 			}
 			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !passes(err) {
+		if !temporary(err) {
 			return err
 		}
 		now := time.Now()
@@ -34,9 +36,9 @@ func (a *App) await(ctx context.Context, what, mend string, try func(context.Con
 			began = now
 		}
 		a.health.wait(what)
-		if said.IsZero() || now.Sub(said) >= waitSay {
-			said = now
-			a.log.Warn("waiting for "+what+": "+hint(err, mend), "error", oneLine(err))
+		if reported.IsZero() || now.Sub(reported) >= waitReport {
+			reported = now
+			a.log.Warn("waiting for "+what+": "+selfcheck.Advice(err, advice), "error", selfcheck.OneLine(err))
 		}
 		select {
 		case <-ctx.Done():

@@ -3,9 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -21,56 +19,42 @@ func waiting() (*App, *bytes.Buffer) {
 	return &App{health: &health{}, log: slog.New(slog.NewTextHandler(&said, nil))}, &said
 }
 
-func TestWhatIsWaitedForIsToldOnceInAWhile(t *testing.T) {
+func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, said := waiting()
 		began := time.Now()
-		err := a.await(t.Context(), "it", "mend it", func(context.Context) error {
+		err := a.await(t.Context(), "it", "check it", func(context.Context) error {
 			if time.Since(began) < 70*time.Second {
 				return fault.Unavailable(errors.New("not\nyet"), 0, "away")
 			}
 			return nil
 		}, func(err error) bool { return fault.KindOf(err) == fault.KindUnavailable })
 		text := said.String()
-		if n := strings.Count(text, `msg="waiting for it: mend it" error="away: not yet"`); err != nil || n != 3 {
+		if n := strings.Count(text, `msg="waiting for it: check it" error="away: not yet"`); err != nil || n != 3 {
 			t.Errorf("%v, told %d times:\n%s", err, n, text)
 		}
-		if !strings.Contains(text, `msg="it is there" after=1m10s`) || a.health.unready() != "waiting for it" {
+		if !strings.Contains(text, `msg="it is available" after=1m10s`) || a.health.unready() != "waiting for it" {
 			t.Errorf("%s: %s", a.health.unready(), text)
 		}
 	})
 }
 
-func TestWaitingEndsWithItsContextAndWithWhatDoesNotPass(t *testing.T) {
+func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, said := waiting()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		away := func(context.Context) error { return fault.Unavailable(nil, 0, "away") }
 		always := func(error) bool { return true }
-		if err := a.await(ctx, "it", "mend it", away, always); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.await(ctx, "it", "check it", away, always); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		said.Reset()
 		wrong := errors.New("wrong for good")
-		if err := a.await(t.Context(), "it", "mend it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || said.Len() > 0 {
+		if err := a.await(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || said.Len() > 0 {
 			t.Errorf("%v: %s", err, said)
 		}
 	})
-}
-
-func TestHints(t *testing.T) {
-	for err, want := range map[error]string{
-		errors.New("refused"): "in general",
-		fmt.Errorf("dialling: %w", x509.CertificateInvalidError{Reason: x509.Expired}):              "expired",
-		fmt.Errorf("dialling: %w", x509.CertificateInvalidError{Reason: x509.TooManyIntermediates}): "in general",
-		fmt.Errorf("dialling: %w", x509.UnknownAuthorityError{}):                                    "authority",
-		fmt.Errorf("dialling: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}): "name",
-	} {
-		if got := hint(err, "in general"); !strings.Contains(got, want) {
-			t.Errorf("%v: %s", err, got)
-		}
-	}
 }
 
 func TestReadiness(t *testing.T) {

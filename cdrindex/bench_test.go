@@ -251,12 +251,12 @@ func BenchmarkIndexing(b *testing.B) {
 		})
 	}
 	indexed := func(x *Index, lane, from, to int) error {
-		at, err := x.position(ctx, lane, int64(from))
+		at, err := x.progress(ctx, lane, int64(from))
 		if err != nil {
 			return err
 		}
 		next := batch{fence: func(ctx context.Context, tx *sqldb.Loader) error {
-			return advance(ctx, tx, lane, at, position{int64(from + lanes*each), 0})
+			return advance(ctx, tx, lane, at, progress{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
 		}}
 		for i := range records[from:to] {
 			e, err := decode(&records[from+i], 0)

@@ -22,14 +22,14 @@ type entry struct {
 // of a call is the newer one, and that a repeat is none.
 type source struct {
 	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
-	offset    int64 // in cdr.raw (in cdr, where that is not known), and the topic's epoch above
+	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the epoch of cdr
 	recorded  int64 // Unix milliseconds, the record's time
 }
 
-// epochShift leaves 48 bits for an offset, which is more than Kafka will ever
-// count to. Where a topic was made anew, its offsets begin again in the next
-// epoch.
-const epochShift = 48
+// epochShift leaves 56 bits for a packed event.Position. A cdr topic that was
+// created again may hold positions of raw topics that were too: they are in the
+// next epoch.
+const epochShift = 56
 
 // compare orders by position; by time what an account has in two partitions,
 // as happens when a topic is given more.
@@ -68,7 +68,7 @@ func decode(r *kafka.Record, epoch int64) (entry, error) {
 	}
 	e.from = source{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
 	if at, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
-		e.from.partition, e.from.offset = at.Partition, at.Offset
+		e.from.partition, e.from.offset = at.Partition, at.Packed()
 	}
 	e.from.offset |= epoch << epochShift
 	if row := &e.row; row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {

@@ -18,11 +18,13 @@ type gatherer struct {
 	log    *slog.Logger
 	trace  *tracing.Tracer // nil: no spans
 
-	entries []entry
-	invalid int
-	oldest  time.Time // of the batch's records
-	newest  time.Time
-	spans   []tracing.Span // of the sampled records, from their reading on
+	entries    []entry
+	invalid    int
+	oldest     time.Time // of the batch's records
+	newest     time.Time
+	firstEpoch int32 // leader epochs of the batch's records
+	lastEpoch  int32
+	spans      []tracing.Span // of the sampled records, from their reading on
 }
 
 // moreWithin is how long a batch waits for records that the reader has, or
@@ -86,9 +88,9 @@ func (g *gatherer) read(ctx context.Context) (size int, err error) {
 		r := &records[i]
 		size += len(r.Value)
 		if g.oldest.IsZero() {
-			g.oldest = r.Time
+			g.oldest, g.firstEpoch = r.Time, r.LeaderEpoch
 		}
-		g.newest = r.Time
+		g.newest, g.lastEpoch = r.Time, r.LeaderEpoch
 		e, err := decode(r, g.epoch)
 		g.begin(r, &e, err)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"trunkline/internal/fault"
-	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
 )
 
@@ -15,15 +14,15 @@ import (
 // process or many.
 type Indexer struct {
 	*Index
-	topic Topic
-	trace *tracing.Tracer // nil: tracing is off
-	turns chan struct{}   // held while a batch is written
+	topic   Topic
+	trace   *tracing.Tracer // nil: tracing is off
+	writers chan struct{}   // a place is held while a batch is written
 }
 
 // NewIndexer makes an indexer. It does nothing before Run. Without a tracer there
 // are no spans.
 func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
-	return &Indexer{Index: index, topic: topic, trace: trace, turns: make(chan struct{}, index.cfg.Batches)}
+	return &Indexer{Index: index, topic: topic, trace: trace, writers: make(chan struct{}, index.cfg.Batches)}
 }
 
 // Run works until ctx ends, then returns nil.
@@ -33,20 +32,20 @@ func (i *Indexer) Run(ctx context.Context) error {
 	sweepContext, stop := context.WithCancel(ctx)
 	defer stop()
 	sweeping.Go(func() { i.sweep(sweepContext) })
-	if err := i.topic.Work(ctx, i.work); err != nil {
+	if err := i.topic.Work(ctx, i.runPartition); err != nil {
 		return fmt.Errorf("indexing call records: %w", err)
 	}
 	return nil
 }
 
-// work indexes one partition until ctx ends or something unexpected happens;
-// then the group starts it again.
-func (i *Indexer) work(ctx context.Context, partition int, done func(next int64)) error {
-	oldest, end := i.metrics.lag.lane(partition)
+// runPartition indexes one partition until ctx ends or something unexpected
+// happens; then the group starts it again.
+func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
+	oldest, end := i.metrics.lag.track(partition)
 	defer end()
-	l := &lane{Indexer: i, partition: partition, done: done, oldest: oldest}
+	w := &partitionWorker{Indexer: i, partition: partition, commit: commit, oldest: oldest}
 	for {
-		err := l.follow(ctx)
+		err := w.processRecords(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -54,33 +53,12 @@ func (i *Indexer) work(ctx context.Context, partition int, done func(next int64)
 			i.metrics.errors.WithLabelValues(failedFence).Inc()
 			i.log.Info("another indexer was faster, going on from where it is", "partition", partition)
 		default:
-			if err = l.skipHole(ctx, err); err != nil && !errors.Is(err, errFenced) {
+			if err = w.handleGap(ctx, err); err != nil && !errors.Is(err, errFenced) {
 				return fmt.Errorf("indexing partition %d: %w", partition, err)
 			}
 		}
 	}
 }
 
-// skipHole looks at why reading failed. Where the topic has no sound record it
-// moves behind the hole: what is lost is said and counted, never hidden.
-func (l *lane) skipHole(ctx context.Context, err error) error {
-	gap, ok := kafka.PassableGap(err)
-	if !ok {
-		return err
-	}
-	to := l.at
-	to.next = gap.Resume
-	if gap.Restarted() {
-		to.next = gap.First
-		to.epoch++
-	}
-	l.log.Error("records are not in the cdr topic any more, going on behind them",
-		"partition", l.partition, "wanted", l.at.next, "from", to.next, "err", err)
-	if err := l.persist(ctx, "skipping", func() error { return l.skip(ctx, l.partition, l.at, to) }); err != nil {
-		return err
-	}
-	l.metrics.lost.Add(float64(max(to.next-l.at.next, 0)))
-	return nil
-}
-
+// unavailable reports whether trying again later may help.
 func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

@@ -7,17 +7,20 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/kafka"
 )
 
 type metrics struct {
-	records *prometheus.CounterVec // result
-	batches prometheus.Counter
-	batch   prometheus.Histogram
-	delay   prometheus.Histogram
-	errors  *prometheus.CounterVec // kind
-	lost    prometheus.Counter
-	queries *prometheus.HistogramVec // kind
-	lag     *lagCollector
+	records  *prometheus.CounterVec // result
+	batches  prometheus.Counter
+	batch    prometheus.Histogram
+	delay    prometheus.Histogram
+	errors   *prometheus.CounterVec // kind
+	lost     prometheus.Counter
+	restarts *prometheus.CounterVec   // kind
+	queries  *prometheus.HistogramVec // kind
+	lag      *lagCollector
 }
 
 // What became of a record.
@@ -66,8 +69,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_lost_records_total",
-			Help: "Records that retention or damage took before they were indexed.",
+			Help: "Records that were deleted or damaged before they were indexed.",
 		}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_cdrindex_log_restarts_total",
+			Help: "Partitions of the cdr topic found truncated or created again.",
+		}, []string{"kind"}),
 		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
 		lag: &lagCollector{describe: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
 			"How old the oldest record is that was read and is not in the database yet, 0 when there is none.",
@@ -82,8 +89,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, kind := range []string{kindFind, kindList, kindExport} {
 		m.queries.WithLabelValues(kind)
 	}
+	for _, kind := range []kafka.GapKind{kafka.GapTruncated, kafka.GapRecreated} {
+		m.restarts.WithLabelValues(string(kind))
+	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.batches, m.batch, m.delay, m.errors, m.lost, m.queries, m.lag)
+		reg.MustRegister(m.records, m.batches, m.batch, m.delay, m.errors, m.lost, m.restarts, m.queries, m.lag)
 	}
 	return m
 }
@@ -127,8 +137,8 @@ type lagCollector struct {
 	waiting  sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
 }
 
-// lane is the partition's clock, until done is called.
-func (c *lagCollector) lane(partition int) (oldest *atomic.Int64, done func()) {
+// track adds a partition, until done is called. The caller keeps oldest up to date.
+func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) {
 	oldest = new(atomic.Int64)
 	c.waiting.Store(partition, oldest)
 	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }

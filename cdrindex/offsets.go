@@ -4,46 +4,71 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
+	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
 )
 
-// position is how far the index is in a partition of the topic.
-type position struct{ next, epoch int64 }
+// progress is how far a partition of the topic is indexed.
+type progress struct {
+	next  kafka.LogPosition // after the last record indexed
+	epoch int64             // how often the topic was found to have been created again
+}
 
 // errFenced says that another indexer has moved the partition's offset.
 var errFenced = errors.New("another indexer is at work on the partition")
 
-const selectPosition = `SELECT next, epoch FROM cdrindex_offsets WHERE topic_partition = $1`
+const selectProgress = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
 
-// position reads the partition's; where there is none, it begins at first.
-func (x *Index) position(ctx context.Context, partition int, first int64) (at position, err error) {
+func scanProgress(row *sql.Row) (at progress, err error) {
+	var topicID string
+	if err := row.Scan(&at.next.Offset, &at.epoch, &topicID, &at.next.LeaderEpoch); err != nil || topicID == "" {
+		return at, err
+	}
+	if at.next.TopicID, err = kafka.ParseTopicID(topicID); err != nil {
+		return at, fmt.Errorf("reading a topic id: %w", err)
+	}
+	return at, nil
+}
+
+// storedTopicID is a topic id as the database has it, "" when it is not known.
+func storedTopicID(id kafka.TopicID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+// progress reads the partition's; where there is none, it begins at first.
+func (x *Index) progress(ctx context.Context, partition int, first int64) (at progress, err error) {
 	err = x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first)
 		if err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, selectPosition, partition).Scan(&at.next, &at.epoch)
+		at, err = scanProgress(tx.QueryRowContext(ctx, selectProgress, partition))
+		return err
 	})
 	return at, sqldb.Wrap(err, "reading an offset")
 }
 
 // epoch is the partition's, 0 when nothing of it was indexed yet.
 func (x *Index) epoch(ctx context.Context, partition int) (int64, error) {
-	var at position
-	err := x.db.QueryRowContext(ctx, selectPosition, partition).Scan(&at.next, &at.epoch)
+	at, err := scanProgress(x.db.QueryRowContext(ctx, selectProgress, partition))
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return at.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
-// advance moves the partition from one position to another within tx. Whoever
-// comes second waits for the first and is refused.
-func advance(ctx context.Context, tx *sqldb.Loader, partition int, from, to position) error {
-	result, err := tx.ExecContext(ctx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5
-		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next, from.epoch, to.next, to.epoch)
+// advance moves the partition's progress within tx. Returns errFenced when it
+// is not at from: another indexer was first.
+func advance(ctx context.Context, tx *sqldb.Loader, partition int, from, to progress) error {
+	result, err := tx.ExecContext(ctx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
+		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
+		to.next.Offset, to.epoch, storedTopicID(to.next.TopicID), to.next.LeaderEpoch)
 	if err != nil {
 		return sqldb.Wrap(err, "storing an offset")
 	}
@@ -55,6 +80,6 @@ func advance(ctx context.Context, tx *sqldb.Loader, partition int, from, to posi
 }
 
 // skip moves a partition without indexing anything.
-func (x *Index) skip(ctx context.Context, partition int, from, to position) error {
+func (x *Index) skip(ctx context.Context, partition int, from, to progress) error {
 	return x.db.Load(ctx, func(tx *sqldb.Loader) error { return advance(ctx, tx, partition, from, to) })
 }

@@ -169,13 +169,15 @@ type memory struct {
 	logs    [][]kafka.Record
 	first   []int64
 	changed chan struct{}
+	id      kafka.TopicID
+	epoch   int32 // of the leader; added records have it
 	damage  *kafka.GapError
 	most    int // records of one Read
 }
 
 func newMemory(partitions int) *memory {
 	return &memory{
-		logs: make([][]kafka.Record, partitions), first: make([]int64, partitions), changed: make(chan struct{}), most: 10,
+		id: kafka.TopicID{1}, logs: make([][]kafka.Record, partitions), first: make([]int64, partitions), changed: make(chan struct{}), most: 10,
 	}
 }
 
@@ -184,6 +186,7 @@ func (m *memory) add(row event.CDR, partition int, source int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := record(row, partition, source)
+	r.LeaderEpoch = m.epoch
 	r.Offset = m.first[partition] + int64(len(m.logs[partition]))
 	m.logs[partition] = append(m.logs[partition], r)
 	close(m.changed)
@@ -209,6 +212,38 @@ func (m *memory) Offsets(_ context.Context, p int) (first, next int64, err error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.first[p], m.first[p] + int64(len(m.logs[p])), nil
+}
+
+func (m *memory) TopicID(context.Context) (kafka.TopicID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.id, nil
+}
+
+func (m *memory) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	log, first := m.logs[p], m.first[p]
+	gap := kafka.OutOfRange(event.TopicCDR, p, at.Offset, first, first+int64(len(log)))
+	if !at.TopicID.IsZero() && at.TopicID != m.id {
+		gap.Kind, gap.Resume = kafka.GapRecreated, first
+		return gap
+	}
+	if at.Offset < first {
+		return gap
+	}
+	end := gap.Next
+	for i := range log {
+		if at.LeaderEpoch != kafka.UnknownEpoch && log[i].LeaderEpoch > at.LeaderEpoch {
+			end = log[i].Offset
+			break
+		}
+	}
+	if at.Offset <= end {
+		return nil
+	}
+	gap.Kind, gap.Resume = kafka.GapTruncated, end
+	return gap
 }
 
 func (m *memory) Read(p int, offset int64) Reader { return &memoryReader{m: m, p: p, next: offset} }

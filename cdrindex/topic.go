@@ -16,6 +16,11 @@ type Topic interface {
 	Partitions(ctx context.Context) (int, error)
 	// Offsets are the first offset in a partition and the one after its last.
 	Offsets(ctx context.Context, partition int) (first, next int64, err error)
+	// TopicID is the topic's id, which changes when it is created again.
+	TopicID(ctx context.Context) (kafka.TopicID, error)
+	// CheckPosition returns *kafka.GapError when a partition's log does not go
+	// on at a position.
+	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
 	// Read reads a partition from an offset on.
 	Read(partition int, offset int64) Reader
 }
@@ -49,6 +54,14 @@ func (t kafkaTopic) Partitions(ctx context.Context) (int, error) {
 
 func (t kafkaTopic) Offsets(ctx context.Context, partition int) (first, next int64, err error) {
 	return t.cluster.Offsets(ctx, event.TopicCDR, partition)
+}
+
+func (t kafkaTopic) TopicID(ctx context.Context) (kafka.TopicID, error) {
+	return t.cluster.TopicID(ctx, event.TopicCDR)
+}
+
+func (t kafkaTopic) CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error {
+	return t.cluster.CheckPosition(ctx, event.TopicCDR, partition, at)
 }
 
 func (t kafkaTopic) Read(partition int, offset int64) Reader {

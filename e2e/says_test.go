@@ -25,7 +25,7 @@ type row struct {
 
 // elsewhere are lines that a test of their own makes appear, each with its name.
 var elsewhere = map[string]string{
-	"this machine's clock was set": "TestAClockThatIsSet of app", // nobody sets a test machine's
+	"this machine's clock was set": "TestAClockThatIsSet of internal/selfcheck", // nobody sets a test machine's
 	"the disk is full: make room":  "TestFullDisk",
 	"data_dir: the disk of":        "TestFullDisk",
 	"database or disk is full":     "TestFullDisk",

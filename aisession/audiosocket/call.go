@@ -14,17 +14,17 @@ import (
 
 // call is one connection's call.
 type call struct {
-	conn    net.Conn
-	session *aisession.Session
-	kind    byte // of the session's audio
-	intake  *streamed.Intake
-	outlet  *streamed.Outlet
-	other   atomic.Pointer[rate] // what Asterisk has changed to; nil: the session's
+	conn     net.Conn
+	session  *aisession.Session
+	kind     byte // of the session's audio
+	receiver *streamed.Receiver
+	sender   *streamed.Sender
+	other    atomic.Pointer[rate] // what Asterisk has changed to; nil: the session's
 }
 
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
-	c := &call{conn: conn, session: session, kind: kind, intake: streamed.NewIntake(session, rates[kind])}
-	c.outlet = streamed.NewOutlet(func(frame []byte) error {
+	c := &call{conn: conn, session: session, kind: kind, receiver: streamed.NewReceiver(session, rates[kind])}
+	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (c *call) Play(frame []byte) {
 	if r := c.other.Load(); r != nil {
 		kind, frame = r.kind, r.played(frame)
 	}
-	c.outlet.Put(appendMessage(c.outlet.Begin(), kind, frame))
+	c.sender.Put(appendMessage(c.sender.Begin(), kind, frame))
 }
 
 // Press implements aisession.Call.

@@ -1,4 +1,4 @@
-// Package audiosocket is the way in for Asterisk: its AudioSocket protocol over
+// Package audiosocket is the ingress for Asterisk: its AudioSocket protocol over
 // TCP, for calls that were announced by their UUID (contract, section D).
 //
 // A message is a kind of one byte, a length of two, and so much payload. The

@@ -20,7 +20,7 @@ func (c *call) hear(m message) {
 		if r != nil {
 			c.other.Store(nil)
 		}
-		c.intake.Write(m.payload)
+		c.receiver.Write(m.payload)
 		return
 	case r == nil || r.kind != m.kind:
 		if r = newRate(m.kind, c.kind); r == nil {
@@ -39,7 +39,7 @@ func (c *call) hear(m message) {
 			if err != nil {
 				return
 			}
-			c.intake.Write(frame)
+			c.receiver.Write(frame)
 			r.heard = frame
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Sessions is what the listener asks of the room.
+// Sessions opens AI sessions for announced calls.
 type Sessions interface {
 	Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
@@ -142,14 +142,14 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		return ctx.Err()
 	}
 	c := newCall(conn, session, kind)
-	c.intake.Write(first)
+	c.receiver.Write(first)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		c.read(r)
 	}()
 	session.Run(context.WithoutCancel(ctx), c)
-	c.outlet.Close()
+	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeLimit))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // Asterisk may be gone
 	_ = conn.Close()
@@ -208,7 +208,7 @@ func request(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, rat
 		call.CallID = id.String()
 	}
 	return aisession.Request{
-		Provider: p, Way: aisession.WayAudioSocket, Call: call, Caller: a.CallerIDNumber, Callee: a.CalleeIDNumber,
+		Provider: p, Ingress: aisession.IngressAudioSocket, Call: call, Caller: a.CallerIDNumber, Callee: a.CalleeIDNumber,
 		Format: audio.Format{Encoding: audio.PCM16, Rate: rate},
 	}
 }

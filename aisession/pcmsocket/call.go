@@ -17,19 +17,19 @@ import (
 
 // call is one socket's call.
 type call struct {
-	ws      *websocket.Conn
-	session *aisession.Session
-	intake  *streamed.Intake
-	outlet  *streamed.Outlet
+	ws       *websocket.Conn
+	session  *aisession.Session
+	receiver *streamed.Receiver
+	sender   *streamed.Sender
 
 	mu   sync.Mutex
 	over bool // the last deadline is set
 }
 
 func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
-	c := &call{ws: ws, session: session, intake: streamed.NewIntake(session, rate)}
+	c := &call{ws: ws, session: session, receiver: streamed.NewReceiver(session, rate)}
 	pinged := time.Now()
-	c.outlet = streamed.NewOutlet(func(frame []byte) error {
+	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
 		if now.Sub(pinged) > pingEvery { // frames go all the time
 			pinged = now
@@ -92,7 +92,7 @@ func (c *call) read() {
 		}
 		for {
 			n, err := r.Read(buffer)
-			c.intake.Write(buffer[:n])
+			c.receiver.Write(buffer[:n])
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -114,7 +114,7 @@ func (c *call) text(r io.Reader) {
 }
 
 // Play implements aisession.Call.
-func (c *call) Play(frame []byte) { c.outlet.Put(append(c.outlet.Begin(), frame...)) }
+func (c *call) Play(frame []byte) { c.sender.Put(append(c.sender.Begin(), frame...)) }
 
 // Press implements aisession.Call.
 func (c *call) Press(context.Context, byte, time.Duration) error {

@@ -56,7 +56,7 @@ func (h hello) format() audio.Format {
 
 func (h hello) request(p aiprovider.Provider) aisession.Request {
 	return aisession.Request{
-		Provider: p, Way: aisession.WayPCMSocket, Format: h.format(),
+		Provider: p, Ingress: aisession.IngressPCMSocket, Format: h.format(),
 		Call:   aiprotocol.Call{CallID: h.CallID, OtherLegCallID: h.OtherLegCallID},
 		Caller: h.CallerIDNumber, Callee: h.CalleeIDNumber,
 	}

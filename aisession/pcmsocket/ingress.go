@@ -98,7 +98,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 		c.read()
 	}()
 	ending := session.Run(ctx, c)
-	c.outlet.Close()
+	c.sender.Close()
 	code, reason = websocket.CloseNormalClosure, "hangup "+ending.Cause
 	if ending.HandBack {
 		reason = "return"

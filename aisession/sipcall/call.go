@@ -14,10 +14,10 @@ import (
 
 // call is a leg as its session uses it.
 type call struct {
-	media    *media
-	hangup   func(sip.Cause)
-	transfer func(ctx context.Context, destination string) error
-	leaving  atomic.Bool // a REFER is under way: the leg's end may be what it brings
+	media        *media
+	hangup       func(sip.Cause)
+	dialTransfer func(ctx context.Context, destination string) error
+	leaving      atomic.Bool // a REFER is under way: the leg's end may be what it brings
 }
 
 // Play implements aisession.Call.
@@ -37,7 +37,7 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 	if len(destination) > maxDestination || strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
 	}
-	err := c.transfer(ctx, destination)
+	err := c.dialTransfer(ctx, destination)
 	if err == nil {
 		return nil
 	}

@@ -86,7 +86,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	defer port.Receive(nil)
 	port.Receive(m)
 	call := &call{media: m, hangup: leg.Hangup}
-	call.transfer = call.refer(leg)
+	call.dialTransfer = call.refer(leg)
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
 		if !call.leaving.Load() {
@@ -122,7 +122,7 @@ func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) ais
 		callee = dialled(invite, callee)
 	}
 	return aisession.Request{
-		Provider: p, Way: aisession.WaySIP, Format: format, Clocked: true,
+		Provider: p, Ingress: aisession.IngressSIP, Format: format, Clocked: true,
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
 		Caller: caller, Callee: callee,
 	}

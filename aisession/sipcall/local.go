@@ -12,15 +12,15 @@ import (
 
 // taken is a call that a provider took; it is a localcall.Session.
 type taken struct {
-	done  chan struct{}
-	cause sip.Cause // set before done is closed
+	endSignal chan struct{}
+	endCause  sip.Cause // set before done is closed
 }
 
 // Done implements localcall.Session.
-func (t *taken) Done() <-chan struct{} { return t.done }
+func (t *taken) Done() <-chan struct{} { return t.endSignal }
 
 // Cause implements localcall.Session.
-func (t *taken) Cause() sip.Cause { return t.cause }
+func (t *taken) Cause() sip.Cause { return t.endCause }
 
 // Take implements localcall.Destination: it opens a session for a call to a
 // provider's address. The error is fault.NotFound for an address of no provider
@@ -34,7 +34,7 @@ func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session
 	m.format = formatOf(m.codec)
 	m.settle(l.Agreed)
 	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
-		Provider: provider, Way: aisession.WaySIP, Format: m.format, Clocked: true,
+		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, Clocked: true,
 		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
 		Caller: l.Caller, Callee: l.Destination,
 	})
@@ -42,15 +42,15 @@ func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session
 		return nil, err
 	}
 	m.session = session
-	t := &taken{done: make(chan struct{})}
+	t := &taken{endSignal: make(chan struct{})}
 	l.Port.Receive(m)
 	hungUp := context.AfterFunc(ctx, func() { session.HungUp(aiprotocol.NormalClearing) })
 	go func() { // ends with the session, which ends with ctx
-		defer close(t.done)
+		defer close(t.endSignal)
 		defer l.Port.Receive(nil)
 		defer hungUp()
 		session.Run(context.WithoutCancel(ctx), &call{
-			media: m, hangup: func(cause sip.Cause) { t.cause = cause }, transfer: l.Transfer,
+			media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
 		})
 	}()
 	return t, nil

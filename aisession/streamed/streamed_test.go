@@ -29,7 +29,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 		want[i] = byte(i * 7)
 	}
 	s := &session{}
-	in := NewIntake(s, 8000)
+	in := NewReceiver(s, 8000)
 	for rest, n := want, 1; len(rest) > 0; n = n*5%701 + 1 {
 		n = min(n, len(rest))
 		in.Write(rest[:n])
@@ -43,7 +43,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 
 func TestALongPieceIsCutToFrames(t *testing.T) {
 	s := &session{}
-	NewIntake(s, 16000).Write(make([]byte, 6400))
+	NewReceiver(s, 16000).Write(make([]byte, 6400))
 	if len(s.timestamps) != 10 {
 		t.Errorf("%d frames of 200 ms", len(s.timestamps))
 	}
@@ -52,7 +52,7 @@ func TestALongPieceIsCutToFrames(t *testing.T) {
 func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
 	var written [][]byte
 	stuck, began := make(chan struct{}), make(chan struct{}, 1)
-	o := NewOutlet(func(frame []byte) error {
+	o := NewSender(func(frame []byte) error {
 		select {
 		case began <- struct{}{}:
 		default:
@@ -78,7 +78,7 @@ func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
 
 func TestAnOutletThatFailsSaysSoOnce(t *testing.T) {
 	failed := make(chan struct{})
-	o := NewOutlet(func([]byte) error { return errors.New("gone") }, func() { close(failed) })
+	o := NewSender(func([]byte) error { return errors.New("gone") }, func() { close(failed) })
 	o.Put([]byte{1})
 	<-failed
 	for range 200 {

@@ -95,8 +95,10 @@ func named(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, r
 		SASL: kafka.SASL{
 			Mechanism: s.Kafka.SASL.Mechanism,
 			Username:  s.Kafka.SASL.Username, Password: string(s.Kafka.SASL.Password),
+			PasswordFile: s.Kafka.SASL.PasswordFile,
 		},
-		Liveness: liveness,
+		Compression: s.Kafka.Compression,
+		Liveness:    liveness,
 	}, reg, log)
 	if err != nil {
 		return nil, nil, err

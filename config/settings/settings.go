@@ -68,6 +68,7 @@ type Kafka struct {
 	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
 	CreateTopics      bool      `yaml:"create_topics" doc:"make missing topics"`
 	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records, in place of a warning"`
+	Compression       string    `yaml:"compression" doc:"of produced batches: none, lz4 or zstd"`
 	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
 	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; the oldest is trimmed"`
 	TLS               ClientTLS `yaml:"tls"`
@@ -87,6 +88,8 @@ type SASL struct {
 	Mechanism string `yaml:"mechanism" doc:"plain, scram-sha-256 or scram-sha-512; empty: none"`
 	Username  string `yaml:"username" doc:"user name"`
 	Password  Secret `yaml:"password" doc:"password"`
+
+	PasswordFile string `yaml:"password_file" doc:"file that holds the password; read again for each connection"`
 }
 
 // Redis is read by app/backend.
@@ -224,6 +227,7 @@ func Default() *Settings {
 		Kafka: Kafka{
 			Partitions:       8,
 			CreateTopics:     true,
+			Compression:      "none",
 			EmbeddedMaxBytes: 512 << 20,
 		},
 		Redis:       Redis{KeyPrefix: "trunkline:"},

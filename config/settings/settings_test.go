@@ -118,7 +118,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"small log", func(s *Settings) { s.Kafka.EmbeddedMaxBytes = 1 << 20 }, "kafka.embedded_max_bytes: must be at least 64MiB, is 1MiB"},
 		{"tls off with a ca", func(s *Settings) { s.Kafka.TLS.CAFile = "ca" }, "kafka.tls.enabled: its other settings have no effect"},
 		{"half a client certificate", func(s *Settings) { s.Redis.TLS = ClientTLS{Enabled: true, KeyFile: "k"} }, "redis.tls.cert_file: redis.tls.key_file needs it"},
-		{"mechanism", func(s *Settings) { s.Kafka.SASL = SASL{"oauth", "u", "p"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, got "oauth"`},
+		{"mechanism", func(s *Settings) { s.Kafka.SASL = SASL{Mechanism: "oauth", Username: "u", Password: "p"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, got "oauth"`},
 		{"no user", func(s *Settings) { s.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
 		{"no mechanism", func(s *Settings) { s.Kafka.SASL.Password = "p" }, "kafka.sasl.mechanism: kafka.sasl.username and"},
 		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},

@@ -91,8 +91,10 @@ func (c *checks) kafka(k *Kafka) {
 	c.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "plain", "scram-sha-256", "scram-sha-512")
 	named := k.SASL.Mechanism != ""
 	c.must(!named || k.SASL.Username != "", "kafka.sasl.username", "kafka.sasl.mechanism needs it")
-	c.must(!named || k.SASL.Password != "", "kafka.sasl.password", "kafka.sasl.mechanism needs it")
-	c.must(named || k.SASL.Username == "" && k.SASL.Password == "", "kafka.sasl.mechanism",
+	c.must(!named || k.SASL.Password != "" || k.SASL.PasswordFile != "", "kafka.sasl.password", "kafka.sasl.mechanism needs it")
+	c.must(k.SASL.Password == "" || k.SASL.PasswordFile == "", "kafka.sasl.password_file", "kafka.sasl.password is set too: unset one")
+	c.oneOf("kafka.compression", k.Compression, "none", "lz4", "zstd")
+	c.must(named || k.SASL.Username == "" && k.SASL.Password == "" && k.SASL.PasswordFile == "", "kafka.sasl.mechanism",
 		"kafka.sasl.username and kafka.sasl.password need it")
 }
 

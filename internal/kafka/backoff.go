@@ -41,3 +41,19 @@ func severalTries(ctx context.Context, f func() error) error {
 		}
 	}
 }
+
+// sleepUntil waits; false when ctx ended first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	d := time.Until(at)
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -97,13 +97,13 @@ func (s *sequence) advance(records int) {
 }
 
 // sealBatch writes the header of the batch b, whose records are in place.
-func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence) {
+func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence, codec int8) {
 	be := binary.BigEndian
 	be.PutUint64(b, 0) // base offset: the broker's to give
 	be.PutUint32(b[8:], uint32(len(b)-batchLengthEnd))
 	be.PutUint32(b[12:], math.MaxUint32) // leader epoch: unknown
 	b[16] = batchMagic
-	be.PutUint16(b[21:], 0) // attributes: not compressed, our times
+	be.PutUint16(b[21:], uint16(codec)) // attributes: compression, our times
 	be.PutUint32(b[23:], uint32(records-1))
 	be.PutUint64(b[27:], uint64(firstTime))
 	be.PutUint64(b[35:], uint64(maxTime))

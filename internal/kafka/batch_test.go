@@ -20,7 +20,7 @@ func sealed(seq sequence, records ...Record) []byte {
 	for i := range records {
 		b.append(&records[i], records[i].Time.UnixMilli())
 	}
-	sealBatch(b.frame, b.records, b.firstTime, b.maxMs, seq)
+	sealBatch(b.frame, b.records, b.firstTime, b.maxMs, seq, 0)
 	return b.frame
 }
 

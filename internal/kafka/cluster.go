@@ -34,34 +34,29 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := cfg.TLS.load()
+	connections, err := newConnector(&cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	mechanism, err := cfg.SASL.mechanism()
-	if err != nil {
+	if _, err := cfg.SASL.mechanism(); err != nil {
 		return nil, err
 	}
 	c := &Cluster{
 		cfg:   cfg,
 		seeds: kafkago.TCP(cfg.Brokers...),
 		transport: &kafkago.Transport{
-			Dial:        cfg.dial(),
+			Dial:        connections.dial,
 			DialTimeout: dialTimeout,
 			// The transport only has to know its brokers: leaders are ours
 			// to know, see leaders. An empty list asks for no topics.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
 			ClientID:       cfg.clientID(),
-			TLS:            tlsConfig,
-			SASL:           mechanism,
 		},
 		dialer: &kafkago.Dialer{
-			ClientID:      cfg.clientID(),
-			DialFunc:      cfg.dial(),
-			Timeout:       dialTimeout,
-			TLS:           tlsConfig,
-			SASLMechanism: mechanism,
+			ClientID: cfg.clientID(),
+			DialFunc: connections.dial,
+			Timeout:  dialTimeout,
 		},
 		metrics: newMetrics(reg),
 		log:     log,

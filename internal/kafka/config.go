@@ -9,11 +9,6 @@ import (
 	"os"
 	"regexp"
 	"time"
-
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
-
 	"trunkline/internal/fault"
 )
 
@@ -25,6 +20,9 @@ type Config struct {
 	TLS               TLS
 	SASL              SASL
 	ReplicationFactor int // of topics we create; 0: three, or as many as there are brokers
+
+	// Compression of produced batches: none (as ""), lz4 or zstd.
+	Compression string
 
 	// Dial opens connections in place of the network: the embedded broker's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -45,10 +43,11 @@ type TLS struct {
 	CertFile, KeyFile string // of the client, both or neither
 }
 
-// SASL is how we prove to brokers who we are. An empty Mechanism is none.
+// SASL authenticates us to brokers. An empty Mechanism is none.
 type SASL struct {
 	Mechanism          string // plain, scram-sha-256, scram-sha-512
 	Username, Password string
+	PasswordFile       string // in place of Password; read for each connection
 }
 
 const dialTimeout = 5 * time.Second
@@ -81,11 +80,14 @@ func (c *Config) Validate() error {
 	switch c.SASL.Mechanism {
 	case "":
 	case "plain", "scram-sha-256", "scram-sha-512":
-		if c.SASL.Username == "" || c.SASL.Password == "" {
+		if c.SASL.Username == "" || c.SASL.Password == "" && c.SASL.PasswordFile == "" {
 			bad("sasl", "username and password are needed")
 		}
 	default:
 		bad("sasl.mechanism", "%q is not one of plain, scram-sha-256, scram-sha-512", c.SASL.Mechanism)
+	}
+	if _, known := codecs[c.Compression]; !known {
+		bad("compression", "%q is not one of none, lz4, zstd", c.Compression)
 	}
 	if fields != nil {
 		return fault.Invalid("the Kafka settings are not valid", fields...)
@@ -132,17 +134,4 @@ func (t *TLS) load() (*tls.Config, error) {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return cfg, nil
-}
-
-func (s *SASL) mechanism() (sasl.Mechanism, error) {
-	switch s.Mechanism {
-	case "":
-		return nil, nil
-	case "plain":
-		return plain.Mechanism{Username: s.Username, Password: s.Password}, nil
-	case "scram-sha-256":
-		return scram.Mechanism(scram.SHA256, s.Username, s.Password)
-	default:
-		return scram.Mechanism(scram.SHA512, s.Username, s.Password)
-	}
 }

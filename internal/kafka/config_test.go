@@ -21,7 +21,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		{"a certificate without its key", "kafka.tls", func(c *Config) { c.TLS.CertFile = "x" }},
 		{"an unknown mechanism", "kafka.sasl.mechanism", func(c *Config) { c.SASL.Mechanism = "gssapi" }},
 		{"a mechanism without a password", "kafka.sasl", func(c *Config) { c.SASL = SASL{Mechanism: "plain", Username: "u"} }},
-		{"a whole login", "", func(c *Config) { c.SASL = SASL{"scram-sha-256", "u", "p"} }},
+		{"a whole login", "", func(c *Config) { c.SASL = SASL{Mechanism: "scram-sha-256", Username: "u", Password: "p"} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := good

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -198,4 +199,33 @@ func value(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
 	}
 	t.Errorf("no metric %s", name)
 	return 0
+}
+
+func TestThrottleTimesAreObeyed(t *testing.T) {
+	c, fake, _ := openFake(t)
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	const throttle = 400 * time.Millisecond
+	var throttled, next time.Time
+	fake.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		throttled = time.Now()
+		asked := req.(*kmsg.ProduceRequest)
+		res := asked.ResponseKind().(*kmsg.ProduceResponse)
+		partition := kmsg.NewProduceResponseTopicPartition()
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.Partitions = asked.Topics[0].Topic, append(topic.Partitions, partition)
+		res.Topics, res.ThrottleMillis = append(res.Topics, topic), int32(throttle.Milliseconds())
+		return res, nil, true
+	})
+	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); err != nil {
+		t.Fatal(err)
+	}
+	fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		next = time.Now()
+		return nil, nil, false
+	})
+	_ = p.Produce(t.Context(), numbered(0, 1, 1)...) // the broker has not seen the first one: its sequence may be refused once
+	if waited := next.Sub(throttled); waited < throttle {
+		t.Errorf("the next request came after %v of %v", waited, throttle)
+	}
 }

@@ -22,7 +22,9 @@ type lane struct {
 	running bool
 	stamped int64 // the last time given to a record, which never goes back
 
-	seq sequence // of the running goroutine
+	// Of the running goroutine:
+	seq            sequence
+	throttledUntil time.Time // the broker takes no request before
 }
 
 // batch is a produce request being filled, then sent.
@@ -33,6 +35,7 @@ type batch struct {
 	deadline, started time.Time
 	waiting           []share
 
+	codec     int8 // of the records; 0: not compressed
 	sealed    bool
 	uncertain bool // an earlier try may have been written
 	lent      bool // a connection that was given up may still read frame

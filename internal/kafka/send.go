@@ -16,7 +16,10 @@ import (
 // deliver sends one batch and tells those who wait for it.
 func (l *lane) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
-	err := l.send(ctx, b)
+	err := b.compress(len(l.prefix), codecs[l.producer.cluster.cfg.Compression])
+	if err == nil {
+		err = l.send(ctx, b)
+	}
 	cancel()
 	if tooLarge(err) && b.records > 1 {
 		for _, half := range b.halves(l.prefix) {
@@ -62,6 +65,9 @@ func (l *lane) undelivered(b *batch, err error) error {
 func (l *lane) send(ctx context.Context, b *batch) error {
 	wait := backoff{first: 20 * time.Millisecond, most: time.Second}
 	for {
+		if !sleepUntil(ctx, l.throttledUntil) {
+			return ctx.Err()
+		}
 		err := l.try(ctx, b)
 		if err == nil {
 			return nil
@@ -119,7 +125,8 @@ func (l *lane) try(ctx context.Context, b *batch) error {
 		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return err
 	}
-	stamped, err := readProduced(e.response)
+	stamped, throttle, err := readProduced(e.response)
+	l.throttledUntil = time.Now().Add(throttle)
 	c.clock.seen(asked, time.Now(), stamped)
 	if errors.Is(err, errMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
@@ -136,13 +143,14 @@ func (b *batch) seal(prefix int, seq sequence) {
 	}
 	endFrame(b.frame)
 	binary.BigEndian.PutUint32(b.frame[prefix-4:], uint32(len(b.frame)-prefix))
-	sealBatch(b.frame[prefix:], b.records, b.firstTime, b.maxMs, seq)
+	sealBatch(b.frame[prefix:], b.records, b.firstTime, b.maxMs, seq, b.codec)
 	b.sealed = true
 }
 
 // readProduced reads a response about one partition. stamped is the broker's
-// time in milliseconds, -1 where the topic takes the producer's.
-func readProduced(response []byte) (stamped int64, err error) {
+// time in milliseconds, -1 where the topic takes the producer's. throttle is how
+// long the broker, for a quota, takes no more requests.
+func readProduced(response []byte) (stamped int64, throttle time.Duration, err error) {
 	r := &wireReader{b: response}
 	stamped, err = -1, errMalformed
 	for range r.array(6) {
@@ -155,8 +163,9 @@ func readProduced(response []byte) (stamped int64, err error) {
 			r.int64() // log start
 		}
 	}
+	throttle = time.Duration(r.int32()) * time.Millisecond
 	if r.bad {
-		return -1, errMalformed
+		return -1, 0, errMalformed
 	}
-	return stamped, err
+	return stamped, throttle, err
 }

@@ -87,7 +87,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fake.Close()
-			cfg := Config{Brokers: fake.ListenAddrs(), TLS: TLS{Enabled: true, CAFile: cert}, SASL: SASL{mechanism.ours, "user", "secret"}}
+			cfg := Config{Brokers: fake.ListenAddrs(), TLS: TLS{Enabled: true, CAFile: cert}, SASL: SASL{Mechanism: mechanism.ours, Username: "user", Password: "secret"}}
 			c, err := Open(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)

@@ -286,7 +286,6 @@ func allLed(partitions []leadership) bool {
 func (c *Cluster) admin() (*kafkago.Client, func()) {
 	t := &kafkago.Transport{
 		Dial: c.transport.Dial, DialTimeout: dialTimeout, ClientID: c.transport.ClientID,
-		TLS: c.transport.TLS, SASL: c.transport.SASL,
 	}
 	return &kafkago.Client{Addr: c.seeds, Timeout: 2 * requestTimeout, Transport: t}, t.CloseIdleConnections
 }

@@ -13,10 +13,10 @@ const maxLegs = 32
 // call is one unfinished call, as far as events and looks have told. Driver.mu
 // guards it.
 type call struct {
-	id      string
-	job     string // Job-UUID of its originate, and in its channels' tags
-	epoch   int    // of the connection over which it was placed, 0 for an earlier process's
-	unheard bool   // nothing of it has been seen yet
+	id     string
+	job    string // Job-UUID of its originate, and in its channels' tags
+	epoch  int    // of the connection over which it was placed, 0 for an earlier process's
+	unseen bool   // nothing of it has been seen yet
 
 	state     origination.State
 	legs      map[string]*leg // by channel id
@@ -38,7 +38,7 @@ type leg struct {
 
 func newCall(id string, state origination.State, epoch int) *call {
 	return &call{
-		id: id, job: jobOf(id), epoch: epoch, unheard: true, state: state, legs: make(map[string]*leg),
+		id: id, job: jobOf(id), epoch: epoch, unseen: true, state: state, legs: make(map[string]*leg),
 	}
 }
 
@@ -52,9 +52,9 @@ func (c *call) leg(channel string, owner bool) *leg {
 	return l
 }
 
-// heard notes that the call is alive.
-func (c *call) heard() {
-	c.unheard = false
+// markSeen notes that the call is alive.
+func (c *call) markSeen() {
+	c.unseen = false
 	c.missing = time.Time{}
 }
 
@@ -106,10 +106,10 @@ var rank = map[origination.State]int{
 	origination.Dialling: 3, origination.Bridged: 4, origination.Ended: 5,
 }
 
-// rise moves the call to the state and returns the steps to report: none when
+// advance moves the call to the state and returns the steps to report: none when
 // it is there already, and those that must have come between but were not seen.
 // Whether the owner's phone rang before it answered cannot be told.
-func (c *call) rise(to origination.State) []origination.State {
+func (c *call) advance(to origination.State) []origination.State {
 	var steps []origination.State
 	for _, state := range []origination.State{origination.UserAnswered, origination.Dialling} {
 		if rank[to] > rank[state] && to != origination.Ended && rank[c.state] < rank[state] {

@@ -52,15 +52,15 @@ func (c Config) originate(order origination.Order) (string, error) {
 		field, value, also string
 		most               int
 	}{
-		{"destination", order.Destination, number, maxNumber}, {"presence_id", order.Extension, number, maxNumber},
-		{"domain", order.Domain, domain, maxDomain}, {"id", order.ID, "", 128},
+		{"destination", order.Destination, numberChars, maxNumber}, {"presence_id", order.Extension, numberChars, maxNumber},
+		{"domain", order.Domain, domainChars, maxDomain}, {"id", order.ID, "", 128},
 		{"interaction_id", order.InteractionID, "", 128}, {"account_id", order.AccountID, "", 64},
 	} {
 		if err := check(v.field, v.value, v.also, v.most); err != nil {
 			return "", err
 		}
 	}
-	b := blanks{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
+	b := placeholders{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
 	var err error
 	fill := func(template string) string {
 		text, e := b.fill(template)
@@ -100,7 +100,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"origination_call_id", order.ID}, // last, where readers of last_arg look for its end
 	}
 	command := fmt.Sprintf("originate %s%s &bridge(%s%s)", owner, fill(c.Owner), destination, fill(c.Destination))
-	if err == nil && strings.Contains(command, several) { // a template and a value together
+	if err == nil && strings.Contains(command, callSeparator) { // a template and a value together
 		err = fault.Invalid("the call cannot be dialled")
 	}
 	return command, err

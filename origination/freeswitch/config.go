@@ -87,12 +87,12 @@ func (c Config) Validate() error {
 		}
 	}
 	// What is filled in is checked with each order; here what stands around it.
-	example := blanks{"extension": "1", "domain": "d", "destination": "2", "context": "c"}
+	example := placeholders{"extension": "1", "domain": "d", "destination": "2", "context": "c"}
 	for _, t := range []struct{ name, text, also string }{
-		{"owner", c.Owner, dialOwner}, {"destination", c.Destination, dialDestination},
+		{"owner", c.Owner, ownerDialChars}, {"destination", c.Destination, destinationDialChars},
 		{"context", c.Context, ""}, {"caller_id", c.CallerID, ""}, {"owner_caller_id", c.OwnerCallerID, ""},
-		{"caller_name", c.CallerName, display}, {"owner_caller_name", c.OwnerCallerName, display},
-		{"ringback", c.Ringback, tone}, {"domain", c.Domain, domain},
+		{"caller_name", c.CallerName, displayChars}, {"owner_caller_name", c.OwnerCallerName, displayChars},
+		{"ringback", c.Ringback, toneChars}, {"domain", c.Domain, domainChars},
 	} {
 		filled, err := example.fill(t.text)
 		if err != nil || !safe(filled, t.also) {

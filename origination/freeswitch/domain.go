@@ -29,7 +29,7 @@ func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain strin
 		if err != nil {
 			return "", err
 		}
-		if ok = ok && text != "" && safe(text, domain); ok {
+		if ok = ok && text != "" && safe(text, domainChars); ok {
 			switchDomain = text
 		}
 		about = append(about, "domain", switchDomain)
@@ -66,10 +66,10 @@ func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) 
 	if d.cfg.Domain != "" {
 		return d.cfg.Domain, nil
 	}
-	if err := check("presence_id", extension, number, maxNumber); err != nil {
+	if err := check("presence_id", extension, numberChars, maxNumber); err != nil {
 		return "", err
 	}
-	if err := check("domain", accountDomain, domain, maxDomain); err != nil {
+	if err := check("domain", accountDomain, domainChars, maxDomain); err != nil {
 		return "", err
 	}
 	d.mu.Lock()
@@ -84,7 +84,7 @@ func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) 
 		}
 		answer, _, err := ask(ctx, conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
-			return "", fault.Unavailable(err, retry, "the phone platform did not answer")
+			return "", fault.Unavailable(err, retryAfter, "the phone platform did not answer")
 		}
 		if answer != "true" {
 			continue

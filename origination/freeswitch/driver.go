@@ -37,8 +37,8 @@ var (
 	_ origination.Adopter = (*Driver)(nil)
 )
 
-// retry is when to ask again while there is no connection.
-const retry = 2 * time.Second
+// retryAfter is when to ask again while there is no connection.
+const retryAfter = 2 * time.Second
 
 // New checks the configuration. The driver places calls while Follow runs.
 func New(cfg Config, deps Deps) (*Driver, error) {
@@ -59,7 +59,7 @@ func New(cfg Config, deps Deps) (*Driver, error) {
 
 // Originate implements origination.Driver. The call's id is the order's.
 func (d *Driver) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
-	err := d.originate(ctx, order)
+	err := d.placeOrder(ctx, order)
 	d.metrics.originated(err)
 	if err != nil {
 		return origination.Placed{}, err
@@ -67,7 +67,7 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	return origination.Placed{CallID: order.ID}, nil
 }
 
-func (d *Driver) originate(ctx context.Context, order origination.Order) error {
+func (d *Driver) placeOrder(ctx context.Context, order origination.Order) error {
 	where, err := d.domainOf(ctx, order.Domain, order.Extension)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (d *Driver) originate(ctx context.Context, order origination.Order) error {
 		// placed, so nothing may ring: what shows of it is hung up.
 		c.cancelled, c.unwanted = true, true
 	}
-	return fault.Unavailable(err, retry, "the phone platform did not answer")
+	return fault.Unavailable(err, retryAfter, "the phone platform did not answer")
 }
 
 // begin makes room for a call, before the switch can say anything about it.
@@ -111,11 +111,11 @@ func (d *Driver) begin(id string) (*call, *esl.Conn, error) {
 	defer d.mu.Unlock()
 	switch {
 	case d.conn == nil:
-		return nil, nil, fault.Unavailable(nil, retry, "the phone platform cannot be reached")
+		return nil, nil, fault.Unavailable(nil, retryAfter, "the phone platform cannot be reached")
 	case d.calls[id] != nil:
 		return nil, nil, fault.Conflict("there is a call with this id")
 	case len(d.calls) >= d.cfg.MaxCalls:
-		return nil, nil, fault.Unavailable(nil, retry, "too many calls are being placed")
+		return nil, nil, fault.Unavailable(nil, retryAfter, "too many calls are being placed")
 	}
 	c := newCall(id, origination.Accepted, d.epoch)
 	d.remember(c)

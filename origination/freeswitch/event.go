@@ -7,9 +7,9 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// wanted are the events that tell a call's progress. A leg's end is told twice
+// subscribedEvents are the events that tell a call's progress. A leg's end is told twice
 // (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
-var wanted = []string{
+var subscribedEvents = []string{
 	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE",
 	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
 }
@@ -35,11 +35,11 @@ func (d *Driver) event(e *esl.Event) outcome {
 	if c == nil {
 		return outcome{}
 	}
-	c.heard()
+	c.markSeen()
 	l := c.leg(channel, side == tagOwner)
 	var steps []origination.State
 	if l != nil {
-		steps = c.took(name, l, e)
+		steps = c.applyEvent(name, l, e)
 	}
 	var kill []string
 	if c.cancelled && (l == nil || !l.ended) {
@@ -48,8 +48,8 @@ func (d *Driver) event(e *esl.Event) outcome {
 	return d.conclude(c, steps, kill)
 }
 
-// took applies one event of a leg.
-func (c *call) took(name string, l *leg, e *esl.Event) []origination.State {
+// applyEvent applies one event of a leg.
+func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State {
 	switch name {
 	case "CHANNEL_HANGUP", "CHANNEL_DESTROY":
 		l.ended = true
@@ -62,28 +62,28 @@ func (c *call) took(name string, l *leg, e *esl.Event) []origination.State {
 		return nil
 	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
 		if l.owner {
-			return c.rise(origination.RingingUser)
+			return c.advance(origination.RingingUser)
 		}
 	case "CHANNEL_ANSWER":
 		if l.owner {
 			l.answered = true
-			return c.rise(origination.UserAnswered)
+			return c.advance(origination.UserAnswered)
 		}
 		c.reached = true
 	case "CHANNEL_BRIDGE":
 		c.bridged = c.bridged || l.owner
 	}
-	return c.joined(!l.owner)
+	return c.advanceDestination(!l.owner)
 }
 
-// joined are the steps of the destination's side. The owner is bridged to hear
+// advanceDestination are the steps of the destination's side. The owner is bridged to hear
 // it ring, so only both together are a conversation.
-func (c *call) joined(dialling bool) []origination.State {
+func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
 	case c.bridged && c.reached:
-		return c.rise(origination.Bridged)
+		return c.advance(origination.Bridged)
 	case dialling || c.bridged:
-		return c.rise(origination.Dialling)
+		return c.advance(origination.Dialling)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (d *Driver) jobDone(e *esl.Event) outcome {
 	if c == nil {
 		return outcome{}
 	}
-	c.heard()
+	c.markSeen()
 	if strings.HasPrefix(result, "-USAGE") {
 		d.log.Error("the switch does not understand the originate command", "reply", result[:min(len(result), 100)])
 	}
@@ -106,7 +106,7 @@ func (d *Driver) jobDone(e *esl.Event) outcome {
 		if l := c.leg(channel, true); l != nil {
 			l.answered = true
 		}
-		return d.conclude(c, c.rise(origination.UserAnswered), nil)
+		return d.conclude(c, c.advance(origination.UserAnswered), nil)
 	}
 	c.cause = cleanCause(strings.TrimPrefix(result, "-ERR "))
 	return d.conclude(c, nil, nil)

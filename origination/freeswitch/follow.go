@@ -11,7 +11,7 @@ import (
 
 // Follow implements origination.Driver. It returns nil once ctx has ended.
 func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
-	d.adopt(open)
+	d.addOpen(open)
 	pause := d.cfg.ReconnectMin
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -33,8 +33,8 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 	return nil
 }
 
-// adopt takes over the calls of an earlier process.
-func (d *Driver) adopt(open []origination.Open) {
+// addOpen takes over the calls of an earlier process.
+func (d *Driver) addOpen(open []origination.Open) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, o := range open {
@@ -48,7 +48,7 @@ func (d *Driver) adopt(open []origination.Open) {
 // Adopt implements origination.Adopter: the switch has the calls of a process
 // that died, and is looked at for them at once. Those it has no more end.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
-	d.adopt(open)
+	d.addOpen(open)
 	select {
 	case d.adopted <- struct{}{}:
 	default: // a look is asked for already
@@ -86,7 +86,7 @@ func (d *Driver) subscribe(ctx context.Context, conn *esl.Conn) error {
 	if err := conn.Filter(ctx, "Job-Command", "originate"); err != nil {
 		return err
 	}
-	return conn.Subscribe(ctx, "plain", wanted...)
+	return conn.Subscribe(ctx, "plain", subscribedEvents...)
 }
 
 func (d *Driver) attach(conn *esl.Conn, switchDomain string) {
@@ -107,7 +107,7 @@ type follower struct {
 
 func (f *follower) run(ctx context.Context) error {
 	for why := lookConnected; ; {
-		soon, err := f.look(ctx, why)
+		soon, err := f.compare(ctx, why)
 		if err != nil {
 			return err
 		}
@@ -129,11 +129,11 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 	for {
 		select {
 		case <-f.conn.Arrived():
-			if f.take() {
+			if f.takeEvents() {
 				return lookGap, nil
 			}
 		case <-f.conn.Done():
-			f.take() // what came before the end
+			f.takeEvents() // what came before the end
 			return "", f.conn.Err()
 		case <-next:
 			return lookPeriodic, nil
@@ -145,8 +145,8 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 	}
 }
 
-// take takes in what has arrived, and says whether events are missing.
-func (f *follower) take() (gap bool) {
+// takeEvents takes in what has arrived, and says whether events are missing.
+func (f *follower) takeEvents() (gap bool) {
 	for _, e := range f.conn.Take() {
 		if n, ok := e.Sequence(); ok && f.cfg.AllEvents {
 			if lost := f.gaps.Note(n); lost > 0 {
@@ -154,14 +154,14 @@ func (f *follower) take() (gap bool) {
 				gap = true
 			}
 		}
-		f.carryOut(f.event(e))
+		f.execute(f.event(e))
 	}
 	return gap
 }
 
-// carryOut hangs up and reports. What cannot be sent is left to the look after
+// execute hangs up and reports. What cannot be sent is left to the look after
 // the next connect.
-func (f *follower) carryOut(o outcome) {
+func (f *follower) execute(o outcome) {
 	for _, channel := range o.kill {
 		if err := f.conn.Tell(killCommand(channel)); err != nil {
 			f.log.Debug("hanging up a cancelled call", "error", err)

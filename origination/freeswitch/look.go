@@ -26,9 +26,9 @@ type row struct {
 	State string `json:"callstate"`
 }
 
-// look compares the unfinished calls with the switch's channels. soon says that
+// compare compares the unfinished calls with the switch's channels. soon says that
 // some were not found, so that the next look should not be far.
-func (f *follower) look(ctx context.Context, why string) (soon bool, err error) {
+func (f *follower) compare(ctx context.Context, why string) (soon bool, err error) {
 	f.metrics.looks.WithLabelValues(why).Inc()
 	if why == lookPeriodic { // sessions-per-second can be changed while the switch runs
 		if _, err := f.askPace(ctx, f.conn); err != nil {
@@ -39,13 +39,13 @@ func (f *follower) look(ctx context.Context, why string) (soon bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	f.take() // what was told meanwhile: a hangup is more than an absence
+	f.takeEvents() // what was told meanwhile: a hangup is more than an absence
 	seen := make(map[string]bool, len(rows))
 	for _, side := range []string{tagDestination, tagOwner} { // see stands
 		for _, r := range rows {
 			if of, job, ok := readTag(r.Tag); ok && of == side {
 				seen[job] = true
-				f.carryOut(f.see(r, job, side == tagOwner))
+				f.execute(f.applyRow(r, job, side == tagOwner))
 			}
 		}
 	}
@@ -54,9 +54,9 @@ func (f *follower) look(ctx context.Context, why string) (soon bool, err error) 
 		if err != nil {
 			return false, err
 		}
-		out, waits := f.judge(absent.call, there)
+		out, waits := f.applyAbsence(absent.call, there)
 		soon = soon || waits
-		f.carryOut(out)
+		f.execute(out)
 	}
 	return soon, nil
 }
@@ -84,8 +84,8 @@ func (f *follower) table(ctx context.Context) ([]row, error) {
 	return table.Rows, nil
 }
 
-// see applies what a row tells, as if its event came now.
-func (d *Driver) see(r row, job string, owner bool) outcome {
+// applyRow applies what a row tells, as if its event came now.
+func (d *Driver) applyRow(r row, job string, owner bool) outcome {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.jobs[job]
@@ -96,33 +96,33 @@ func (d *Driver) see(r row, job string, owner bool) outcome {
 	if l == nil || l.ended {
 		return outcome{} // the table is a moment behind
 	}
-	c.heard()
+	c.markSeen()
 	var kill []string
 	if c.cancelled {
 		kill = []string{r.UUID}
 	}
-	return d.conclude(c, c.stands(l, r.State), kill)
+	return d.conclude(c, c.applyChannelState(l, r.State), kill)
 }
 
-// stands applies the Channel-Call-State of a leg.
-func (c *call) stands(l *leg, state string) []origination.State {
+// applyChannelState applies the Channel-Call-State of a leg.
+func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	up := state == "ACTIVE" || state == "HELD" || state == "UNHELD" || state == "RING_WAIT"
 	switch {
 	case !l.owner:
 		c.reached = c.reached || up
-		return c.joined(true)
+		return c.advanceDestination(true)
 	case up:
 		l.answered = true
-		steps := c.rise(origination.UserAnswered)
+		steps := c.advance(origination.UserAnswered)
 		// The owner's leg is in RING_WAIT while it waits for the destination,
 		// which has been looked at before: ACTIVE now means joined.
 		if c.reached && state != "RING_WAIT" {
 			c.bridged = true
-			steps = append(steps, c.rise(origination.Bridged)...)
+			steps = append(steps, c.advance(origination.Bridged)...)
 		}
 		return steps
 	case state == "RINGING" || state == "EARLY":
-		return c.rise(origination.RingingUser)
+		return c.advance(origination.RingingUser)
 	}
 	return nil
 }
@@ -161,9 +161,9 @@ func (f *follower) exists(ctx context.Context, channels []string) (bool, error) 
 	return false, nil
 }
 
-// judge ends a call that has been without channels for long enough. waits says
+// applyAbsence ends a call that has been without channels for long enough. waits says
 // that it may come to that.
-func (d *Driver) judge(id string, there bool) (out outcome, waits bool) {
+func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.calls[id]
@@ -171,7 +171,7 @@ func (d *Driver) judge(id string, there bool) (out outcome, waits bool) {
 	case c == nil:
 		return outcome{}, false
 	case there:
-		c.heard()
+		c.markSeen()
 		if c.cancelled {
 			out.kill = c.alive()
 		}
@@ -181,7 +181,7 @@ func (d *Driver) judge(id string, there bool) (out outcome, waits bool) {
 		return outcome{}, true
 	}
 	patience := d.cfg.GoneAfter
-	if c.unheard && c.epoch == d.epoch {
+	if c.unseen && c.epoch == d.epoch {
 		// Its job may still be on its way to the first channel, and nothing
 		// has been missed since: the job will say.
 		patience += d.cfg.OwnerTimeout

@@ -27,7 +27,7 @@ const (
 // a call needs after its owner has answered.
 type pacer struct {
 	limiter *rate.Limiter
-	most    time.Duration // that a call waits
+	maxWait time.Duration // that a call waits
 	metrics *metrics
 	log     *slog.Logger
 
@@ -36,7 +36,7 @@ type pacer struct {
 }
 
 func newPacer(most time.Duration, m *metrics, log *slog.Logger) *pacer {
-	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), most: most, metrics: m, log: log}
+	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: most, metrics: m, log: log}
 }
 
 // set takes the switch's sessions-per-second; 0 takes the limit away.
@@ -69,7 +69,7 @@ func (p *pacer) wait(ctx context.Context) error {
 	if delay == 0 {
 		return nil
 	}
-	most := p.most
+	most := p.maxWait
 	if deadline, bounded := ctx.Deadline(); bounded {
 		most = min(most, time.Until(deadline))
 	}
@@ -90,7 +90,7 @@ func (p *pacer) wait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		turn.Cancel()
-		return fault.Unavailable(ctx.Err(), retry, "the phone platform did not answer")
+		return fault.Unavailable(ctx.Err(), retryAfter, "the phone platform did not answer")
 	}
 }
 

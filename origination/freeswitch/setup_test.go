@@ -155,7 +155,7 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
-	d.pace.most = time.Second
+	d.pace.maxWait = time.Second
 	_, err := d.Originate(t.Context(), orderTo("second", "2001"))
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter < time.Second || !strings.Contains(f.Message, "sessions per second") {
 		t.Errorf("got %v", err)
@@ -163,7 +163,7 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	if testutil.ToFloat64(d.metrics.queueRefused) != 1 || !strings.Contains(log.String(), "call refused") {
 		t.Errorf("neither counted nor logged:\n%s", log)
 	}
-	d.pace.most = time.Hour
+	d.pace.maxWait = time.Hour
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := d.Originate(soon, orderTo("third", "2001")); fault.KindOf(err) != fault.KindUnavailable {

@@ -13,22 +13,22 @@ import (
 // nothing is escaped: a value that holds more than letters, digits and the few
 // characters that mean nothing anywhere is refused.
 const (
-	number          = "+*#" // beside letters, digits and . _ -
-	domain          = ":"
-	display         = number + " "   // quoted, where blanks split
-	tone            = "%(),:/=[]@*+" // the administrator's own, as are the dial strings
-	dialOwner       = number + "@:/,|[]=%"
-	dialDestination = number + "@:/="
+	numberChars          = "+*#" // beside letters, digits and . _ -
+	domainChars          = ":"
+	displayChars         = numberChars + " " // quoted, where blanks split
+	toneChars            = "%(),:/=[]@*+"    // the administrator's own, as are the dial strings
+	ownerDialChars       = numberChars + "@:/,|[]=%"
+	destinationDialChars = numberChars + "@:/="
 )
 
-// several stands between calls that are to be placed at once.
-const several = ":_:"
+// callSeparator stands between calls that are to be placed at once.
+const callSeparator = ":_:"
 
 // safe says whether the text is made of letters, digits, ". _ -" and the
 // characters of also, and can be sent as it is. Letters beyond ASCII are for
 // what a phone displays.
 func safe(text, also string) bool {
-	if strings.Contains(text, several) {
+	if strings.Contains(text, callSeparator) {
 		return false
 	}
 	for _, r := range text {
@@ -43,10 +43,10 @@ func safe(text, also string) bool {
 	return true
 }
 
-// blanks are the values of a template's {names}.
-type blanks map[string]string
+// placeholders are the values of a template's {names}.
+type placeholders map[string]string
 
-func (b blanks) fill(template string) (string, error) {
+func (b placeholders) fill(template string) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, open := strings.Cut(template, "{")

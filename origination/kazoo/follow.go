@@ -33,8 +33,8 @@ type call struct {
 	cancelled bool
 }
 
-// follow begins to follow a call.
-func (d *Driver) follow(id string, order origination.Order, state origination.State) {
+// track begins to follow a call.
+func (d *Driver) track(id string, order origination.Order, state origination.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls[id] = &call{id: id, order: order, since: time.Now(), state: state, seen: state.Rank() > origination.Accepted.Rank()}
@@ -74,7 +74,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 // Adopt implements origination.Adopter: Kazoo has its calls whoever follows.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	for _, o := range open {
-		d.follow(o.CallID, o.Order, o.State)
+		d.track(o.CallID, o.Order, o.State)
 	}
 	return nil
 }

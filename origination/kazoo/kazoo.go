@@ -105,7 +105,7 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	placed.CallID = answer.id()
 	if placed.CallID != "" {
 		order.ClickToCallID = resource
-		d.follow(placed.CallID, order, origination.Accepted)
+		d.track(placed.CallID, order, origination.Accepted)
 	}
 	return placed, nil
 }

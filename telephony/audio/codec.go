@@ -26,11 +26,11 @@ func newDecoder(f Format, rate int) (Decoder, error) {
 	case Opus:
 		return newOpusDecoder(rate)
 	case ULaw:
-		return &waveform{decode: g711.ULaw().Decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: g711.ULaw().Decode, hide: newConcealer(rate)}, nil
 	case ALaw:
-		return &waveform{decode: g711.ALaw().Decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: g711.ALaw().Decode, hide: newConcealer(rate)}, nil
 	case PCM16:
-		return &waveform{decode: linear{}.decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: linear{}.decode, hide: newConcealer(rate)}, nil
 	}
 	return nil, fmt.Errorf("audio: no decoder for %s", f.Encoding)
 }
@@ -52,14 +52,14 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 
 // waveform decodes what has no memory, and conceals by repetition.
 type waveform struct {
-	decode func(pcm []int16, packet []byte) []int16
-	hide   *concealer
+	decodeSamples func(pcm []int16, packet []byte) []int16
+	hide          *concealer
 }
 
 // Decode implements Decoder.
 func (w *waveform) Decode(pcm []int16, packet []byte) ([]int16, error) {
 	begin := len(pcm)
-	pcm = w.decode(pcm, packet)
+	pcm = w.decodeSamples(pcm, packet)
 	w.hide.heard(pcm[begin:])
 	return pcm, nil
 }

@@ -15,18 +15,18 @@ type Jitter struct {
 	format Format
 	clock  bool // timestamps go on while nothing is sent, as those of RTP do
 
-	mu      sync.Mutex
-	queue   []packet // by timestamp
-	free    [][]byte // payloads to use again
-	started bool
-	next    uint32 // the timestamp to be played next
-	played  uint32 // the end of the last packet that was played
-	spare   int    // the least that waited behind what was played, of this window
-	frames  int    // played in this window
-	window  int    // frames
-	skipped bool   // something was left out since the clock was moved back
-	lates   int    // dropped in a row: the sender's clock has jumped
-	stats   JitterStats
+	mu       sync.Mutex
+	queue    []packet // by timestamp
+	free     [][]byte // payloads to use again
+	started  bool
+	newest   uint32 // the timestamp to be played next
+	played   uint32 // the end of the last packet that was played
+	spare    int    // the least that waited behind what was played, of this window
+	frames   int    // played in this window
+	window   int    // frames
+	skipped  bool   // something was left out since the clock was moved back
+	lates    int    // dropped in a row: the sender's clock has jumped
+	counters JitterStats
 }
 
 type packet struct {
@@ -70,13 +70,13 @@ func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if samples == 0 {
-		j.stats.Invalid++
+		j.counters.Invalid++
 		return false
 	}
 	if !j.started {
-		j.started, j.next, j.played = true, timestamp, timestamp
+		j.started, j.newest, j.played = true, timestamp, timestamp
 	}
-	behind := ahead(j.next, timestamp)
+	behind := ahead(j.newest, timestamp)
 	if !j.admit(timestamp) {
 		return false
 	}
@@ -86,20 +86,20 @@ func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 	}
 	if at > 0 && ahead(timestamp, j.queue[at-1].timestamp) < j.queue[at-1].samples ||
 		at < len(j.queue) && ahead(j.queue[at].timestamp, timestamp) < samples {
-		j.stats.Repeated++
+		j.counters.Repeated++
 		return false
 	}
 	if len(j.queue) == maxPackets {
 		if at == 0 {
-			j.stats.Overrun++
+			j.counters.Overrun++
 			return false
 		}
 		j.release(j.take())
-		j.stats.Overrun++
+		j.counters.Overrun++
 		at--
-		j.next = j.queue[0].timestamp
+		j.newest = j.queue[0].timestamp
 	}
-	j.stats.Packets++
+	j.counters.Packets++
 	j.queue = append(j.queue, packet{})
 	copy(j.queue[at+1:], j.queue[at:])
 	j.queue[at] = packet{timestamp, samples, append(j.buffer(), payload...)}
@@ -112,8 +112,8 @@ func (j *Jitter) Skip() {
 	defer j.mu.Unlock()
 	if len(j.queue) > 0 {
 		p := j.take()
-		j.next = p.timestamp + uint32(p.samples)
-		j.stats.Late++
+		j.newest = p.timestamp + uint32(p.samples)
+		j.counters.Late++
 		j.release(p)
 	}
 }
@@ -125,23 +125,23 @@ func ahead(a, b uint32) int { return int(int32(a - b)) }
 // that serves better than dropping it.
 func (j *Jitter) admit(timestamp uint32) bool {
 	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
-	early := ahead(timestamp, j.next)
+	early := ahead(timestamp, j.newest)
 	switch {
 	case early >= 0:
 		j.lates = 0
 		if early > farAhead*most { // another clock: what waits is of the old one
 			for len(j.queue) > 0 {
 				j.release(j.take())
-				j.stats.Overrun++
+				j.counters.Overrun++
 			}
 		}
 		if len(j.queue) == 0 && (early > most || !j.clock) {
-			j.next = timestamp // nobody waits that long for what was never sent
+			j.newest = timestamp // nobody waits that long for what was never sent
 		}
 		return true
 	case ahead(timestamp, j.played) >= 0 && -early <= most:
 		j.lates = 0
-		j.next = timestamp
+		j.newest = timestamp
 		if j.skipped {
 			j.skipped, j.window = false, min(2*j.window, longWindow)
 		}
@@ -149,10 +149,10 @@ func (j *Jitter) admit(timestamp uint32) bool {
 	}
 	if j.lates++; j.lates > jumpAfter && len(j.queue) == 0 {
 		j.lates = 0
-		j.next, j.played = timestamp, timestamp
+		j.newest, j.played = timestamp, timestamp
 		return true
 	}
-	j.stats.Late++
+	j.counters.Late++
 	return false
 }
 
@@ -165,23 +165,23 @@ func (j *Jitter) Next(into []byte, want int) (payload []byte, missing int) {
 		return into, want
 	}
 	if len(j.queue) == 0 {
-		j.stats.Lost += uint64(want)
+		j.counters.Lost += uint64(want)
 		j.spare = 0
 		if j.clock {
-			j.next += uint32(want)
+			j.newest += uint32(want)
 		}
 		return into, want
 	}
-	if gap := ahead(j.queue[0].timestamp, j.next); gap > 0 {
+	if gap := ahead(j.queue[0].timestamp, j.newest); gap > 0 {
 		gap = min(gap, want)
-		j.stats.Lost += uint64(gap)
-		j.next += uint32(gap)
+		j.counters.Lost += uint64(gap)
+		j.newest += uint32(gap)
 		return into, gap
 	}
 	j.catchUp()
 	p := j.take()
-	j.next = p.timestamp + uint32(p.samples)
-	j.played = j.next
+	j.newest = p.timestamp + uint32(p.samples)
+	j.played = j.newest
 	into = append(into, p.payload...)
 	j.release(p)
 	return into, 0
@@ -196,7 +196,7 @@ func (j *Jitter) catchUp() {
 		return
 	}
 	if j.spare >= head.samples && len(j.queue) > 1 {
-		j.stats.Skipped += uint64(head.samples)
+		j.counters.Skipped += uint64(head.samples)
 		j.release(j.take())
 		j.skipped = true
 	}
@@ -238,5 +238,5 @@ func (j *Jitter) Reset() {
 func (j *Jitter) Stats() JitterStats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stats
+	return j.counters
 }

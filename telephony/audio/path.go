@@ -110,7 +110,7 @@ func (p *Path) Frame(packet []byte) ([]byte, error) {
 	if len(p.ready) < n {
 		return packet, fmt.Errorf("audio: a frame of %d samples, but %d are there", n, len(p.ready))
 	}
-	p.last = level(p.ready[:n])
+	p.last = loudness(p.ready[:n])
 	packet, err := p.encoder.Encode(packet, p.ready[:n])
 	p.ready = p.ready[:copy(p.ready, p.ready[n:])]
 	return packet, err
@@ -119,7 +119,7 @@ func (p *Path) Frame(packet []byte) ([]byte, error) {
 // Level is how loud the last frame was.
 func (p *Path) Level() Level { return p.last }
 
-func level(pcm []int16) Level {
+func loudness(pcm []int16) Level {
 	var sum int
 	for i := 0; i < len(pcm); i += 4 { // a quarter tells as much
 		s := int(pcm[i])

@@ -32,7 +32,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
-	conn, err := c.dial(ctx)
+	conn, err := c.connect(ctx)
 	if err != nil {
 		c.metrics.ended.WithLabelValues(reason(err)).Inc()
 		return nil, fmt.Errorf("connecting to the event socket: %w", err)
@@ -40,7 +40,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	return conn, nil
 }
 
-func (c *Client) dial(ctx context.Context) (*Conn, error) {
+func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(ctx, "tcp", c.cfg.Address)
 	if err != nil {

@@ -21,7 +21,7 @@ func (c *Conn) API(ctx context.Context, command string) (string, error) {
 		return "", c.result(unexpected(f))
 	}
 	out := string(f.body)
-	return out, c.result(refusal(out))
+	return out, c.result(parseRefusal(out))
 }
 
 // Background starts a command in the switch; its output comes as the
@@ -63,7 +63,7 @@ func (c *Conn) order(ctx context.Context, lines ...string) error {
 
 // unexpected is a reply that is neither +OK nor of the command's kind.
 func unexpected(f frame) error {
-	if err := refusal(f.headers.get("Reply-Text")); err != nil {
+	if err := parseRefusal(f.headers.get("Reply-Text")); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: a reply of another kind than its command's", ErrMalformed)
@@ -94,7 +94,7 @@ func (c *Conn) ask(ctx context.Context, lines ...string) (frame, error) {
 	select {
 	case f := <-w.reply:
 		return f, nil
-	case <-c.done:
+	case <-c.endSignal:
 		select { // it may have come just before the end
 		case f := <-w.reply:
 			return f, nil
@@ -140,9 +140,9 @@ func (c *Conn) send(w *waiter, lines ...string) error {
 func (c *Conn) enqueue(w *waiter) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if c.endReason != nil {
 		c.client.metrics.commands.WithLabelValues("broken").Inc()
-		return c.err
+		return c.endReason
 	}
 	if len(c.waiters) >= c.client.cfg.MaxPending {
 		c.client.metrics.commands.WithLabelValues("busy").Inc()

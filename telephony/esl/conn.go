@@ -12,18 +12,18 @@ import (
 // Conn is one logged-in connection. Its methods may be called from many
 // goroutines; Take from one at a time.
 type Conn struct {
-	client *Client
-	net    net.Conn
-	in     *bufio.Reader
-	queue  *queue
-	done   chan struct{} // closed once the connection has ended
-	read   chan struct{} // closed once the reader has
+	client    *Client
+	net       net.Conn
+	in        *bufio.Reader
+	queue     *queue
+	endSignal chan struct{} // closed once the connection has ended
+	read      chan struct{} // closed once the reader has
 
 	writing sync.Mutex // held while a command joins waiters and is written
 
-	mu      sync.Mutex
-	waiters []*waiter // in the order of their commands on the wire
-	err     error     // why the connection ended
+	mu        sync.Mutex
+	waiters   []*waiter // in the order of their commands on the wire
+	endReason error     // why the connection ended
 }
 
 // waiter is a command whose reply has not come.
@@ -34,8 +34,8 @@ type waiter struct {
 func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
 	c := &Conn{
 		client: client, net: nc, in: in,
-		queue: newQueue(client.cfg.QueueEvents, client.cfg.QueueBytes),
-		done:  make(chan struct{}), read: make(chan struct{}),
+		queue:     newQueue(client.cfg.QueueEvents, client.cfg.QueueBytes),
+		endSignal: make(chan struct{}), read: make(chan struct{}),
 	}
 	client.metrics.connected.Inc()
 	go c.readLoop()
@@ -50,13 +50,13 @@ func (c *Conn) Arrived() <-chan struct{} { return c.queue.arrived }
 func (c *Conn) Take() []*Event { return c.queue.take() }
 
 // Done is closed once the connection has ended.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.endSignal }
 
 // Err is why the connection ended, nil while it goes on.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	return c.endReason
 }
 
 // Close ends the connection and waits for its reader.
@@ -68,14 +68,14 @@ func (c *Conn) Close() {
 // end gives the connection up; the first reason counts.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
-	if c.err != nil {
+	if c.endReason != nil {
 		c.mu.Unlock()
 		return
 	}
-	c.err = err
+	c.endReason = err
 	c.waiters = nil // each looks at done
 	c.mu.Unlock()
-	close(c.done)
+	close(c.endSignal)
 	if err := c.net.Close(); err != nil {
 		c.client.log.Debug("closing the event socket", "error", err)
 	}
@@ -129,8 +129,8 @@ func (c *Conn) answer(f frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiters) == 0 {
-		if c.err != nil {
-			return c.err
+		if c.endReason != nil {
+			return c.endReason
 		}
 		return fmt.Errorf("%w: a reply to no command", ErrMalformed)
 	}

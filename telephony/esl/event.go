@@ -11,7 +11,7 @@ import (
 // Event is one event of the switch.
 type Event struct {
 	headers headers
-	body    string
+	content string
 	encoded bool // values are %XX encoded: text/event-plain
 	size    int  // bytes on the wire
 }
@@ -34,7 +34,7 @@ func (e *Event) Get(name string) string {
 func (e *Event) Name() string { return e.Get("Event-Name") }
 
 // Body is what follows the headers: the result of a BACKGROUND_JOB.
-func (e *Event) Body() string { return e.body }
+func (e *Event) Body() string { return e.content }
 
 // Sequence is the switch's number of the event; ok is false without one.
 func (e *Event) Sequence() (n uint64, ok bool) {
@@ -60,7 +60,7 @@ func parsePlain(body []byte) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: an event's body is longer than its message", ErrMalformed)
 	}
-	return named(&Event{headers: h, body: rest[:length], encoded: true, size: len(body)})
+	return named(&Event{headers: h, content: rest[:length], encoded: true, size: len(body)})
 }
 
 // parseJSON reads text/event-json: one flat object; a header that was pushed
@@ -77,7 +77,7 @@ func parseJSON(body []byte) (*Event, error) {
 			return nil, err
 		}
 		if name == "_body" {
-			e.body = value
+			e.content = value
 			continue
 		}
 		e.headers = append(e.headers, header{name, value})

@@ -29,8 +29,8 @@ type frame struct {
 
 func (f frame) kind() string { return f.headers.get("Content-Type") }
 
-// refusal is the "-ERR" or "-USAGE" in a reply, nil when it says neither.
-func refusal(text string) error {
+// parseRefusal is the "-ERR" or "-USAGE" in a reply, nil when it says neither.
+func parseRefusal(text string) error {
 	if !strings.HasPrefix(text, "-ERR") && !strings.HasPrefix(text, "-USAGE") {
 		return nil
 	}

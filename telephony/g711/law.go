@@ -8,15 +8,15 @@ type Law struct {
 }
 
 var (
-	uLaw = newLaw(expandULaw, compressULaw, 2)
-	aLaw = newLaw(expandALaw, compressALaw, 4)
+	muTables = newLaw(expandULaw, compressULaw, 2)
+	aTables  = newLaw(expandALaw, compressALaw, 4)
 )
 
 // ULaw returns mu-law (PCMU).
-func ULaw() *Law { return uLaw }
+func ULaw() *Law { return muTables }
 
 // ALaw returns A-law (PCMA).
-func ALaw() *Law { return aLaw }
+func ALaw() *Law { return aTables }
 
 func newLaw(expand func(byte) int16, compress func(int16) byte, shift uint) *Law {
 	l := &Law{codes: make([]byte, 1<<(16-shift)), shift: shift}
@@ -55,15 +55,15 @@ func (l *Law) Encode(packet []byte, pcm []int16) ([]byte, error) {
 type Conversion [256]byte
 
 var (
-	uLawToALaw = newConversion(uLaw, aLaw)
-	aLawToULaw = newConversion(aLaw, uLaw)
+	muToA = newConversion(muTables, aTables)
+	aToMu = newConversion(aTables, muTables)
 )
 
 // ULawToALaw converts PCMU to PCMA.
-func ULawToALaw() *Conversion { return uLawToALaw }
+func ULawToALaw() *Conversion { return muToA }
 
 // ALawToULaw converts PCMA to PCMU.
-func ALawToULaw() *Conversion { return aLawToULaw }
+func ALawToULaw() *Conversion { return aToMu }
 
 func newConversion(from, to *Law) *Conversion {
 	var c Conversion

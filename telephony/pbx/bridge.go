@@ -14,13 +14,13 @@ import (
 type bridge struct {
 	tones *tones
 
-	mu    sync.Mutex
-	a, b  *side  // b is nil until it has answered
-	local bool   // a talks to a localcall.Destination: its codec stays
-	quiet func() // stops the ring tone
+	mu           sync.Mutex
+	a, b         *side  // b is nil until it has answered
+	fixedCodec   bool   // a talks to a localcall.Destination: its codec stays
+	stopRingTone func() // stops the ring tone
 }
 
-// answered gives a side its leg.
+// answered sets a side's leg.
 func (b *bridge) answered(s *side, leg *sip.Leg, agreed sip.Agreed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,17 +28,17 @@ func (b *bridge) answered(s *side, leg *sip.Leg, agreed sip.Agreed) {
 	s.settle(agreed)
 }
 
-// settled is what a's side has agreed on.
-func (b *bridge) settled() sip.Agreed {
+// agreedOfA returns what side a has agreed on.
+func (b *bridge) agreedOfA() sip.Agreed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.a.agreed
 }
 
-func (b *bridge) formats() []sip.Format { return b.settled().Formats }
+func (b *bridge) formats() []sip.Format { return b.agreedOfA().Formats }
 
-// ring lets a hear that the destination rings.
-func (b *bridge) ring() {
+// startRingTone plays the ring tone to side a.
+func (b *bridge) startRingTone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.startTone()
@@ -53,28 +53,29 @@ func (b *bridge) startTone() {
 		defer close(done)
 		stream.Run(ctx, b.tones.source(format.Codec))
 	}()
-	b.quiet = func() {
+	b.stopRingTone = func() {
 		cancel()
 		<-done
 	}
 }
 
 func (b *bridge) stopTone() {
-	if b.quiet != nil {
-		b.quiet()
-		b.quiet = nil
+	if b.stopRingTone != nil {
+		b.stopRingTone()
+		b.stopRingTone = nil
 	}
 }
 
-// silence ends the ring tone; local says that the codec must stay from now on.
-func (b *bridge) silence(local bool) {
+// endRingTone ends the ring tone. With local, the codec of side a is fixed from now
+// on.
+func (b *bridge) endRingTone(local bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stopTone()
-	b.local = local
+	b.fixedCodec = local
 }
 
-// join lets the two hear each other. When the owner accepted several codecs
+// join relays media between the two sides. When the owner accepted several codecs
 // and the destination chose another than the owner's first, the owner is asked
 // to change.
 func (b *bridge) join(ctx context.Context, other *side) error {
@@ -95,7 +96,7 @@ func (b *bridge) relay() {
 	rtp.NewRelay(b.a.port, b.b.port, mapping(b.a, b.b), mapping(b.b, b.a))
 }
 
-// change asks a side to use a codec.
+// change re-invites a side with a codec.
 func change(ctx context.Context, s *side, codec sip.Codec) error {
 	offer := s.local.Offer(codec)
 	answer, err := s.leg.Reinvite(ctx, offer)

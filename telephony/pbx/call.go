@@ -9,7 +9,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// call is one call of two sides.
+// call is one call with two sides.
 type call struct {
 	driver        *Driver
 	id            string
@@ -34,8 +34,8 @@ func (s stopped) Error() string { return "the call was stopped with " + string(s
 // stop ends the call with a cause; the first one holds.
 func (c *call) stop(cause sip.Cause) { c.cancel(stopped{cause}) }
 
-// causeOf is why something of a call failed: what stopped its context, else
-// what the error says.
+// causeOf returns the cause of a failure within a call: of what stopped its context,
+// else of the error.
 func causeOf(ctx context.Context, err error) sip.Cause {
 	var s stopped
 	if errors.As(context.Cause(ctx), &s) {
@@ -58,7 +58,7 @@ func (c *call) report(state origination.State, cause sip.Cause) {
 	c.driver.progress.add(origination.Progress{CallID: c.id, State: state, Cause: string(cause), At: time.Now()})
 }
 
-// end closes the call's account.
+// end reports the call's end and removes it.
 func (c *call) end(cause sip.Cause) {
 	bridged := "false"
 	if c.bridged {
@@ -70,7 +70,7 @@ func (c *call) end(cause sip.Cause) {
 	c.driver.remove(c)
 }
 
-// watch is a context that also ends with a leg: its side gave up.
+// watch returns a context that also ends when the leg does.
 func watch(ctx context.Context, leg *sip.Leg) (context.Context, context.CancelFunc) {
 	watched, cancel := context.WithCancelCause(ctx)
 	go func() {

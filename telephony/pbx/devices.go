@@ -7,10 +7,10 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// DeviceRegistered is sip.Devices'.
+// DeviceRegistered implements sip.Devices.
 func (d *Driver) DeviceRegistered(b sip.Binding) { d.device(event.DeviceRegister, b, "registered") }
 
-// DeviceUnregistered is sip.Devices'.
+// DeviceUnregistered implements sip.Devices.
 func (d *Driver) DeviceUnregistered(b sip.Binding, reason sip.Unregistered) {
 	d.device(event.DeviceGone, b, string(reason))
 }

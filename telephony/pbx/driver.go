@@ -63,7 +63,7 @@ func New(
 	}, nil
 }
 
-// Originate is origination.Driver's.
+// Originate implements origination.Driver.
 func (d *Driver) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
 	c := newCall(d, order.AccountID, order.InteractionID)
 	c.id, c.order = order.ID, &order
@@ -75,7 +75,7 @@ func (d *Driver) Originate(_ context.Context, order origination.Order) (originat
 	return origination.Placed{CallID: order.ID}, nil
 }
 
-// add makes a call known, if there is room for it.
+// add registers a call. The error is fault.Unavailable at MaxCalls.
 func (d *Driver) add(c *call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +102,7 @@ func (d *Driver) remove(c *call) {
 	}
 }
 
-// Cancel is origination.Driver's.
+// Cancel implements origination.Driver.
 func (d *Driver) Cancel(_ context.Context, callID string) error {
 	d.mu.Lock()
 	c := d.calls[callID]
@@ -114,15 +114,15 @@ func (d *Driver) Cancel(_ context.Context, callID string) error {
 	return nil
 }
 
-// Registered says whether a user has a phone to ring.
+// Registered reports whether the extension has a registered phone.
 func (d *Driver) Registered(ctx context.Context, accountID, extension string) (bool, error) {
 	return d.server.Registered(ctx, accountID, extension)
 }
 
-// Follow is origination.Driver's.
+// Follow implements origination.Driver.
 func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
 	for _, one := range open {
-		if !d.has(one.CallID) { // its media went with the process that had it
+		if !d.has(one.CallID) { // its media ended with its process
 			report(origination.Progress{
 				CallID: one.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure), At: time.Now(),
 			})
@@ -175,6 +175,6 @@ func (d *Driver) drain() {
 	select {
 	case <-d.idle:
 	case <-time.After(d.config.DrainTimeout):
-		d.log.Warn("calls are left that did not end in time")
+		d.log.Warn("calls still up after the drain timeout")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// ServeInvite is sip.Handler's: an ordinary call from a phone or a trunk.
+// ServeInvite implements sip.Handler: an ordinary call from a phone or a trunk.
 func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	from := invite.Caller()
 	by := caller{user: from.Extension, name: invite.From().Name, domain: from.Domain}
@@ -28,10 +28,10 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	}
 	stop := context.AfterFunc(ctx, func() { c.stop(sip.OriginatorCancel) })
 	defer stop()
-	ticket := c.ticket(invite.CallID(), inbound, parties{by.user, invite.User()})
-	ticket.owner(invite.Caller())
-	cause := c.carry(invite, by, ticket)
-	ticket.end(cause)
+	cdr := c.newCDR(invite.CallID(), inbound, parties{by.user, invite.User()})
+	cdr.setUser(invite.Caller())
+	cause := c.connectIncoming(invite, by, cdr)
+	cdr.publish(cause)
 	c.end(cause)
 }
 
@@ -44,13 +44,13 @@ func lookupCause(err error) sip.Cause {
 
 func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
 	if err := invite.Reject(cause); err != nil {
-		d.log.Debug("a call was gone before it was refused", "error", err)
+		d.log.Debug("rejecting an INVITE failed", "error", err)
 	}
 	return cause
 }
 
-// carry connects a call, and returns why it ended when it has.
-func (c *call) carry(invite *sip.Invite, by caller, ticket *ticket) sip.Cause {
+// connectIncoming connects a call. It returns when it has ended, with its cause.
+func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) sip.Cause {
 	d := c.driver
 	offered := supported(d.config.Codecs, invite.Offer())
 	if len(offered) == 0 {
@@ -61,37 +61,38 @@ func (c *call) carry(invite *sip.Invite, by caller, ticket *ticket) sip.Cause {
 		return d.refuse(invite, causeOf(c.ctx, err))
 	}
 	for _, p := range phones {
-		p.ticket.row.OtherLegCallID = ticket.row.CallID
+		p.cdr.row.OtherLegCallID = cdr.row.CallID
 	}
 	near, far, err := d.newSides()
 	if err != nil {
-		d.log.Warn("a call has no media ports", "error", err)
-		phones[0].ticket.end(sip.SwitchCongestion)
+		d.log.Warn("no free media ports", "error", err)
+		phones[0].cdr.publish(sip.SwitchCongestion)
 		return d.refuse(invite, sip.SwitchCongestion)
 	}
 	defer near.port.Close()
 	defer far.port.Close()
 	b := &bridge{tones: &d.tones, a: near}
-	reached, err := d.ring(c.ctx, ringing{
+	reached, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.DestinationTimeout,
 		onRing: func() {
 			if err := invite.Ring(); err != nil {
-				d.log.Debug("a caller did not hear that it rings", "error", err)
+				d.log.Debug("sending 180 failed", "error", err)
 			}
 		},
 	})
 	if err != nil {
 		return d.refuse(invite, causeOf(c.ctx, err))
 	}
-	ticket.rang = reached.rang
-	cause := c.pickUp(invite, b, far, ticket, reached)
+	cdr.rang = reached.rang
+	cause := c.answerCaller(invite, b, far, cdr, reached)
 	far.leg.Hangup(cause)
-	reached.end(far.leg.Cause())
+	reached.publish(far.leg.Cause())
 	return cause
 }
 
-// pickUp answers the caller, whose destination has answered, and joins them.
-func (c *call) pickUp(invite *sip.Invite, b *bridge, far *side, ticket, reached *ticket) sip.Cause {
+// answerCaller answers the caller after the destination has answered, and connects
+// the two.
+func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reached *cdrBuilder) sip.Cause {
 	near := b.a
 	answer, agreed, err := near.local.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Formats))...)
 	if err != nil || !connectable(agreed.Formats[0].Codec, far.codec()) {
@@ -104,8 +105,8 @@ func (c *call) pickUp(invite *sip.Invite, b *bridge, far *side, ticket, reached 
 		return sip.OriginatorCancel
 	}
 	b.answered(near, leg, agreed)
-	ticket.answer()
-	cause := c.bridge(c.ctx, b, far, func() { ticket.row.OtherLegCallID = reached.row.CallID })
+	cdr.setAnswered()
+	cause := c.bridge(c.ctx, b, far, func() { cdr.row.OtherLegCallID = reached.row.CallID })
 	leg.Hangup(cause)
 	return cause
 }
@@ -121,7 +122,7 @@ func (d *Driver) newSides() (near, far *side, err error) {
 	return near, far, nil
 }
 
-// supported is what of an offer we have, in its order.
+// supported returns the codecs of an offer that are ours too, in the offer's order.
 func supported(ours []sip.Codec, offer *sip.Session) []sip.Codec {
 	var codecs []sip.Codec
 	for _, theirs := range offer.Codecs {

@@ -8,7 +8,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// originate is a click to call from its beginning to its end.
+// originate carries a click to call from its beginning to its end.
 func (c *call) originate() { c.end(c.place()) }
 
 func (c *call) place() sip.Cause {
@@ -20,20 +20,20 @@ func (c *call) place() sip.Cause {
 	if err != nil || len(phones) == 0 {
 		cause := sip.SubscriberAbsent
 		if err != nil {
-			d.log.Warn("an owner's phones cannot be looked up", "error", err)
+			d.log.Warn("looking up an owner's phones failed", "error", err)
 			cause = sip.NormalTemporaryFailure
 		}
-		return c.unplaced(owner, numbers, cause)
+		return c.recordUnplaced(owner, numbers, cause)
 	}
 	a, err := d.newSide()
 	if err != nil {
-		d.log.Warn("a call has no media port", "error", err)
-		return c.unplaced(owner, numbers, sip.SwitchCongestion)
+		d.log.Warn("no free media port", "error", err)
+		return c.recordUnplaced(owner, numbers, sip.SwitchCongestion)
 	}
 	defer a.port.Close()
 	b := &bridge{tones: &d.tones, a: a}
-	defer b.silence(false)
-	ticket, err := d.ring(c.ctx, ringing{
+	defer b.endRingTone(false)
+	cdr, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.OwnerTimeout,
 		onRing: func() { c.report(origination.RingingUser, "") },
 	})
@@ -41,88 +41,88 @@ func (c *call) place() sip.Cause {
 		return causeOf(c.ctx, err)
 	}
 	c.report(origination.UserAnswered, "")
-	cause := c.connect(b, ticket)
+	cause := c.connect(b, cdr)
 	a.leg.Hangup(cause)
-	ticket.end(a.leg.Cause())
+	cdr.publish(a.leg.Cause())
 	return cause
 }
 
-// unplaced writes the owner's record of a call that rang nobody.
-func (c *call) unplaced(owner sip.User, numbers parties, cause sip.Cause) sip.Cause {
-	t := c.ticket(sip.NewCallID(), outbound, numbers)
-	t.owner(owner)
-	t.end(cause)
+// recordUnplaced publishes the owner's record of a call that rang no phone.
+func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) sip.Cause {
+	t := c.newCDR(sip.NewCallID(), outbound, numbers)
+	t.setUser(owner)
+	t.publish(cause)
 	return cause
 }
 
-// connect dials the destination for an owner who answered, and returns why the
-// call ended when it has.
-func (c *call) connect(b *bridge, owner *ticket) sip.Cause {
+// connect dials the destination for an owner who has answered. It returns when the
+// call has ended, with its cause.
+func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	ctx, cancel := watch(c.ctx, b.a.leg)
 	defer cancel()
 	c.report(origination.Dialling, "")
-	loopback := c.ticket(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
-	loopback.originated()
+	loopback := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
+	loopback.setOriginationID()
 	loopback.row.OtherLegCallID = owner.row.CallID
-	b.ring()
+	b.startRingTone()
 	var cause sip.Cause
 	if c.driver.local != nil && strings.HasPrefix(c.order.Destination, c.driver.config.LocalPrefix) {
-		cause = c.talk(ctx, b, owner, loopback)
+		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {
 		cause = c.dial(ctx, b, owner, loopback)
 	}
-	loopback.end(cause)
+	loopback.publish(cause)
 	return cause
 }
 
-// dial calls the destination's phones and joins the one that answers.
-func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *ticket) sip.Cause {
+// dial calls the destination's phones and connects the one that answers.
+func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
 	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain}, c.order.Destination)
 	if err != nil {
-		return c.undialled(causeOf(ctx, err))
+		return c.recordUndialled(causeOf(ctx, err))
 	}
 	for i := range phones {
 		phones[i].Headers = []sip.Header{{Name: "X-" + callTypeHeader, Value: callTypeValue}}
-		phones[i].ticket.originated()
-		phones[i].ticket.row.OtherLegCallID = owner.row.CallID
+		phones[i].cdr.setOriginationID()
+		phones[i].cdr.row.OtherLegCallID = owner.row.CallID
 	}
-	phones[0].ticket.shown() // of phones that all fail, one stands for the call
+	phones[0].cdr.setClickToCall() // of phones that all fail, one stands for the call
 	far, err := d.newSide()
 	if err != nil {
-		d.log.Warn("a call has no media port", "error", err)
-		phones[0].ticket.end(sip.SwitchCongestion)
+		d.log.Warn("no free media port", "error", err)
+		phones[0].cdr.publish(sip.SwitchCongestion)
 		return sip.SwitchCongestion
 	}
 	defer far.port.Close()
-	ticket, err := d.ring(ctx, ringing{
+	cdr, err := d.ring(ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.formats())), phones: phones,
-		timeout: d.config.DestinationTimeout, onRing: loopback.ringing,
+		timeout: d.config.DestinationTimeout, onRing: loopback.setRinging,
 	})
 	if err != nil {
 		return causeOf(ctx, err)
 	}
-	ticket.shown()
+	cdr.setClickToCall()
 	cause := c.bridge(ctx, b, far, func() {
-		owner.row.OtherLegCallID = ticket.row.CallID
-		loopback.answered = ticket.answered
+		owner.row.OtherLegCallID = cdr.row.CallID
+		loopback.answered = cdr.answered
 		c.report(origination.Bridged, "")
 	})
 	far.leg.Hangup(cause)
-	ticket.end(far.leg.Cause())
+	cdr.publish(far.leg.Cause())
 	return cause
 }
 
-// undialled writes the destination's record of a call that had nowhere to go.
-func (c *call) undialled(cause sip.Cause) sip.Cause {
-	t := c.ticket(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
-	t.originated()
-	t.shown()
-	t.end(cause)
+// recordUndialled publishes the destination's record of a call without a route.
+func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
+	t := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
+	t.setOriginationID()
+	t.setClickToCall()
+	t.publish(cause)
 	return cause
 }
 
-// bridge joins the two sides and returns why one of them ended.
+// bridge connects the two sides and returns the cause when one of them has ended.
 func (c *call) bridge(ctx context.Context, b *bridge, far *side, joined func()) sip.Cause {
 	if err := b.join(ctx, far); err != nil {
 		if ctx.Err() != nil {

@@ -18,20 +18,20 @@ type Records interface {
 	PublishEvent(ctx context.Context, accountID string, data []byte) error
 }
 
-// lanes is how many records are published at once. Those of one call share a
-// lane, and so stay in order.
-const lanes = 16
+// shards is how many records are published at once. Records of one call are in one
+// shard, which keeps their order.
+const shards = 16
 
-// outbox publishes what calls leave behind, and tries again while that fails.
+// outbox publishes the records and events of calls, and retries until it succeeds.
 type outbox struct {
 	records Records
-	lanes   [lanes]chan record
+	shards  [shards]chan record
 	metrics *metrics
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	closed bool
-	full   bool // and said so
+	mu         sync.Mutex
+	closed     bool
+	fullLogged bool // fullness has been logged
 }
 
 type record struct {
@@ -42,8 +42,8 @@ type record struct {
 
 func newOutbox(size int, records Records, m *metrics, log *slog.Logger) *outbox {
 	o := &outbox{records: records, metrics: m, log: log}
-	for i := range o.lanes {
-		o.lanes[i] = make(chan record, max(size/lanes, 1))
+	for i := range o.shards {
+		o.shards[i] = make(chan record, max(size/shards, 1))
 	}
 	return o
 }
@@ -60,7 +60,7 @@ type ccEvent struct {
 func (o *outbox) event(key, accountID, eventType string, at time.Time, data map[string]any) {
 	body, err := json.Marshal(ccEvent{Type: eventType, AccountID: accountID, Timestamp: at.Unix(), Data: data})
 	if err != nil {
-		o.log.Error("an event could not be written", "type", eventType, "error", err)
+		o.log.Error("encoding an event failed", "type", eventType, "error", err)
 		return
 	}
 	o.put(key, record{accountID: accountID, data: body})
@@ -81,14 +81,14 @@ func (o *outbox) put(key string, r record) {
 		return
 	}
 	select {
-	case o.lanes[hash.Sum32()%lanes] <- r:
-		o.full = false
+	case o.shards[hash.Sum32()%shards] <- r:
+		o.fullLogged = false
 		o.metrics.waiting.Inc()
 	default:
 		o.metrics.lost.Inc()
-		if !o.full {
-			o.full = true
-			o.log.Error("call records are lost: those that wait to be published are too many")
+		if !o.fullLogged {
+			o.fullLogged = true
+			o.log.Error("call records lost: too many wait to be published")
 		}
 	}
 }
@@ -101,8 +101,8 @@ func (o *outbox) close() {
 		return
 	}
 	o.closed = true
-	for _, lane := range o.lanes {
-		close(lane)
+	for _, shard := range o.shards {
+		close(shard)
 	}
 }
 
@@ -110,9 +110,9 @@ func (o *outbox) close() {
 // is left is lost.
 func (o *outbox) run(ctx context.Context) {
 	var work sync.WaitGroup
-	for _, lane := range o.lanes {
+	for _, shard := range o.shards {
 		work.Go(func() {
-			for r := range lane {
+			for r := range shard {
 				o.metrics.waiting.Dec()
 				o.publish(ctx, r)
 			}
@@ -123,11 +123,11 @@ func (o *outbox) run(ctx context.Context) {
 
 const (
 	retryFirst = 50 * time.Millisecond
-	retryMost  = 2 * time.Second
+	retryLast  = 2 * time.Second
 )
 
 func (o *outbox) publish(ctx context.Context, r record) {
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		var err error
 		if r.cdr != nil {
 			err = o.records.PublishCDR(ctx, r.accountID, *r.cdr)
@@ -138,7 +138,7 @@ func (o *outbox) publish(ctx context.Context, r record) {
 			return
 		}
 		if wait == retryFirst {
-			o.log.Warn("a call record waits to be published", "error", err)
+			o.log.Warn("publishing a call record failed, will retry", "error", err)
 		}
 		select {
 		case <-time.After(wait):

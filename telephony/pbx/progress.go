@@ -7,8 +7,7 @@ import (
 	"trunkline/origination"
 )
 
-// progress is what Follow has not reported yet. It holds a handful of steps
-// for each call, and calls are bounded.
+// progress queues steps for Follow: a few for each call, and calls are bounded.
 type progress struct {
 	mu      sync.Mutex
 	waiting []origination.Progress
@@ -23,7 +22,7 @@ func (p *progress) add(step origination.Progress) {
 	p.mu.Unlock()
 	select {
 	case p.more <- struct{}{}:
-	default: // Follow knows
+	default: // Follow has been woken
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // offered answers an offer that a side's peer makes during the call. A hold is
-// answered here, and nothing is sent to who holds. Another codec is taken when
+// answered here, and nothing is sent to the holding side. Another codec is taken when
 // media still can pass, or the other side changes to it too.
 func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
 	b.mu.Lock()
@@ -23,7 +23,7 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 	}
 	chosen := agreed.Formats[0].Codec
 	switch {
-	case b.local && !chosen.Same(s.codec()):
+	case b.fixedCodec && !chosen.Same(s.codec()):
 		return nil, fault.New(fault.KindUnsupported, "the codec cannot be changed while a session talks")
 	case other != nil && !connectable(chosen, other.codec()):
 		if err := change(ctx, other, chosen); err != nil {
@@ -34,14 +34,14 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 	switch {
 	case b.b != nil:
 		b.relay()
-	case b.quiet != nil:
+	case b.stopRingTone != nil:
 		b.stopTone()
 		b.startTone()
 	}
 	return answer, nil
 }
 
-// preferred is what needs the least change: the codec in use, then what the
+// preferred returns the codecs that need the least change: the codec in use, then what the
 // other side can have without changing.
 func (b *bridge) preferred(s *side) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}

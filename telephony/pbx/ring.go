@@ -8,14 +8,14 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// phone is one thing to be dialled, and its record.
+// phone is one target to be dialled, and its record.
 type phone struct {
 	sip.Call
-	ticket *ticket
+	cdr *cdrBuilder
 }
 
-// ringing is several phones that are dialled at once for one side.
-type ringing struct {
+// ringGroup is several phones that are dialled at once for one side.
+type ringGroup struct {
 	bridge  *bridge
 	side    *side
 	codecs  []sip.Codec // to offer
@@ -24,22 +24,22 @@ type ringing struct {
 	onRing  func() // called once
 }
 
-type rung struct {
+type ringResult struct {
 	phone int
 	leg   *sip.Leg
 	err   error
 }
 
-// ring dials the phones; the first that answers is the side's leg, and its
-// ticket is returned. Those of the others are written. It returns when nothing
-// rings any more.
-func (d *Driver) ring(ctx context.Context, r ringing) (*ticket, error) {
+// ring dials the phones at once. The first that answers becomes the side's leg, and
+// its cdrBuilder is returned; the records of the others are published. It returns
+// when no phone rings any more.
+func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	ctx, stop := context.WithTimeout(ctx, r.timeout)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	offer := r.side.local.Offer(r.codecs...)
-	results := make(chan rung, len(r.phones))
+	results := make(chan ringResult, len(r.phones))
 	var once sync.Once
 	for i, p := range r.phones {
 		p.Offer = offer
@@ -48,25 +48,25 @@ func (d *Driver) ring(ctx context.Context, r ringing) (*ticket, error) {
 		}
 		p.OnProgress = func(now sip.Progress) {
 			if now.Status >= 180 {
-				p.ticket.ringing()
+				p.cdr.setRinging()
 				once.Do(r.onRing)
 			}
 		}
 		go func() {
 			leg, err := d.server.Dial(ctx, p.Call)
-			results <- rung{i, leg, err}
+			results <- ringResult{i, leg, err}
 		}()
 	}
 	winner, failures := r.collect(results, cancel)
 	if winner == nil {
-		return nil, r.failed(ctx, failures)
+		return nil, r.finishFailed(ctx, failures)
 	}
 	once.Do(r.onRing) // it answered at once, or its 200 overtook its 180
-	return r.won(offer, winner, failures)
+	return r.finishWon(offer, winner, failures)
 }
 
-// collect waits for all; the first leg is the winner.
-func (r ringing) collect(results <-chan rung, cancel context.CancelCauseFunc) (winner *rung, failures []rung) {
+// collect waits for all results; the first leg is the winner.
+func (r ringGroup) collect(results <-chan ringResult, cancel context.CancelCauseFunc) (winner *ringResult, failures []ringResult) {
 	for range r.phones {
 		result := <-results
 		switch {
@@ -83,33 +83,34 @@ func (r ringing) collect(results <-chan rung, cancel context.CancelCauseFunc) (w
 	return winner, failures
 }
 
-func (r ringing) won(offer *sip.Session, winner *rung, failures []rung) (*ticket, error) {
+func (r ringGroup) finishWon(offer *sip.Session, winner *ringResult, failures []ringResult) (*cdrBuilder, error) {
 	for _, f := range failures {
 		cause := sip.LoseRace
 		if f.err != nil {
 			cause = sip.FailureCause(f.err)
 		}
-		r.phones[f.phone].ticket.end(cause)
+		r.phones[f.phone].cdr.publish(cause)
 	}
-	t := r.phones[winner.phone].ticket
+	t := r.phones[winner.phone].cdr
 	agreed, err := r.side.local.Accept(offer, winner.leg.Session())
 	if err != nil {
 		winner.leg.Hangup(sip.IncompatibleDestination)
-		t.end(sip.IncompatibleDestination)
+		t.publish(sip.IncompatibleDestination)
 		return nil, &sip.Failure{Cause: sip.IncompatibleDestination}
 	}
 	r.bridge.answered(r.side, winner.leg, agreed)
-	t.answer()
+	t.setAnswered()
 	return t, nil
 }
 
-// telling are the causes that say most about a user whose phones all failed.
-func telling() []sip.Cause {
+// mostSpecificCauses returns the causes to prefer when all phones of a user failed.
+func mostSpecificCauses() []sip.Cause {
 	return []sip.Cause{sip.UserBusy, sip.CallRejected, sip.NoAnswer, sip.IncompatibleDestination}
 }
 
-// failed is what stands for all failures together.
-func (r ringing) failed(ctx context.Context, failures []rung) error {
+// finishFailed publishes the records of phones that all failed, and returns the one
+// failure that stands for them.
+func (r ringGroup) finishFailed(ctx context.Context, failures []ringResult) error {
 	causes := map[sip.Cause]bool{}
 	var first sip.Cause
 	for _, f := range failures {
@@ -121,9 +122,9 @@ func (r ringing) failed(ctx context.Context, failures []rung) error {
 		if first == "" {
 			first = cause
 		}
-		r.phones[f.phone].ticket.end(cause)
+		r.phones[f.phone].cdr.publish(cause)
 	}
-	for _, cause := range telling() {
+	for _, cause := range mostSpecificCauses() {
 		if causes[cause] {
 			return &sip.Failure{Cause: cause}
 		}

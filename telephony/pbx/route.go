@@ -9,17 +9,17 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// caller is who a destination is called by.
+// caller is the calling party of a destination.
 type caller struct {
 	user   string // the extension, or whatever a trunk gave
 	name   string
 	domain string // the account's
-	// outside says that the call came by a trunk: it does not leave by one.
+	// outside means that the call came by a trunk: it must not leave by one.
 	outside bool
 }
 
-// route finds the phones of a destination. The error's cause says why there
-// is none. Each gets a ticket, and so does the error.
+// route finds the phones of a destination, each with a cdrBuilder. The error is a
+// *sip.Failure with the cause when there is none.
 func (c *call) route(ctx context.Context, by caller, destination string) ([]phone, error) {
 	d := c.driver
 	user, err := d.directory.SIPUser(ctx, by.domain, destination)
@@ -27,7 +27,7 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 	case err == nil && user.AccountID == c.accountID:
 		phones, err := c.phonesOf(ctx, user, by, parties{by.user, destination})
 		if err != nil {
-			d.log.Warn("a destination's phones cannot be looked up", "error", err)
+			d.log.Warn("looking up a destination's phones failed", "error", err)
 			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
 		}
 		if len(phones) == 0 {
@@ -35,7 +35,7 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 		}
 		return phones, nil
 	case err != nil && fault.KindOf(err) != fault.KindNotFound:
-		d.log.Warn("a destination cannot be looked up", "error", err)
+		d.log.Warn("looking up a destination failed", "error", err)
 		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
 	case d.config.Trunk.Address == "" || by.outside:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
@@ -45,7 +45,7 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 	return []phone{c.trunk(by, destination)}, nil
 }
 
-// phonesOf is a user's registered phones.
+// phonesOf returns a user's registered phones.
 func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties) ([]phone, error) {
 	bindings, err := c.driver.server.Contacts(ctx, user.AccountID, user.Extension)
 	if err != nil {
@@ -54,9 +54,9 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 	phones := make([]phone, 0, len(bindings))
 	for _, b := range bindings {
 		callID := sip.NewCallID()
-		t := c.ticket(callID, outbound, p)
-		t.owner(user)
-		phones = append(phones, phone{ticket: t, Call: sip.Call{
+		t := c.newCDR(callID, outbound, p)
+		t.setUser(user)
+		phones = append(phones, phone{cdr: t, Call: sip.Call{
 			Target: b.Target(), CallID: callID,
 			From: sip.Party{Name: by.name, User: by.user, Host: by.domain},
 			To:   sip.Party{User: user.Extension, Host: user.Domain},
@@ -65,7 +65,7 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 	return phones, nil
 }
 
-// trunk is the way to numbers of the world.
+// trunk returns the trunk as a phone to be dialled for a number.
 func (c *call) trunk(by caller, number string) phone {
 	t := c.driver.config.Trunk
 	shown := or(t.CallerID, by.user)
@@ -75,7 +75,7 @@ func (c *call) trunk(by caller, number string) phone {
 	}
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{ticket: c.ticket(callID, outbound, parties{shown, number}), Call: sip.Call{
+	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), Call: sip.Call{
 		Target: sip.Target{URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: t.Transport},
 		CallID: callID,
 		From:   sip.Party{Name: by.name, User: shown, Host: c.driver.server.Host()},

@@ -24,7 +24,7 @@ func (d *Driver) newSide() (*side, error) {
 	return &side{port: port, local: sip.NewLocal(port.Addr(), d.config.Codecs)}, nil
 }
 
-// settle takes what an offer and its answer have agreed on.
+// settle applies what an offer and its answer have agreed on.
 func (s *side) settle(agreed sip.Agreed) {
 	s.agreed = agreed
 	s.port.SetRemote(agreed.Remote, s.leg.Source().Addr())
@@ -33,11 +33,10 @@ func (s *side) settle(agreed sip.Agreed) {
 
 func (s *side) codec() sip.Codec { return s.agreed.Formats[0].Codec }
 
-// connectable says whether media of two codecs can pass between them.
+// connectable reports whether media of two codecs can be relayed.
 func connectable(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
 
-// withOtherLaw adds the law of G.711 that is missing: one can be turned into
-// the other.
+// withOtherLaw adds the other law of G.711 where one is there: they are converted.
 func withOtherLaw(codecs []sip.Codec) []sip.Codec {
 	if !slices.ContainsFunc(codecs, sip.Codec.IsG711) {
 		return codecs
@@ -59,7 +58,7 @@ func codecsOf(formats []sip.Format) []sip.Codec {
 	return codecs
 }
 
-// mapping is how what from sends becomes what to takes.
+// mapping returns how payload types of from become those of to.
 func mapping(from, to *side) rtp.Mapping {
 	first := to.agreed.Formats[0]
 	m := rtp.Mapping{Clock: first.Clock}

@@ -115,14 +115,14 @@ func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) 
 	if event < 0 || s.format.Events == 0 {
 		return fault.New(fault.KindUnsupported, "the key cannot be sent to this peer")
 	}
-	timestamp, ok := s.press()
+	timestamp, ok := s.sendPress()
 	if !ok {
 		return fault.Conflict("a key is being pressed already")
 	}
 	defer s.lift(timestamp, duration)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	clock := s.format.eventsClock()
+	clock := s.format.eventsRate()
 	total, step, start := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock), time.Now()
 	for packets := 0; ; packets++ {
 		select {
@@ -151,7 +151,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (s *Stream) press() (timestamp uint32, ok bool) {
+func (s *Stream) sendPress() (timestamp uint32, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pressing {

@@ -17,7 +17,7 @@ type Receiver interface {
 // Port is one leg's socket.
 type Port struct {
 	ports *Ports
-	addr  netip.AddrPort
+	local netip.AddrPort
 
 	// socket is sent through while out.mu is held, read while receiving is,
 	// and closed while both are.
@@ -41,7 +41,7 @@ type peer struct {
 }
 
 func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
-	p := &Port{ports: ports, socket: socket, addr: addr}
+	p := &Port{ports: ports, socket: socket, local: addr}
 	p.out.start()
 	if err := ports.readers.add(p); err != nil {
 		return nil, errors.Join(err, socket.close())
@@ -50,7 +50,7 @@ func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 }
 
 // Addr is where peers are to send: for the SDP.
-func (p *Port) Addr() netip.AddrPort { return p.addr }
+func (p *Port) Addr() netip.AddrPort { return p.local }
 
 // SetRemote says where the peer's SDP wants media. The peer's own packets are
 // taken from there; or, because of address translation, from the first port
@@ -98,7 +98,7 @@ func (p *Port) Close() {
 		if err := p.ports.readers.remove(p); err != nil {
 			p.ports.log.Warn("closing a media port", "error", err)
 		}
-		p.ports.release(p.addr.Port())
+		p.ports.release(p.local.Port())
 	})
 }
 

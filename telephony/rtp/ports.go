@@ -82,7 +82,7 @@ func (p *Ports) Open() (*Port, error) {
 	for range len(p.free) {
 		number := p.free[0]
 		p.free = p.free[1:]
-		port, err := p.open(number)
+		port, err := p.tryOpen(number)
 		if err == nil {
 			p.metrics.inUse.Inc()
 			return port, nil
@@ -95,7 +95,7 @@ func (p *Ports) Open() (*Port, error) {
 	return nil, fault.Unavailable(nil, time.Second, "no media port is free")
 }
 
-func (p *Ports) open(number uint16) (*Port, error) {
+func (p *Ports) tryOpen(number uint16) (*Port, error) {
 	socket, err := bind(netip.AddrPortFrom(p.config.Listen, number))
 	if err != nil {
 		return nil, err

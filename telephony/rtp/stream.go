@@ -21,7 +21,7 @@ type Format struct {
 
 func (f Format) samples() uint32 { return ticks(f.Frame, f.Clock) }
 
-func (f Format) eventsClock() uint32 {
+func (f Format) eventsRate() uint32 {
 	if f.EventsClock == 0 {
 		return f.Clock
 	}

@@ -26,7 +26,7 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		return nil, err
 	}
 	leg := i.leg(response, onOffer)
-	leg.ours, leg.peers = answer, i.offer
+	leg.ours, leg.peers = answer, i.remoteOffer
 	if tooShort := leg.acceptTimer(i.request, response); tooShort {
 		i.answered = true
 		refusal := i.response(status{422, "Session Interval Too Small"})
@@ -51,9 +51,9 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	from, to := i.request.From(), response.To()
 	leg := &Leg{
-		server: i.server, callID: i.CallID(), local: to.AsFrom(), remote: from.AsTo(), contact: *response.Contact(),
-		network: i.request.Transport(), source: i.source, onOffer: onOffer, theirs: i.request.CSeq().SeqNo,
-		done: make(chan struct{}), canUpdate: lists(i.request, "UPDATE", "Allow"),
+		server: i.server, id: i.CallID(), local: to.AsFrom(), remote: from.AsTo(), contact: *response.Contact(),
+		network: i.request.Transport(), peer: i.peer, onOffer: onOffer, theirs: i.request.CSeq().SeqNo,
+		endSignal: make(chan struct{}), canUpdate: lists(i.request, "UPDATE", "Allow"),
 	}
 	for _, h := range i.request.GetHeaders("Record-Route") {
 		leg.routes = append(leg.routes, h.Value())
@@ -63,8 +63,8 @@ func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	} else {
 		leg.target = from.Address
 	}
-	if i.caller.UserID != "" {
-		leg.destination = i.source.String() // a phone, perhaps behind NAT
+	if i.callingUser.UserID != "" {
+		leg.destination = i.peer.String() // a phone, perhaps behind NAT
 	}
 	leg.ctx, leg.end = context.WithCancel(i.server.ctx)
 	return leg

@@ -35,10 +35,10 @@ func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *s
 // 12.1.2).
 func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call Call) *Leg {
 	leg := &Leg{
-		server: s, callID: invite.CallID().Value(), local: fromOf(invite), remote: *answer.To(),
+		server: s, id: invite.CallID().Value(), local: fromOf(invite), remote: *answer.To(),
 		called: true, contact: *invite.Contact(), network: invite.Transport(), destination: call.Target.Destination,
 		onOffer: call.OnOffer, username: call.Username, password: call.Password,
-		sequence: invite.CSeq().SeqNo, target: invite.Recipient, done: make(chan struct{}),
+		sequence: invite.CSeq().SeqNo, target: invite.Recipient, endSignal: make(chan struct{}),
 		canUpdate: lists(answer, "UPDATE", "Allow"),
 	}
 	if contact := answer.Contact(); contact != nil {
@@ -49,7 +49,7 @@ func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call 
 		leg.routes = append(leg.routes, recorded[i].Value())
 	}
 	// A source that cannot be read is none: media comes from where the SDP says.
-	leg.source, _ = netip.ParseAddrPort(answer.Source())
+	leg.peer, _ = netip.ParseAddrPort(answer.Source())
 	leg.ctx, leg.end = context.WithCancel(s.ctx)
 	return leg
 }
@@ -79,7 +79,7 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	r := l.server.newRequest(method, l.target, l.network)
 	from, to := l.local, l.remote
 	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
-	identify(r, l.callID, from, to, sequence)
+	identify(r, l.id, from, to, sequence)
 	for _, route := range l.routes {
 		r.AppendHeader(sipmsg.NewHeader("Route", route))
 	}

@@ -126,7 +126,7 @@ func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, e
 	}
 	var gone []Binding
 	for _, member := range due {
-		b, expired, err := r.expire(ctx, member, now)
+		b, expired, err := r.expireScript(ctx, member, now)
 		if err != nil {
 			return gone, err
 		}
@@ -137,7 +137,7 @@ func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, e
 	return gone, nil
 }
 
-func (r *RedisBindings) expire(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
+func (r *RedisBindings) expireScript(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
 	var at place
 	if err := json.Unmarshal([]byte(member), &at); err != nil {
 		return Binding{}, false, fmt.Errorf("reading which phone has expired: %w", err)

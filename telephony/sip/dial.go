@@ -80,7 +80,7 @@ func (s *Server) Dial(ctx context.Context, call Call) (*Leg, error) {
 	if !s.reserve() {
 		return nil, s.failed(&Failure{Cause: SwitchCongestion})
 	}
-	leg, err := s.dial(ctx, call)
+	leg, err := s.dialOnce(ctx, call)
 	if err != nil {
 		s.release()
 		return nil, s.failed(err)
@@ -94,7 +94,7 @@ func (s *Server) failed(err error) error {
 	return err
 }
 
-func (s *Server) dial(ctx context.Context, call Call) (*Leg, error) {
+func (s *Server) dialOnce(ctx context.Context, call Call) (*Leg, error) {
 	invite, err := s.newInvite(call)
 	if err != nil {
 		return nil, err
@@ -116,12 +116,12 @@ func (s *Server) dial(ctx context.Context, call Call) (*Leg, error) {
 				return nil, fmt.Errorf("answering a challenge: %w", err)
 			}
 		default:
-			return nil, &Failure{Status: answer.StatusCode, Cause: failureCause(answer)}
+			return nil, &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
 		}
 	}
 }
 
-func failureCause(answer *sipmsg.Response) Cause {
+func callCause(answer *sipmsg.Response) Cause {
 	if reason := answer.GetHeader("Reason"); reason != nil {
 		if cause := causeOfReason(reason.Value()); cause != NormalClearing {
 			return cause

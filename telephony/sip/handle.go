@@ -12,8 +12,8 @@ import (
 // lookupLimit is how long the directory and the bindings may take together.
 const lookupLimit = 5 * time.Second
 
-// handle takes a request; the stack calls it on a goroutine of its own.
-func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// dispatch takes a request; the stack calls it on a goroutine of its own.
+func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	ctx, cancel := context.WithTimeout(s.ctx, lookupLimit)
 	defer cancel()
 	if !complete(r) {
@@ -28,7 +28,7 @@ func (s *Server) handle(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case sipmsg.INVITE:
 		s.invited(ctx, r, tx)
 	case sipmsg.REGISTER:
-		s.registered(ctx, r, tx)
+		s.handleRegister(ctx, r, tx)
 	case sipmsg.OPTIONS:
 		s.reply(tx, r, status{200, "OK"}, sipmsg.NewHeader("Accept", sdpType), sipmsg.NewHeader("Supported", supported))
 	case sipmsg.BYE:
@@ -201,7 +201,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 	defer cancel()
 	invite := &Invite{
 		server: s, request: r, tx: tx, tag: sipmsg.GenerateTagN(16),
-		caller: caller, source: source, offer: offer,
+		callingUser: caller, peer: source, remoteOffer: offer,
 	}
 	// Neither callback may block or call the transaction.
 	gone := func() {

@@ -13,17 +13,17 @@ import (
 // Invite is an incoming call that has not been answered. Its methods may be
 // called from any goroutine.
 type Invite struct {
-	server   *Server
-	request  *sipmsg.Request
-	tx       *sipmsg.ServerTx
-	tag      string
-	caller   User
-	source   netip.AddrPort
-	offer    *Session
-	mu       sync.Mutex
-	answered bool        // finally, whatever the answer
-	taken    bool        // by a leg
-	up       atomic.Bool // answered with 2xx: the end of the transaction is not the caller's
+	server      *Server
+	request     *sipmsg.Request
+	tx          *sipmsg.ServerTx
+	tag         string
+	callingUser User
+	peer        netip.AddrPort
+	remoteOffer *Session
+	mu          sync.Mutex
+	answered    bool        // finally, whatever the answer
+	taken       bool        // by a leg
+	up          atomic.Bool // answered with 2xx: the end of the transaction is not the caller's
 }
 
 // CallID is the call's Call-ID.
@@ -37,7 +37,7 @@ func (i *Invite) Domain() string { return i.request.Recipient.Host }
 
 // Caller is whose phone calls; Caller().UserID is "" when the call comes from
 // a trusted network.
-func (i *Invite) Caller() User { return i.caller }
+func (i *Invite) Caller() User { return i.callingUser }
 
 // From is how the caller shows itself.
 func (i *Invite) From() Party {
@@ -60,10 +60,10 @@ func (i *Invite) Header(name string) string {
 }
 
 // Source is where the caller's signalling comes from.
-func (i *Invite) Source() netip.AddrPort { return i.source }
+func (i *Invite) Source() netip.AddrPort { return i.peer }
 
 // Offer is the caller's session description.
-func (i *Invite) Offer() *Session { return i.offer }
+func (i *Invite) Offer() *Session { return i.remoteOffer }
 
 // Ring tells the caller that it rings.
 func (i *Invite) Ring() error {

@@ -19,7 +19,7 @@ type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 // from any goroutine, and none but Reinvite blocks.
 type Leg struct {
 	server  *Server
-	callID  string
+	id      string
 	local   sipmsg.FromHeader // our address and tag
 	remote  sipmsg.ToHeader   // the peer's
 	contact sipmsg.ContactHeader
@@ -29,16 +29,16 @@ type Leg struct {
 	// destination is where requests go for a peer behind NAT; "" where its
 	// contact says.
 	destination        string
-	source             netip.AddrPort
+	peer               netip.AddrPort
 	onOffer            OfferFunc
 	username, password string
 
-	ctx  context.Context // ends with the leg
-	end  context.CancelFunc
-	done chan struct{}
+	ctx       context.Context // ends with the leg
+	end       context.CancelFunc
+	endSignal chan struct{}
 
 	mu          sync.Mutex
-	cause       Cause
+	endCause    Cause
 	ended       bool
 	target      sipmsg.Uri // the peer's contact
 	sequence    uint32     // of our last request
@@ -55,7 +55,7 @@ type Leg struct {
 }
 
 // CallID is the leg's Call-ID.
-func (l *Leg) CallID() string { return l.callID }
+func (l *Leg) CallID() string { return l.id }
 
 // Session is the peer's description in force.
 func (l *Leg) Session() *Session {
@@ -66,16 +66,16 @@ func (l *Leg) Session() *Session {
 
 // Source is where the peer's signalling comes from. Behind NAT its media
 // comes from the same host.
-func (l *Leg) Source() netip.AddrPort { return l.source }
+func (l *Leg) Source() netip.AddrPort { return l.peer }
 
 // Done is closed when the leg has ended.
-func (l *Leg) Done() <-chan struct{} { return l.done }
+func (l *Leg) Done() <-chan struct{} { return l.endSignal }
 
 // Cause is why the leg ended; "" while it has not.
 func (l *Leg) Cause() Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause
+	return l.endCause
 }
 
 // Hangup ends the leg, if it has not ended: it is done at once, with the cause,
@@ -105,12 +105,12 @@ func (l *Leg) finish(cause Cause) bool {
 	if l.ended {
 		return false
 	}
-	l.ended, l.cause = true, cause
+	l.ended, l.endCause = true, cause
 	if l.timer != nil {
 		l.timer.Stop()
 	}
 	l.end()
-	close(l.done)
+	close(l.endSignal)
 	return true
 }
 
@@ -124,7 +124,7 @@ func (l *Leg) forget() {
 }
 
 func (l *Leg) key() string {
-	return dialogKey(l.callID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
+	return dialogKey(l.id, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
 }
 
 func dialogKey(callID, localTag, remoteTag string) string {

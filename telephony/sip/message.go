@@ -29,7 +29,7 @@ const (
 func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.host, Port: s.port,
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.advertisedHost, Port: s.port,
 	}
 	via.Params.Add("branch", sipmsg.GenerateBranch())
 	via.Params.Add("rport", "")
@@ -70,7 +70,7 @@ func describe(m sipmsg.Message, session *Session) error {
 }
 
 func (s *Server) contact(user, network string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.host, Port: s.port}}
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.port}}
 	if network == "TCP" {
 		c.Address.UriParams.Add("transport", "tcp")
 	}
@@ -88,7 +88,7 @@ func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
 	r := s.newRequest(sipmsg.INVITE, uri, network)
-	from := sipmsg.FromHeader{DisplayName: printable(call.From.Name), Address: address(call.From, s.host)}
+	from := sipmsg.FromHeader{DisplayName: printable(call.From.Name), Address: address(call.From, s.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: printable(call.To.Name), Address: address(call.To, uri.Host)}
 	identify(r, or(call.CallID, NewCallID()), from, to, 1)

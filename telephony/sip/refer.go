@@ -34,7 +34,7 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 		return err
 	}
 	defer l.endRefer()
-	if err := l.refer(ctx, request); err != nil {
+	if err := l.sendRefer(ctx, request); err != nil {
 		return err
 	}
 	for {
@@ -47,7 +47,7 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 			default:
 				return &Failure{Status: code, Cause: CauseOfStatus(code)}
 			}
-		case <-l.done:
+		case <-l.endSignal:
 			return nil // who takes a REFER and then hangs up has gone to the other
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -89,8 +89,8 @@ func (l *Leg) endRefer() {
 	l.referring = nil
 }
 
-// refer sends the request; nil is that the peer has taken it.
-func (l *Leg) refer(ctx context.Context, r *sipmsg.Request) error {
+// sendRefer sends the request; nil is that the peer has taken it.
+func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(lateAnswer, cancel) })()
@@ -116,7 +116,7 @@ func (l *Leg) refer(ctx context.Context, r *sipmsg.Request) error {
 	case answer.IsSuccess():
 		return nil
 	}
-	return &Failure{Status: answer.StatusCode, Cause: failureCause(answer)}
+	return &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
 }
 
 // notified takes a NOTIFY, which tells what became of a REFER of ours. It may

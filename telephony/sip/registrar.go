@@ -10,8 +10,8 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// registered takes a REGISTER (RFC 3261, 10.3).
-func (s *Server) registered(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// handleRegister takes a REGISTER (RFC 3261, 10.3).
+func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	source, err := netip.ParseAddrPort(r.Source())
 	if err != nil || s.guard.silenced(source.Addr()) {
 		s.metrics.flood(floodFailures)

@@ -23,7 +23,7 @@ const glareAttempts = 4
 // between two attempts.
 func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 	for attempt := 1; ; attempt++ {
-		answer, err := l.reinvite(offer)
+		answer, err := l.sendReinvite(offer)
 		if !errors.Is(err, errGlare) {
 			return answer, err
 		}
@@ -32,7 +32,7 @@ func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 		}
 		select {
 		case <-time.After(l.glareDelay()):
-		case <-l.done:
+		case <-l.endSignal:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -48,7 +48,7 @@ func (l *Leg) glareDelay() time.Duration {
 	return rand.N(2000 * time.Millisecond)
 }
 
-func (l *Leg) reinvite(offer *Session) (*Session, error) {
+func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 	request, err := l.beginOffer(offer)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 		case <-tx.Done():
 		case <-limit.C:
 			tx.Terminate()
-		case <-l.done:
+		case <-l.endSignal:
 			tx.Terminate()
 			return nil, fault.Conflict("the call has ended")
 		}
@@ -138,7 +138,7 @@ func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer
 		l.Hangup(NormalTemporaryFailure)
 		return nil, &Failure{Status: answer.StatusCode, Cause: NormalTemporaryFailure}
 	case !answer.IsSuccess():
-		return nil, &Failure{Status: answer.StatusCode, Cause: failureCause(answer)}
+		return nil, &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
 	}
 	l.mu.Lock()
 	l.refreshTarget(answer.Contact())

@@ -76,7 +76,7 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	l.sendAnswer(tx, response)
 	select {
 	case <-pending.came:
-	case <-l.done:
+	case <-l.endSignal:
 		return
 	}
 	if _, err := l.answerBody(pending.body); err != nil {

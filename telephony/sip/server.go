@@ -36,19 +36,19 @@ type Server struct {
 	metrics   *metrics
 	log       *slog.Logger
 
-	udp        net.PacketConn
-	tcp        net.Listener
-	bound      netip.AddrPort
-	host       string // advertised
-	port       int
-	agent      *sipgo.UserAgent
-	guard      *guard
-	nonces     *nonces
-	background *tasks
-	ctx        context.Context // of transactions
-	stop       context.CancelFunc
-	serving    context.Context // of handlers: ends first
-	refuse     context.CancelFunc
+	udp            net.PacketConn
+	tcp            net.Listener
+	bound          netip.AddrPort
+	advertisedHost string // advertised
+	port           int
+	agent          *sipgo.UserAgent
+	guard          *guard
+	nonces         *nonces
+	background     *tasks
+	ctx            context.Context // of transactions
+	stop           context.CancelFunc
+	serving        context.Context // of handlers: ends first
+	refuse         context.CancelFunc
 
 	mu      sync.Mutex
 	dialogs map[string]*Leg
@@ -86,7 +86,7 @@ func New(config Config, directory Directory, bindings Bindings, reg prometheus.R
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	if s.host, s.port, err = s.config.advertised(s.bound); err == nil {
+	if s.advertisedHost, s.port, err = s.config.advertised(s.bound); err == nil {
 		s.agent, err = s.newAgent()
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Server) newAgent() (*sipgo.UserAgent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the SIP stack: %w", err)
 	}
-	agent.TransactionLayer().OnRequest(s.handle)
+	agent.TransactionLayer().OnRequest(s.dispatch)
 	return agent, nil
 }
 
@@ -162,7 +162,7 @@ func (s *Server) Watch(d Devices) { s.devices = append(s.devices, d) }
 func (s *Server) Addr() netip.AddrPort { return s.bound }
 
 // Host is the host that peers are told.
-func (s *Server) Host() string { return s.host }
+func (s *Server) Host() string { return s.advertisedHost }
 
 // Contacts returns a user's registered phones.
 func (s *Server) Contacts(ctx context.Context, accountID, extension string) ([]Binding, error) {

@@ -20,21 +20,21 @@ type Call struct {
 	target        string
 	branch        string
 
-	mu        sync.Mutex
-	sequence  int
-	referred  chan *sipmsg.Request
-	acked     chan struct{}
-	cancelled chan struct{}
-	ended     chan struct{}
-	bye       *sipmsg.Request
-	cancel    *sipmsg.Request
-	onOffer   func(r *sipmsg.Request) (body string, status int)
+	mu             sync.Mutex
+	sequence       int
+	referred       chan *sipmsg.Request
+	acked          chan struct{}
+	cancelReceived chan struct{}
+	ended          chan struct{}
+	byeReceived    *sipmsg.Request
+	stop           *sipmsg.Request
+	offerHandler   func(r *sipmsg.Request) (body string, status int)
 }
 
 func newCall(p *Phone, callID string) *Call {
 	return &Call{
 		Phone: p, CallID: callID, sequence: 1,
-		referred: make(chan *sipmsg.Request, 1), acked: make(chan struct{}), cancelled: make(chan struct{}), ended: make(chan struct{}),
+		referred: make(chan *sipmsg.Request, 1), acked: make(chan struct{}), cancelReceived: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -43,7 +43,7 @@ func newCall(p *Phone, callID string) *Call {
 func (c *Call) OnOffer(f func(r *sipmsg.Request) (body string, status int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.onOffer = f
+	c.offerHandler = f
 }
 
 // take handles a request that came in.
@@ -57,14 +57,14 @@ func (p *Phone) take(r *sipmsg.Request) {
 		c.Invite = r
 		p.dialogs[callID] = c
 	}
-	onCall := p.onCall
+	onCall := p.callHandler
 	p.mu.Unlock()
 	switch {
 	case fresh:
 		c.local = r.To().Value() + ";tag=" + p.unique()
 		c.remote = r.From().Value()
 		c.target = r.Contact().Address.String()
-		p.calls <- c
+		p.received <- c
 		if onCall == nil {
 			c.Reply(r, 180, "")
 			c.Accept()
@@ -91,14 +91,14 @@ func (c *Call) take(r *sipmsg.Request) {
 		once(c, c.acked)
 	case sipmsg.CANCEL:
 		c.mu.Lock()
-		c.cancel = r
+		c.stop = r
 		c.mu.Unlock()
 		c.Reply(r, 200, "")
 		c.Reply(c.Invite, 487, "")
-		once(c, c.cancelled)
+		once(c, c.cancelReceived)
 	case sipmsg.BYE:
 		c.mu.Lock()
-		c.bye = r
+		c.byeReceived = r
 		c.mu.Unlock()
 		c.Reply(r, 200, "")
 		once(c, c.ended)
@@ -112,10 +112,10 @@ func (c *Call) take(r *sipmsg.Request) {
 			return // repeated
 		}
 		c.mu.Lock()
-		onOffer := c.onOffer
+		onOffer := c.offerHandler
 		c.mu.Unlock()
 		go func() {
-			body, status := c.Phone.media.SDP("sendrecv", 0), 200
+			body, status := c.Phone.audio.SDP("sendrecv", 0), 200
 			if onOffer != nil {
 				body, status = onOffer(r)
 			}
@@ -172,8 +172,8 @@ func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
 
 // Accept answers an incoming call with the phone's codecs.
 func (c *Call) Accept(payloadTypes ...int) {
-	c.Phone.media.Follow(string(c.Invite.Body()))
-	c.Reply(c.Invite, 200, c.Phone.media.SDP("sendrecv", 0, payloadTypes...))
+	c.Phone.audio.Follow(string(c.Invite.Body()))
+	c.Reply(c.Invite, 200, c.Phone.audio.SDP("sendrecv", 0, payloadTypes...))
 }
 
 // Dial calls a user and returns the call with its final answer; of a good one
@@ -232,7 +232,7 @@ func (c *Call) Finish() *sipmsg.Response {
 		return c.Answer
 	}
 	c.target = c.Answer.Contact().Address.String()
-	p.media.Follow(string(c.Answer.Body()))
+	p.audio.Follow(string(c.Answer.Body()))
 	c.ack(c.Answer, "z9hG4bK"+p.unique())
 	return c.Answer
 }
@@ -285,13 +285,13 @@ func (c *Call) Bye() *sipmsg.Response {
 func (c *Call) WaitAck() { c.wait(c.acked, "ACK") }
 
 // WaitCancel waits until the caller has given up.
-func (c *Call) WaitCancel() { c.Phone.t.Helper(); c.wait(c.cancelled, "CANCEL") }
+func (c *Call) WaitCancel() { c.Phone.t.Helper(); c.wait(c.cancelReceived, "CANCEL") }
 
 // Cancelled is the CANCEL that came.
 func (c *Call) Cancelled() *sipmsg.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cancel
+	return c.stop
 }
 
 // WaitBye waits for the peer to hang up, and returns its BYE.
@@ -300,7 +300,7 @@ func (c *Call) WaitBye() *sipmsg.Request {
 	c.wait(c.ended, "BYE")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bye
+	return c.byeReceived
 }
 
 // WaitRefer waits until the peer asks to call another, and returns its REFER.

@@ -19,8 +19,8 @@ type Media struct {
 	conn *net.UDPConn
 
 	mu      sync.Mutex
-	remote  *net.UDPAddr
-	heard   map[uint8]map[byte]int // by payload type and first byte
+	target  *net.UDPAddr
+	packets map[uint8]map[byte]int // by payload type and first byte
 	ssrcs   map[uint32]bool
 	numbers []uint16
 	version int
@@ -31,7 +31,7 @@ func newMedia(t testing.TB) *Media {
 	if err != nil {
 		t.Fatalf("a phone's audio: %v", err)
 	}
-	m := &Media{t: t, conn: conn, heard: map[uint8]map[byte]int{}, ssrcs: map[uint32]bool{}}
+	m := &Media{t: t, conn: conn, packets: map[uint8]map[byte]int{}, ssrcs: map[uint32]bool{}}
 	go m.read()
 	return m
 }
@@ -51,10 +51,10 @@ func (m *Media) read() {
 			continue
 		}
 		m.mu.Lock()
-		if m.heard[p.PayloadType] == nil {
-			m.heard[p.PayloadType] = map[byte]int{}
+		if m.packets[p.PayloadType] == nil {
+			m.packets[p.PayloadType] = map[byte]int{}
 		}
-		m.heard[p.PayloadType][p.Payload[0]]++
+		m.packets[p.PayloadType][p.Payload[0]]++
 		m.ssrcs[p.SSRC] = true
 		m.numbers = append(m.numbers, p.SequenceNumber)
 		m.mu.Unlock()
@@ -104,14 +104,14 @@ func (m *Media) Follow(sdp string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.remote = remote
+	m.target = remote
 }
 
 // Remote is where it sends.
 func (m *Media) Remote() *net.UDPAddr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.remote
+	return m.target
 }
 
 // Speak sends n packets of a byte, 5 ms apart.
@@ -141,7 +141,7 @@ func (m *Media) Speak(payloadType uint8, voice byte, n int) {
 func (m *Media) Heard(payloadType uint8, voice byte) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.heard[payloadType][voice]
+	return m.packets[payloadType][voice]
 }
 
 // Sources is how many RTP sources it heard.

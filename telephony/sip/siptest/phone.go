@@ -19,19 +19,19 @@ import (
 type Phone struct {
 	User, Domain, Password string
 
-	t      testing.TB
-	conn   *net.UDPConn
-	server *net.UDPAddr
-	media  *Media
-	calls  chan *Call
+	t        testing.TB
+	conn     *net.UDPConn
+	server   *net.UDPAddr
+	audio    *Media
+	received chan *Call
 
-	mu      sync.Mutex
-	waiting map[string]chan *sipmsg.Response // by branch and method
-	dialogs map[string]*Call                 // by Call-ID
-	number  int
-	nonce   string
-	count   int
-	onCall  func(*Call)
+	mu          sync.Mutex
+	waiting     map[string]chan *sipmsg.Response // by branch and method
+	dialogs     map[string]*Call                 // by Call-ID
+	number      int
+	nonce       string
+	count       int
+	callHandler func(*Call)
 }
 
 // NewPhone makes a phone on loopback that talks to server (host:port).
@@ -46,8 +46,8 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 		t.Fatalf("the server's address: %v", err)
 	}
 	p := &Phone{
-		User: user, Domain: domain, Password: password, t: t, conn: conn, server: remote, media: newMedia(t),
-		calls: make(chan *Call, 16), waiting: map[string]chan *sipmsg.Response{}, dialogs: map[string]*Call{},
+		User: user, Domain: domain, Password: password, t: t, conn: conn, server: remote, audio: newMedia(t),
+		received: make(chan *Call, 16), waiting: map[string]chan *sipmsg.Response{}, dialogs: map[string]*Call{},
 	}
 	done := make(chan struct{})
 	go func() {
@@ -57,30 +57,30 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	t.Cleanup(func() {
 		_ = conn.Close()
 		<-done
-		p.media.close()
+		p.audio.close()
 	})
 	return p
 }
 
 // Media is the phone's audio.
-func (p *Phone) Media() *Media { return p.media }
+func (p *Phone) Media() *Media { return p.audio }
 
 // Calls gives the calls that came in.
-func (p *Phone) Calls() <-chan *Call { return p.calls }
+func (p *Phone) Calls() <-chan *Call { return p.received }
 
 // OnCall says what the phone does with an incoming call, on a goroutine of its
 // own; nil: it rings and answers.
 func (p *Phone) OnCall(f func(*Call)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.onCall = f
+	p.callHandler = f
 }
 
 // WaitCall waits for a call to come in.
 func (p *Phone) WaitCall() *Call {
 	p.t.Helper()
 	select {
-	case c := <-p.calls:
+	case c := <-p.received:
 		return c
 	case <-time.After(5 * time.Second):
 		p.t.Fatalf("no call came to %s", p.User)

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// house is a running service.
-type house struct {
+// testEnv is a running service.
+type testEnv struct {
 	*aisession.Service
 	t        *testing.T
 	registry *prometheus.Registry
@@ -52,19 +52,19 @@ type house struct {
 }
 
 // Open implements aisession.Providers.
-func (h *house) provider(id string) (aiprovider.Provider, error) {
+func (h *testEnv) provider(id string) (aiprovider.Provider, error) {
 	if p, ok := h.known[id]; ok {
 		return p, nil
 	}
 	return aiprovider.Provider{}, fault.NotFound("AI provider not found")
 }
 
-type providers struct{ *house }
+type envProviders struct{ *testEnv }
 
-func (p providers) Open(_ context.Context, id string) (aiprovider.Provider, error) {
+func (p envProviders) Open(_ context.Context, id string) (aiprovider.Provider, error) {
 	return p.provider(id)
 }
-func (p providers) Guard(aiprovider.Provider) aiprovider.Guard {
+func (p envProviders) Guard(aiprovider.Provider) aiprovider.Guard {
 	return aiprovider.Guard{Allow: p.allow}
 }
 
@@ -98,9 +98,9 @@ func (e *events) all() []map[string]any {
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // open makes a house whose providers' certificate is p's.
-func open(t *testing.T, cfg aisession.Config, p *provider) *house {
+func open(t *testing.T, cfg aisession.Config, p *provider) *testEnv {
 	t.Helper()
-	h := &house{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
+	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
 	store := miniredis.RunT(t)
 	h.redis = store
 	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
@@ -115,8 +115,8 @@ func open(t *testing.T, cfg aisession.Config, p *provider) *house {
 		t.Fatal(err)
 	}
 	service, err := aisession.New(cfg, aisession.Deps{
-		Providers: providers{h}, Publisher: h.events, Authorities: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
-		Announcements: aisession.RedisAnnouncements{RedisStore: redisStore}, Seats: aisession.RedisSeats{RedisStore: redisStore},
+		Providers: envProviders{h}, Publisher: h.events, Authorities: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
+		Announcements: aisession.RedisAnnouncements{RedisStore: redisStore}, Leases: aisession.RedisSessionLeases{RedisStore: redisStore},
 		E164:    plan.E164,
 		Metrics: h.registry, Log: slog.New(slog.DiscardHandler),
 	})
@@ -140,7 +140,7 @@ func open(t *testing.T, cfg aisession.Config, p *provider) *house {
 }
 
 // metric is a counter's value; labels as name, value pairs.
-func (h *house) metric(name string, labels ...string) float64 {
+func (h *testEnv) metric(name string, labels ...string) float64 {
 	h.t.Helper()
 	families, err := h.registry.Gather()
 	if err != nil {
@@ -284,7 +284,7 @@ func account(p *provider, encoding string) aiprovider.Provider {
 
 func request(p aiprovider.Provider, format audio.Format) aisession.Request {
 	return aisession.Request{
-		Provider: p, Way: aisession.WaySIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456", Callee: "ai-prov1",
+		Provider: p, Ingress: aisession.IngressSIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456", Callee: "ai-prov1",
 		Format: format, Clocked: true,
 	}
 }
@@ -297,7 +297,7 @@ type running struct {
 	quiet context.CancelFunc
 }
 
-func (h *house) start(r aisession.Request) *running {
+func (h *testEnv) start(r aisession.Request) *running {
 	h.t.Helper()
 	session, err := h.Open(context.Background(), r)
 	if err != nil {

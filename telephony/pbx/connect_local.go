@@ -11,30 +11,30 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// talk gives the owner to the local destination.
-func (c *call) talk(ctx context.Context, b *bridge, owner, loopback *ticket) sip.Cause {
+// connectLocal connects the owner to the local destination.
+func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	numbers := parties{c.order.Extension, c.order.Destination}
-	t := c.ticket(sip.NewCallID(), outbound, numbers)
-	t.originated()
-	t.shown()
+	t := c.newCDR(sip.NewCallID(), outbound, numbers)
+	t.setOriginationID()
+	t.setClickToCall()
 	t.row.OtherLegCallID = owner.row.CallID
-	b.silence(true)
+	b.endRingTone(true)
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
 	session, err := c.driver.local.Take(ctx, localcall.Call{
 		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
-		Caller: numbers.from, Port: b.a.port, Agreed: b.settled(),
-		Transfer: next.to,
+		Caller: numbers.from, Port: b.a.port, Agreed: b.agreedOfA(),
+		Transfer: next.dial,
 	})
 	if err != nil {
 		cause := causeOf(ctx, err)
 		if fault.KindOf(err) == fault.KindNotFound {
 			cause = sip.UnallocatedNumber
 		}
-		t.end(cause)
+		t.publish(cause)
 		return cause
 	}
-	t.answer()
+	t.setAnswered()
 	c.bridged = true
 	owner.row.OtherLegCallID, loopback.answered = t.row.CallID, t.answered
 	c.report(origination.Bridged, "")
@@ -44,30 +44,30 @@ func (c *call) talk(ctx context.Context, b *bridge, owner, loopback *ticket) sip
 		cause = b.a.leg.Cause()
 	case <-session.Done():
 		if cause = session.Cause(); next.answered() {
-			t.end(sip.NormalClearing)
+			t.publish(sip.NormalClearing)
 			return next.connect(ctx)
 		}
 	case <-c.ctx.Done():
 		cause = causeOf(c.ctx, c.ctx.Err())
 	}
-	t.end(cause)
+	t.publish(cause)
 	return cause
 }
 
-// transfer is where an owner goes on to whom a local destination has talked to.
+// transfer is an owner's transfer from a local destination to another one.
 type transfer struct {
 	call   *call
 	bridge *bridge
-	owner  *ticket
+	owner  *cdrBuilder
 
 	mu     sync.Mutex
-	far    *side // who has answered; nil: nobody has
-	ticket *ticket
+	far    *side // has answered; nil before
+	cdr    *cdrBuilder
 	closed bool // the call is over, or connected
 }
 
-// to dials a destination and returns once it has answered.
-func (t *transfer) to(ctx context.Context, destination string) error {
+// dial calls a destination and returns once it has answered.
+func (t *transfer) dial(ctx context.Context, destination string) error {
 	c, d := t.call, t.call.driver
 	if strings.HasPrefix(destination, d.config.LocalPrefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
@@ -77,14 +77,14 @@ func (t *transfer) to(ctx context.Context, destination string) error {
 		return err
 	}
 	for i := range phones {
-		phones[i].ticket.row.OtherLegCallID = t.owner.row.CallID
+		phones[i].cdr.row.OtherLegCallID = t.owner.row.CallID
 	}
 	far, err := d.newSide()
 	if err != nil {
-		phones[0].ticket.end(sip.SwitchCongestion)
+		phones[0].cdr.publish(sip.SwitchCongestion)
 		return &sip.Failure{Cause: sip.SwitchCongestion}
 	}
-	reached, err := d.ring(ctx, ringing{
+	reached, err := d.ring(ctx, ringGroup{
 		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.formats())), phones: phones,
 		timeout: d.config.DestinationTimeout, onRing: func() {},
 	})
@@ -98,7 +98,7 @@ func (t *transfer) to(ctx context.Context, destination string) error {
 		end(far, reached, sip.OriginatorCancel)
 		return fault.Conflict("the call has gone on already")
 	}
-	t.far, t.ticket = far, reached
+	t.far, t.cdr = far, reached
 	return nil
 }
 
@@ -108,32 +108,32 @@ func (t *transfer) answered() bool {
 	return t.far != nil
 }
 
-// connect joins the owner and who has answered, and returns why one of them
-// ended.
+// connect connects the owner and the destination that has answered. It returns when
+// one of them has ended, with the cause.
 func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.mu.Lock()
-	far, reached := t.far, t.ticket
+	far, reached := t.far, t.cdr
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
-	t.bridge.silence(false)
+	t.bridge.endRingTone(false)
 	cause := t.call.bridge(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
 	end(far, reached, cause)
 	return cause
 }
 
-// close hangs up on who has answered and was not connected.
+// close hangs up a destination that has answered and was not connected.
 func (t *transfer) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 	if t.far != nil {
-		end(t.far, t.ticket, sip.OriginatorCancel)
+		end(t.far, t.cdr, sip.OriginatorCancel)
 		t.far = nil
 	}
 }
 
-func end(far *side, t *ticket, cause sip.Cause) {
+func end(far *side, t *cdrBuilder, cause sip.Cause) {
 	far.leg.Hangup(cause)
-	t.end(far.leg.Cause())
+	t.publish(far.leg.Cause())
 	far.port.Close()
 }

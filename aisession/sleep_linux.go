@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps, or a little less, in the kernel: a thread of its own wakes within
+// sleepFor sleeps, or a little less, in the kernel: a thread of its own wakes within
 // some 50 µs of its time. One of Go's timers is up to a millisecond late, and
 // wakes a second thread, that finds nothing to do, each time.
-func nap(d time.Duration) {
+func sleepFor(d time.Duration) {
 	t := unix.NsecToTimespec(d.Nanoseconds())
-	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &t, nil) // who sleeps looks at the clock
+	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &t, nil) // the caller looks at the clock
 }

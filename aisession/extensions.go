@@ -8,25 +8,25 @@ import (
 	"trunkline/internal/fault"
 )
 
-// ask is something that a provider asked to be done with the call, and that may
+// providerRequest is something that a provider asked to be done with the call, and that may
 // take a while.
-type ask struct {
+type providerRequest struct {
 	press       aiprotocol.DTMF
 	destination string // to transfer to; "" presses the key
 }
 
 const (
-	maxAsks      = 32 // that wait
+	maxRequests  = 32 // that wait
 	usualPress   = 160 * time.Millisecond
 	longestPress = 5 * time.Second
 )
 
-// extra does what a provider that opted in asks for.
-func (s *Session) extra(l *link, m *aiprotocol.Message) {
+// handleExtension does what a provider that opted in asks for.
+func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
 	switch m.Event {
 	case aiprotocol.EventClear:
 		cleared := s.playout.clear()
-		s.tellMarks()
+		s.sendMarks()
 		l.text(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
 	case aiprotocol.EventMark:
 		if !s.playout.mark(m.Mark.Name) {
@@ -35,33 +35,33 @@ func (s *Session) extra(l *link, m *aiprotocol.Message) {
 	case aiprotocol.EventHangup:
 		s.end(Ending{Reason: ProviderHungUp, Cause: Cause(m.Hangup.Reason)})
 	case aiprotocol.EventTransfer:
-		s.ask(ask{destination: m.Destination})
+		s.queueRequest(providerRequest{destination: m.Destination})
 	case aiprotocol.EventDTMF:
-		s.ask(ask{press: m.DTMF})
+		s.queueRequest(providerRequest{press: m.DTMF})
 	}
 }
 
-func (s *Session) ask(a ask) {
+func (s *Session) queueRequest(a providerRequest) {
 	select {
-	case s.asks <- a:
+	case s.requests <- a:
 	default:
-		s.service.metrics.malformed.WithLabelValues(problemAsks).Inc()
+		s.service.metrics.malformed.WithLabelValues(problemRequests).Inc()
 	}
 }
 
-// doAsked does one thing after another until ctx ends.
-func (s *Session) doAsked(ctx context.Context, call Call) {
+// runRequests does one thing after another until ctx ends.
+func (s *Session) runRequests(ctx context.Context, call Call) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case a := <-s.asks:
-			s.do(ctx, call, a)
+		case a := <-s.requests:
+			s.runRequest(ctx, call, a)
 		}
 	}
 }
 
-func (s *Session) do(ctx context.Context, call Call, a ask) {
+func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) {
 	if a.destination == "" {
 		duration := a.press.Duration
 		if duration == 0 {
@@ -75,16 +75,16 @@ func (s *Session) do(ctx context.Context, call Call, a ask) {
 	if err := call.Transfer(ctx, a.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "a transfer that the AI provider asked for failed", "error", err)
-			s.refused(a.destination, err)
+			s.sendTransferRefused(a.destination, err)
 		}
 		return
 	}
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
 }
 
-// refused tells the provider that a transfer did not come about: the call goes
+// sendTransferRefused tells the provider that a transfer did not come about: the call goes
 // on with it.
-func (s *Session) refused(destination string, err error) {
+func (s *Session) sendTransferRefused(destination string, err error) {
 	why := "the transfer failed"
 	if f := fault.As(err); f.Kind != fault.KindInternal {
 		why = f.Message

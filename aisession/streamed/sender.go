@@ -2,9 +2,8 @@ package streamed
 
 import "sync"
 
-// Outlet writes frames to a connection, one after another, and never makes who
-// puts them wait.
-type Outlet struct {
+// Sender writes frames to a connection, one after another. Put never waits for it.
+type Sender struct {
 	write func(frame []byte) error
 	queue chan []byte
 	free  chan []byte
@@ -18,10 +17,10 @@ const (
 	maxFree   = 4
 )
 
-// NewOutlet begins to write. After an error of write nothing more is written,
+// NewSender starts to write. After an error of write nothing more is written,
 // and failed is called once.
-func NewOutlet(write func(frame []byte) error, failed func()) *Outlet {
-	o := &Outlet{
+func NewSender(write func(frame []byte) error, failed func()) *Sender {
+	o := &Sender{
 		write: write, queue: make(chan []byte, maxFrames), free: make(chan []byte, maxFree),
 		over: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -29,7 +28,7 @@ func NewOutlet(write func(frame []byte) error, failed func()) *Outlet {
 	return o
 }
 
-func (o *Outlet) run(failed func()) {
+func (o *Sender) run(failed func()) {
 	defer close(o.ended)
 	for {
 		select {
@@ -49,7 +48,7 @@ func (o *Outlet) run(failed func()) {
 }
 
 // Begin gives memory for a frame that will be put.
-func (o *Outlet) Begin() []byte {
+func (o *Sender) Begin() []byte {
 	select {
 	case b := <-o.free:
 		return b[:0]
@@ -58,9 +57,9 @@ func (o *Outlet) Begin() []byte {
 	}
 }
 
-// Put queues a frame, which is the outlet's from now on. It is called by one
+// Put queues a frame, which belongs to the sender from now on. It is called by one
 // goroutine at a time.
-func (o *Outlet) Put(frame []byte) {
+func (o *Sender) Put(frame []byte) {
 	for {
 		select {
 		case o.queue <- frame:
@@ -75,7 +74,7 @@ func (o *Outlet) Put(frame []byte) {
 }
 
 // Close ends the writer and waits for it. What waits is not written.
-func (o *Outlet) Close() {
+func (o *Sender) Close() {
 	o.once.Do(func() { close(o.over) })
 	<-o.ended
 }

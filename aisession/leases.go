@@ -1,0 +1,76 @@
+package aisession
+
+import (
+	"context"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	leaseTTL     = 60 * time.Second // of a session's lease, from its last renewal
+	leaseRenewal = 15 * time.Second
+	leaseTimeout = time.Second // for Redis to answer
+)
+
+// acquireLease counts a session against its account's limit. The error is
+// fault.Limited. While Redis is away the limit does not hold: calls matter more.
+func (s *Service) acquireLease(ctx context.Context, session *Session) error {
+	if s.cfg.MaxPerAccount == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID, s.cfg.MaxPerAccount)
+	if err != nil {
+		session.log.WarnContext(ctx, "counting an AI session against its account's limit failed: it is admitted", "error", err)
+		return nil
+	}
+	if !ok {
+		s.metrics.refused.WithLabelValues(refusedAccount).Inc()
+		return fault.Limited(time.Second, "too many AI sessions of this account")
+	}
+	return nil
+}
+
+func (s *Service) releaseLease(session *Session) {
+	if s.cfg.MaxPerAccount == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
+	defer cancel()
+	if err := s.deps.Leases.Release(ctx, session.request.Provider.AccountID, session.sessionID); err != nil {
+		session.log.WarnContext(ctx, "releasing an AI session's lease failed: it expires", "error", err)
+	}
+}
+
+// runLeaseRenewal renews the leases of this node's sessions until ctx ends.
+func (s *Service) runLeaseRenewal(ctx context.Context) {
+	if s.cfg.MaxPerAccount == 0 {
+		return
+	}
+	ticker := time.NewTicker(leaseRenewal)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.renewLeases(ctx)
+		}
+	}
+}
+
+func (s *Service) renewLeases(ctx context.Context) {
+	accounts := make(map[string]string)
+	s.mu.Lock()
+	for id, session := range s.sessions {
+		accounts[id] = session.request.Provider.AccountID
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	if err := s.deps.Leases.Renew(ctx, accounts); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "renewing AI session leases failed", "error", err)
+	}
+}

@@ -1,0 +1,45 @@
+package streamed
+
+import "trunkline/telephony/audio"
+
+// Session takes audio from a Receiver; aisession.Session is one.
+type Session interface {
+	Heard(timestamp uint32, payload []byte)
+}
+
+// Receiver gives a session a stream of 16-bit samples that comes in pieces of any
+// size, a half sample at their ends too.
+type Receiver struct {
+	session   Session
+	frame     int // bytes
+	timestamp uint32
+	half      []byte // the first byte of a sample, if it came alone
+}
+
+// NewReceiver makes a receiver of samples at a rate.
+func NewReceiver(session Session, rate int) *Receiver {
+	return &Receiver{session: session, frame: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), half: make([]byte, 0, 2)}
+}
+
+// Write takes a piece.
+func (r *Receiver) Write(piece []byte) {
+	if len(r.half) == 1 && len(piece) > 0 {
+		r.half = append(r.half, piece[0])
+		r.put(r.half)
+		r.half, piece = r.half[:0], piece[1:]
+	}
+	if len(piece)%2 == 1 {
+		r.half = append(r.half, piece[len(piece)-1])
+		piece = piece[:len(piece)-1]
+	}
+	for len(piece) > 0 {
+		n := min(len(piece), r.frame)
+		r.put(piece[:n])
+		piece = piece[n:]
+	}
+}
+
+func (r *Receiver) put(samples []byte) {
+	r.session.Heard(r.timestamp, samples)
+	r.timestamp += uint32(len(samples) / 2)
+}

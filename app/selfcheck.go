@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"trunkline/internal/selfcheck"
+)
+
+// newSelfCheck checks the backends, the disk of data_dir and the certificates
+// that this process presents.
+func (a *App) newSelfCheck() (*selfcheck.Checker, error) {
+	database := selfcheck.Dependency{Name: "database", Advice: "check the server, and database.url", Ping: a.db.PingContext}
+	if a.db.Postgres() {
+		database.Clock = a.databaseClock
+	}
+	redis := selfcheck.Dependency{Name: "redis", Advice: "check the server, redis.address, redis.password and redis.tls",
+		Ping: func(ctx context.Context) error { return a.redis.Ping(ctx).Err() }}
+	if a.settings.Redis.Address != "" {
+		redis.Clock = a.redisClock
+	}
+	kafka := selfcheck.Dependency{Name: "kafka", Advice: "check the cluster, and kafka.brokers", Ping: a.cluster.Ping, Clock: a.kafkaClock,
+		Silent: func() bool { return a.health.unready() != "" }} // the start logs what it waits for
+	var presented []selfcheck.Certificate
+	if a.certs != nil {
+		presented = append(presented, selfcheck.Certificate{Setting: a.certs.key, File: a.certs.certFile, Load: a.certs.current, Reloads: true})
+	}
+	for _, p := range pairs(a.settings) {
+		if p.key != "tls.cert_file" {
+			presented = append(presented, selfcheck.Certificate{Setting: p.key, File: p.certFile, Load: p.load})
+		}
+	}
+	return selfcheck.New(selfcheck.Config{
+		Dependencies: []selfcheck.Dependency{database, redis, kafka}, Certificates: presented, DataDir: a.settings.DataDir,
+	}, a.registry, a.log)
+}
+
+func (a *App) databaseClock(ctx context.Context) (ahead time.Duration, err error) {
+	var read time.Time
+	sent := time.Now()
+	if err := a.db.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&read); err != nil {
+		return 0, fmt.Errorf("reading the database's clock: %w", err)
+	}
+	return selfcheck.ClockOffset(sent, read, time.Now()), nil
+}
+
+func (a *App) redisClock(ctx context.Context) (ahead time.Duration, err error) {
+	sent := time.Now()
+	read, err := a.redis.Time(ctx).Result()
+	if err != nil {
+		return 0, fmt.Errorf("reading Redis's clock: %w", err)
+	}
+	return selfcheck.ClockOffset(sent, read, time.Now()), nil
+}
+
+// kafkaClock compares with the timestamps of what this node produced.
+func (a *App) kafkaClock(context.Context) (ahead time.Duration, err error) {
+	ahead, at := a.cluster.ClockAhead()
+	if at.IsZero() {
+		return 0, errors.New("no broker has acknowledged a record yet")
+	}
+	return ahead, nil
+}
+
+// current reads the files again if they have changed, and returns the
+// certificate that is served.
+func (c *certificates) current() (*tls.Certificate, error) {
+	c.refresh()
+	return c.loaded.Load(), nil
+}

@@ -1,0 +1,172 @@
+package cdrindex
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+)
+
+// partitionWorker indexes one partition of the cdr topic, in one goroutine.
+type partitionWorker struct {
+	*Indexer
+	partition int
+	commit    func(next int64)
+	oldest    *atomic.Int64 // time of the oldest record at hand, 0: none
+	at        progress      // everything before it is in the database
+}
+
+// processRecords indexes what comes, from where the database says that the index is.
+func (w *partitionWorker) processRecords(ctx context.Context) error {
+	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
+		return err
+	}
+	reader := w.topic.Read(w.partition, w.at.next.Offset)
+	defer reader.Close()
+	g := &gatherer{reader: reader, epoch: w.at.epoch, most: w.cfg.BatchRows, log: w.log, trace: w.trace}
+	for {
+		if err := w.retry(ctx, doingRead, func() error { return g.batch(ctx) }); err != nil {
+			return err
+		}
+		if err := w.checkEpoch(ctx, g.firstEpoch); err != nil {
+			return err
+		}
+		w.oldest.Store(g.oldest.UnixMilli())
+		if err := w.store(ctx, g); err != nil {
+			return err
+		}
+		w.oldest.Store(0)
+		if reader.Lag() > 0 {
+			w.oldest.Store(g.newest.UnixMilli())
+		}
+	}
+}
+
+// takeOver reads how far the partition is indexed, and checks that the topic
+// goes on there. Returns *kafka.GapError when it does not.
+func (w *partitionWorker) takeOver(ctx context.Context) error {
+	first, _, err := w.topic.Offsets(ctx, w.partition)
+	if err != nil {
+		return err
+	}
+	if w.at, err = w.progress(ctx, w.partition, first); err != nil {
+		return err
+	}
+	if err := w.topic.CheckPosition(ctx, w.partition, w.at.next); err != nil {
+		return err
+	}
+	if w.at.next.TopicID.IsZero() {
+		w.at.next.TopicID, err = w.topic.TopicID(ctx)
+	}
+	return err
+}
+
+// checkEpoch checks, before the first batch of another leader epoch is stored,
+// that the new leader has the records stored before.
+func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
+	if w.at.next.LeaderEpoch == kafka.UnknownEpoch || w.at.next.LeaderEpoch == epoch {
+		return nil
+	}
+	return w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
+}
+
+// handleGap sets the partition to where the topic goes on, when err says that
+// it does not at w.at. Other errors are returned.
+func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
+	found, ok := errors.AsType[*kafka.GapError](err)
+	if !ok {
+		return err
+	}
+	// A reader knows an offset only. With topic and epoch, more can be told.
+	checked := w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
+	gap, ok := errors.AsType[*kafka.GapError](checked)
+	switch {
+	case checked != nil && !ok:
+		return checked
+	case !ok && found.Restarted():
+		return nil // the topic does go on: the leader had not caught up
+	case !ok:
+		gap = found
+	}
+	if _, ok := kafka.PassableGap(gap); !ok {
+		return err
+	}
+	to := w.at
+	to.next.Offset, to.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
+	if gap.Kind == kafka.GapRecreated {
+		to.next.TopicID, to.epoch = kafka.TopicID{}, to.epoch+1
+	}
+	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
+		"indexed", w.at.next.Offset, "resume", gap.Resume, "err", gap)
+	if err := w.retry(ctx, "skipping", func() error { return w.skip(ctx, w.partition, w.at, to) }); err != nil {
+		return err
+	}
+	if gap.Restarted() {
+		w.metrics.restarts.WithLabelValues(string(gap.Kind)).Inc()
+	}
+	w.metrics.lost.Add(float64(gap.Lost()))
+	return nil
+}
+
+// store makes a batch's rows and the offset after it durable together.
+func (w *partitionWorker) store(ctx context.Context, g *gatherer) error {
+	to := w.at
+	to.next.Offset, to.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
+	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {
+		return advance(ctx, tx, w.partition, w.at, to)
+	}}
+	select {
+	case w.writers <- struct{}{}:
+		defer func() { <-w.writers }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := w.retry(ctx, "writing", func() error {
+		_, err := w.apply(ctx, b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.at = to
+	w.commit(to.next.Offset)
+	w.metrics.stored(g)
+	g.stored()
+	return nil
+}
+
+const doingRead = "reading"
+
+// How long a worker waits before it tries again: at first, and at most.
+const (
+	firstWait   = 50 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// retry calls do until it does not fail with fault.KindUnavailable, with waits
+// between that double. It returns ctx's error when ctx ends.
+func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !unavailable(err):
+			return err
+		}
+		w.metrics.waited(doing)
+		w.log.Warn("partition waiting", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package kafka
+
+import (
+	"bytes"
+
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// minCompressed is the size of a batch's records below which compression saves
+// nothing worth its time.
+const minCompressed = 1 << 10
+
+var codecs = map[string]compress.Codec{
+	"": nil, "none": nil, "lz4": compress.Lz4.Codec(), "zstd": compress.Zstd.Codec(),
+}
+
+// compress replaces the records of a batch that is filled by their compressed
+// form where that is smaller. prefix is the length of the request before the
+// batch.
+func (b *batch) compress(prefix int, codec compress.Codec) error {
+	records := b.frame[prefix+batchOverhead:]
+	if codec == nil || len(records) < minCompressed {
+		return nil
+	}
+	var packed bytes.Buffer
+	packed.Grow(len(records) / 2)
+	w := codec.NewWriter(&packed)
+	if _, err := w.Write(records); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if packed.Len() < len(records) {
+		b.frame = append(b.frame[:prefix+batchOverhead], packed.Bytes()...)
+		b.codec = codec.Code()
+	}
+	return nil
+}

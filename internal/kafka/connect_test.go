@@ -1,0 +1,237 @@
+package kafka
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func passwordFile(t *testing.T, password string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "user", "new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fake.Close()
+	path := passwordFile(t, "old")
+	c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), SASL: SASL{Mechanism: "plain", Username: "user", PasswordFile: path}},
+		nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Ping(t.Context()); err == nil {
+		t.Fatal("the old password was taken")
+	}
+	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for c.Ping(t.Context()) != nil { // kafka-go waits before it connects again
+		if time.Sleep(50 * time.Millisecond); t.Context().Err() != nil {
+			t.FailNow()
+		}
+	}
+}
+
+func TestChangedTLSFilesAreUsedByTheNextConnection(t *testing.T) {
+	cert, key := certificate(t)
+	other, otherKey := certificate(t)
+	cfg := Config{Brokers: []string{"127.0.0.1:1"}, TLS: TLS{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}}
+	c, err := newConnector(&cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := c.tlsConfig()
+	if c.tlsConfig() != before {
+		t.Error("files that did not change were loaded again")
+	}
+	replace := func(to, from string) {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(to, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(cert, other) // the key does not fit yet
+	if c.tlsConfig() != before {
+		t.Error("files that do not fit each other are in use")
+	}
+	replace(key, otherKey)
+	if after := c.tlsConfig(); after == before || bytes.Equal(after.Certificates[0].Certificate[0], before.Certificates[0].Certificate[0]) {
+		t.Error("the changed files are not in use")
+	}
+}
+
+// A broker that limits sessions closes a connection whose client goes on
+// without authenticating again.
+func TestConnectionsAuthenticateAgain(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "user", "secret"),
+		kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "500"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fake.Close()
+	var logins, connections atomic.Int32
+	fake.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
+		logins.Add(1)
+		return nil, nil, false
+	})
+	c, err := Open(t.Context(), Config{
+		Brokers: fake.ListenAddrs(), SASL: SASL{Mechanism: "scram-sha-256", Username: "user", Password: "secret"},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connections.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	conn, err := c.transport.Dial(t.Context(), "tcp", fake.ListenAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+		request := endFrame(appendHead(nil, 18, 0, "test")) // ApiVersions
+		if _, err := conn.Write(request); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		var head [8]byte
+		if _, err := readFull(conn, head[:]); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		size := int(head[2])<<8 + int(head[3]) - 4
+		if _, err := readFull(conn, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n > 2 || logins.Load() < 4 { // the transport may have one
+		t.Errorf("%d connections, %d logins", n, logins.Load())
+	}
+}
+
+func readFull(conn net.Conn, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var more int
+		more, err = conn.Read(p[n:])
+		n += more
+	}
+	return n, err
+}
+
+func TestFramesAreCountedAcrossWrites(t *testing.T) {
+	stream := []byte{0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 1, 9}
+	for chunk := 1; chunk <= len(stream); chunk++ {
+		var f frames
+		for rest := stream; len(rest) > 0; {
+			n := min(chunk, len(rest))
+			f.add(rest[:n])
+			rest = rest[n:]
+		}
+		if f.complete != 3 || !f.atStart() {
+			t.Errorf("in pieces of %d: %d messages", chunk, f.complete)
+		}
+		if f.add(stream[:5]); f.complete != 3 || f.atStart() {
+			t.Errorf("in pieces of %d: half a message counts", chunk)
+		}
+	}
+}
+
+func TestCompressedBatchesAreReadBack(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fake.Close()
+	var next int64
+	for _, compression := range []string{"none", "lz4", "zstd"} {
+		c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), Compression: compression}, nil, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		before := fake.PartitionInfo("t", 0).NumBytes
+		value := strings.Repeat("the same again ", 400)
+		p := c.NewProducer(ProducerConfig{})
+		for _, v := range []string{value, "short"} {
+			if err := p.Produce(t.Context(), Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}, Record{Topic: "t", Key: []byte("k"), Value: []byte(v)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if size := fake.PartitionInfo("t", 0).NumBytes - before; (compression == "none") != (size > int64(len(value))) {
+			t.Errorf("%s: %d bytes in the log", compression, size)
+		}
+		r := c.NewReader("t", 0, next)
+		for read := 0; read < 4; {
+			records, err := r.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, record := range records {
+				if want := value; read < 2 && string(record.Value) != want || read >= 2 && string(record.Value) != "short" {
+					t.Errorf("%s: record %d has %d bytes", compression, read, len(record.Value))
+				}
+				read++
+			}
+		}
+		next = r.Next()
+		r.Close()
+	}
+}
+
+// BenchmarkCompression compresses a batch of 200 events of 900 bytes, as a
+// call centre's platform sends them.
+func BenchmarkCompression(b *testing.B) {
+	var records []Record
+	for i := range 200 {
+		value := strings.ReplaceAll(strings.ReplaceAll(compressionSample, "#1", time.Unix(1700000000+int64(i), 0).UTC().Format(time.RFC3339)), "#2", strings.Repeat(string(rune('a'+i%26)), 3)+time.Duration(i*7919).String())
+		records = append(records, Record{Key: []byte("account"), Value: []byte(value)})
+	}
+	for _, name := range []string{"none", "lz4", "zstd"} {
+		b.Run(name, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				batch := &batch{frame: make([]byte, batchOverhead, 256<<10)}
+				for i := range records {
+					batch.append(&records[i], int64(i))
+				}
+				if err := batch.compress(0, codecs[name]); err != nil {
+					b.Fatal(err)
+				}
+				sealBatch(batch.frame, batch.records, batch.firstTime, batch.maxMs, sequence{}, batch.codec)
+				size = len(batch.frame)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
+			b.ReportMetric(float64(size)/float64(len(records)), "bytes/record")
+		})
+	}
+}
+
+const compressionSample = `{"Event-Name":"CUSTOM","Core-UUID":"6b2a0b5e-#2","FreeSWITCH-Hostname":"fs1.example.com","FreeSWITCH-IPv4":"192.0.2.17","Event-Date-Local":"#1","Event-Date-GMT":"#1","Event-Calling-File":"mod_callcenter.c","Event-Calling-Function":"cc_agent_update","Event-Subclass":"callcenter::info","CC-Action":"agent-state-change","CC-Agent":"#2@pbx.example.com","CC-Agent-State":"Receiving","CC-Agent-Status":"Available","CC-Queue":"support@pbx.example.com","CC-Member-UUID":"7c9e6679-#2","CC-Member-Session-UUID":"7c9e6679-#2","CC-Member-CID-Name":"Caller #2","CC-Member-CID-Number":"+4930#2","CC-Agent-Called-Time":"#1","CC-Agent-Answered-Time":"#1","CC-Member-Joined-Time":"#1","CC-Count":"#2","Event-Sequence":"#2","variable_domain_name":"pbx.example.com"}`

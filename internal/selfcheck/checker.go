@@ -1,0 +1,167 @@
+package selfcheck
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	interval       = 5 * time.Second
+	answerTimeout  = 3 * time.Second // of one dependency
+	reportInterval = 30 * time.Second
+)
+
+// Dependency is a backend that may be away.
+type Dependency struct {
+	Name   string
+	Advice string                                               // what to check when it does not answer
+	Ping   func(context.Context) error                          // returns an error when it does not answer
+	Clock  func(context.Context) (ahead time.Duration, _ error) // how far its clock is ahead of ours; nil: it has none
+	Silent func() bool                                          // true while something else logs its faults; nil: never
+}
+
+// Certificate is a key pair that this node presents.
+type Certificate struct {
+	Setting string // such as tls.cert_file
+	File    string
+	Load    func() (*tls.Certificate, error)
+	Reloads bool // changed files are read again without a restart
+}
+
+// Config is what a Checker checks.
+type Config struct {
+	Dependencies []Dependency
+	Certificates []Certificate
+	DataDir      string
+}
+
+// Checker checks what its Config names.
+type Checker struct {
+	cfg     Config
+	metrics *metrics
+	log     *slog.Logger
+	began   time.Time
+	clock   stepDetector
+	faults  map[string]*fault // by subject
+}
+
+// fault is one that lasts.
+type fault struct{ began, reported time.Time }
+
+// New makes a Checker and registers its metrics.
+func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) (*Checker, error) {
+	m, err := newMetrics(registerer)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checker{cfg: cfg, metrics: m, log: log, began: time.Now(), faults: map[string]*fault{}}
+	for _, d := range cfg.Dependencies { // assumed to be up until the first check
+		m.up.WithLabelValues(d.Name).Set(1)
+		if d.Clock != nil {
+			m.skew.WithLabelValues(d.Name).Set(0)
+		}
+	}
+	m.up.WithLabelValues(disk).Set(1)
+	c.checkCertificates()
+	return c, nil
+}
+
+// Run checks everything, now and every five seconds, until ctx ends.
+func (c *Checker) Run(ctx context.Context) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		c.check(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Checker) check(ctx context.Context) {
+	for _, d := range c.cfg.Dependencies {
+		c.checkDependency(ctx, d)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	c.checkDisk()
+	c.checkCertificates()
+	c.checkClockStep(time.Now().Round(0), time.Since(c.began))
+}
+
+func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
+	answerCtx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	err := d.Ping(answerCtx)
+	if ctx.Err() != nil {
+		return // the process ends
+	}
+	c.metrics.setUp(d.Name, err == nil)
+	if d.Silent != nil && d.Silent() {
+		return
+	}
+	if c.report(d.Name, err == nil) {
+		c.log.Warn(d.Name+" does not answer: "+Advice(err, d.Advice), "error", OneLine(err))
+	}
+	if err != nil || d.Clock == nil {
+		return
+	}
+	ahead, err := d.Clock(answerCtx)
+	if err != nil {
+		return // it has just answered: the next check will tell
+	}
+	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
+	if c.report("clock of "+d.Name, ahead.Abs() < skewLimit) {
+		c.log.Warn("clocks disagree: let time synchronisation run on this machine and on that of "+d.Name, "against", d.Name, "ahead", ahead)
+	}
+}
+
+// report notes whether subject is healthy and returns whether a log line about
+// its fault is due. It logs the end of a fault itself.
+func (c *Checker) report(subject string, healthy bool) (due bool) {
+	now := time.Now()
+	f := c.faults[subject]
+	switch {
+	case healthy && f != nil:
+		delete(c.faults, subject)
+		c.log.Info(subject+" has recovered", "after", now.Sub(f.began).Round(time.Millisecond))
+		return false
+	case healthy:
+		return false
+	case f == nil:
+		f = &fault{began: now}
+		c.faults[subject] = f
+	case now.Sub(f.reported) < reportInterval:
+		return false
+	}
+	f.reported = now
+	return true
+}
+
+const disk = "disk"
+
+func (c *Checker) checkDisk() {
+	if c.cfg.DataDir == "" {
+		return
+	}
+	space, err := SpaceOf(c.cfg.DataDir)
+	if err == nil {
+		c.metrics.free.Set(float64(space.Free))
+		c.metrics.size.Set(float64(space.Size))
+		if space.low() {
+			err = errors.New(space.String())
+		}
+	}
+	c.metrics.setUp(disk, err == nil)
+	if c.report(disk, err == nil) {
+		c.log.Warn("the disk is full: make room on the disk of data_dir, it is used again by itself", "error", OneLine(err))
+	}
+}

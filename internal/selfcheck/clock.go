@@ -1,0 +1,42 @@
+package selfcheck
+
+import "time"
+
+// skewLimit is below the five seconds that tokens of another node may be ahead.
+const skewLimit = 2 * time.Second
+
+// ClockOffset returns how far a clock that was read between sent and received
+// is at least ahead of ours; negative: behind.
+func ClockOffset(sent, read, received time.Time) time.Duration {
+	switch {
+	case read.After(received):
+		return read.Sub(received)
+	case read.Before(sent):
+		return read.Sub(sent)
+	}
+	return 0
+}
+
+// stepDetector notices that the wall clock was set: it then moved otherwise
+// than the monotonic clock.
+type stepDetector struct {
+	wall    time.Time // without its monotonic reading; zero: no reading yet
+	elapsed time.Duration
+}
+
+// step returns by how much the clock was set since the last call. elapsed is
+// read from the monotonic clock.
+func (d *stepDetector) step(wall time.Time, elapsed time.Duration) (by time.Duration) {
+	if !d.wall.IsZero() {
+		by = wall.Sub(d.wall) - (elapsed - d.elapsed)
+	}
+	d.wall, d.elapsed = wall, elapsed
+	return by
+}
+
+// checkClockStep logs a clock that was set by more than it drifts.
+func (c *Checker) checkClockStep(wall time.Time, elapsed time.Duration) {
+	if by := c.clock.step(wall, elapsed); by.Abs() >= skewLimit {
+		c.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", by)
+	}
+}

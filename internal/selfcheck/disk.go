@@ -1,0 +1,32 @@
+package selfcheck
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// lowSpace is the free space below which writes may fail at any moment.
+const lowSpace = 64 << 20
+
+// Space is that of a disk, in bytes.
+type Space struct{ Free, Size uint64 }
+
+// SpaceOf returns the space of the disk that dir is on.
+func SpaceOf(dir string) (Space, error) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return Space{}, fmt.Errorf("reading the free space of %s: %w", dir, err)
+	}
+	return Space{Free: fs.Bavail * uint64(fs.Bsize), Size: fs.Blocks * uint64(fs.Bsize)}, nil
+}
+
+// low reports whether the disk is nearly full; a small disk may be fuller.
+func (s Space) low() bool { return s.Free < min(lowSpace, s.Size/50) }
+
+func (s Space) String() string { return fmt.Sprintf("%d of %d MiB are free", s.Free>>20, s.Size>>20) }
+
+// DiskFull reports whether a write failed because its disk is full.
+func DiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -1,0 +1,113 @@
+package pbx
+
+import (
+	"encoding/json"
+	"time"
+
+	"trunkline/event"
+	"trunkline/telephony/sip"
+)
+
+// cdrBuilder collects the call record of one leg while the leg lasts. It is not safe
+// for concurrent use.
+type cdrBuilder struct {
+	call     *call
+	row      event.CDR
+	user     sip.User // of the phone; the zero value for a trunk or a session
+	began    time.Time
+	rang     time.Time
+	answered time.Time
+}
+
+const (
+	inbound  = "inbound"
+	outbound = "outbound"
+)
+
+// The specification's mark of the destination's leg. Its INVITE has it as a header
+// with the prefix "X-", as FreeSWITCH writes custom headers.
+const (
+	callTypeHeader = "svc_call_type"
+	callTypeValue  = "clicktocall"
+	clickToCall    = `{"` + callTypeHeader + `":"` + callTypeValue + `"}`
+)
+
+// parties are the numbers of a leg's two ends.
+type parties struct{ from, to string }
+
+func (c *call) newCDR(callID, direction string, p parties) *cdrBuilder {
+	return &cdrBuilder{call: c, began: time.Now(), row: event.CDR{
+		AccountID: c.accountID, CallID: callID, InteractionID: c.interactionID, Direction: direction,
+		From: p.from, To: p.to, CallerIDNumber: p.from, CalleeIDNumber: p.to, MediaServer: c.driver.config.MediaServer,
+	}}
+}
+
+// setUser sets the user of the leg's phone.
+func (b *cdrBuilder) setUser(user sip.User) {
+	b.user, b.row.PresenceID = user, user.Extension
+}
+
+// setOriginationID marks a leg to the destination with the origination_call_id.
+func (b *cdrBuilder) setOriginationID() { b.row.OriginationCallID = b.call.originationID() }
+
+// setClickToCall marks the leg that the look-up of a click to call returns.
+func (b *cdrBuilder) setClickToCall() {
+	if b.call.order != nil {
+		b.row.CustomSIPHeaders = json.RawMessage(clickToCall)
+	}
+}
+
+func (b *cdrBuilder) setRinging() {
+	if b.rang.IsZero() {
+		b.rang = time.Now()
+	}
+}
+
+func (b *cdrBuilder) setAnswered() {
+	b.answered = time.Now()
+	b.publishAgentEvent(event.AgentCallStart, b.answered, nil)
+}
+
+// publish completes the record and queues it.
+func (b *cdrBuilder) publish(cause sip.Cause) {
+	now := time.Now()
+	b.row.Timestamp, b.row.EndedTime, b.row.HangupCause = b.began.Unix(), now.Unix(), string(cause)
+	duration, billing, ringing := wholeSeconds(b.began, now), int64(0), int64(0)
+	if !b.answered.IsZero() {
+		b.row.AnsweredTime, billing = b.answered.Unix(), wholeSeconds(b.answered, now)
+	}
+	if !b.rang.IsZero() {
+		until := now
+		if !b.answered.IsZero() {
+			until = b.answered
+		}
+		ringing = wholeSeconds(b.rang, until)
+	}
+	b.row.DurationSeconds, b.row.BillingSeconds, b.row.RingingSeconds = &duration, &billing, &ringing
+	b.call.driver.outbox.cdr(b.call.id, b.row)
+	if !b.answered.IsZero() {
+		b.publishAgentEvent(event.AgentCallEnd, now, map[string]any{"hangup_cause": string(cause), "billing_seconds": billing})
+	}
+}
+
+// wholeSeconds returns the difference of two times that are truncated to seconds.
+func wholeSeconds(from, to time.Time) int64 { return max(to.Unix()-from.Unix(), 0) }
+
+// publishAgentEvent queues an event when the leg is a user's. It has no agent_id: a
+// user with a phone need not be an agent of the contact center.
+func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[string]any) {
+	if b.user.UserID == "" {
+		return
+	}
+	data := map[string]any{
+		"call_id": b.row.CallID, "interaction_id": b.row.InteractionID, "user_id": b.user.UserID,
+		"presence_id": b.user.Extension, "direction": b.row.Direction, "from": b.row.From, "to": b.row.To,
+	}
+	if id := b.call.originationID(); id != "" {
+		data["origination_call_id"] = id
+	}
+	for name, value := range more {
+		data[name] = value
+	}
+	b.call.driver.outbox.event(b.call.id, b.row.AccountID, string(kind), at, data)
+}
