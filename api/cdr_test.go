@@ -56,20 +56,22 @@ func (t *cdrTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafk
 
 func (t *cdrTopic) CheckPosition(context.Context, int, kafka.LogPosition) error { return nil }
 
-func (t *cdrTopic) Read(_ int, offset int64) cdrindex.Reader { return &cdrReader{t, offset} }
+func (t *cdrTopic) Read(_ int, from kafka.LogPosition) cdrindex.Reader {
+	return &cdrReader{t, from.Offset}
+}
 
 type cdrReader struct {
-	t    *cdrTopic
-	next int64
+	t      *cdrTopic
+	offset int64
 }
 
 func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	for {
 		r.t.mu.Lock()
-		rest, grown := r.t.records[r.next:], r.t.grown
+		rest, grown := r.t.records[r.offset:], r.t.grown
 		r.t.mu.Unlock()
 		if len(rest) > 0 {
-			r.next += int64(len(rest))
+			r.offset += int64(len(rest))
 			return rest, nil
 		}
 		select {
@@ -80,7 +82,7 @@ func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	}
 }
 
-func (r *cdrReader) Next() int64 { return r.next }
+func (r *cdrReader) Next() int64 { return r.offset }
 func (r *cdrReader) Lag() int64  { return 0 }
 func (r *cdrReader) Close()      {}
 

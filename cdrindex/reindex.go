@@ -87,7 +87,7 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 // stretch indexes from at until the end, or until something fails; what lies
 // before stopped is done.
 func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
-	reader := r.topic.Read(partition, at)
+	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
 	g := &gatherer{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
 	for at < end {

@@ -246,7 +246,9 @@ func (m *memory) CheckPosition(_ context.Context, p int, at kafka.LogPosition) e
 	return gap
 }
 
-func (m *memory) Read(p int, offset int64) Reader { return &memoryReader{m: m, p: p, next: offset} }
+func (m *memory) Read(p int, from kafka.LogPosition) Reader {
+	return &memoryReader{m: m, p: p, next: from.Offset}
+}
 
 type memoryReader struct {
 	m         *memory

@@ -21,8 +21,8 @@ type Topic interface {
 	// CheckPosition returns *kafka.GapError when a partition's log does not go
 	// on at a position.
 	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
-	// Read reads a partition from an offset on.
-	Read(partition int, offset int64) Reader
+	// Read reads a partition from a position on.
+	Read(partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next
@@ -64,6 +64,6 @@ func (t kafkaTopic) CheckPosition(ctx context.Context, partition int, at kafka.L
 	return t.cluster.CheckPosition(ctx, event.TopicCDR, partition, at)
 }
 
-func (t kafkaTopic) Read(partition int, offset int64) Reader {
-	return t.cluster.NewReader(event.TopicCDR, partition, offset)
+func (t kafkaTopic) Read(partition int, from kafka.LogPosition) Reader {
+	return t.cluster.OpenReader(kafka.ReaderConfig{Topic: event.TopicCDR, Partition: partition, From: from})
 }

@@ -24,7 +24,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
 	}
-	reader := w.topic.Read(w.partition, w.at.next.Offset)
+	reader := w.topic.Read(w.partition, w.at.next)
 	defer reader.Close()
 	g := &gatherer{reader: reader, epoch: w.at.epoch, most: w.cfg.BatchRows, log: w.log, trace: w.trace}
 	for {

@@ -135,7 +135,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	s.heard.Store(now.Unix())
 	s.lastPong.Store(now.Unix())
 	if cursor {
-		s.track = &cursorTracker{}
+		s.tracker = &cursorTracker{}
 	}
 	return s
 }

@@ -15,7 +15,7 @@
 // waits for a connection in one write (writers.go). A subscriber that resumes is
 // fed by a replay of its own, from shared chunks of Kafka (history.go) and from
 // the ring, merged by id over all partitions, until it has reached every
-// stream; then the streams take over in all partitions at once (catchup.go).
+// stream; then the streams take over in all partitions at once (replay.go).
 //
 // # Goroutines and who stops them
 //

@@ -87,7 +87,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
 	f.life, f.stop = context.WithCancel(context.Background())
-	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.know)
+	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
@@ -156,8 +156,8 @@ func (f *Fanout) addToIndex(a *admission) {
 	s := a.subscriber
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
-	if s.track != nil {
-		s.track.logID = f.logID()
+	if s.tracker != nil {
+		s.tracker.logID = f.logID()
 		for _, st := range f.follower.list() {
 			at := st.live
 			switch {
@@ -166,10 +166,10 @@ func (f *Fanout) addToIndex(a *admission) {
 			case a.starts != nil: // added since
 				at = startAt(0)
 			}
-			s.track.advance(st.partition, at)
+			s.tracker.advance(st.partition, at)
 		}
 	}
-	f.index.enter(s)
+	f.index.insert(s)
 }
 
 // open begins to send.
@@ -247,9 +247,9 @@ func (f *Fanout) closeAll(code int, reason string) {
 	}
 }
 
-// know makes sure that the tree has the accounts of a batch, so that an event
-// of an account made a moment ago finds who may see it.
-func (f *Fanout) know(ctx context.Context, b *batch) {
+// ensureAccountsLoaded looks up the accounts of a batch that the account tree
+// does not have yet, so that events of a new account match its subscribers.
+func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	tree := f.directory.Tree()
 	asked := ""
 	for i := range b.frames {
@@ -263,7 +263,7 @@ func (f *Fanout) know(ctx context.Context, b *batch) {
 		}
 		_, known, err := f.directory.Lookup(ctx, account)
 		if err != nil {
-			f.logger.Warn("who may see an event is not known", "account", account, "error", err)
+			f.logger.Warn("account lookup failed", "account", account, "error", err)
 			f.metrics.streamErrors.WithLabelValues("accounts").Inc()
 		}
 		if known {

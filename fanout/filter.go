@@ -5,16 +5,17 @@ import (
 	"trunkline/identity"
 )
 
-// filter is what a subscriber may and wants to see. It is immutable; a changed
-// permission replaces it.
+// filter selects the messages of a subscriber: its token's accounts and event
+// types, as far as it may see them. It is immutable; a changed permission
+// replaces it.
 type filter struct {
-	root     string              // the subscriber's own account: it sees it and what is below
+	root     string              // the subscriber's own account: it sees this one and those below
 	accounts map[string]struct{} // the accounts its login named; nil: all below root
 	types    event.TypeSet
 }
 
-// newFilter is the filter of a token as the tree stands now; nil when nothing
-// is left of what it named.
+// newFilter returns the filter of a token with the current account tree, nil when
+// none of the token's accounts is accessible.
 func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	types, _, ok := event.SetOf(p.EventTypes)
 	if _, known := tree.Account(p.AccountID); !ok || !known {
@@ -36,12 +37,12 @@ func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	return f
 }
 
-// admits says whether the filter lets the message through.
+// admits reports whether the message matches the filter.
 func (f *filter) admits(m *frame, tree *identity.Tree) bool {
 	return f.types&m.class != 0 && f.sees(m.account, tree)
 }
 
-// sees says whether the filter lets the account's events through.
+// sees reports whether the filter includes the account.
 func (f *filter) sees(account string, tree *identity.Tree) bool {
 	if f.accounts != nil {
 		_, ok := f.accounts[account]

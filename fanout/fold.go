@@ -107,7 +107,10 @@ func (d *fold) reads(r Reader) {
 	d.reader = r
 }
 
-var messageKeys = jsonscan.KeysOf("timestamp", "data")
+var (
+	messageKeys  = jsonscan.KeysOf("timestamp", "data", "metadata")
+	metadataKeys = jsonscan.KeysOf("queue_id")
+)
 
 // apply folds records that were read at that time.
 func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
@@ -143,13 +146,18 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 // message is what a floor needs of the record; ok is false when it needs none.
 func (d *fold) message(r *kafka.Record, id event.ID) (m floor.Message, ok bool) {
 	m = floor.Message{ID: id, Type: event.Type(d.strings.get(r.Header(event.HeaderType)))}
-	var got [2]jsonscan.Value
+	var got [3]jsonscan.Value
 	if !floor.Matters(m.Type) || messageKeys.Scan(r.Value, got[:]) != nil {
 		return m, false
 	}
 	var err error
 	m.Timestamp, err = strconv.ParseInt(string(got[0]), 10, 64)
 	m.Data = got[1]
+	var queue [1]jsonscan.Value
+	if got[2].Kind() == jsonscan.Object && metadataKeys.Scan(got[2], queue[:]) == nil {
+		text, _ := queue[0].Text()
+		m.Queue = string(text)
+	}
 	m.Account = d.strings.get(r.Header(event.HeaderAccount))
 	m.Format = d.strings.get(r.Header(event.HeaderOriginalFormat))
 	return m, err == nil

@@ -88,7 +88,7 @@ func (w *folds) bounds() floor.Config {
 	return floor.Config{AgentAge: history, CallAge: min(callAge, history), PerAccount: maxPerAccount, Budget: w.budget}
 }
 
-// admitAccounts does for a floor what know does for deliveries: what it holds
+// admitAccounts does for a floor what ensureAccountsLoaded does for deliveries: what it holds
 // must not be hidden from a snapshot because its account is too new.
 func (f *Fanout) admitAccounts(ctx context.Context, records []kafka.Record) {
 	tree, asked := f.directory.Tree(), ""

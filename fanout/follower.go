@@ -12,15 +12,15 @@ import (
 	"trunkline/internal/fault"
 )
 
-// follower runs the streams while anybody is subscribed: all partitions, since
-// an account's events may lie in any of them; or none.
+// follower runs the streams while there is a subscriber: of all partitions,
+// since an account's events may be in any of them.
 type follower struct {
 	f *Fanout
 
-	streams atomic.Pointer[[]*stream] // in the order of their partitions; nil: not following
+	streams atomic.Pointer[[]*stream] // in the order of their partitions; nil: not running
 
 	mu      sync.Mutex
-	users   int
+	users   int // acquire calls without a release
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	ctx     context.Context
@@ -37,8 +37,8 @@ func (w *follower) list() []*stream {
 	return nil
 }
 
-// acquire starts the streams for the first user. Every acquire is followed by
-// one release.
+// acquire starts the streams for the first subscriber. Each successful acquire
+// needs one release.
 func (w *follower) acquire(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,18 +55,19 @@ func (w *follower) acquire(ctx context.Context) error {
 	return nil
 }
 
+// release stops the streams, after a while, when the last subscriber has left.
 func (w *follower) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.users--
 	if w.users == 0 && w.list() != nil {
-		w.idle = time.AfterFunc(w.f.cfg.StreamLinger, w.rest)
+		w.idle = time.AfterFunc(w.f.cfg.StreamLinger, w.stopIdle)
 	}
 }
 
-// rest stops the streams if still nobody is subscribed. Without subscribers no
-// stream needs the lock that is held here.
-func (w *follower) rest() {
+// stopIdle stops the streams if there is still no subscriber. It holds mu while
+// they end: without subscribers no stream needs it.
+func (w *follower) stopIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users > 0 || w.list() == nil {
@@ -79,7 +80,7 @@ func (w *follower) rest() {
 	w.f.history.close()
 }
 
-// close stops the streams for good.
+// close stops the streams when the node ends.
 func (w *follower) close() {
 	w.mu.Lock()
 	if w.idle != nil {
@@ -92,6 +93,7 @@ func (w *follower) close() {
 	w.running.Wait()
 }
 
+// start looks up the end of every partition and runs the streams from there.
 func (w *follower) start(ctx context.Context) error {
 	n, err := w.f.log.Partitions(ctx, event.TopicEvents)
 	if err != nil {
@@ -168,7 +170,7 @@ func (w *follower) atLeast(ctx context.Context, n int) ([]*stream, error) {
 	for p := len(have); p < total; p++ {
 		added = append(added, w.f.newStream(p, 0, time.Time{}, total))
 	}
-	w.f.logger.Info("following new partitions", "from", len(have), "to", total)
+	w.f.logger.Info("partitions added", "from", len(have), "to", total)
 	w.run(added, make([]int64, len(added)))
 	return w.list(), nil
 }

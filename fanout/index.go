@@ -6,143 +6,152 @@ import (
 	"trunkline/event"
 )
 
-// index finds the subscribers of a message, so that the cost of a message
-// follows those who get it and not those who are connected.
+// index finds the subscribers that match a message, so that a message costs as
+// much as it has matches, however many subscribers are connected.
 //
-// A subscriber stands in one of two maps: under the root of the tree it may
-// see (no account filter), or under each account it named.
+// A subscriber is listed in one of two maps: under the root of the account tree
+// that it sees, if it has no account filter, or under each account that its
+// filter names.
 type index struct {
 	mu    sync.RWMutex
-	tree  map[string]*bucket
+	trees map[string]*bucket
 	exact map[string]*bucket
 }
 
-// bucket groups the subscribers of one account by the types they want.
+// bucket holds the subscribers of one account, grouped by event types.
 type bucket struct{ groups []*group }
 
+// group holds the subscribers of one account with the same event types.
 type group struct {
-	bucket *bucket
-	types  event.TypeSet
-	subs   []member
+	bucket  *bucket
+	types   event.TypeSet
+	entries []indexEntry
 }
 
-// member is a subscriber's place in a group; slot says which of its seats
-// points back here.
-type member struct {
+// indexEntry is a subscriber in a group; slot is the index in its slots of the
+// one that refers to this entry.
+type indexEntry struct {
 	sub  *subscriber
 	slot int
 }
 
-// seat is the way back from a subscriber to its place in a group.
-type seat struct {
+// indexSlot refers from a subscriber to its entry in a group.
+type indexSlot struct {
 	account string
 	group   *group
-	at      int
+	entry   int
 }
 
 func newIndex() *index {
-	return &index{tree: make(map[string]*bucket), exact: make(map[string]*bucket)}
+	return &index{trees: make(map[string]*bucket), exact: make(map[string]*bucket)}
 }
 
+// add lists a subscriber.
 func (x *index) add(s *subscriber) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.enter(s)
+	x.insert(s)
 }
 
+// remove takes a subscriber out of all lists.
 func (x *index) remove(s *subscriber) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.leave(s)
+	x.delete(s)
 }
 
-// narrow gives a subscriber another filter, with no message in between that
-// sees it without one.
-func (x *index) narrow(s *subscriber, f *filter) {
+// replaceFilter gives a listed subscriber another filter. No message is matched
+// in between.
+func (x *index) replaceFilter(s *subscriber, f *filter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(s.seats) == 0 { // it left meanwhile
+	if len(s.slots) == 0 { // it was removed meanwhile
 		return
 	}
-	x.leave(s)
+	x.delete(s)
 	s.filter.Store(f)
-	x.enter(s)
+	x.insert(s)
 }
 
-func (x *index) enter(s *subscriber) {
+// insert is add, with mu held.
+func (x *index) insert(s *subscriber) {
 	f := s.filter.Load()
 	if f.accounts == nil {
-		x.seat(x.tree, f.root, f.types, s)
+		addEntry(x.trees, f.root, f.types, s)
 		return
 	}
 	for account := range f.accounts {
-		x.seat(x.exact, account, f.types, s)
+		addEntry(x.exact, account, f.types, s)
 	}
 }
 
-func (x *index) leave(s *subscriber) {
-	where := x.exact
+// delete is remove, with mu held.
+func (x *index) delete(s *subscriber) {
+	buckets := x.exact
 	if s.filter.Load().accounts == nil {
-		where = x.tree
+		buckets = x.trees
 	}
-	for _, seat := range s.seats {
-		x.unseat(where, seat)
+	for _, slot := range s.slots {
+		removeEntry(buckets, slot)
 	}
-	s.seats = nil
+	s.slots = nil
 }
 
-func (x *index) seat(where map[string]*bucket, account string, types event.TypeSet, s *subscriber) {
-	b := where[account]
+// addEntry adds a subscriber to an account's group of those event types.
+func addEntry(buckets map[string]*bucket, account string, types event.TypeSet, s *subscriber) {
+	b := buckets[account]
 	if b == nil {
 		b = &bucket{}
-		where[account] = b
+		buckets[account] = b
 	}
 	var g *group
-	for _, have := range b.groups {
-		if have.types == types {
-			g = have
+	for _, other := range b.groups {
+		if other.types == types {
+			g = other
 		}
 	}
 	if g == nil {
 		g = &group{bucket: b, types: types}
 		b.groups = append(b.groups, g)
 	}
-	g.subs = append(g.subs, member{s, len(s.seats)})
-	s.seats = append(s.seats, seat{account, g, len(g.subs) - 1})
+	g.entries = append(g.entries, indexEntry{s, len(s.slots)})
+	s.slots = append(s.slots, indexSlot{account, g, len(g.entries) - 1})
 }
 
-func (x *index) unseat(where map[string]*bucket, st seat) {
-	g := st.group
-	last := len(g.subs) - 1
-	moved := g.subs[last]
-	g.subs[st.at] = moved
-	moved.sub.seats[moved.slot].at = st.at
-	g.subs[last] = member{}
-	g.subs = g.subs[:last]
+// removeEntry removes the entry that a slot refers to: the last entry of the
+// group takes its place. Groups and buckets that become empty are removed.
+func removeEntry(buckets map[string]*bucket, slot indexSlot) {
+	g := slot.group
+	last := len(g.entries) - 1
+	moved := g.entries[last]
+	g.entries[slot.entry] = moved
+	moved.sub.slots[moved.slot].entry = slot.entry
+	g.entries[last] = indexEntry{}
+	g.entries = g.entries[:last]
 	if last > 0 {
 		return
 	}
 	b := g.bucket
-	for i, have := range b.groups {
-		if have == g {
+	for i, other := range b.groups {
+		if other == g {
 			b.groups = append(b.groups[:i], b.groups[i+1:]...)
 			break
 		}
 	}
 	if len(b.groups) == 0 {
-		delete(where, st.account)
+		delete(buckets, slot.account)
 	}
 }
 
-// match calls deliver for every subscriber of a message of the account whose
-// path (the account, its parent, … the root) is given. The caller holds mu for
-// reading.
+// match calls deliver for every subscriber that matches a message of the
+// account. path is the account, its parent, and so on to the root. The caller
+// holds mu for reading.
 func (x *index) match(class event.TypeSet, account string, path []string, deliver func(*subscriber)) {
 	if b := x.exact[account]; b != nil {
 		b.match(class, deliver)
 	}
 	for _, ancestor := range path {
-		if b := x.tree[ancestor]; b != nil {
+		if b := x.trees[ancestor]; b != nil {
 			b.match(class, deliver)
 		}
 	}
@@ -153,8 +162,8 @@ func (b *bucket) match(class event.TypeSet, deliver func(*subscriber)) {
 		if g.types&class == 0 {
 			continue
 		}
-		for i := range g.subs {
-			deliver(g.subs[i].sub)
+		for i := range g.entries {
+			deliver(g.entries[i].sub)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ring is the recent history of one partition, oldest batch first, bounded in
-// bytes. Its owner's lock guards it; the batches themselves are immutable.
+// ring keeps the newest batches of one partition, oldest first, bounded in bytes.
+// The stream's lock guards it; the batches are immutable.
 type ring struct {
 	batches []*batch
 	bytes   int64

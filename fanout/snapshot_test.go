@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -37,7 +39,7 @@ func (l *memoryLog) tell(all ...told) {
 	for _, e := range all {
 		id := event.NextID(0, e.at.UnixMilli(), e.partition)
 		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(), Data: json.RawMessage(e.data),
-			Metadata: event.Metadata{Source: "test", OriginalFormat: e.format, ProcessedAt: e.at.Unix()}}
+			Metadata: event.Metadata{Source: "test", OriginalFormat: e.format, ProcessedAt: e.at.Unix(), QueueID: queueOf(e)}}
 		r := kafka.Record{
 			Topic: event.TopicEvents, Partition: e.partition, Offset: int64(len(l.partitions[e.partition])),
 			Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
@@ -367,4 +369,17 @@ func mustSnapshot(t *testing.T, f *Fanout, p *identity.Principal) *Snapshot {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// queueOf returns the queue that the normalizer finds in the event's data.
+func queueOf(e told) string {
+	f, ok := registry.Lookup(e.format)
+	if !ok {
+		return ""
+	}
+	what, err := f.ReadEvent([]byte(e.data), new(format.Fields))
+	if err != nil {
+		return ""
+	}
+	return what.QueueID
 }

@@ -29,8 +29,8 @@ type stream struct {
 	lag deliveryLag
 }
 
-// roundBytes bounds what is delivered before the writers get their turn, so
-// that a burst fills no queue that the client would have emptied.
+// roundBytes bounds the bytes that are delivered before the writers run, so that
+// a burst does not fill the queue of a client that reads fast enough.
 const roundBytes = 64 << 10
 
 // newStream follows partition from next on, which was the end of the log at the
@@ -97,9 +97,9 @@ func (s *stream) setLive(at position) {
 
 const gapReason = "events were lost upstream"
 
-// recover decides where to read on after an error. A gap in the log is never
-// passed over in silence: everybody is disconnected, and a client that resumes
-// learns whether what it missed is still there.
+// recover returns the offset to continue at after an error. At a gap in the log
+// it disconnects all subscribers: one that resumes then learns whether the
+// events it missed are still in the log.
 func (s *stream) recover(ctx context.Context, err error) (next int64) {
 	next = s.live.next
 	gap, ok := errors.AsType[*kafka.GapError](err)
@@ -109,7 +109,7 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 		pause(ctx, time.Second)
 		return next
 	}
-	s.f.logger.Error("events of the log are gone or damaged before they were read",
+	s.f.logger.Error("gap in the event log",
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	next = gap.Resume
@@ -147,9 +147,9 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
-		s.f.logger.Warn("records that are no messages were left out", "partition", s.partition, "count", bad, "before_offset", b.end)
+		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad, "before_offset", b.end)
 	}
-	s.f.know(ctx, b)
+	s.f.ensureAccountsLoaded(ctx, b)
 	b.markRepeats(s.live.source)
 	s.mu.Lock()
 	s.ring.add(b)
@@ -180,11 +180,12 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 	s.f.metrics.events.Add(float64(len(b.frames)))
 }
 
-// round is whom one round of deliveries leaves work with.
+// round lists the subscribers that need further work after a round of
+// deliveries.
 type round struct {
-	woken []*subscriber // hand to the writers
-	owed  []*subscriber // wait for the writers before going on
-	slow  []*subscriber // close
+	woken []*subscriber // were idle: hand them to the writers
+	owed  []*subscriber // have a full queue: wait for the writers
+	slow  []*subscriber // have a full queue and a full socket: disconnect them
 }
 
 // round delivers frames and moves the stream's position to next.

@@ -17,7 +17,7 @@ type subscriber struct {
 	address   string
 	connected time.Time
 	filter    atomic.Pointer[filter]
-	seats     []seat // guarded by index.mu
+	slots     []indexSlot // guarded by index.mu
 	outlet    outlet
 	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
@@ -30,13 +30,13 @@ type subscriber struct {
 	heard    atomic.Int64 // Unix seconds of the peer's last sign of life
 	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
 
-	mu     sync.Mutex
-	queue  queue
-	state  state
-	end    *ending        // set once: the subscriber has been told to go
-	track  *cursorTracker // nil: the client asked for no cursor
-	room   chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
-	lastID event.ID       // of the last event that is out completely
+	mu      sync.Mutex
+	queue   queue
+	state   state
+	end     *ending        // set once: the subscriber has been told to go
+	tracker *cursorTracker // nil: the client asked for no cursor
+	room    chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
+	lastID  event.ID       // of the last event that is out completely
 }
 
 // outlet is what carries a subscriber's frames.
@@ -114,10 +114,10 @@ func (s *subscriber) pushLocked(m *frame) pushed {
 	if full && s.outlet.stuck(s) {
 		return pushOver
 	}
-	if s.track != nil {
-		s.track.delivered(m)
+	if s.tracker != nil {
+		s.tracker.delivered(m)
 	}
-	s.queue.push(s.outlet.event(m, s.track))
+	s.queue.push(s.outlet.event(m, s.tracker))
 	if full {
 		return pushOwed
 	}
@@ -151,19 +151,19 @@ func (s *subscriber) pushControl(m *frame) pushed {
 func (s *subscriber) pushCursor(marks []position) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.track == nil || !s.track.dirty || s.end != nil || s.state == closed {
+	if s.tracker == nil || !s.tracker.dirty || s.end != nil || s.state == closed {
 		return pushWaits
 	}
 	if !s.replaying.Load() {
 		for p, mark := range marks {
-			s.track.advance(p, mark)
+			s.tracker.advance(p, mark)
 		}
 	}
-	m := s.outlet.cursor(s.track.cursor())
+	m := s.outlet.cursor(s.tracker.cursor())
 	if m == nil {
 		return pushWaits
 	}
-	s.track.dirty = false
+	s.tracker.dirty = false
 	s.queue.push(m)
 	return s.wake()
 }

@@ -149,6 +149,6 @@ func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	case now == nil:
 		f.send(s, codeRevoked, "access revoked")
 	case !now.equal(s.filter.Load()):
-		f.index.narrow(s, now)
+		f.index.replaceFilter(s, now)
 	}
 }

@@ -23,8 +23,8 @@ type Log interface {
 	// CheckPosition returns *kafka.GapError when a partition's log does not go
 	// on at a position.
 	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
-	// Read reads a partition from an offset on.
-	Read(topic string, partition int, offset int64) Reader
+	// Read reads a partition from a position on.
+	Read(topic string, partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next
@@ -76,6 +76,6 @@ func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work 
 	})
 }
 
-func (l kafkaLog) Read(topic string, partition int, offset int64) Reader {
-	return l.NewReader(topic, partition, offset)
+func (l kafkaLog) Read(topic string, partition int, from kafka.LogPosition) Reader {
+	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, From: from})
 }

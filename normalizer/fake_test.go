@@ -199,8 +199,8 @@ func (k *fakeKafka) Scan(_ context.Context, topic string, partition int, from, t
 	return nil
 }
 
-func (k *fakeKafka) Read(topic string, partition int, offset int64) Reader {
-	return &fakeReader{k, topic, partition, offset}
+func (k *fakeKafka) Read(topic string, partition int, from kafka.LogPosition) Reader {
+	return &fakeReader{k, topic, partition, from.Offset}
 }
 
 type fakeReader struct {

@@ -52,7 +52,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) erro
 // processRecords normalizes what comes until ctx ends, or until the log does
 // not go on at w.next: then it sets w.next to where it does and returns nil.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
-	reader := w.deps.Log.Read(w.raw, w.Partition, w.next.Offset)
+	reader := w.deps.Log.Read(w.raw, w.Partition, w.next)
 	defer reader.Close()
 	for {
 		var records []kafka.Record

@@ -28,6 +28,7 @@ type message struct {
 	Data      json.RawMessage `json:"data"`
 	Metadata  struct {
 		Format string `json:"original_format"`
+		Queue  string `json:"queue_id,omitempty"`
 	} `json:"metadata"`
 
 	id      event.ID
@@ -171,7 +172,7 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		if m.restart {
 			f = floor.New(bounds)
 		} else {
-			f.Apply(floor.Message{ID: m.id, Account: m.Account, Type: m.Type, Format: m.Metadata.Format, Timestamp: m.Timestamp, Data: m.Data})
+			f.Apply(floor.Message{ID: m.id, Account: m.Account, Type: m.Type, Format: m.Metadata.Format, Queue: m.Metadata.Queue, Timestamp: m.Timestamp, Data: m.Data})
 		}
 		// The server looks at what it has forgotten by now; the board at the next message.
 		want := inShort(f, time.Unix(0, int64(m.id)))

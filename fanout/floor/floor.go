@@ -12,6 +12,7 @@ type Message struct {
 	Account   string
 	Type      event.Type
 	Format    string // of the raw record
+	Queue     string // as the message's metadata name it; "": none
 	Timestamp int64  // Unix seconds, when it happened
 	Data      []byte // the source's event, a JSON object; read, never kept
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
 )
 
 const day = 24 * time.Hour
@@ -36,6 +38,14 @@ func (p *player) play(m Message) {
 	m.ID = event.NextID(p.last, p.now.UnixMilli(), 3)
 	if m.Timestamp == 0 {
 		m.Timestamp = p.now.Unix()
+	}
+	if f, ok := registry.Lookup(m.Format); ok { // as the normalizer
+		record := m.Data
+		if m.Format == "generic" {
+			record = []byte(strings.Replace(string(record), "{", `{"type":"`+string(m.Type)+`",`, 1))
+		}
+		e, _ := f.ReadEvent(record, new(format.Fields))
+		m.Queue = e.QueueID
 	}
 	p.last = m.ID
 	p.Apply(m)

@@ -5,7 +5,7 @@ import "trunkline/internal/jsonscan"
 // mod_callcenter's callcenter::info, reference/telephony.md section 2.1. All
 // values are strings.
 var freeswitchKeys = jsonscan.KeysOf(
-	"CC-Action", "CC-Agent", "CC-Agent-State", "CC-Agent-Status", "CC-Queue", "CC-Member-UUID",
+	"CC-Action", "CC-Agent", "CC-Agent-State", "CC-Agent-Status", "CC-Member-UUID",
 )
 
 const (
@@ -13,7 +13,6 @@ const (
 	fsAgent
 	fsState
 	fsStatus
-	fsQueue
 	fsMember
 	fsFields
 )
@@ -37,7 +36,7 @@ func readFreeSWITCH(data []byte) (s said) {
 		if !ok {
 			return said{}
 		}
-		s.call = aboutCall{id: decoded(f[fsMember]), queue: decoded(f[fsQueue])}
+		s.call = aboutCall{id: decoded(f[fsMember])}
 		if s.call.step(step); step.state != Waiting {
 			s.call.agent = agent
 		}

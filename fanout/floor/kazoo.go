@@ -10,7 +10,7 @@ import (
 // and 1.5.
 var kazooKeys = bothSpellings(
 	"Event-Category", "Event-Name", "Agent-ID", "Recipient-ID", "State", "Change",
-	"Queue-ID", "Join-Queue-ID", "Call-ID", "Session-ID", "Member-Call-ID", "Call-State", "Call",
+	"Call-ID", "Session-ID", "Member-Call-ID", "Call-State", "Call",
 	"Action", "Data", "Args",
 )
 
@@ -21,8 +21,6 @@ const (
 	kzRecipient
 	kzState
 	kzChange
-	kzQueue
-	kzJoinQueue
 	kzCall
 	kzSession
 	kzMemberCall
@@ -111,7 +109,7 @@ func (f *kazooFields) visit(id, name string) (s said) {
 		within(f[kzCallObject], kazooCallKeys, inner[:])
 		id = text(inner[0])
 	}
-	s.call = aboutCall{id: id, queue: first(f[kzQueue], f[kzJoinQueue])}
+	s.call = aboutCall{id: id}
 	step, _ := stepOf(name)
 	if s.call.step(step); step.state != Waiting {
 		s.call.agent = first(f[kzAgent], f[kzRecipient])

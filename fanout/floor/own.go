@@ -8,7 +8,7 @@ import (
 // The specification's own shape (svc.cc) has its fields at the top, a generic
 // event in data, where the source has put them; either may be spelt both ways.
 var ownKeys = func() jsonscan.Keys {
-	keys := bothSpellings("Agent-ID", "To-Agent-ID", "Agent-State", "Agent-Status", "Queue-ID", "Call-ID", "Event",
+	keys := bothSpellings("Agent-ID", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Event",
 		"CDR", "Customer-Info", "History", "Data")
 	keys["state"], keys["State"] = ownState, ownState
 	keys["status"], keys["Status"] = ownStatus, ownStatus
@@ -20,7 +20,6 @@ const (
 	ownToAgent
 	ownState
 	ownStatus
-	ownQueue
 	ownCall
 	ownEvent
 	ownCDR
@@ -45,7 +44,7 @@ func readOwn(m *Message) (s said) {
 	}
 	state, status := text(f[ownState]), text(f[ownStatus])
 	s.agent = aboutAgent{id: text(f[ownAgent]), state: state, status: status}
-	call := aboutCall{id: text(f[ownCall]), queue: text(f[ownQueue])}
+	call := aboutCall{id: text(f[ownCall])}
 	switch m.Type {
 	case event.AgentLogin, event.AgentBreakEnd:
 		s.agent.status = or(status, "logged_in")
@@ -93,7 +92,7 @@ func (f *ownValues) call() (c aboutCall) {
 	var last [3]jsonscan.Value
 	within(f[ownHistory].Last(), historyKeys, last[:])
 
-	c = aboutCall{id: first(cdr[0], f[ownCall], customer[0]), queue: text(f[ownQueue])}
+	c = aboutCall{id: first(cdr[0], f[ownCall], customer[0])}
 	for _, word := range []jsonscan.Value{cdr[1], f[ownEvent], f[ownState], last[2]} {
 		if step, ok := stepOf(text(word)); ok {
 			c.step(step)

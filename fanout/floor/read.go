@@ -33,8 +33,16 @@ type aboutCall struct {
 // step moves the call.
 func (c *aboutCall) step(s step) { c.state, c.begins, c.over = s.state, s.begins, s.over }
 
-// read is what the message says. It is nothing when its data is malformed.
+// read returns what the message says. It is nothing when its data is malformed.
 func read(m *Message) said {
+	s := readData(m)
+	if len(m.Queue) <= maxText {
+		s.call.queue = m.Queue
+	}
+	return s
+}
+
+func readData(m *Message) said {
 	switch {
 	case m.Format == "freeswitch.callcenter", m.Format == "freeswitch.event":
 		return readFreeSWITCH(m.Data)

@@ -71,25 +71,25 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 // times reads the row's clocks. The phone rang from the first progress to the
 // answer, or to the end of a call that nobody answered.
 func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
-	if row.Timestamp, err = c.Start(l.vars["start_epoch"], "variables.start_epoch"); err != nil {
+	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err
 	}
-	if row.AnsweredTime, err = c.Clock(l.vars["answer_epoch"], "variables.answer_epoch"); err != nil {
+	if row.AnsweredTime, err = c.Clock(l.value("answer_epoch"), "variables.answer_epoch"); err != nil {
 		return err
 	}
-	if row.EndedTime, err = c.Clock(l.vars["end_epoch"], "variables.end_epoch"); err != nil {
+	if row.EndedTime, err = c.Clock(l.value("end_epoch"), "variables.end_epoch"); err != nil {
 		return err
 	}
 	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		return format.RejectRange("variables.end_epoch")
 	}
-	if row.DurationSeconds, err = format.Seconds(l.vars["duration"], "variables.duration"); err != nil {
+	if row.DurationSeconds, err = format.Seconds(l.value("duration"), "variables.duration"); err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = format.Seconds(l.vars["billsec"], "variables.billsec"); err != nil {
+	if row.BillingSeconds, err = format.Seconds(l.value("billsec"), "variables.billsec"); err != nil {
 		return err
 	}
-	progress, err := c.Clock(l.vars["progress_epoch"], "variables.progress_epoch")
+	progress, err := c.Clock(l.value("progress_epoch"), "variables.progress_epoch")
 	if err != nil {
 		return err
 	}

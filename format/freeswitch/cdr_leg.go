@@ -3,7 +3,6 @@ package freeswitch
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"trunkline/event"
@@ -13,13 +12,23 @@ import (
 
 // leg is what mod_json_cdr says about one leg of a call.
 type leg struct {
-	vars   map[string]jsonscan.Value     // the channel variables that a row needs
+	values [maxVariables]jsonscan.Value  // of legVariables, by slot
+	extra  []variable                    // those with a prefix
 	first  [profileFields]jsonscan.Value // the caller profile it began with
 	last   [profileFields]jsonscan.Value // the caller profile in force at the end
 	appLog jsonscan.Value                // the dialplan applications it ran
 }
 
-// Of some two hundred variables these are kept, and those with a prefix.
+type variable struct {
+	name  string
+	value jsonscan.Value
+}
+
+// maxVariables is at least how many legVariables there are.
+const maxVariables = 48
+
+// legVariables are the channel variables that a row needs, of some two hundred,
+// beside those with a prefix.
 var legVariables = jsonscan.KeysOf(
 	"uuid", "direction", "hangup_cause", "presence_id", "recording_id",
 	"start_epoch", "progress_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
@@ -57,11 +66,12 @@ const (
 // profile the leg began with and the one it ended with. The callflow lists the
 // newest profile first; a transfer or a bridge adds one.
 func readLeg(f *format.Fields) *leg {
-	l := &leg{vars: make(map[string]jsonscan.Value, len(legVariables)), appLog: f[cdrAppLog]}
+	l := &leg{appLog: f[cdrAppLog]}
 	f[cdrVariables].Each(func(key []byte, v jsonscan.Value) {
-		_, wanted := legVariables[string(key)]
-		if wanted || bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
-			l.vars[string(key)] = v
+		if slot, wanted := legVariables[string(key)]; wanted {
+			l.values[slot] = v
+		} else if bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
+			l.extra = append(l.extra, variable{string(key), v})
 		}
 	})
 	newest, oldest := f[cdrCallflow].Ends()
@@ -89,10 +99,29 @@ func readProfile(flow jsonscan.Value, got []jsonscan.Value) {
 	format.Within(profile[0], profileKeys, got)
 }
 
-// get is the first of the variables with something in it.
+// value returns a variable of legVariables, nil when it is absent.
+func (l *leg) value(name string) jsonscan.Value {
+	slot, ok := legVariables[name]
+	if !ok {
+		return l.extraValue(name)
+	}
+	return l.values[slot]
+}
+
+// extraValue returns a variable with a prefix.
+func (l *leg) extraValue(name string) (last jsonscan.Value) {
+	for _, v := range l.extra {
+		if v.name == name {
+			last = v.value
+		}
+	}
+	return last
+}
+
+// get returns the first of the variables that is not empty.
 func (l *leg) get(names ...string) string {
 	for _, name := range names {
-		if s := decoded(l.vars[name]); s != "" {
+		if s := decoded(l.value(name)); s != "" {
 			return s
 		}
 	}
@@ -161,14 +190,17 @@ func (l *leg) caller(row *event.CDR, destination string) {
 	}
 }
 
-// collect is an object of the variables that begin with prefix, without it,
+// collect returns an object of the variables that begin with prefix, without it,
 // and of those in also; nil when there is none.
 func (l *leg) collect(prefix string, also ...string) json.RawMessage {
 	found := make(map[string]string)
-	for name, v := range l.vars {
-		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
-			found[rest] = decoded(v)
-		} else if slices.Contains(also, name) {
+	for _, v := range l.extra {
+		if rest, ok := strings.CutPrefix(v.name, prefix); ok && rest != "" {
+			found[rest] = decoded(v.value)
+		}
+	}
+	for _, name := range also {
+		if v := l.value(name); v != nil {
 			found[name] = decoded(v)
 		}
 	}

@@ -1,31 +1,34 @@
 package split
 
+import "trunkline/internal/jsonscan"
+
 // text passes a string; the scanner stands on its opening quote.
 func (s *scanner) text() error {
-	for i := s.at + 1; i < len(s.data); i++ {
-		switch c := s.data[i]; {
-		case c == '"':
+	for i := s.at + 1; ; {
+		if i = jsonscan.Special(s.data, i); i >= len(s.data) {
+			s.at = len(s.data)
+			return s.fail(endsEarly)
+		}
+		switch s.data[i] {
+		case '"':
 			s.at = i + 1
 			return nil
-		case c == '\\':
-			i++
-			n := EscapeLen(s.data[i:])
+		case '\\':
+			n := EscapeLen(s.data[i+1:])
 			if n == 0 {
-				s.at = i - 1
+				s.at = i
 				return s.fail("a string has an unknown escape")
 			}
-			i += n - 1
-		case c < 0x20:
+			i += 1 + n
+		default:
 			s.at = i
 			return s.fail("a string has a control character")
 		}
 	}
-	s.at = len(s.data)
-	return s.fail(endsEarly)
 }
 
-// EscapeLen is how many bytes of rest, which follows a backslash, belong to the
-// escape; 0 when it is none.
+// EscapeLen returns how many bytes of rest, which follows a backslash, belong to
+// the escape; 0 when it is none.
 func EscapeLen(rest []byte) int {
 	if len(rest) == 0 {
 		return 0
@@ -47,7 +50,7 @@ func EscapeLen(rest []byte) int {
 	return 0
 }
 
-// Unhex is the value of a hex digit of either case, -1 for anything else.
+// Unhex returns the value of a hex digit of either case, -1 for anything else.
 func Unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

@@ -150,7 +150,7 @@ func name(b []byte, i int) (int, error) {
 	}
 	i++
 	for {
-		i = special(b, i)
+		i = Special(b, i)
 		if i >= len(b) || b[i] < ' ' {
 			return 0, ErrSyntax
 		}
@@ -165,9 +165,9 @@ func name(b []byte, i int) (int, error) {
 	}
 }
 
-// special is the index of the next quote, backslash or control character at or
+// Special returns the index of the next quote, backslash or control character at or
 // after i, or len(b). It looks at eight bytes at a time.
-func special(b []byte, i int) int {
+func Special(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])

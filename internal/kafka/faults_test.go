@@ -102,15 +102,16 @@ func TestProduceKnowsWhatRefusalsMean(t *testing.T) {
 // damagedWire flips a byte in fetch responses while there are flips left.
 type damagedWire struct {
 	net.Conn
-	flips *atomic.Int32
+	flips  *atomic.Int32
+	before int // the byte flipped lies that far before the value
 }
 
 func (d *damagedWire) Read(p []byte) (int, error) {
 	n, err := d.Conn.Read(p)
 	// Values are runs of 'x' that nothing else has.
 	for i := range n - 8 {
-		if string(p[i:i+8]) == "xxxxxxxx" && d.flips.Add(-1) >= 0 {
-			p[i] ^= 1
+		if string(p[i:i+8]) == "xxxxxxxx" && i >= d.before && d.flips.Add(-1) >= 0 {
+			p[i-d.before] ^= 1
 			break
 		}
 	}
@@ -124,7 +125,7 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 		Brokers: fake.ListenAddrs(),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			return &damagedWire{conn, &flips}, err
+			return &damagedWire{conn, &flips, 0}, err
 		},
 	}, nil, quiet())
 	if err != nil {
@@ -158,6 +159,46 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	defer past.Close()
 	if after, err := past.Read(t.Context()); err != nil || len(after) != 1 || string(after[0].Value) != strconv.Itoa(7) {
 		t.Errorf("past the damage: %v, %v", after, err)
+	}
+}
+
+// Where the header of a batch is damaged too, its length is not known. The
+// reader finds where the log goes on, so that a consumer is not held up for ever.
+func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
+	_, fake, _ := openFake(t)
+	var flips atomic.Int32
+	const magicBeforeValue = 51 // of a batch's first record without a key
+	c, err := kafka.Open(t.Context(), kafka.Config{
+		Brokers: fake.ListenAddrs(),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			return &damagedWire{conn, &flips, magicBeforeValue}, err
+		},
+	}, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	damaged := []kafka.Record{{Topic: "t", Value: []byte("xxxxxxxxxxxxxxxxxxxxxxx")}}
+	for range 40 {
+		damaged = append(damaged, kafka.Record{Topic: "t"})
+	}
+	produce(t, c, numbered(0, 0, 5)...)
+	produce(t, c, damaged...)
+	produce(t, c, numbered(0, 46, 3)...)
+	flips.Store(1 << 20)
+	for _, from := range []int64{0, 5, 20} {
+		r := c.NewReader("t", 0, from)
+		defer r.Close()
+		if from == 0 {
+			if before, err := r.Read(t.Context()); err != nil || len(before) != 5 {
+				t.Fatalf("what lies before the damage: %d records, %v", len(before), err)
+			}
+		}
+		_, err := r.Read(t.Context())
+		if gap, ok := kafka.PassableGap(err); !ok || gap.Kind != kafka.GapDamaged || gap.Offset != max(from, 5) || gap.Resume != 46 {
+			t.Errorf("from %d: %v", from, err)
+		}
 	}
 }
 

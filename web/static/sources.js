@@ -35,10 +35,17 @@ const aCall = (/** @type {Partial<AboutCall>} */ what) =>
   ({ id: "", queue: "", agent: "", ...nothing, by: "", ...what });
 
 /**
- * @param {{type: string, data: unknown, metadata?: {original_format?: string}}} message
+ * @param {{type: string, data: unknown, metadata?: {original_format?: string, queue_id?: string}}} message
  * @returns {Said}
  */
 export function read(message) {
+  const said = readData(message);
+  if (said.call) said.call.queue = text(message.metadata?.queue_id);
+  return said;
+}
+
+/** @type {typeof read} */
+function readData(message) {
   const format = message.metadata?.original_format ?? "";
   const data = object(message.data);
   if (!data) return {};
@@ -61,7 +68,7 @@ function ofFreeSwitch(/** @type {Fields} */ data) {
   }
   const step = stepOf(action);
   if (!step) return {};
-  const call = { id: value("CC-Member-UUID"), queue: value("CC-Queue"), ...step };
+  const call = { id: value("CC-Member-UUID"), ...step };
   return { call: aCall(step.state === "waiting" ? call : { ...call, agent }) };
 }
 
@@ -79,7 +86,7 @@ function ofKazoo(/** @type {Fields} */ data) {
     const agent = step.state === "waiting" ? "" : word("Agent-ID") || word("Recipient-ID");
     return { call: aCall({
       id: id || text(spelled(object(f("Call")) ?? {})("Call-ID")),
-      queue: word("Queue-ID") || word("Join-Queue-ID"), agent, ...step,
+      agent, ...step,
     }) };
   };
   const status = (/** @type {string} */ state) =>
@@ -111,7 +118,7 @@ function ofOwn(/** @type {string} */ type, /** @type {string} */ format, /** @ty
   const word = (/** @type {string} */ key) => text(f(key));
   if (type === "svc_cc_queue_on_call_event") return { call: ofCallEvent(f) };
   const id = word("Agent-ID"), state = word("Agent-State"), status = word("Agent-Status");
-  const call = { id: word("Call-ID"), queue: word("Queue-ID") };
+  const call = { id: word("Call-ID") };
   const agent = (/** @type {Partial<AboutAgent>} */ what = {}) => anAgent({ id, state, status, ...what });
   switch (type) {
     case "AGENT_LOGIN": case "AGENT_BREAK_END": return { agent: agent({ status: status || "logged_in" }) };
@@ -150,7 +157,7 @@ function ofCallEvent(/** @type {(key: string) => unknown} */ f) {
   if (step.state !== "waiting") agent = text(f("Agent-ID")) || (last.type === "agent" ? text(last.ext) : "");
   return aCall({
     id: text(cdr("Call-ID")) || text(f("Call-ID")) || text(customer.customer_uuid),
-    queue: text(f("Queue-ID")), agent, ...step,
+    agent, ...step,
   });
 }
 

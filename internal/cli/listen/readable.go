@@ -25,7 +25,7 @@ func oneLine(message []byte) []byte {
 // tellingKeys are the keys of data that tell a reader most, in the order they are
 // shown; a dot leads into an object. They are those of the formats we know.
 var tellingKeys = []string{
-	"Event-Name", "CC-Action", "CC-Agent", "CC-Agent-Status", "CC-Agent-State", "CC-Queue", "CC-Member-CID-Number",
+	"Event-Name", "CC-Action", "CC-Agent", "CC-Agent-Status", "CC-Agent-State", "CC-Member-CID-Number",
 	"event_name", "agent_id", "Agent-ID", "Agent-State", "Reason", "Change", "event", "state", "status", "reason",
 	"data.agent_id", "data.to_agent_id", "data.reason", // of generic events
 	"call_id", "Call-ID", "CDR.Event", "CDR.Call-ID", "customer_info.customer_callerid_number",

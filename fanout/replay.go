@@ -111,7 +111,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		case !r.lost(err):
 			// Kafka is away: the subscriber stays, and misses nothing.
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
-			f.logger.Warn("replay is waiting for Kafka", "error", err)
+			f.logger.Warn("replay delayed: Kafka unavailable", "error", err)
 			pause(ctx, time.Second)
 		default:
 			return
@@ -127,9 +127,9 @@ func (r *replay) lost(err error) bool {
 		return false
 	}
 	r.f.metrics.streamErrors.WithLabelValues("hole").Inc()
-	r.f.logger.Error("replay found events of the log gone or damaged",
+	r.f.logger.Error("gap in the event log during a replay",
 		"partition", gap.Partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
-	r.f.send(r.sub, codeFault, "events to be replayed are gone or damaged")
+	r.f.send(r.sub, codeFault, "events were lost upstream")
 	return true
 }
 
@@ -147,7 +147,7 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	}
 	err = r.merge(ctx, r.load, true)
 	r.flush(ctx)
-	r.track()
+	r.trackPositions()
 	return true, err
 }
 
@@ -352,15 +352,15 @@ func (r *replay) flush(ctx context.Context) {
 	}
 }
 
-// track moves the subscriber's cursor to where the replay is.
-func (r *replay) track() {
+// trackPositions moves the subscriber's cursor to where the replay is.
+func (r *replay) trackPositions() {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
-	if r.sub.track == nil {
+	if r.sub.tracker == nil {
 		return
 	}
 	for _, s := range r.sources {
-		r.sub.track.advance(s.stream.partition, s.at)
+		r.sub.tracker.advance(s.stream.partition, s.at)
 	}
 }
 
@@ -419,7 +419,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 			return false, err
 		}
 	}
-	r.track()
+	r.trackPositions()
 	r.sub.replaying.Store(false)
 	return true, nil
 }
