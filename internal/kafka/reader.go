@@ -9,6 +9,8 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/retry"
 )
 
 // Reader reads one partition in order, from an offset on. It checks what it
@@ -27,7 +29,7 @@ type Reader struct {
 	epochs    epochHistory
 	checked   int32 // leader epoch under which the last record's epoch was checked
 	end       int64 // of the log, as of the last response
-	wait      backoff
+	wait      retry.Backoff
 	failing   bool
 	meter     readMeter
 
@@ -77,7 +79,7 @@ func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
 		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
 		topicID: cfg.From.TopicID, next: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
-		wait:    backoff{first: 20 * time.Millisecond, most: time.Second},
+		wait:    retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
 		meter:   c.metrics.reading(cfg.Topic),
 		decoder: decoder{topic: cfg.Topic, partition: cfg.Partition},
 	}
@@ -385,14 +387,14 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		r.failing = true
 		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.next, "err", err)
 	}
-	if !r.wait.sleep(ctx) {
+	if !r.wait.Wait(ctx) {
 		return ctx.Err()
 	}
 	return nil
 }
 
 func (r *Reader) recovered() {
-	r.wait.reset()
+	r.wait.Reset()
 	if r.failing {
 		r.failing = false
 		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.next)

@@ -100,7 +100,7 @@ func (d *Driver) jobDone(e *esl.Event) outcome {
 	}
 	c.markSeen()
 	if strings.HasPrefix(result, "-USAGE") {
-		d.log.Error("the switch does not understand the originate command", "reply", result[:min(len(result), 100)])
+		d.log.Error("originate command refused by the switch as malformed", "reply", result[:min(len(result), 100)])
 	}
 	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
 		if l := c.leg(channel, true); l != nil {
