@@ -67,7 +67,7 @@ type Kafka struct {
 	Partitions        int       `yaml:"partitions" doc:"partitions of the topics that Trunkline creates"`
 	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline creates; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
 	CreateTopics      bool      `yaml:"create_topics" doc:"create missing topics"`
-	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records, in place of a warning"`
+	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records; off: log them"`
 	Compression       string    `yaml:"compression" doc:"of produced batches: none, lz4 or zstd"`
 	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
 	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; beyond it the oldest records are deleted"`
