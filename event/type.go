@@ -39,10 +39,10 @@ var typeIndex = func() map[Type]int {
 	return m
 }()
 
-// Types lists every type, in the specification's order.
+// Types returns every type, in the specification's order.
 func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 
-// Known says whether t is a type of the specification.
+// Known reports whether t is a type of the specification.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
 
 // TypeSet is a set of types, and of the one class that types alone cannot

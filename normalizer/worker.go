@@ -36,7 +36,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) erro
 	}
 	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
-		limit: n.cfg.MaxRecordBytes, log: n.log, tally: newTally(),
+		limit: n.cfg.MaxRecordBytes, log: n.log, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
 	if err := w.takeOver(ctx); err != nil {
@@ -177,10 +177,10 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 func (w *partitionWorker) commit(records []kafka.Record) {
 	last := &records[len(records)-1]
 	w.prev = w.batch.last
-	w.batch.traces.done()
+	w.batch.traces.end()
 	w.next.Offset, w.next.LeaderEpoch = last.Offset+1, last.LeaderEpoch
 	w.Commit(w.next.Offset)
-	w.metrics.add(w.raw, &w.batch.tally)
+	w.metrics.add(w.raw, &w.batch.counts)
 	w.metrics.batch.Observe(float64(len(records)))
 	w.metrics.delay.Observe(time.Since(records[0].Time).Seconds())
 }
