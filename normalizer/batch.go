@@ -48,9 +48,8 @@ type batch struct {
 	counts     counts
 	traces     traces
 
-	sourceLog     []byte // header for sourceTopicID and sourceEpoch
-	sourceTopicID kafka.TopicID
-	sourceEpoch   int32
+	sourceLog   []byte // header for topicID and sourceEpoch; nil: not made yet
+	sourceEpoch int32
 }
 
 func (b *batch) reset(prev event.ID) {
@@ -186,11 +185,11 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
-	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appended(start)})
-	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch || b.sourceTopicID != b.topicID {
-		b.sourceLog, b.sourceEpoch, b.sourceTopicID = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch, b.topicID
+	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch {
+		b.sourceLog, b.sourceEpoch = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch
 	}
-	b.headers = append(b.headers, kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
+	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appended(start)},
+		kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
 }
 
 // add adds out to the batch with the headers appended since from.

@@ -148,6 +148,9 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 
 func (w *partitionWorker) resetBatch() {
 	w.batch.reset(w.prev)
+	if w.batch.topicID != w.next.TopicID {
+		w.batch.sourceLog = nil
+	}
 	w.batch.generation, w.batch.topicID, w.batch.deadBefore = w.generation, w.next.TopicID, w.deadBefore
 }
 
