@@ -3,12 +3,12 @@ package aisession
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -21,7 +21,9 @@ const (
 type outage struct {
 	limit time.Duration
 	since time.Time // zero: all is well
-	pause time.Duration
+
+	tried   bool // since then
+	backoff retry.Backoff
 }
 
 // start takes a lost connection: one that held a while begins a new outage, one
@@ -29,7 +31,7 @@ type outage struct {
 func (o *outage) start(l *link) {
 	now := time.Now()
 	if o.since.IsZero() || l != nil && now.Sub(l.born) > steady {
-		o.since, o.pause = now, 0
+		o.since, o.tried = now, false
 	} else if l != nil {
 		o.since = o.since.Add(now.Sub(l.born))
 	}
@@ -38,23 +40,12 @@ func (o *outage) start(l *link) {
 // wait pauses before the next try, never twice as short; false when it is time
 // to give up.
 func (o *outage) wait(ctx context.Context) bool {
-	if o.pause == 0 {
-		o.pause = firstPause
+	if !o.tried {
+		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: mostPause}
 		return o.remaining() > 0 // the first try comes at once
 	}
-	pause := time.Duration(float64(o.pause) * (0.75 + rand.Float64()/2))
-	o.pause = min(2*o.pause, mostPause)
-	if pause >= o.remaining() {
-		pause = o.remaining()
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return o.remaining() > 0
-	}
+	pause := min(o.backoff.Next(), o.remaining())
+	return retry.Sleep(ctx, pause) && o.remaining() > 0
 }
 
 func (o *outage) remaining() time.Duration { return o.limit - time.Since(o.since) }
@@ -128,7 +119,7 @@ func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 		s.log.WarnContext(ctx, "AI provider refuses", "why", describe(err))
 		s.fallBack(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider given up", "why", describe(err))
+		s.log.WarnContext(ctx, "AI provider away for too long", "why", describe(err))
 		s.fallBack(ProviderLost)
 	}
 }

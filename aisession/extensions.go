@@ -68,13 +68,13 @@ func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) 
 			duration = usualPress
 		}
 		if err := call.Press(ctx, a.press.Digit[0], min(duration, longestPress)); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "a key that the AI provider pressed was not sent", "error", err)
+			s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
 		}
 		return
 	}
 	if err := call.Transfer(ctx, a.destination); err != nil {
 		if ctx.Err() == nil {
-			s.log.WarnContext(ctx, "a transfer that the AI provider asked for failed", "error", err)
+			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
 			s.sendTransferRefused(a.destination, err)
 		}
 		return

@@ -44,34 +44,34 @@ const (
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_aisession_active", Help: "Sessions of this node now, by the way their calls came in."}, []string{"way"}),
+			Name: "trunkline_aisession_active", Help: "Open sessions of this node, by ingress."}, []string{"way"}),
 		started: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_started_total", Help: "Sessions that reached their provider, by the way their calls came in."}, []string{"way"}),
+			Name: "trunkline_aisession_started_total", Help: "Sessions connected to their provider, by ingress."}, []string{"way"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_refused_total", Help: "Sessions that did not come about, by why."}, []string{"why"}),
+			Name: "trunkline_aisession_refused_total", Help: "Sessions refused, by reason."}, []string{"why"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_ended_total", Help: "Sessions that ended, by what ended them."}, []string{"reason"}),
+			Name: "trunkline_aisession_ended_total", Help: "Sessions ended, by reason."}, []string{"reason"}),
 		firstAudio: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_aisession_first_audio_seconds", Help: "From a connection's start message to the provider's first audio.",
+			Name: "trunkline_aisession_first_audio_seconds", Help: "Time from the start message of a connection to the provider's first audio.",
 			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
 		turnGap: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_aisession_turn_gap_seconds", Help: "From when the caller was last loud to the provider's answer being played.",
+			Name: "trunkline_aisession_turn_gap_seconds", Help: "Time from the end of the caller's speech to the playing of the provider's answer.",
 			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
 		underruns: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_underruns_total", Help: "Holes of less than 200 ms in what a provider said: its audio came too late."}),
+			Name: "trunkline_aisession_underruns_total", Help: "Gaps of less than 200 ms in a provider's audio, which came too late."}),
 		overruns: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_overrun_seconds_total", Help: "Audio of providers dropped because too much waited to be played."}),
+			Name: "trunkline_aisession_overrun_seconds_total", Help: "Audio of providers dropped because the playout buffer was full."}),
 		reconnects: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_reconnects_total", Help: "Connections made in the place of a lost one."}),
+			Name: "trunkline_aisession_reconnects_total", Help: "Reconnections to providers."}),
 		connectFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_connect_failures_total", Help: "Tries to connect to a provider that failed."}),
+			Name: "trunkline_aisession_connect_failures_total", Help: "Failed attempts to connect to a provider."}),
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_ignored_messages_total", Help: "Messages of providers ignored, by what was wrong."}, []string{"problem"}),
+			Name: "trunkline_aisession_ignored_messages_total", Help: "Messages of providers ignored, by problem."}, []string{"problem"}),
 		unannounced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections whose call nobody announced."}),
+			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections of calls that were not announced."}),
 	}
 	droppedFrames := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by what and why."}, []string{"what"})
+		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by kind and reason."}, []string{"what"})
 	m.dropped = dropped{
 		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // it does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),

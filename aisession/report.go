@@ -85,6 +85,6 @@ func (s *Service) publishOne(ctx context.Context, one report) {
 	}
 	if err != nil {
 		s.metrics.dropped.events.Inc()
-		s.log.WarnContext(ctx, "an event of an AI session was not published", "session", one.SessionID, "error", err)
+		s.log.WarnContext(ctx, "publishing an AI session event failed", "session", one.SessionID, "error", err)
 	}
 }

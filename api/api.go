@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Deps are the rooms the routes lead to. All but Auth may be nil: their routes
+// Deps are the packages that the routes call. All but Auth may be nil: their routes
 // are then left out.
 type Deps struct {
 	Auth          Authenticator
@@ -32,7 +32,7 @@ type Deps struct {
 	Tracer        *tracing.Tracer // nil: tracing is off
 }
 
-// API answers every request of the public listener.
+// API handles the requests of the public listener.
 type API struct {
 	config  Config
 	deps    Deps
@@ -60,17 +60,17 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	routes := a.routes()
 	var err error
 	if a.metrics, err = newMetrics(reg, routes); err != nil {
-		return nil, fmt.Errorf("registering the api's metrics: %w", err)
+		return nil, fmt.Errorf("registering the API's metrics: %w", err)
 	}
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withAnswer, withoutSlashes)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes)
 	for _, r := range routes {
 		handle := r.handle
-		if !r.ownLimits && !r.lasts {
+		if !r.noTimeout && !r.longLived {
 			handle = a.withTimeout(handle)
 		}
 		a.echo.Add(r.method, r.path, handle)
@@ -78,8 +78,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	return a, nil
 }
 
-// ServeHTTP answers one request. HEAD is GET without the body, which net/http
-// leaves out by itself.
+// ServeHTTP handles one request. HEAD is routed as GET; net/http omits the body.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		r = asGet(r)

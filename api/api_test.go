@@ -34,7 +34,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 	e := newEnv(t)
 	for kind, status := range map[fault.Kind]int{
 		fault.KindInvalid: 400, fault.KindUnauthenticated: 401, fault.KindForbidden: 403, fault.KindNotFound: 404,
-		kindMethod: 405, kindLeft: 499, fault.KindConflict: 409, fault.KindGone: 410, fault.KindPrecondition: 412,
+		kindMethod: 405, kindClientClosed: 499, fault.KindConflict: 409, fault.KindGone: 410, fault.KindPrecondition: 412,
 		fault.KindTooLarge: 413, fault.KindUnsupported: 415, fault.KindRange: 416, fault.KindUnprocessable: 422,
 		fault.KindUpgrade: 426, fault.KindLimited: 429, fault.KindInternal: 500, fault.KindRefused: 502,
 		fault.KindUnavailable: 503, "a kind of tomorrow": 500,

@@ -11,25 +11,24 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Authenticator knows tokens, API keys, and which accounts there are.
+// Authenticator checks tokens and API keys, and has the tree of accounts.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
 	AuthenticateKey(ctx context.Context, key string) (*identity.Principal, error)
 	Tree() *identity.Tree
 }
 
-// auth is how a route asks who is calling, and for which account.
+// auth authenticates the callers of routes and finds the account of a request.
 type auth struct{ identity Authenticator }
 
-// credentials are what a request shows of itself.
+// credentials are those of a request; at most one is not "".
 type credentials struct {
 	token string // Authorization: Bearer
 	key   string // X-API-Key, or the password of Authorization: Basic
 }
 
-// credentialsOf reads them. Two at once are refused: which of them counts must
-// not depend on the route.
-func credentialsOf(r *http.Request) (credentials, error) {
+// requestCredentials reads the credentials of a request. It refuses more than one.
+func requestCredentials(r *http.Request) (credentials, error) {
 	authorization, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
 	if len(authorization)+len(keys) > 1 {
 		return credentials{}, fault.Unauthenticated("Send one credential only")
@@ -50,80 +49,80 @@ func credentialsOf(r *http.Request) (credentials, error) {
 	return credentials{token: strings.TrimSpace(token)}, nil
 }
 
-// bearer is the user whose token, for one of these audiences, the request
-// shows. An API key is no token.
-func (a auth) bearer(c echo.Context, accept ...identity.Audience) (*identity.Principal, error) {
-	shown, err := credentialsOf(c.Request())
+// authenticateBearer returns the user of the request's token, which must be for one
+// of the audiences. An API key is not accepted.
+func (a auth) authenticateBearer(c echo.Context, accept ...identity.Audience) (*identity.Principal, error) {
+	shown, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
 	}
 	if shown.token == "" {
-		return nil, fault.Unauthenticated("A token is needed")
+		return nil, fault.Unauthenticated("A token is required")
 	}
 	p, err := a.identity.Authenticate(c.Request().Context(), shown.token, accept...)
 	if err != nil {
 		return nil, err
 	}
-	return remember(c, p), nil
+	return rememberAccount(c, p), nil
 }
 
-// apiKey is the API key that the request shows: in X-API-Key, or as the
-// password of Basic where a client can send nothing else.
-func (a auth) apiKey(c echo.Context) (*identity.Principal, error) {
-	shown, err := credentialsOf(c.Request())
+// authenticateKey returns the principal of the request's API key: in X-API-Key, or
+// the password of Basic authentication.
+func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
+	shown, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
 	}
 	if shown.key == "" {
-		return nil, fault.Unauthenticated("An API key is needed")
+		return nil, fault.Unauthenticated("An API key is required")
 	}
 	p, err := a.identity.AuthenticateKey(c.Request().Context(), shown.key)
 	if err != nil {
 		return nil, err
 	}
-	return remember(c, p), nil
+	return rememberAccount(c, p), nil
 }
 
-// keyOrBearer is the API key or the user whose portal token the request shows.
-func (a auth) keyOrBearer(c echo.Context) (*identity.Principal, error) {
-	shown, err := credentialsOf(c.Request())
+// authenticateAny returns the principal of the request's API key or portal token.
+func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
+	shown, err := requestCredentials(c.Request())
 	switch {
 	case err != nil:
 		return nil, err
 	case shown.key != "":
-		return a.apiKey(c)
+		return a.authenticateKey(c)
 	case shown.token == "":
-		return nil, fault.Unauthenticated("A token or an API key is needed")
+		return nil, fault.Unauthenticated("A token or an API key is required")
 	}
-	return a.bearer(c, identity.AudienceAPI)
+	return a.authenticateBearer(c, identity.AudienceAPI)
 }
 
-func mustAdminister(caller *identity.Principal) error {
+func requireAdmin(caller *identity.Principal) error {
 	if caller.Role != identity.RoleAdmin {
 		return fault.Forbidden("This is for administrators")
 	}
 	return nil
 }
 
-// administrator is who calls, for an audit log, and the account that the call is
-// about: a user with a token, no API key. The order of the refusals is the
-// contract's.
-func (a auth) administrator(c echo.Context) (who string, account identity.Account, err error) {
+// authenticateAdmin returns the administrator who calls, as named in the audit log,
+// and the account of X-Account-ID. A missing X-Account-ID is refused first, then a
+// token, then an account that the caller cannot see, then a plain user.
+func (a auth) authenticateAdmin(c echo.Context) (who string, account identity.Account, err error) {
 	if _, err := accountID(c); err != nil {
 		return "", identity.Account{}, err
 	}
-	caller, err := a.bearer(c, identity.AudienceAPI)
+	caller, err := a.authenticateBearer(c, identity.AudienceAPI)
 	if err != nil {
 		return "", identity.Account{}, err
 	}
-	account, err = a.account(c, caller)
+	account, err = a.namedAccount(c, caller)
 	if err != nil {
 		return "", identity.Account{}, err
 	}
-	return "user:" + caller.UserID, account, mustAdminister(caller)
+	return "user:" + caller.UserID, account, requireAdmin(caller)
 }
 
-// accountID is what X-Account-ID says.
+// accountID returns X-Account-ID.
 func accountID(c echo.Context) (string, error) {
 	id := c.Request().Header.Get("X-Account-ID")
 	if id == "" {
@@ -132,19 +131,20 @@ func accountID(c echo.Context) (string, error) {
 	return id, nil
 }
 
-// ownOrNamed is an API key's own account where X-Account-ID names none; a user
-// must name one.
-func (a auth) ownOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
+// keyAccountOrNamed returns the account of X-Account-ID. It may be absent for an API
+// key, whose own account is then returned.
+func (a auth) keyAccountOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
 	if caller.IsKey() {
-		return a.callersOrNamed(c, caller)
+		return a.namedOrOwnAccount(c, caller)
 	}
-	return a.account(c, caller)
+	return a.namedAccount(c, caller)
 }
 
-// callersOrNamed is the caller's own account where X-Account-ID names none.
-func (a auth) callersOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
+// namedOrOwnAccount returns the account of X-Account-ID, or the caller's own when it
+// is absent.
+func (a auth) namedOrOwnAccount(c echo.Context, caller *identity.Principal) (identity.Account, error) {
 	if _, err := accountID(c); err == nil {
-		return a.account(c, caller)
+		return a.namedAccount(c, caller)
 	}
 	account, ok := a.identity.Tree().Account(caller.AccountID)
 	if !ok {
@@ -153,9 +153,9 @@ func (a auth) callersOrNamed(c echo.Context, caller *identity.Principal) (identi
 	return account, nil
 }
 
-// account is the account that X-Account-ID names, when the caller may see it;
-// else it does not exist.
-func (a auth) account(c echo.Context, caller *identity.Principal) (identity.Account, error) {
+// namedAccount returns the account of X-Account-ID. One that the caller may not see
+// is fault.KindNotFound.
+func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity.Account, error) {
 	id, err := accountID(c)
 	if err != nil {
 		return identity.Account{}, err
@@ -170,8 +170,8 @@ func (a auth) account(c echo.Context, caller *identity.Principal) (identity.Acco
 
 const contextAccount = "account"
 
-// remember keeps the caller's account for the access log.
-func remember(c echo.Context, p *identity.Principal) *identity.Principal {
+// rememberAccount keeps the caller's account for the access log.
+func rememberAccount(c echo.Context, p *identity.Principal) *identity.Principal {
 	c.Set(contextAccount, p.AccountID)
 	return p
 }

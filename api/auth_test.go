@@ -86,7 +86,7 @@ func TestCredentialsOf(t *testing.T) {
 			for name, values := range tc.header {
 				r.Header[name] = values
 			}
-			got, err := credentialsOf(r)
+			got, err := requestCredentials(r)
 			if got != tc.want || (err == nil) != tc.ok || err != nil && fault.KindOf(err) != fault.KindUnauthenticated {
 				t.Errorf("%+v %v", got, err)
 			}
@@ -115,7 +115,7 @@ func TestAccountHeader(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header.Set("X-Account-ID", tc.header)
 			c := echo.New().NewContext(r, httptest.NewRecorder())
-			got, err := e.api.auth.account(c, &identity.Principal{AccountID: tc.caller})
+			got, err := e.api.auth.namedAccount(c, &identity.Principal{AccountID: tc.caller})
 			if got.ID != tc.want || fault.KindOf(err) != tc.kind || err != nil && fault.As(err).Message != tc.message {
 				t.Errorf("%+v %v", got, err)
 			}

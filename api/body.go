@@ -23,8 +23,8 @@ const (
 
 const invalidBody = "Invalid request body"
 
-// decode reads the request's body, which must be one JSON object, strictly:
-// nothing is guessed, and nothing is let pass unread.
+// decode reads the request's body, which must be one JSON object of at most maxJSON
+// bytes without repeated names.
 func decode(c echo.Context) (*object, error) {
 	r := c.Request()
 	if err := checkMedia(r.Header); err != nil {
@@ -40,7 +40,7 @@ func decode(c echo.Context) (*object, error) {
 		return nil, tooLarge
 	}
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "The body ends early", Cause: err}
+		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "The body is truncated", Cause: err}
 	}
 	if !utf8.Valid(body) {
 		return nil, fault.Invalid("The body is not valid UTF-8")
@@ -48,7 +48,7 @@ func decode(c echo.Context) (*object, error) {
 	return parse(body)
 }
 
-// checkMedia wants JSON, or no word about it.
+// checkMedia accepts a Content-Type of JSON in UTF-8, or none.
 func checkMedia(header http.Header) error {
 	if err := checkEncoding(header); err != nil {
 		return err
@@ -67,7 +67,7 @@ func checkMedia(header http.Header) error {
 
 func checkEncoding(header http.Header) error {
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return fault.New(fault.KindUnsupported, "The Content-Encoding must be none")
+		return fault.New(fault.KindUnsupported, "The Content-Encoding must be absent")
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func parse(body []byte) (*object, error) {
 	return newObject(members), nil
 }
 
-// notJSON keeps the faults the parser found itself; the rest is bad syntax.
+// notJSON returns the parser's own faults; any other error is bad syntax.
 func notJSON(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -98,8 +98,8 @@ func notJSON(err error) error {
 	return &fault.Error{Kind: fault.KindInvalid, Message: "The body is not JSON", Cause: err}
 }
 
-// parser builds a value from tokens, to see what Unmarshal would let pass:
-// repeated names and deep nesting.
+// parser builds a value from tokens. Unlike Unmarshal it refuses repeated names and
+// deep nesting.
 type parser struct{ *json.Decoder }
 
 func (p parser) value(depth int) (any, error) {
@@ -140,7 +140,7 @@ func (p parser) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := token.(string) // the decoder admits nothing else here
+		name, _ := token.(string) // the decoder returns nothing else here
 		if _, repeated := members[name]; repeated {
 			return nil, fault.InvalidField(name, "repeated", invalidBody)
 		}

@@ -80,7 +80,7 @@ func (p *phones) last() origination.Order {
 	return p.orders[len(p.orders)-1]
 }
 
-const c2c, calls = "/ucp/v2/c2c/", "/api/v2/calls/"
+const c2c, callsPath = "/ucp/v2/c2c/", "/api/v2/calls/"
 
 type placed struct {
 	CallID string `json:"origination_call_id"`
@@ -121,7 +121,7 @@ func TestClickToCallRefusals(t *testing.T) {
 		path   string
 		says   string
 	}{
-		"nobody":              {401, nil, "1002", "A token or an API key is needed"},
+		"nobody":              {401, nil, "1002", "A token or an API key is required"},
 		"a bad token":         {401, bearer("x.y.z"), "1002", "The token is not valid"},
 		"a token of events":   {403, bearer(e.eventsToken("alice")), "1002", "The token is for another purpose"},
 		"an API key":          {403, header{"X-API-Key": e.key}, "1002", "API keys have no extension to ring"},
@@ -135,7 +135,7 @@ func TestClickToCallRefusals(t *testing.T) {
 		"a forbidden number":  {403, alice, "%2B1900555", `"field":"destination","code":"not_allowed"`},
 		"a bad key":           {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002", `"field":"Idempotency-Key"`},
 		"a slash":             {404, alice, "1/2", "No such path"},
-		"nobody, nobody else": {401, nil, "", "A token or an API key is needed"},
+		"nobody, nobody else": {401, nil, "", "A token or an API key is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if w := e.want(c.status, "POST", c2c+c.path, c.h, "", nil); !strings.Contains(w.Body.String(), c.says) {
@@ -189,37 +189,37 @@ func TestProgressAndCancel(t *testing.T) {
 		}
 	}
 	eventually(t, func() bool {
-		e.want(200, "GET", calls+id, bob, "", &call)
+		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ringing_user"
 	})
 	if call.CallID != id || len(call.History) != 2 || call.History[1].At != 4_795_169_706.120 || call.Cause != "" {
 		t.Errorf("call %+v", call)
 	}
-	e.want(200, "GET", calls+id, key, "", nil)
-	e.want(401, "GET", calls+id, nil, "", nil)
-	e.want(200, "GET", calls+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
-	e.want(404, "GET", calls+"nothing", alice, "", nil)
-	e.want(404, "DELETE", calls+"nothing", alice, "", nil)
-	e.want(403, "DELETE", calls+id, bob, "", nil)
-	if w := e.want(202, "DELETE", calls+id, alice, "", nil); w.Body.Len() != 0 {
+	e.want(200, "GET", callsPath+id, key, "", nil)
+	e.want(401, "GET", callsPath+id, nil, "", nil)
+	e.want(200, "GET", callsPath+"%"+strings.ToUpper(fmt.Sprintf("%x", id[0]))+id[1:], alice, "", nil)
+	e.want(404, "GET", callsPath+"nothing", alice, "", nil)
+	e.want(404, "DELETE", callsPath+"nothing", alice, "", nil)
+	e.want(403, "DELETE", callsPath+id, bob, "", nil)
+	if w := e.want(202, "DELETE", callsPath+id, alice, "", nil); w.Body.Len() != 0 {
 		t.Errorf("body %s", w.Body)
 	}
 	eventually(t, func() bool {
-		e.want(200, "GET", calls+id, bob, "", &call)
+		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ended"
 	})
 	if call.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cause %s", call.Cause)
 	}
-	e.want(409, "DELETE", calls+id, alice, "", nil)
+	e.want(409, "DELETE", callsPath+id, alice, "", nil)
 	for _, h := range []header{admin, key} {
-		e.want(202, "DELETE", calls+e.call(alice, "1002"), h, "", nil)
+		e.want(202, "DELETE", callsPath+e.call(alice, "1002"), h, "", nil)
 	}
 	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)
 	var s session
 	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1), &s)
 	other := e.call(alice, "1002")
-	e.want(404, "GET", calls+other, bearer(s.AccessToken), "", nil)
-	e.want(404, "DELETE", calls+other, bearer(s.AccessToken), "", nil)
+	e.want(404, "GET", callsPath+other, bearer(s.AccessToken), "", nil)
+	e.want(404, "DELETE", callsPath+other, bearer(s.AccessToken), "", nil)
 }

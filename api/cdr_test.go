@@ -61,17 +61,17 @@ func (t *cdrTopic) Read(_ int, from kafka.LogPosition) cdrindex.Reader {
 }
 
 type cdrReader struct {
-	t    *cdrTopic
-	next int64
+	t      *cdrTopic
+	offset int64
 }
 
 func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	for {
 		r.t.mu.Lock()
-		rest, grown := r.t.records[r.next:], r.t.grown
+		rest, grown := r.t.records[r.offset:], r.t.grown
 		r.t.mu.Unlock()
 		if len(rest) > 0 {
-			r.next += int64(len(rest))
+			r.offset += int64(len(rest))
 			return rest, nil
 		}
 		select {
@@ -82,7 +82,7 @@ func (r *cdrReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	}
 }
 
-func (r *cdrReader) Next() int64 { return r.next }
+func (r *cdrReader) Next() int64 { return r.offset }
 func (r *cdrReader) Lag() int64  { return 0 }
 func (r *cdrReader) Close()      {}
 

@@ -94,7 +94,7 @@ func TestHealthAndStats(t *testing.T) {
 
 func TestSnapshot(t *testing.T) {
 	e := newEnv(t)
-	e.channel.snapshot = &fanout.Snapshot{
+	e.channel.current = &fanout.Snapshot{
 		EventID: "cc_evt_1795169706190966784", Cursor: "cc_evt_1795169706190966784.AcQTBg", Timestamp: 3,
 		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: "Waiting", Status: "Available", Since: 1}},
 		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: floor.Waiting, Since: 2}},
@@ -115,7 +115,7 @@ func TestSnapshot(t *testing.T) {
 		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
 		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
 	}
-	e.channel.snapshot = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}}
+	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}}
 	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"event_id":""`) {
 		t.Errorf("got %s", w.Body)
 	}

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Config is what an operator can set, and the pages.
+// Config holds the settings of the API and the handler of its pages.
 type Config struct {
-	// RequestTimeout bounds an ordinary request; taking in bodies,
-	// recordings and the events channel have limits of their own. 30 s when zero.
+	// RequestTimeout bounds an ordinary request; ingest, recordings and the events
+	// channel have limits of their own. 30 s when zero.
 	RequestTimeout time.Duration
-	// StallTimeout ends a recording's way up or down when its client has not
-	// moved for so long, or for half as long. 1 min when zero.
+	// StallTimeout ends the upload or download of a recording whose client has
+	// not sent or read anything for between half of it and all of it. 1 min when
+	// zero.
 	StallTimeout time.Duration
-	// TrustedProxies may say in X-Forwarded-For whom they speak for.
+	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// Board is the live board, with the pages under /docs; nil leaves them out.
 	Board http.Handler
@@ -31,7 +32,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what cannot work.
+// Validate returns an error for settings that cannot work.
 func (c Config) Validate() error {
 	if c.RequestTimeout < 0 {
 		return errors.New("api: RequestTimeout is negative")
@@ -41,7 +42,7 @@ func (c Config) Validate() error {
 	}
 	for _, p := range c.TrustedProxies {
 		if !p.IsValid() {
-			return errors.New("api: TrustedProxies has a network that is none")
+			return errors.New("api: TrustedProxies has an invalid network")
 		}
 	}
 	return nil

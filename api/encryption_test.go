@@ -82,8 +82,8 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 		getMsg, putMsg string
 	}{
 		{"no account, and nothing else", nil, 400, noAccount, noAccount},
-		{"an account, and no token", header{"X-Account-ID": "demo"}, 401, "A token is needed", "A token is needed"},
-		{"an API key alone", header{"X-Account-ID": "demo", "X-API-Key": e.key}, 401, "A token is needed", "A token is needed"},
+		{"an account, and no token", header{"X-Account-ID": "demo"}, 401, "A token is required", "A token is required"},
+		{"an API key alone", header{"X-Account-ID": "demo", "X-API-Key": e.key}, 401, "A token is required", "A token is required"},
 		{"a token and an API key", with(admin, "X-API-Key", e.key), 401, "Send one credential only", "Send one credential only"},
 		{"a forged token", header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, 401, "The token is not valid", "The token is not valid"},
 		{"a channel token", with(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403, "The token is for another purpose", failed},

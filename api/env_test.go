@@ -54,7 +54,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
 	e := &env{
 		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &lockedBuffer{},
-		registry: prometheus.NewRegistry(), clock: &clock{now: time.Now()},
+		registry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
 	}
 	log := slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
@@ -182,7 +182,7 @@ type fakeChannel struct {
 	status   fanout.Status
 	total    int
 	clients  []fanout.Client
-	snapshot *fanout.Snapshot
+	current  *fanout.Snapshot
 	caller   *identity.Principal
 }
 
@@ -222,25 +222,25 @@ func (f *fakeChannel) Stats(_ context.Context, p *identity.Principal) []fanout.C
 
 func (f *fakeChannel) Snapshot(_ context.Context, p *identity.Principal) (*fanout.Snapshot, error) {
 	f.caller = p
-	return f.snapshot, f.refuse
+	return f.current, f.refuse
 }
 
 // clock is a clock that can be put forward.
 type clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu   sync.Mutex
+	time time.Time
 }
 
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return c.time
 }
 
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+	c.time = c.time.Add(d)
 }
 
 type lockedBuffer struct {

@@ -13,23 +13,23 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Kinds that only HTTP knows.
+// Kinds that exist in HTTP only.
 const (
-	kindMethod fault.Kind = "method" // the path exists, and does not take the method
-	kindLeft   fault.Kind = "left"   // the client left, and nobody reads the answer
+	kindMethod       fault.Kind = "method" // the path exists and does not support the method
+	kindClientClosed fault.Kind = "left"   // the client closed the connection before the response
 )
 
-// statusLeft is nginx's number for it: no fault of the server's.
-const statusLeft = 499
+// statusClientClosed is nginx's "client closed request".
+const statusClientClosed = 499
 
-// statuses is the one table from kinds of error to HTTP (contract, "Errors").
+// statuses maps kinds of error to HTTP statuses.
 var statuses = map[fault.Kind]int{
 	fault.KindInvalid:         http.StatusBadRequest,
 	fault.KindUnauthenticated: http.StatusUnauthorized,
 	fault.KindForbidden:       http.StatusForbidden,
 	fault.KindNotFound:        http.StatusNotFound,
 	kindMethod:                http.StatusMethodNotAllowed,
-	kindLeft:                  statusLeft,
+	kindClientClosed:          statusClientClosed,
 	fault.KindConflict:        http.StatusConflict,
 	fault.KindGone:            http.StatusGone,
 	fault.KindPrecondition:    http.StatusPreconditionFailed,
@@ -51,12 +51,12 @@ type failure struct {
 	Errors  []fault.Field `json:"errors,omitempty"`
 }
 
-// writeError answers err. What is ours to mend is logged with its cause, which
-// the caller never sees.
+// writeError writes the response to a request that failed. The cause of a fault is
+// logged, never sent.
 func (a *API) writeError(c echo.Context, err error) {
-	f := faultOf(err)
+	f := toFault(err)
 	if errors.Is(c.Request().Context().Err(), context.Canceled) {
-		f = fault.New(kindLeft, "The client left")
+		f = fault.New(kindClientClosed, "The client closed the connection")
 	}
 	status, ok := statuses[f.Kind]
 	if !ok {
@@ -71,13 +71,12 @@ func (a *API) writeError(c echo.Context, err error) {
 	}
 	a.logFailure(c, status, f, err)
 	if err := writeJSON(c, status, failure{Message: f.Message, Errors: f.Fields}); err != nil {
-		a.log.DebugContext(c.Request().Context(), "the answer did not reach the client", "request_id", requestID(c), "error", err)
+		a.log.DebugContext(c.Request().Context(), "error response not written", "request_id", requestID(c), "error", err)
 	}
 }
 
-// logFailure logs what somebody can do something about: our own faults, and what
-// we need being away. Overload that we refuse ourselves has no cause, and is in
-// the metrics.
+// logFailure logs internal errors and unavailable dependencies. Overload has no
+// Cause; the package that refuses a request logs it.
 func (a *API) logFailure(c echo.Context, status int, f *fault.Error, err error) {
 	level := slog.LevelWarn
 	switch {
@@ -90,13 +89,14 @@ func (a *API) logFailure(c echo.Context, status int, f *fault.Error, err error) 
 		"request_id", requestID(c), "route", routeOf(c), "kind", f.Kind, "error", err)
 }
 
-// retrySeconds rounds up: who comes back early is only refused again.
+// retrySeconds rounds up: a client that returned early would be refused again.
 func retrySeconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
-// faultOf is the fault in err: a room's, the router's, or ours.
-func faultOf(err error) *fault.Error {
+// toFault returns the fault in err, or makes one for an error of the router, a
+// timeout or any other error.
+func toFault(err error) *fault.Error {
 	var f *fault.Error
 	var routing *echo.HTTPError
 	switch {
@@ -105,7 +105,7 @@ func faultOf(err error) *fault.Error {
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
 		return fault.NotFound("No such path")
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		return fault.New(kindMethod, "This path does not take this method")
+		return fault.New(kindMethod, "This path does not support this method")
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Unavailable(err, time.Second, "The request took too long")
 	default:

@@ -126,7 +126,7 @@ func TestIngestRefusals(t *testing.T) {
 	e.kafka.err = errors.New("away")
 	var got failure
 	w := e.want(503, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, &got)
-	if w.Header().Get("Retry-After") != "1" || !strings.Contains(got.Message, "none, some or all of it may be stored") {
+	if w.Header().Get("Retry-After") != "1" || !strings.Contains(got.Message, "none, some or all of its records may be stored") {
 		t.Errorf("%v %+v", w.Header(), got)
 	}
 	if len(e.kafka.records) != 0 {

@@ -10,10 +10,10 @@ import (
 )
 
 type metrics struct {
-	requests *prometheus.CounterVec   // by route, method, status class
-	seconds  *prometheus.HistogramVec // by route, method
-	open     prometheus.Gauge
-	lasting  map[string]bool // routes whose time is not measured
+	requests  *prometheus.CounterVec   // by route, method, status class
+	seconds   *prometheus.HistogramVec // by route, method
+	open      prometheus.Gauge
+	longLived map[string]bool // routes whose duration is not measured
 }
 
 var statusClasses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}
@@ -22,23 +22,23 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_api_requests_total",
-			Help: "HTTP requests answered, by route, method and class of status.",
+			Help: "HTTP requests, by route, method and class of status.",
 		}, []string{"route", "method", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:                            "trunkline_api_request_seconds",
-			Help:                            "How long HTTP requests took, by route and method; without those of subscribers.",
+			Help:                            "Duration of HTTP requests, by route and method, without those of subscribers.",
 			NativeHistogramBucketFactor:     1.1,
 			NativeHistogramMaxBucketNumber:  100,
 			NativeHistogramMinResetDuration: time.Hour,
 		}, []string{"route", "method"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_api_requests_in_flight",
-			Help: "HTTP requests being worked on.",
+			Help: "HTTP requests in progress.",
 		}),
-		lasting: make(map[string]bool),
+		longLived: make(map[string]bool),
 	}
 	for _, r := range routes {
-		if m.lasting[r.path] = r.lasts; !r.lasts {
+		if m.longLived[r.path] = r.longLived; !r.longLived {
 			m.seconds.WithLabelValues(r.path, r.method)
 		}
 		for _, class := range statusClasses {
@@ -61,7 +61,7 @@ func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {
 			a.metrics.open.Dec()
 			route, method := routeOf(c), methodOf(c)
 			a.metrics.requests.WithLabelValues(route, method, classOf(c.Response().Status)).Inc()
-			if !a.metrics.lasting[route] {
+			if !a.metrics.longLived[route] {
 				a.metrics.seconds.WithLabelValues(route, method).Observe(time.Since(began).Seconds())
 			}
 		}()
@@ -71,14 +71,15 @@ func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {
 
 func classOf(status int) string { return strconv.Itoa(status/100) + "xx" }
 
-const otherMethod = "other"
+const unknownMethod = "other"
 
-// methodOf is the request's method; clients can make methods up, labels cannot.
+// methodOf returns the request's method as a metric label: methods that clients
+// invent are unknownMethod.
 func methodOf(c echo.Context) string {
 	switch m := c.Request().Method; m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
 		return m
 	default:
-		return otherMethod
+		return unknownMethod
 	}
 }

@@ -18,16 +18,16 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Every request passes these from the outside in: request id, span (with
-// tracing on), access log, metrics, security headers, answer, slashes. The
-// answer's turns errors and panics into answers, so that those before it see
-// what the client sees.
+// Middleware, outermost first: request id, span (with tracing on), access log,
+// metrics, security headers, error response, slashes. The error response is written
+// inside of access log and metrics, so that these see the status that the client
+// gets.
 
 const headerRequestID = "X-Request-ID"
 
 func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
-// withRequestID takes the client's id when it is harmless, else makes one.
+// withRequestID keeps the client's X-Request-ID when it is valid, else makes one.
 func (a *API) withRequestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(headerRequestID)
@@ -54,12 +54,12 @@ func safeID(id string) bool {
 	return true
 }
 
-// withSpan makes the request a part of its client's trace, or of a new one. What
-// comes before it sees the request without.
+// withSpan starts a span in the client's trace, or in a new one. Middleware outside
+// of it sees the request without the span.
 func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		method := methodOf(c)
-		if method == otherMethod {
+		if method == unknownMethod {
 			method = ""
 		}
 		r, span := a.deps.Tracer.Serve(c.Request(), method, c.Path())
@@ -75,7 +75,7 @@ func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// withSecurityHeaders tells browsers to do nothing with an answer but show it.
+// withSecurityHeaders keeps browsers from storing, framing or executing a response.
 func withSecurityHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		header := c.Response().Header()
@@ -87,17 +87,17 @@ func withSecurityHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// withAnswer turns what a handler returns, or panics with, into an answer.
-func (a *API) withAnswer(next echo.HandlerFunc) echo.HandlerFunc {
+// withErrorResponse writes a response for the error or panic of a handler.
+func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		err := a.recovered(c, next)
+		err := a.callRecovered(c, next)
 		if err == nil {
 			return nil
 		}
 		if c.Response().Committed {
-			// Too late to say so: cutting the answer short is the only honest
-			// end, and net/http does it on this panic without a word.
-			a.log.ErrorContext(c.Request().Context(), "answer broken off", "request_id", requestID(c), "route", routeOf(c), "error", err)
+			// The status has been sent. net/http closes the connection on this
+			// panic, so the client sees a truncated response.
+			a.log.ErrorContext(c.Request().Context(), "response aborted", "request_id", requestID(c), "route", routeOf(c), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(c, err)
@@ -105,7 +105,7 @@ func (a *API) withAnswer(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func (a *API) recovered(c echo.Context, next echo.HandlerFunc) (err error) {
+func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
@@ -119,9 +119,9 @@ func (a *API) recovered(c echo.Context, next echo.HandlerFunc) (err error) {
 	return next(c)
 }
 
-// withoutSlashes keeps a parameter from holding slashes: echo lets a path's last
-// one swallow them.
-func withoutSlashes(next echo.HandlerFunc) echo.HandlerFunc {
+// rejectExtraSlashes returns 404 for a path with more segments than its route: echo
+// lets the last parameter match slashes.
+func rejectExtraSlashes(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		pattern := c.Path()
 		if pattern != "" && strings.Count(pattern, "/") != strings.Count(c.Request().URL.EscapedPath(), "/") {
@@ -138,13 +138,13 @@ func (a *API) withTimeout(next echo.HandlerFunc) echo.HandlerFunc {
 		defer cancel()
 		c.SetRequest(whole.WithContext(ctx))
 		err := next(c)
-		c.SetRequest(whole) // what answers err is not under the timeout any more
+		c.SetRequest(whole) // the error response is not subject to the timeout
 		return err
 	}
 }
 
-// clientAddress is the connection's address, or the one that trusted proxies
-// say they speak for.
+// clientAddress returns the extractor of the client's address: the connection's, or
+// that of X-Forwarded-For where trusted proxies sent it.
 func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -160,8 +160,7 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// routeOf is the pattern of the route, bounded for use in labels and free of
-// what a path's parameters say.
+// routeOf returns the pattern of the route: a bounded label without parameters.
 func routeOf(c echo.Context) string {
 	if path := c.Path(); path != "" {
 		return path
@@ -171,9 +170,8 @@ func routeOf(c echo.Context) string {
 
 const unmatched = "unmatched"
 
-// withAccessLog writes one line for each request, at debug level where nothing
-// went wrong: a busy ingest would drown the rest. Never its query, its headers
-// or the parameters in its path, which can be tokens or phone numbers.
+// withAccessLog logs each request, at debug level when it succeeded. The query, the
+// headers and path parameters are never logged: they can be tokens or phone numbers.
 func (a *API) withAccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()

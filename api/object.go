@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// need says whether a member must be there.
+// need says whether a member is required.
 type need bool
 
 const (
@@ -18,8 +18,8 @@ const (
 	optional need = false
 )
 
-// object reads a JSON object member by member, gathering every fault on the
-// way, so that a caller learns all of them at once:
+// object reads a JSON object member by member and collects every error, so that a
+// client learns all of them at once:
 //
 //	login := loginRequest{
 //		Username: body.String("username", required),
@@ -29,7 +29,7 @@ const (
 //		return err
 //	}
 //
-// A member that is never read is unknown, which is a fault too.
+// A member that is never read is unknown, which is an error too.
 type object struct {
 	members map[string]any
 	path    string // of the object within the body, "" or ending in "."
@@ -45,7 +45,7 @@ func (o *object) fault(name, code, message string) {
 	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
 }
 
-// take answers the member and forgets it.
+// take removes and returns a member.
 func (o *object) take(name string, need need) (any, bool) {
 	v, ok := o.members[name]
 	delete(o.members, name)
@@ -55,8 +55,8 @@ func (o *object) take(name string, need need) (any, bool) {
 	return v, ok
 }
 
-// as answers the member when it is a T, else the zero T and a fault. null is
-// never a T.
+// as returns a member of type T. Another type, null included, is an error and the
+// zero T.
 func as[T any](o *object, name string, need need, want string) T {
 	var zero T
 	v, ok := o.take(name, need)

@@ -9,11 +9,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// writeJSON answers with body as JSON.
+// writeJSON sends body as JSON.
 func writeJSON(c echo.Context, status int, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encoding the answer: %w", err)
+		return fmt.Errorf("encoding the response: %w", err)
 	}
 	return writeBytes(c, status, "application/json", data)
 }
@@ -27,8 +27,8 @@ func writeBytes(c echo.Context, status int, contentType string, data []byte) err
 	return err
 }
 
-// cacheable lets clients keep an answer that is the same for everybody; by
-// default nothing may be kept.
+// cacheable lets clients cache a response that is the same for everybody; the default
+// is no-store.
 func cacheable(c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "public, max-age=300")
 }

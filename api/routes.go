@@ -6,14 +6,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// route is one line of the table. openapi.yaml has the same lines.
+// route is a method and a path. openapi.yaml describes each.
 type route struct {
 	method, path string
 	handle       echo.HandlerFunc
-	// ownLimits: how long it may take is the room's business.
-	ownLimits bool
-	// lasts: it ends when the client has had enough, so its time says nothing.
-	lasts bool
+	// noTimeout: RequestTimeout does not apply; the handler has its own limits.
+	noTimeout bool
+	// longLived: the client ends it, so its duration is not measured.
+	longLived bool
 }
 
 // The two identical path sets of the events channel.
@@ -22,7 +22,7 @@ const (
 	channelSocket = "/ws/v1/cc_events"
 )
 
-// routes is every route of this process.
+// routes returns every route of this process.
 func (a *API) routes() []route {
 	routes := []route{
 		{method: http.MethodGet, path: "/openapi.yaml", handle: serveFile("openapi.yaml")},
@@ -48,13 +48,13 @@ func (a *API) routes() []route {
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest, a.auth}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, ownLimits: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
 		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.auth}
-		routes = append(routes, c.under(channelAPI, channelAPI+"/ws")...)
-		routes = append(routes, c.under(channelSocket, channelSocket)...)
+		routes = append(routes, c.paths(channelAPI, channelAPI+"/ws")...)
+		routes = append(routes, c.paths(channelSocket, channelSocket)...)
 	}
 	if a.deps.Encryption != nil {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
@@ -69,8 +69,8 @@ func (a *API) routes() []route {
 		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
 			route{method: http.MethodGet, path: all, handle: r.list},
-			route{method: http.MethodPut, path: one, handle: r.upload, ownLimits: true},
-			route{method: http.MethodGet, path: one, handle: r.play, ownLimits: true},
+			route{method: http.MethodPut, path: one, handle: r.upload, noTimeout: true},
+			route{method: http.MethodGet, path: one, handle: r.play, noTimeout: true},
 			route{method: http.MethodDelete, path: one, handle: r.delete},
 			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata},
 		)
@@ -78,13 +78,16 @@ func (a *API) routes() []route {
 	if a.deps.Reports != nil {
 		r := reportRoutes{a.deps.Reports, a.auth, a.withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, ownLimits: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, noTimeout: true},
 		)
+	}
+	if a.deps.Calls != nil {
+		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)
 	}
 	return append(routes, a.aiRoutes()...)
 }
 
-// aiRoutes are those of AI providers and their sessions.
+// aiRoutes returns the routes of AI providers and their sessions.
 func (a *API) aiRoutes() (routes []route) {
 	if a.deps.AIProviders != nil {
 		p := aiProviderRoutes{a.deps.AIProviders, a.auth}
@@ -106,27 +109,27 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: s.announce})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, lasts: true})
-	}
-	if a.deps.Calls != nil {
-		c := callRoutes{a.deps.Calls, a.auth}
-		const place, one = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
-		routes = append(routes,
-			route{method: http.MethodPost, path: place, handle: c.originate}, // without a destination: 400
-			route{method: http.MethodPost, path: place + ":destination", handle: c.originate},
-			route{method: http.MethodGet, path: one, handle: c.progress},
-			route{method: http.MethodDelete, path: one, handle: c.cancel},
-		)
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, longLived: true})
 	}
 	return routes
 }
 
-// under is one path set of the events channel.
-func (c channelRoutes) under(prefix, socket string) []route {
+func (r callRoutes) paths() []route {
+	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
+	return []route{
+		{method: http.MethodPost, path: clickToCall, handle: r.originate}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: r.originate},
+		{method: http.MethodGet, path: call, handle: r.progress},
+		{method: http.MethodDelete, path: call, handle: r.cancel},
+	}
+}
+
+// paths returns one path set of the events channel.
+func (c channelRoutes) paths(prefix, socket string) []route {
 	return []route{
 		{method: http.MethodPost, path: prefix + "/login", handle: c.login},
-		{method: http.MethodGet, path: socket, handle: c.socket, lasts: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, lasts: true},
+		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
 		{method: http.MethodGet, path: prefix + "/stats", handle: c.stats},
 		{method: http.MethodGet, path: prefix + "/snapshot", handle: c.snapshot},

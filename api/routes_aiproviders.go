@@ -12,28 +12,27 @@ import (
 	"trunkline/internal/fault"
 )
 
-// AIProviders keeps the accounts' AI providers. Its answers hold no secrets.
+// AIProviders stores the accounts' AI providers. What it returns has no secrets.
 type AIProviders interface {
 	AIProviderChanges
 	Get(ctx context.Context, accountID, id string) (aiprovider.Document, error)
 	List(ctx context.Context, accountID string) ([]aiprovider.Document, error)
 }
 
-// AIProviderChanges are made in somebody's name.
+// AIProviderChanges changes providers; who is named in the audit log.
 type AIProviderChanges interface {
 	Create(ctx context.Context, who, accountID string, body map[string]json.RawMessage) (aiprovider.Document, error)
 	Replace(ctx context.Context, who, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
 	Delete(ctx context.Context, who, accountID, id string) error
 }
 
-// AIProviderOpener opens a provider, secrets included, whatever account it
-// belongs to.
+// AIProviderOpener returns a provider of any account, secrets included.
 type AIProviderOpener interface {
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 }
 
-// SessionTester holds a session with a provider, with a tone for a caller, and
-// says what came of it. Its error means that it could not try.
+// SessionTester opens a session with a provider, sends it a tone and reports what
+// happened. An error means that no session was tried.
 type SessionTester interface {
 	Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error)
 }
@@ -46,7 +45,7 @@ type aiProviderRoutes struct {
 }
 
 func (r aiProviderRoutes) list(c echo.Context) error {
-	_, account, err := r.auth.administrator(c)
+	_, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (r aiProviderRoutes) create(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) get(c echo.Context) error {
-	_, account, err := r.auth.administrator(c)
+	_, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (r aiProviderRoutes) replace(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) delete(c echo.Context) error {
-	who, account, err := r.auth.administrator(c)
+	who, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -107,9 +106,9 @@ func (r aiProviderRoutes) delete(c echo.Context) error {
 	return noContent(c)
 }
 
-// change is who changes what, and to what.
+// change reads a request that changes a provider.
 func (r aiProviderRoutes) change(c echo.Context) (who string, account identity.Account, body map[string]json.RawMessage, err error) {
-	if who, account, err = r.auth.administrator(c); err != nil {
+	if who, account, err = r.auth.authenticateAdmin(c); err != nil {
 		return "", identity.Account{}, nil, err
 	}
 	members, err := decode(c)
@@ -120,7 +119,7 @@ func (r aiProviderRoutes) change(c echo.Context) (who string, account identity.A
 	return who, account, body, err
 }
 
-// aiTestRoute opens a provider for a test of it.
+// aiTestRoute tests a provider.
 type aiTestRoute struct {
 	providers AIProviderOpener
 	tester    SessionTester
@@ -128,7 +127,7 @@ type aiTestRoute struct {
 }
 
 func (r aiTestRoute) test(c echo.Context) error {
-	_, account, err := r.auth.administrator(c)
+	_, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func (r aiTestRoute) test(c echo.Context) error {
 		return err
 	}
 	if provider.AccountID != account.ID {
-		return noSuchProvider()
+		return providerNotFound()
 	}
 	report, err := r.tester.Test(c.Request().Context(), provider)
 	if err != nil {
@@ -149,4 +148,4 @@ func (r aiTestRoute) test(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, report)
 }
 
-func noSuchProvider() error { return fault.NotFound("AI provider not found") }
+func providerNotFound() error { return fault.NotFound("AI provider not found") }

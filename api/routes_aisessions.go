@@ -15,13 +15,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// SessionAnnouncer is told of a call before it comes.
+// SessionAnnouncer registers a call before it arrives.
 type SessionAnnouncer interface {
 	Announce(ctx context.Context, a aiprovider.Announcement) error
 }
 
-// MediaSocket takes a request for a WebSocket over, which carries one call's
-// audio to the provider and back. Who may do so has been found out before.
+// MediaSocket upgrades a request to a WebSocket that carries one call's audio to the
+// provider and back. The caller has been authorized.
 type MediaSocket interface {
 	ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider)
 }
@@ -34,7 +34,7 @@ type aiSessionRoutes struct {
 }
 
 func (r aiSessionRoutes) announce(c echo.Context) error {
-	caller, err := r.auth.keyOrBearer(c)
+	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func readAnnouncement(body *object) (aiprovider.Announcement, error) {
 		CallerIDNumber: body.callText("callerIdNumber"),
 		CalleeIDNumber: body.callText("calleeIdNumber"),
 	}
-	// Parse also takes other forms, which nobody would find again.
+	// Parse accepts other forms too, which would not match the call.
 	if id, err := uuid.Parse(a.UUID); a.UUID != "" && (err != nil || id.String() != a.UUID) {
 		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
 	}
@@ -104,27 +104,27 @@ func (r aiSessionRoutes) socket(c echo.Context) error {
 			c.Response().Header().Set("Upgrade", "websocket")
 			c.Response().Header().Set("Connection", "Upgrade")
 		}
-		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
+		return fault.New(fault.KindUpgrade, "This path is a WebSocket: upgrade the connection")
 	}
 	r.media.ServeMedia(c.Response(), c.Request(), provider)
 	if !c.Response().Committed {
-		// The connection is the session's now; this is for the log and the metrics.
+		// The connection was hijacked; access log and metrics read these fields.
 		c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
 	}
 	return nil
 }
 
-// mediaCaller is who opens a socket: a media server that may be unable to set a
-// header shows its token, or its API key, in the address.
+// mediaCaller authenticates the caller of a media socket. A media server that cannot
+// set headers sends its token or API key in the query.
 func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error) {
-	shown, err := credentialsOf(c.Request())
+	shown, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
 	}
 	inQuery := c.QueryParam("token")
 	switch {
 	case inQuery == "":
-		return r.auth.keyOrBearer(c)
+		return r.auth.authenticateAny(c)
 	case shown != credentials{}:
 		return nil, fault.Unauthenticated("Send one credential only")
 	}
@@ -138,11 +138,11 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	if err != nil {
 		return nil, err
 	}
-	return remember(c, caller), nil
+	return rememberAccount(c, caller), nil
 }
 
-// provider is the provider that a call is for, when the caller may see its
-// account; else it does not exist. X-Account-ID may say whose it has to be.
+// provider returns the provider of a call. It is fault.KindNotFound when the caller
+// may not see its account, or when X-Account-ID names another account.
 func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id string) (aiprovider.Provider, error) {
 	provider, err := r.providers.Open(c.Request().Context(), id)
 	if err != nil {
@@ -150,16 +150,16 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 	}
 	named := c.Request().Header.Get("X-Account-ID")
 	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) || named != "" && named != provider.AccountID {
-		return aiprovider.Provider{}, noSuchProvider()
+		return aiprovider.Provider{}, providerNotFound()
 	}
-	return provider, mustAdminister(caller)
+	return provider, requireAdmin(caller)
 }
 
 func asksForWebSocket(h http.Header) bool {
 	return strings.EqualFold(h.Get("Upgrade"), "websocket") && hasToken(h.Values("Connection"), "upgrade")
 }
 
-// hasToken says whether lines of a header have the token among others.
+// hasToken reports whether the comma-separated lines of a header have the token.
 func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for part := range strings.SplitSeq(line, ",") {

@@ -13,7 +13,7 @@ import (
 	"trunkline/origination"
 )
 
-// Calls is click to call.
+// Calls places and follows calls (click to call).
 type Calls interface {
 	Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error)
 	Get(ctx context.Context, caller *identity.Principal, callID string) (*origination.Call, error)
@@ -25,10 +25,10 @@ type callRoutes struct {
 	auth  auth
 }
 
-// originate rings the caller. An API key is somebody known who has no
-// extension, which the room says.
+// originate rings the caller's phone. An API key is authenticated and then refused by
+// Calls, since it has no extension.
 func (r callRoutes) originate(c echo.Context) error {
-	caller, err := r.auth.keyOrBearer(c)
+	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,7 @@ func (r callRoutes) originate(c echo.Context) error {
 	}{callID})
 }
 
-// lastSegment is the path's last segment, decoded once: + is a plus, and %2F a
-// slash in it.
+// lastSegment returns the last segment of the path, percent-decoded once.
 func lastSegment(u *url.URL) (string, error) {
 	escaped := u.EscapedPath()
 	segment, err := url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:])
@@ -57,7 +56,7 @@ func lastSegment(u *url.URL) (string, error) {
 }
 
 func (r callRoutes) progress(c echo.Context) error {
-	caller, err := r.auth.keyOrBearer(c)
+	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (r callRoutes) progress(c echo.Context) error {
 }
 
 func (r callRoutes) cancel(c echo.Context) error {
-	caller, err := r.auth.keyOrBearer(c)
+	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return err
 	}

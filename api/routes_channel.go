@@ -19,14 +19,14 @@ type Channel interface {
 	Snapshot(ctx context.Context, caller *identity.Principal) (*fanout.Snapshot, error)
 }
 
-// Subscriptions check the token themselves; their errors are refusals, before
-// anything was written.
+// Subscriptions authenticates and serves subscribers. An error means that the request
+// was refused and nothing was written.
 type Subscriptions interface {
 	Socket(w http.ResponseWriter, r fanout.Request) error
 	Stream(w http.ResponseWriter, r fanout.Request) error
 }
 
-// ChannelLogins makes the channel's tokens.
+// ChannelLogins issues the channel's tokens.
 type ChannelLogins interface {
 	EventsLogin(ctx context.Context, c identity.Credentials, accountIDs, eventTypes []string) (
 		token string, expiresIn time.Duration, err error)
@@ -63,7 +63,7 @@ func (r channelRoutes) socket(c echo.Context) error {
 	if err := r.channel.Socket(c.Response(), subscriber(c)); err != nil {
 		return err
 	}
-	// The connection is the channel's now; this is for the log and the metrics.
+	// The connection was hijacked; access log and metrics read these fields.
 	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
 	return nil
 }
@@ -86,7 +86,7 @@ func (r channelRoutes) health(c echo.Context) error {
 }
 
 func (r channelRoutes) stats(c echo.Context) error {
-	caller, err := r.auth.bearer(c, identity.AudienceEvents, identity.AudienceAPI)
+	caller, err := r.auth.authenticateBearer(c, identity.AudienceEvents, identity.AudienceAPI)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r channelRoutes) stats(c echo.Context) error {
 }
 
 func (r channelRoutes) snapshot(c echo.Context) error {
-	caller, err := r.auth.bearer(c, identity.AudienceEvents)
+	caller, err := r.auth.authenticateBearer(c, identity.AudienceEvents)
 	if err != nil {
 		return err
 	}

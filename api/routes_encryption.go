@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Encryption keeps the accounts' recording-encryption configurations. Its
-// answers hold secrets.
+// Encryption stores the accounts' recording-encryption configurations. What it
+// returns has secrets.
 type Encryption interface {
 	Get(ctx context.Context, who, accountID string) (*encryption.Answer, error)
 	Put(ctx context.Context, who, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
@@ -23,7 +23,7 @@ type encryptionRoutes struct {
 }
 
 func (r encryptionRoutes) get(c echo.Context) error {
-	who, account, err := r.auth.administrator(c)
+	who, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -35,11 +35,11 @@ func (r encryptionRoutes) get(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, struct {
 		Success bool `json:"success"`
 		Config  any  `json:"config"`
-	}{true, shown(answer.Config)})
+	}{true, configOrEmpty(answer.Config)})
 }
 
-// shown is {} of a configuration that was never made.
-func shown(config *encryption.Document) any {
+// configOrEmpty returns {} for an account without a configuration.
+func configOrEmpty(config *encryption.Document) any {
 	if config == nil {
 		return struct{}{}
 	}
@@ -48,11 +48,11 @@ func shown(config *encryption.Document) any {
 
 func (r encryptionRoutes) put(c echo.Context) error {
 	if _, err := accountID(c); err != nil {
-		return err // this one keeps its own message
+		return err // keeps its own message
 	}
 	answer, err := r.update(c)
 	if err != nil {
-		return updateFault(err)
+		return updateError(err)
 	}
 	c.Response().Header().Set("ETag", answer.ETag)
 	return writeJSON(c, http.StatusOK, struct {
@@ -63,7 +63,7 @@ func (r encryptionRoutes) put(c echo.Context) error {
 }
 
 func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
-	who, account, err := r.auth.administrator(c)
+	who, account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
 	return r.encryption.Put(c.Request().Context(), who, account.ID, change, c.Request().Header.Get("If-Match"))
 }
 
-// updateFault gives an update's refusals the specification's message. What was
-// said of the whole body becomes a reason of its own.
-func updateFault(err error) error {
-	f := faultOf(err)
+// updateError gives the errors of an update the message that clients expect. A
+// message about the whole body becomes an entry of errors.
+func updateError(err error) error {
+	f := toFault(err)
 	switch f.Kind {
 	case fault.KindInvalid, fault.KindForbidden, fault.KindNotFound, fault.KindInternal:
 	default:

@@ -10,7 +10,7 @@ import (
 	"trunkline/ingest"
 )
 
-// Ingest takes bodies of events and call records in.
+// Ingest stores bodies of events and call records.
 type Ingest interface {
 	Accept(ctx context.Context, r ingest.Request) (ingest.Result, error)
 }
@@ -21,7 +21,7 @@ type ingestRoutes struct {
 }
 
 func (i ingestRoutes) accept(c echo.Context) error {
-	caller, err := i.auth.apiKey(c)
+	caller, err := i.auth.authenticateKey(c)
 	if err != nil {
 		return err
 	}

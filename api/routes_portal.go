@@ -10,7 +10,7 @@ import (
 	"trunkline/identity"
 )
 
-// Portal is the login to everything but the events channel.
+// Portal issues, renews and revokes the tokens of everything but the events channel.
 type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
@@ -54,7 +54,7 @@ func (p portalRoutes) login(c echo.Context) error {
 	return writeSession(c, s)
 }
 
-// readCredentials reads what both logins ask for.
+// readCredentials reads the members that both logins have.
 func readCredentials(body *object, c echo.Context) identity.Credentials {
 	return identity.Credentials{
 		Username: body.String("username", required),
@@ -96,7 +96,7 @@ func writeSession(c echo.Context, s *identity.Session) error {
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 func (p portalRoutes) logout(c echo.Context) error {
-	caller, err := p.auth.bearer(c, identity.AudienceAPI)
+	caller, err := p.auth.authenticateBearer(c, identity.AudienceAPI)
 	if err != nil {
 		return err
 	}

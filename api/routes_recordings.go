@@ -15,14 +15,14 @@ import (
 	"trunkline/recording"
 )
 
-// Recordings keeps the accounts' call recordings.
+// Recordings stores the accounts' call recordings.
 type Recordings interface {
 	RecordedAudio
 	Metadata(ctx context.Context, accountID, recordingID string) (*recording.Metadata, error)
 	List(ctx context.Context, accountID string, pageSize int, startKey string) (*recording.Page, error)
 }
 
-// RecordedAudio is the audio itself.
+// RecordedAudio stores and reads the audio.
 type RecordedAudio interface {
 	Store(ctx context.Context, upload recording.Upload) (*recording.Metadata, error)
 	Open(ctx context.Context, accountID, recordingID string) (*recording.Audio, error)
@@ -35,17 +35,17 @@ type recordingRoutes struct {
 	stall      time.Duration
 }
 
-// account is the account whose recordings the call is about.
+// account returns the account whose recordings the request is about.
 func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
-	caller, err := r.auth.keyOrBearer(c)
+	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return identity.Account{}, err
 	}
-	account, err := r.auth.ownOrNamed(c, caller)
+	account, err := r.auth.keyAccountOrNamed(c, caller)
 	if err != nil {
 		return identity.Account{}, err
 	}
-	return account, mustAdminister(caller)
+	return account, requireAdmin(caller)
 }
 
 const paramRecording = "recording_id"
@@ -65,7 +65,7 @@ func (r recordingRoutes) upload(c echo.Context) error {
 	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
 		AccountID: account.ID, RecordingID: c.Param(paramRecording),
 		ContentType: header.Get("Content-Type"),
-		Body:        &upload{body: c.Request().Body, deadline: readDeadline(c, r.stall)},
+		Body:        &uploadReader{body: c.Request().Body, deadline: readDeadline(c, r.stall)},
 	})
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (r recordingRoutes) upload(c echo.Context) error {
 	return writeJSON(c, http.StatusCreated, stored)
 }
 
-// play answers the audio, or the part of it that Range asks for.
+// play sends the audio, or the part of it that Range names.
 func (r recordingRoutes) play(c echo.Context) error {
 	account, err := r.account(c)
 	if err != nil {
@@ -87,22 +87,22 @@ func (r recordingRoutes) play(c echo.Context) error {
 	header := c.Response().Header()
 	header.Set("Content-Type", audio.ContentType)
 	header.Set("ETag", `"`+audio.Digest+`"`)
-	content := &watched{ReadSeeker: audio}
-	player := newPlayer(c, r.stall)
-	http.ServeContent(player, asSent(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
+	content := &errorReader{ReadSeeker: audio}
+	writer := newAudioWriter(c, r.stall)
+	http.ServeContent(writer, asSent(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
 	if c.Response().Committed && c.Request().Context().Err() != nil {
-		return nil // the client left, and took what it wanted
+		return nil // the client closed the connection
 	}
-	return errors.Join(content.err, player.end())
+	return errors.Join(content.err, writer.finish())
 }
 
-// watched remembers what failed: http.ServeContent does not tell.
-type watched struct {
+// errorReader keeps the error of reading, which http.ServeContent does not return.
+type errorReader struct {
 	io.ReadSeeker
 	err error
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *errorReader) Read(p []byte) (int, error) {
 	n, err := w.ReadSeeker.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.err = err

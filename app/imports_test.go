@@ -23,7 +23,7 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"event", "internal/fault", "internal/jsonscan"},
+	{"event", "internal/fault", "internal/jsonscan", "internal/retry"},
 	{"internal/sqldb"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/g711"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"trunkline/internal/retry"
 	"trunkline/internal/selfcheck"
 )
 
@@ -40,10 +41,8 @@ func (a *App) await(ctx context.Context, what, advice string, try func(context.C
 			reported = now
 			a.log.Warn("waiting for "+what+": "+selfcheck.Advice(err, advice), "error", selfcheck.OneLine(err))
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, waitRetry) {
 			return ctx.Err()
-		case <-time.After(waitRetry):
 		}
 	}
 }

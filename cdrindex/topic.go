@@ -45,7 +45,7 @@ type kafkaTopic struct{ cluster *kafka.Cluster }
 
 func (t kafkaTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
 	return t.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicCDR}},
-		func(ctx context.Context, lane *kafka.Lane) error { return work(ctx, lane.Partition, lane.Commit) })
+		func(ctx context.Context, lane *kafka.Assignment) error { return work(ctx, lane.Partition, lane.Commit) })
 }
 
 func (t kafkaTopic) Partitions(ctx context.Context) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -146,10 +147,11 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// retry calls do until it does not fail with fault.KindUnavailable, with waits
-// between that double. It returns ctx's error when ctx ends.
+// retry calls do until it does not fail with fault.KindUnavailable, with growing
+// waits between. It returns ctx's error when ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	for {
 		err := do()
 		switch {
 		case err == nil:
@@ -160,12 +162,9 @@ func (w *partitionWorker) retry(ctx context.Context, doing string, do func() err
 			return err
 		}
 		w.metrics.waited(doing)
+		wait := backoff.Next()
 		w.log.Warn("partition waiting", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Sleep(ctx, wait) {
 			return ctx.Err()
 		}
 	}

@@ -60,7 +60,7 @@ type waiter struct {
 
 // enter waits until a body of the named caller may be worked on and reserves
 // memory for it, at most maxReserve. It returns fault.KindLimited when the queue
-// is full or the wait takes longer than maxWaiting. The lease must be ended.
+// is full or the wait takes longer than maxWaiting. The lease must be released.
 func (a *admission) enter(ctx context.Context, name string, reserve int64) (*lease, error) {
 	reserve = min(reserve, maxReserve)
 	a.mu.Lock()
@@ -77,7 +77,7 @@ func (a *admission) enter(ctx context.Context, name string, reserve int64) (*lea
 	if int64(c.queue.Len()+1)*waitingCost > a.limit-int64(a.waiting)*waitingCost {
 		a.forget(name, c)
 		a.mu.Unlock()
-		return nil, fault.Limited(retryAfter, "Too many bodies of this caller wait; send this one again later")
+		return nil, fault.Limited(retryAfter, "Too many bodies of this caller are waiting; send this one again later")
 	}
 	w := &waiter{reserve: reserve, admitted: make(chan struct{})}
 	element := c.queue.PushBack(w)
@@ -220,8 +220,8 @@ func (l *lease) take(n int64) {
 	l.admission.held += n
 }
 
-// end gives everything back and lets waiting bodies in.
-func (l *lease) end() {
+// release gives everything back and lets waiting bodies in.
+func (l *lease) release() {
 	a := l.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -144,7 +144,7 @@ func TestKeysAreServedFairly(t *testing.T) {
 
 func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &fakeKafka{produce: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		k := &fakeKafka{respond: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		config := Defaults()
 		config.MaxBodiesPerCaller, config.ProduceTimeout = 1, 5*time.Second
 		i := ingestOn(t, config, k)
@@ -195,7 +195,7 @@ func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
-		k := &fakeKafka{produce: func(context.Context) error { <-stop; return nil }}
+		k := &fakeKafka{respond: func(context.Context) error { <-stop; return nil }}
 		config := Defaults()
 		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 1
 		i := ingestOn(t, config, k)
@@ -237,7 +237,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		k := &fakeKafka{produce: func(context.Context) error { <-release; return nil }}
+		k := &fakeKafka{respond: func(context.Context) error { <-release; return nil }}
 		config := Defaults()
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := ingestOn(t, config, k)

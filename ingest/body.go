@@ -9,38 +9,38 @@ import (
 	"trunkline/internal/fault"
 )
 
-// firstBuffer is how much is read before the buffer begins to double.
+// firstBuffer is the first size in bytes of a buffer of unknown length.
 const firstBuffer = 8 << 10
 
 var errBodyTooLarge = fault.New(fault.KindTooLarge, "The body is over 32 MiB")
 
-// readBody reads the whole body, unpacked, and leases every byte of its buffer
-// before it takes it: neither a Content-Length nor a small gzip body can claim
-// more than what has arrived.
+// readBody reads and decompresses the whole body. Every byte of its buffer is
+// leased before it is allocated, and beyond maxReserve only as data arrives:
+// neither a Content-Length nor a small gzip body can claim more.
 func readBody(r Request, memory *lease) ([]byte, error) {
-	// Packed bytes are bounded too: gzip can go on for ever without unpacking
-	// to anything.
-	packed := &limited{from: r.Body, left: MaxBody}
+	// Compressed bytes are bounded too: an endless gzip stream may decompress to
+	// nothing.
+	compressed := &limitReader{from: r.Body, left: MaxBody}
 	switch strings.ToLower(strings.TrimSpace(r.ContentEncoding)) {
 	case "", "identity":
-		return readAll(packed, r.ContentLength, memory)
+		return readAll(compressed, r.ContentLength, memory)
 	case "gzip", "x-gzip":
-		unzip, err := gzip.NewReader(packed)
+		unzip, err := gzip.NewReader(compressed)
 		if err != nil {
 			return nil, bodyError(err)
 		}
-		return readAll(&limited{from: unzip, left: MaxBody}, -1, memory)
+		return readAll(&limitReader{from: unzip, left: MaxBody}, -1, memory)
 	default:
-		return nil, fault.New(fault.KindUnsupported, "The Content-Encoding must be gzip or none")
+		return nil, fault.New(fault.KindUnsupported, "The Content-Encoding must be gzip or absent")
 	}
 }
 
-// readAll reads to the end. length is how much there is, -1 when unknown.
+// readAll reads until EOF. length is the expected number of bytes, -1 when unknown.
 func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
-			if err := enlarge(&body, length, memory); err != nil {
+			if err := growBuffer(&body, length, memory); err != nil {
 				return nil, err
 			}
 		}
@@ -55,10 +55,10 @@ func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
 	}
 }
 
-// enlarge makes room in the buffer: for all that a known length announces where
-// the memory is reserved already, else twice as much as before. The byte beyond
-// the length finds the end. While it copies, old and new count both.
-func enlarge(body *[]byte, length int64, memory *lease) error {
+// growBuffer enlarges the buffer: to a known length plus one byte, which finds EOF,
+// where that memory is already reserved; else to twice its size. Old and new buffer
+// both count while it copies.
+func growBuffer(body *[]byte, length int64, memory *lease) error {
 	size := min(max(2*cap(*body), firstBuffer), MaxBody+1)
 	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.has(whole)) {
 		size = whole
@@ -73,25 +73,25 @@ func enlarge(body *[]byte, length int64, memory *lease) error {
 	return nil
 }
 
-// bodyError says what a reader's error means to the sender.
+// bodyError converts an error of reading a body into a fault.
 func bodyError(err error) error {
 	if errors.Is(err, errBodyTooLarge) {
 		return errBodyTooLarge
 	}
 	return &fault.Error{
 		Kind:    fault.KindInvalid,
-		Message: "The body ends early or is not encoded as its Content-Encoding says",
+		Message: "The body is truncated or does not match its Content-Encoding",
 		Cause:   err,
 	}
 }
 
-// limited reads at most left bytes; one more is errBodyTooLarge.
-type limited struct {
+// limitReader reads at most left bytes. It returns errBodyTooLarge for more.
+type limitReader struct {
 	from io.Reader
 	left int
 }
 
-func (l *limited) Read(p []byte) (int, error) {
+func (l *limitReader) Read(p []byte) (int, error) {
 	if len(p) > l.left+1 {
 		p = p[:l.left+1]
 	}

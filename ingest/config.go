@@ -9,7 +9,7 @@ import (
 // on it, and on split.MaxRecord.
 const MaxBody = 32 << 20
 
-// Config is what an operator can set.
+// Config holds the settings of an Ingest.
 type Config struct {
 	// MaxInFlightBytes bounds the memory of all bodies being worked on, and of
 	// the connections of those that wait.
@@ -22,7 +22,7 @@ type Config struct {
 	ProduceTimeout time.Duration
 }
 
-// Defaults is the configuration when nothing is set.
+// Defaults returns the default settings.
 func Defaults() Config {
 	return Config{
 		MaxInFlightBytes:   256 << 20,
@@ -31,11 +31,11 @@ func Defaults() Config {
 	}
 }
 
-// Validate says what cannot work.
+// Validate returns an error for settings that cannot work.
 func (c Config) Validate() error {
 	switch {
 	case c.MaxInFlightBytes < 2*MaxBody:
-		return fmt.Errorf("ingest: MaxInFlightBytes %d is below %d, what one body can need", c.MaxInFlightBytes, 2*MaxBody)
+		return fmt.Errorf("ingest: MaxInFlightBytes %d is below %d, the memory that one body can need", c.MaxInFlightBytes, 2*MaxBody)
 	case c.MaxBodiesPerCaller < 1:
 		return fmt.Errorf("ingest: MaxBodiesPerCaller %d is below 1", c.MaxBodiesPerCaller)
 	case c.ProduceTimeout <= 0:

@@ -1,18 +1,21 @@
-// Package ingest is the door in: it takes a body of call-center events or call
-// records over HTTP, splits it into records, and produces them to their raw
-// topic. A body is accepted only when Kafka has all of it.
+// Package ingest stores bodies of call-center events and call records that arrive
+// over HTTP: it splits a body into records and produces them to their raw topic. A
+// body is accepted only when Kafka has acknowledged all of its records.
 //
-// How a body of a format splits, and which account a record names, is in the
-// source's folder below format/. Whether a record makes sense is the normalizer's
-// business: one that does not becomes a dead letter alone. What ingest
-// does insist on is that a body splits into JSON objects, that its sizes hold,
-// and that every account a record names is one the caller may write to; else
-// the whole body is refused and nothing of it is stored.
+// How a body of a format splits, and which account a record names, is defined in
+// the source's folder below format/. Whether a record has a meaning is decided by
+// the normalizer: a record without one becomes a dead letter. Ingest refuses a body
+// that does not split into JSON objects, exceeds a size, or has a record that names
+// an account its caller may not write to; nothing of such a body is stored.
 //
-// It has no goroutines of its own: Accept works in its caller's. When too many
-// bytes are in flight it answers at once with fault.KindUnavailable, and a
-// caller with too many bodies in flight gets fault.KindLimited, so memory stays
-// within Config.MaxInFlightBytes however many clients push.
+// Overload: a body waits unread in admission until there is memory for it, each
+// caller in turn, and is refused with fault.KindLimited after
+// Config.ProduceTimeout. Memory stays within Config.MaxInFlightBytes; Kafka's
+// producer has a bound of its own.
 //
-// There is one lock, in callers, held for a map access.
+// Bodies with an Idempotency-Key are stored once within 24 hours: keyStore.
+//
+// Goroutines: Accept works in its caller's; Run deletes expired Idempotency-Keys
+// and ends with its context. There is one lock, admission.mu. It is held for a scan
+// of the callers that have bodies, and never during I/O.
 package ingest

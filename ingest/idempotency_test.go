@@ -34,7 +34,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 			}
 			t.Cleanup(func() { _ = db.Close() })
 			test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-				i, err := New(t.Context(), Defaults(), Deps{Formats: testFormats, Accounts: accounts{"acme"}, Producer: k, DB: db},
+				i, err := New(t.Context(), Defaults(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
 					prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
@@ -86,7 +86,7 @@ func TestConcurrentRepeatsAreStoredOnce(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
 		release := make(chan struct{})
 		began := make(chan struct{}, 100)
-		k := &fakeKafka{produce: func(context.Context) error { began <- struct{}{}; <-release; return nil }}
+		k := &fakeKafka{respond: func(context.Context) error { began <- struct{}{}; <-release; return nil }}
 		nodes := []*Ingest{open(k), open(k)}
 		var fresh, repeated atomic.Int64
 		var all sync.WaitGroup
@@ -120,7 +120,7 @@ func TestConcurrentRepeatsAreStoredOnce(t *testing.T) {
 func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
 		away := true
-		k := &fakeKafka{produce: func(context.Context) error {
+		k := &fakeKafka{respond: func(context.Context) error {
 			if away {
 				return errors.New("away")
 			}
@@ -150,7 +150,7 @@ func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 // something to send again: the others are stored.
 func TestRecordBeyondTheTopicsLimit(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
-		k := &fakeKafka{produce: func(context.Context) error {
+		k := &fakeKafka{respond: func(context.Context) error {
 			return &fault.Error{Kind: fault.KindTooLarge, Message: "too large", Cause: kafka.ErrTopicLimit}
 		}}
 		i := open(k)
@@ -176,7 +176,7 @@ func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 		k := &fakeKafka{}
 		i := open(k)
 		r := keyed("k", `{"a":1}`)
-		if _, err := i.keys.claim(t.Context(), sourceOf(r.Caller), "k", digest(r.Format, []byte(`{"a":1}`))); err != nil {
+		if _, err := i.keys.claim(t.Context(), sourceName(r.Caller), "k", digest(r.Format, []byte(`{"a":1}`))); err != nil {
 			t.Fatal(err) // and never completed
 		}
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -19,17 +19,18 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Producer is where records go; nil means that all of them are durable.
+// Producer writes records to Kafka. After nil all of them are durable.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 
-// Accounts says which accounts a caller's records may name: those of its tree.
+// Accounts decides which accounts a caller's records may name: the caller's own and
+// those below it.
 type Accounts interface {
 	MayName(caller *identity.Principal, accountID string) bool
 }
 
-// Deps is what ingest works with.
+// Deps are the dependencies of an Ingest.
 type Deps struct {
 	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
@@ -38,7 +39,7 @@ type Deps struct {
 	Tracer   *tracing.Tracer // nil: tracing is off
 }
 
-// Ingest takes bodies in. It is safe for concurrent use.
+// Ingest stores bodies in Kafka. It is safe for concurrent use.
 type Ingest struct {
 	config  Config
 	formats func(name string) (f *format.Format, ok bool)
@@ -65,7 +66,7 @@ func New(ctx context.Context, config Config, deps Deps, reg prometheus.Registere
 	return i, nil
 }
 
-// newIngest makes an Ingest that does not know Idempotency-Keys yet.
+// newIngest makes an Ingest without the store of Idempotency-Keys.
 func newIngest(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -106,8 +107,7 @@ func (i *Ingest) Run(ctx context.Context) error {
 	}
 }
 
-// Request is one body as it came over HTTP. The headers are as they were sent,
-// "" when absent.
+// Request is a body as it arrived over HTTP. Headers that are absent are "".
 type Request struct {
 	Format          string
 	ContentType     string
@@ -115,7 +115,7 @@ type Request struct {
 	ContentLength   int64 // -1 when unknown
 	Body            io.Reader
 	Caller          *identity.Principal
-	Trace           string // traceparent; passed on when valid and tracing is off: else ctx has it
+	Trace           string // traceparent; written to the records when it is valid and tracing is off
 	IdempotencyKey  string // Idempotency-Key
 }
 
@@ -131,7 +131,7 @@ type Result struct {
 // topic takes is fault.KindTooLarge, and the records that the topic does take are
 // stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
-	result, err := i.accept(ctx, r)
+	result, err := i.storeBody(ctx, r)
 	label := accepted
 	switch {
 	case err != nil:
@@ -150,12 +150,12 @@ func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
 	f := fault.As(err)
 	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
 		held, waiting := i.admission.stats()
-		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceOf(r.Caller), "account", r.Caller.AccountID,
+		i.log.WarnContext(ctx, "body refused", "kind", f.Kind, "source", sourceName(r.Caller), "account", r.Caller.AccountID,
 			"format", r.Format, "held_bytes", held, "waiting_bodies", waiting, "reason", f.Message)
 	}
 }
 
-func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err error) {
+func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err error) {
 	f, ok := i.formats(r.Format)
 	if !ok || f.Internal {
 		return result, fault.NotFound("Unknown format")
@@ -163,7 +163,7 @@ func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err erro
 	if err := checkKey(r.IdempotencyKey); err != nil {
 		return result, err
 	}
-	encoding, err := encodingOf(f, r.ContentType)
+	encoding, err := selectEncoding(f, r.ContentType)
 	if err != nil {
 		return result, err
 	}
@@ -171,18 +171,18 @@ func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err erro
 		return result, errBodyTooLarge
 	}
 	began := time.Now()
-	memory, err := i.admission.enter(ctx, sourceOf(r.Caller), reserveOf(r, encoding))
+	memory, err := i.admission.enter(ctx, sourceName(r.Caller), estimateMemory(r, encoding))
 	i.metrics.wait.Observe(time.Since(began).Seconds())
 	if err != nil {
 		return result, err
 	}
-	defer memory.end()
+	defer memory.release()
 
 	body, err := readBody(r, memory)
 	if err != nil {
 		return result, err
 	}
-	records, err := i.records(r, body, f, encoding, memory)
+	records, err := i.buildRecords(r, body, f, encoding, memory)
 	if err != nil {
 		return result, err
 	}
@@ -199,7 +199,7 @@ func (i *Ingest) accept(ctx context.Context, r Request) (result Result, err erro
 func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
 	waiting, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
 	defer cancel()
-	claim, err := i.keys.claim(waiting, sourceOf(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	claim, err := i.keys.claim(waiting, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
 	if err != nil {
 		return Result{}, err
 	}
@@ -234,9 +234,9 @@ func (c *claim) answer(replayed bool) (Result, error) {
 	return Result{Accepted: c.records, Replayed: replayed}, nil
 }
 
-// reserveOf estimates the memory that a body needs: its buffer, the records
+// estimateMemory estimates the memory that a body needs: its buffer, the records
 // decoded from it, and their list.
-func reserveOf(r Request, encoding format.Encoding) int64 {
+func estimateMemory(r Request, encoding format.Encoding) int64 {
 	const list = 2 << 10
 	switch {
 	case r.ContentLength < 0:
@@ -248,8 +248,8 @@ func reserveOf(r Request, encoding format.Encoding) int64 {
 	}
 }
 
-// sourceOf names the caller in the source header, and in the callers' counts.
-func sourceOf(caller *identity.Principal) string {
+// sourceName returns the caller's name in the header source and in admission.
+func sourceName(caller *identity.Principal) string {
 	if caller.IsKey() {
 		return "apikey:" + caller.KeyID
 	}
@@ -261,7 +261,7 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 		return nil
 	}
 	ctx, span := i.tracer.Send(ctx, topic, len(records))
-	headers := i.headersOf(ctx, r)
+	headers := i.recordHeaders(ctx, r)
 	for n := range records {
 		records[n].Headers = headers
 	}
@@ -276,7 +276,7 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	}
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("producing %d records to %s: %w", len(records), topic, err), retryAfter,
-			"Kafka did not acknowledge the body: none, some or all of it may be stored; send it again")
+			"Kafka did not acknowledge the body: none, some or all of its records may be stored; send it again")
 	}
 	size := 0
 	for n := range records {

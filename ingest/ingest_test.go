@@ -31,7 +31,7 @@ type fakeKafka struct {
 	mu      sync.Mutex
 	calls   int
 	records []kafka.Record
-	produce func(ctx context.Context) error // nil: succeeds
+	respond func(ctx context.Context) error // nil: succeeds
 }
 
 func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
@@ -39,15 +39,15 @@ func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error 
 	k.calls++
 	k.records = append(k.records, records...)
 	k.mu.Unlock()
-	if k.produce != nil {
-		return k.produce(ctx)
+	if k.respond != nil {
+		return k.respond(ctx)
 	}
 	return nil
 }
 
-type accounts []string
+type accountList []string
 
-func (a accounts) MayName(_ *identity.Principal, id string) bool {
+func (a accountList) MayName(_ *identity.Principal, id string) bool {
 	for _, known := range a {
 		if known == id {
 			return true
@@ -73,7 +73,7 @@ var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.
 
 func ingestOn(t testing.TB, config Config, k *fakeKafka) *Ingest {
 	t.Helper()
-	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accounts{"acme", "acme-sub"}, Producer: k},
+	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -204,15 +204,15 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 	}{
 		{"unknown format", "nope", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
 		{"our own format", "trunkline.event", "application/json", "", `{}`, fault.KindNotFound, "Unknown format"},
-		{"unknown type", "svc.cc", "text/plain", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
-		{"broken type", "svc.cc", "application/json; charset", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
-		{"another charset", "svc.cc", "application/json; charset=latin1", "", `{}`, fault.KindUnsupported, "This Content-Type is not taken for this format"},
-		{"plain for another format", "svc.cc", "text/event-plain", "", "A: b\n", fault.KindUnsupported, "This Content-Type is not taken for this format"},
-		{"form for another format", "freeswitch.event", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", fault.KindUnsupported, "This Content-Type is not taken for this format"},
-		{"another encoding", "svc.cc", "", "br", `{}`, fault.KindUnsupported, "The Content-Encoding must be gzip or none"},
-		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
-		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
-		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid, "The body ends early or is not encoded as its Content-Encoding says"},
+		{"unknown type", "svc.cc", "text/plain", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"broken type", "svc.cc", "application/json; charset", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"another charset", "svc.cc", "application/json; charset=latin1", "", `{}`, fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"plain for another format", "svc.cc", "text/event-plain", "", "A: b\n", fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"form for another format", "freeswitch.event", "application/x-www-form-urlencoded", "", "cdr=%7B%7D", fault.KindUnsupported, "This format does not accept this Content-Type"},
+		{"another encoding", "svc.cc", "", "br", `{}`, fault.KindUnsupported, "The Content-Encoding must be gzip or absent"},
+		{"not gzip", "svc.cc", "", "gzip", `{}`, fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
+		{"gzip cut off", "svc.cc", "", "gzip", zip(t, `{}`)[:20], fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
+		{"rubbish after gzip", "svc.cc", "", "gzip", zip(t, `{}`) + "rubbish", fault.KindInvalid, "The body is truncated or does not match its Content-Encoding"},
 		{"empty", "svc.cc", "application/json", "", ``, fault.KindInvalid, "Line 1: the body is empty"},
 		{"broken after good records", "svc.cc", "application/x-ndjson", "", "{}\n{}\n{\n{}", fault.KindInvalid, "Line 3: the JSON ends early"},
 		{"foreign account after good records", "svc.cc", "application/x-ndjson", "", "{}\n{\"account_id\":\"other\"}", fault.KindForbidden,
@@ -290,18 +290,18 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestKafkaAway(t *testing.T) {
-	k := &fakeKafka{produce: func(context.Context) error { return errors.New("broker secret detail") }}
+	k := &fakeKafka{respond: func(context.Context) error { return errors.New("broker secret detail") }}
 	n, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
 	f := fault.As(err)
 	if n != 0 || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
-		f.Message != "Kafka did not acknowledge the body: none, some or all of it may be stored; send it again" {
+		f.Message != "Kafka did not acknowledge the body: none, some or all of its records may be stored; send it again" {
 		t.Errorf("%d %+v", n, f)
 	}
 }
 
 func TestKafkaSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &fakeKafka{produce: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		k := &fakeKafka{respond: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		began := time.Now()
 		_, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
 		if fault.KindOf(err) != fault.KindUnavailable || time.Since(began) != Defaults().ProduceTimeout {

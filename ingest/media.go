@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// encodingOf returns how a body of the format splits. No Content-Type at all
+// selectEncoding returns the encoding of a body by its Content-Type. An absent one
 // means JSON.
-func encodingOf(f *format.Format, contentType string) (format.Encoding, error) {
+func selectEncoding(f *format.Format, contentType string) (format.Encoding, error) {
 	if strings.TrimSpace(contentType) == "" {
 		contentType = "application/json"
 	}
-	unsupported := fault.New(fault.KindUnsupported, "This Content-Type is not taken for this format")
+	unsupported := fault.New(fault.KindUnsupported, "This format does not accept this Content-Type")
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		return format.Encoding{}, unsupported

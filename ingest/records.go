@@ -11,14 +11,14 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// recordCost is what one record needs beside its bytes: its place in the list,
-// twice over while the list grows.
+// recordCost is the memory of a record beside its bytes: its element of the list,
+// twice while the list grows.
 const recordCost = 320
 
-// records splits a body and makes of each record what Kafka gets. Values are
-// the bytes as they were sent.
-func (i *Ingest) records(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *lease) ([]kafka.Record, error) {
-	owners := owners{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
+// buildRecords splits a body into Kafka records. A value is the record's bytes as
+// they were sent.
+func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *lease) ([]kafka.Record, error) {
+	accountKeys := accountKeys{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
 	err := encoding.Split(body, func(value []byte, at int) error {
 		if len(value) > split.MaxRecord {
@@ -31,13 +31,13 @@ func (i *Ingest) records(r Request, body []byte, f *format.Format, encoding form
 		if err := memory.grow(cost); err != nil {
 			return err
 		}
-		// A record that cannot be read names no account; it is stored under the
-		// caller's and becomes a dead letter there.
+		// A record that cannot be parsed is stored under the caller's account and
+		// becomes a dead letter there.
 		account, err := i.namedAccount(f, value)
 		if err != nil {
 			account = ""
 		}
-		key, ok := owners.key(account)
+		key, ok := accountKeys.lookUp(account)
 		if !ok {
 			return split.Refuse(at, fault.KindForbidden, "a record names an account that this caller may not write to")
 		}
@@ -52,12 +52,12 @@ func (i *Ingest) records(r Request, body []byte, f *format.Format, encoding form
 	return records, nil
 }
 
-// headersOf are the headers that every record of a body carries: with tracing
-// on, the context of the span in ctx, else the caller's own where it is valid.
-func (i *Ingest) headersOf(ctx context.Context, r Request) []kafka.Header {
+// recordHeaders returns the headers of every record of a body. The trace context is
+// that of the span in ctx or, with tracing off, the caller's where it is valid.
+func (i *Ingest) recordHeaders(ctx context.Context, r Request) []kafka.Header {
 	headers := []kafka.Header{
 		{Key: event.HeaderFormat, Value: []byte(r.Format)},
-		{Key: event.HeaderSource, Value: []byte(sourceOf(r.Caller))},
+		{Key: event.HeaderSource, Value: []byte(sourceName(r.Caller))},
 	}
 	if i.tracer != nil {
 		return tracing.FromContext(ctx).Headers(headers)

@@ -71,7 +71,7 @@ func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
 type kafkaLog struct{ *kafka.Cluster }
 
 func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error {
-	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, lane *kafka.Lane) error {
+	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, lane *kafka.Assignment) error {
 		return work(ctx, Assignment{Topic: lane.Topic, Partition: lane.Partition, Progress: lane})
 	})
 }

@@ -38,7 +38,7 @@ func BenchmarkPipeline(b *testing.B) {
 
 func startCopy(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	copyLane := func(ctx context.Context, lane *kafka.Lane) error {
+	copyLane := func(ctx context.Context, lane *kafka.Assignment) error {
 		r := c.NewReader(lane.Topic, lane.Partition, 0)
 		defer r.Close()
 		for {

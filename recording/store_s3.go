@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // S3Config says where an S3-compatible store is.
@@ -117,7 +117,8 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 // request that was answered early and may still be on its way, and store what
 // the two together read. Here every try has a reader of its own.
 func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
-	for try, pause := 1, s3Pause; ; try, pause = try+1, 2*pause {
+	wait := retry.Backoff{First: s3Pause, Max: time.Minute}
+	for try := 1; ; try++ {
 		_, err := s.uploads.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{
 			ContentType: anyType, PartSize: s.partSize, NumThreads: s3Threads,
 			// Without TLS the client signs a body in chunks, which it cannot do
@@ -127,10 +128,8 @@ func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int6
 		if err = s3Fault(err, "storing a recording"); try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return err
-		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	select {
 	case s.places <- struct{}{}:
 	default:
-		s.log.WarnContext(ctx, "too many AudioSocket connections: one more was closed")
+		s.log.WarnContext(ctx, "AudioSocket connection limit reached: connection closed")
 		_ = conn.Close()
 		return
 	}

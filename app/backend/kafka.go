@@ -15,6 +15,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/retry"
 )
 
 // Kafka opens the Kafka that the settings name, or an embedded broker on the
@@ -69,15 +70,14 @@ func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	wait := retry.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		err := cluster.Ping(ctx)
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Wait(ctx) {
 			return err
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

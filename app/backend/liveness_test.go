@@ -27,7 +27,7 @@ type assigned struct {
 	partitions int
 }
 
-func (a *assigned) work(ctx context.Context, _ *kafka.Lane) error {
+func (a *assigned) work(ctx context.Context, _ *kafka.Assignment) error {
 	a.add(1)
 	defer a.add(-1)
 	<-ctx.Done()

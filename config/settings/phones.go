@@ -11,11 +11,11 @@ import (
 // SIP is read by app, for telephony/sip, telephony/rtp and telephony/pbx.
 type SIP struct {
 	Listen          string         `yaml:"listen" doc:"SIP over UDP and TCP, host:port, or off; empty: 127.0.0.1:5060 on the embedded broker, else off"`
-	Advertise       string         `yaml:"advertise" doc:"IP address, with or without a port, that phones and media are told; empty: the one of sip.listen"`
-	TrustedNetworks []netip.Prefix `yaml:"trusted_networks" doc:"networks of PBXs and trunks, which call without proving who they are"`
+	Advertise       string         `yaml:"advertise" doc:"IP address, with or without a port, that SIP and SDP messages name; empty: the address of sip.listen"`
+	TrustedNetworks []netip.Prefix `yaml:"trusted_networks" doc:"networks of PBXs and trunks, whose calls are accepted without authentication"`
 	DefaultDomain   string         `yaml:"default_domain" doc:"domain of phones that name this server by its address; empty: the oldest account's"`
 	RTPPorts        string         `yaml:"rtp_ports" doc:"UDP ports of media, first-last"`
-	MaxCalls        int            `yaml:"max_calls" doc:"calls of this node at once, then 503"`
+	MaxCalls        int            `yaml:"max_calls" doc:"calls at the same time on this node; more are refused with 503"`
 	RingUser        time.Duration  `yaml:"ring_user" doc:"how long the phones of a call's owner ring"`
 	RingDestination time.Duration  `yaml:"ring_destination" doc:"how long a destination rings"`
 	Trunk           SIPTrunk       `yaml:"trunk"`
@@ -28,7 +28,7 @@ type SIPTrunk struct {
 	Username    string `yaml:"username" doc:"user name that the trunk asks for"`
 	Password    Secret `yaml:"password" doc:"password that the trunk asks for"`
 	CallerID    string `yaml:"caller_id" doc:"number shown in place of the caller's extension"`
-	StripPrefix string `yaml:"strip_prefix" doc:"what is taken off the front of a number, as a 0 or a +"`
+	StripPrefix string `yaml:"strip_prefix" doc:"prefix removed from a number before it is dialled, such as 0 or +"`
 }
 
 // FreeSWITCH is read by app, for origination/freeswitch. In the dial strings
@@ -38,11 +38,11 @@ type FreeSWITCH struct {
 	User            string        `yaml:"user" doc:"user@domain of the directory to log in as; empty: the password alone"`
 	Password        Secret        `yaml:"password" doc:"password of the event socket"`
 	Owner           string        `yaml:"owner" doc:"dial string of the owner's phones"`
-	Destination     string        `yaml:"destination" doc:"dial string behind them"`
+	Destination     string        `yaml:"destination" doc:"dial string of the destination"`
 	Context         string        `yaml:"context" doc:"dialplan context in which destinations are looked up"`
 	Domain          string        `yaml:"domain" doc:"domain of the users on the switch; empty: the account's domain or the switch's own, whichever the switch's directory has the owner in"`
-	CallerID        string        `yaml:"caller_id" doc:"number that the destination is shown"`
-	CallerName      string        `yaml:"caller_name" doc:"name that the destination is shown"`
+	CallerID        string        `yaml:"caller_id" doc:"caller number shown to the destination"`
+	CallerName      string        `yaml:"caller_name" doc:"caller name shown to the destination"`
 	Ringback        string        `yaml:"ringback" doc:"tone for the owner while the destination rings, - for none"`
 	RingUser        time.Duration `yaml:"ring_user" doc:"how long the phones of a call's owner ring"`
 	RingDestination time.Duration `yaml:"ring_destination" doc:"how long a destination rings"`

@@ -14,20 +14,20 @@ type Settings struct {
 	// Read by app.
 	Listen        string        `yaml:"listen" doc:"public listener, host:port"`
 	MetricsListen string        `yaml:"metrics_listen" doc:"plain HTTP listener of /metrics, /livez, /readyz and /debug/pprof/, host:port"`
-	DataDir       string        `yaml:"data_dir" doc:"directory of everything that is kept on this machine"`
-	Roles         []string      `yaml:"roles" doc:"what this process does"`
+	DataDir       string        `yaml:"data_dir" doc:"directory of everything that is stored on this machine"`
+	Roles         []string      `yaml:"roles" doc:"parts of the program that this process runs"`
 	DrainTimeout  time.Duration `yaml:"drain_timeout" doc:"how long a shutdown may take"`
 
 	// Read by api.
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed"`
 
 	// Read by app/backend, for config/encryption.
-	MasterKey     Secret `yaml:"master_key" doc:"keys that seal secrets at rest, 32 bytes each in base64 or hex, with commas between, the newest last"`
+	MasterKey     Secret `yaml:"master_key" doc:"keys that seal secrets at rest, 32 bytes each in base64 or hex, comma-separated, the newest last"`
 	MasterKeyFile string `yaml:"master_key_file" doc:"file with the master keys, one a line; empty: master.key in data_dir"`
 
 	// Read by app, for identity.Seed and identity.SeedDemo.
 	DirectoryFile string `yaml:"directory_file" doc:"directory.yaml with the accounts and users of the first start"`
-	DemoPassword  Secret `yaml:"demo_password" doc:"password of the demo users at first start; empty: made and printed"`
+	DemoPassword  Secret `yaml:"demo_password" doc:"password of the demo users at first start; empty: generated and printed"`
 
 	Log         Log         `yaml:"log"`
 	TLS         TLS         `yaml:"tls"`
@@ -49,7 +49,7 @@ type Settings struct {
 
 // Log is read by cmd, which makes the logger.
 type Log struct {
-	Level  string `yaml:"level" doc:"least level that is logged: debug, info, warn or error"`
+	Level  string `yaml:"level" doc:"lowest level that is logged: debug, info, warn or error"`
 	Format string `yaml:"format" doc:"text or json"`
 }
 
@@ -63,27 +63,27 @@ type TLS struct {
 // Kafka is read by app/backend.
 type Kafka struct {
 	Brokers           []string  `yaml:"brokers" doc:"bootstrap addresses, host:port; empty: the embedded broker"`
-	TopicPrefix       string    `yaml:"topic_prefix" doc:"put before every topic name"`
-	Partitions        int       `yaml:"partitions" doc:"partitions of the topics that Trunkline makes"`
-	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline makes; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
-	CreateTopics      bool      `yaml:"create_topics" doc:"make missing topics"`
-	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records, in place of a warning"`
+	TopicPrefix       string    `yaml:"topic_prefix" doc:"prefix of every topic name"`
+	Partitions        int       `yaml:"partitions" doc:"partitions of the topics that Trunkline creates"`
+	ReplicationFactor int       `yaml:"replication_factor" doc:"replicas of the topics that Trunkline creates; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
+	CreateTopics      bool      `yaml:"create_topics" doc:"create missing topics"`
+	Strict            bool      `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records; off: log them"`
 	Compression       string    `yaml:"compression" doc:"of produced batches: none, lz4 or zstd"`
 	EmbeddedListen    string    `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
-	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; the oldest is trimmed"`
+	EmbeddedMaxBytes  Bytes     `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; beyond it the oldest records are deleted"`
 	TLS               ClientTLS `yaml:"tls"`
 	SASL              SASL      `yaml:"sasl"`
 }
 
-// ClientTLS is how we speak TLS to a backend.
+// ClientTLS configures TLS to a backend.
 type ClientTLS struct {
-	Enabled  bool   `yaml:"enabled" doc:"speak TLS"`
-	CAFile   string `yaml:"ca_file" doc:"certificates of the authorities, PEM; empty: the system's"`
-	CertFile string `yaml:"cert_file" doc:"our own certificate, PEM; empty: none"`
+	Enabled  bool   `yaml:"enabled" doc:"use TLS"`
+	CAFile   string `yaml:"ca_file" doc:"CA certificates, PEM; empty: the system's"`
+	CertFile string `yaml:"cert_file" doc:"client certificate, PEM; empty: none"`
 	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
 }
 
-// SASL is how we log in to Kafka.
+// SASL configures the login to Kafka.
 type SASL struct {
 	Mechanism string `yaml:"mechanism" doc:"plain, scram-sha-256 or scram-sha-512; empty: none"`
 	Username  string `yaml:"username" doc:"user name"`
@@ -98,7 +98,7 @@ type Redis struct {
 	Username  string    `yaml:"username" doc:"user name; empty: the default user"`
 	Password  Secret    `yaml:"password" doc:"password"`
 	DB        int       `yaml:"db" doc:"database number"`
-	KeyPrefix string    `yaml:"key_prefix" doc:"put before every key"`
+	KeyPrefix string    `yaml:"key_prefix" doc:"prefix of every key"`
 	TLS       ClientTLS `yaml:"tls"`
 }
 
@@ -110,7 +110,7 @@ type Database struct {
 // Recordings is read by app/backend, for recording.
 type Recordings struct {
 	URL      URL   `yaml:"url" doc:"s3://KEY:SECRET@host:port/bucket of an S3-compatible store, with ?tls=false or &region=R where needed; empty: recordings in data_dir"`
-	MaxBytes Bytes `yaml:"max_bytes" doc:"size of the longest recording that is taken; 0: no limit"`
+	MaxBytes Bytes `yaml:"max_bytes" doc:"size of the largest recording that is accepted; 0: no limit"`
 }
 
 // CDR is read by app, for cdrindex.
@@ -127,13 +127,13 @@ type Numbers struct {
 // Origination is read by app, for origination and its drivers.
 type Origination struct {
 	Driver        string        `yaml:"driver" doc:"phone platform: sip, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
-	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination in which none is found is refused; empty: all may be dialled"`
-	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination in which one is found is refused"`
+	Allow         []string      `yaml:"allow" doc:"regular expressions; a destination that matches none is refused; empty: all may be dialled"`
+	Deny          []string      `yaml:"deny" doc:"regular expressions; a destination that matches one is refused"`
 	AccountAllow  []string      `yaml:"account_allow" doc:"the same for one account, in place of allow, each written ACCOUNT=EXPRESSION"`
 	AccountDeny   []string      `yaml:"account_deny" doc:"the same for one account, in place of deny, each written ACCOUNT=EXPRESSION"`
 	UserPerMinute int           `yaml:"user_per_minute" doc:"calls that a user may place in a minute, then 429; 0: no limit"`
 	MaxCalls      int           `yaml:"max_calls" doc:"open calls of this node, then 503"`
-	Retention     time.Duration `yaml:"retention" doc:"how long it is known how an ended call went"`
+	Retention     time.Duration `yaml:"retention" doc:"how long the progress of an ended call is kept"`
 	FreeSWITCH    FreeSWITCH    `yaml:"freeswitch"`
 	Kazoo         Kazoo         `yaml:"kazoo"`
 }
@@ -141,15 +141,15 @@ type Origination struct {
 // Kazoo is read by app, for origination/kazoo.
 type Kazoo struct {
 	URL      string   `yaml:"url" doc:"address of Kazoo's HTTP API, as https://kazoo.example.com:8443"`
-	APIKey   Secret   `yaml:"api_key" doc:"Kazoo's API key of an account that has the others below it"`
-	Accounts []string `yaml:"accounts" doc:"Kazoo's ids of accounts, each written ACCOUNT=KAZOO_ACCOUNT; an account that is not here has the same id"`
+	APIKey   Secret   `yaml:"api_key" doc:"API key of the Kazoo account that is the parent of the others"`
+	Accounts []string `yaml:"accounts" doc:"Kazoo's account ids, each written ACCOUNT=KAZOO_ACCOUNT; an account that is not listed has the same id"`
 }
 
 // Auth is read by identity.
 type Auth struct {
-	AccessTTL  time.Duration `yaml:"access_ttl" doc:"life of a portal access token"`
-	RefreshTTL time.Duration `yaml:"refresh_ttl" doc:"life of a portal refresh token"`
-	EventsTTL  time.Duration `yaml:"events_ttl" doc:"life of an events channel token"`
+	AccessTTL  time.Duration `yaml:"access_ttl" doc:"lifetime of a portal access token"`
+	RefreshTTL time.Duration `yaml:"refresh_ttl" doc:"lifetime of a portal refresh token"`
+	EventsTTL  time.Duration `yaml:"events_ttl" doc:"lifetime of an events channel token"`
 }
 
 // Ingest is read by ingest.
@@ -162,40 +162,40 @@ type Ingest struct {
 // Fanout is read by fanout.
 type Fanout struct {
 	PingInterval             time.Duration `yaml:"ping_interval" doc:"time between pings to a subscriber"`
-	IdleTimeout              time.Duration `yaml:"idle_timeout" doc:"a peer silent for so long is closed"`
+	IdleTimeout              time.Duration `yaml:"idle_timeout" doc:"a connection silent for this long is closed"`
 	QueueBytes               Bytes         `yaml:"queue_bytes" doc:"bytes of memory that the queue of one subscriber may keep, then it is closed with 4008"`
 	NodeQueueBytes           Bytes         `yaml:"node_queue_bytes" doc:"bytes of memory that all queues of a node may keep, then the subscribers with the longest are closed with 4008"`
 	RingBytes                Bytes         `yaml:"ring_bytes" doc:"recent events kept in memory for resumes, all partitions together"`
-	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events are gathered before one write; 0: not at all"`
+	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events wait so that one write carries several; 0: they do not"`
 	Compression              bool          `yaml:"compression" doc:"offer permessage-deflate"`
-	AllowedOrigins           []string      `yaml:"allowed_origins" doc:"origins that may open a socket; empty: the request's own, and none"`
+	AllowedOrigins           []string      `yaml:"allowed_origins" doc:"origins that may open a WebSocket; empty: the request's own, and requests without one"`
 	MaxConnectionsPerAccount int           `yaml:"max_connections_per_account" doc:"open connections of one account in the cluster; 0: no limit"`
 	MaxConnectionsPerUser    int           `yaml:"max_connections_per_user" doc:"open connections of one user in the cluster; 0: no limit"`
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one address in the cluster; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
-	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"how far back snapshots look; negative: there are none"`
-	SnapshotBytes            Bytes         `yaml:"snapshot_bytes" doc:"bytes of memory for the agents and calls that snapshots show; beyond, those without an event for longest are left out"`
-	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown sends subscribers away"`
+	SnapshotHistory          time.Duration `yaml:"snapshot_history" doc:"age of the events that snapshots are made from; negative: no snapshots"`
+	SnapshotBytes            Bytes         `yaml:"snapshot_bytes" doc:"bytes of memory for the agents and calls in snapshots; beyond it those without an event for longest are left out"`
+	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown disconnects subscribers"`
 }
 
 // AIProvider is read by app, for config/aiprovider.
 type AIProvider struct {
-	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that providers' addresses may lead into although they are not public; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
+	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that are not public and that providers' addresses may be in; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }
 
-// AISession is read by app, for aisession and its ways in.
+// AISession is read by app, for aisession.
 type AISession struct {
-	MaxSessions            int           `yaml:"max_sessions" doc:"sessions of this node, then calls are refused; 0: no limit"`
-	MaxPerAccount          int           `yaml:"max_per_account" doc:"sessions of one account in the cluster, then its calls are refused; 0: no limit"`
-	ConnectTimeout         time.Duration `yaml:"connect_timeout" doc:"how long one try to connect to a provider may take, handshake included"`
+	MaxSessions            int           `yaml:"max_sessions" doc:"sessions at the same time on this node; more calls are refused; 0: no limit"`
+	MaxPerAccount          int           `yaml:"max_per_account" doc:"sessions of one account at the same time in the cluster; more calls are refused; 0: no limit"`
+	ConnectTimeout         time.Duration `yaml:"connect_timeout" doc:"timeout of one attempt to connect to a provider, handshake included"`
 	GiveUp                 time.Duration `yaml:"give_up" doc:"how long a provider may be away before its fallback acts"`
 	SilenceTimeout         time.Duration `yaml:"silence_timeout" doc:"how long a provider may send no audio before its fallback acts; 0: as long as it likes"`
-	PlayoutLimit           time.Duration `yaml:"playout_limit" doc:"audio of a provider that waits to be played; what comes beyond is dropped"`
-	PlayoutLead            time.Duration `yaml:"playout_lead" doc:"audio of a provider that is gathered before it is played, against holes; negative: none"`
-	DrainLimit             time.Duration `yaml:"drain_limit" doc:"how long sessions may go on when the process is told to end; at most three quarters of drain_timeout"`
-	AnnouncedFor           time.Duration `yaml:"announced_for" doc:"how long a call that was announced for AudioSocket is waited for"`
-	AudioSocketListen      string        `yaml:"audiosocket_listen" doc:"address for Asterisk's AudioSocket, host:port, on a network that only the PBX is on; empty: none"`
-	AudioSocketConnections int           `yaml:"audiosocket_connections" doc:"AudioSocket connections of this node, then new ones are closed"`
+	PlayoutLimit           time.Duration `yaml:"playout_limit" doc:"a provider's audio that may wait to be played; more is dropped"`
+	PlayoutLead            time.Duration `yaml:"playout_lead" doc:"a provider's audio that is buffered before it is played, against gaps; negative: none"`
+	DrainLimit             time.Duration `yaml:"drain_limit" doc:"how long sessions may continue during a shutdown; at most three quarters of drain_timeout"`
+	AnnouncedFor           time.Duration `yaml:"announced_for" doc:"how long an announced AudioSocket call is expected"`
+	AudioSocketListen      string        `yaml:"audiosocket_listen" doc:"listener for Asterisk's AudioSocket, host:port, on a network that only the PBX can reach; empty: none"`
+	AudioSocketConnections int           `yaml:"audiosocket_connections" doc:"AudioSocket connections at the same time on this node; more are closed"`
 }
 
 // Roles that a process can have, from the contract.
@@ -214,7 +214,7 @@ func AllRoles() []string {
 	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleOrigination, RoleAISession, RoleAPI}
 }
 
-// Default is what holds where nothing is set.
+// Default returns the settings where nothing is set.
 func Default() *Settings {
 	return &Settings{
 		Listen:        ":9443",

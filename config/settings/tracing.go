@@ -12,9 +12,9 @@ import (
 
 // Tracing is read by app.
 type Tracing struct {
-	Endpoint string  `yaml:"endpoint" doc:"collector that spans are sent to by OTLP over HTTP, as http://collector:4318; empty: tracing is off"`
-	Sample   float64 `yaml:"sample" doc:"share of the traces beginning here that is sent, 0 to 1; of others their traceparent says whether they are"`
-	Headers  Secret  `yaml:"headers" doc:"HTTP headers for the collector, as Authorization=Bearer%20KEY, with commas between; values are percent-encoded"`
+	Endpoint string  `yaml:"endpoint" doc:"collector that receives spans by OTLP over HTTP, such as http://collector:4318; empty: tracing is off"`
+	Sample   float64 `yaml:"sample" doc:"share of the traces starting here that are sent, 0 to 1; for others their traceparent decides"`
+	Headers  Secret  `yaml:"headers" doc:"HTTP headers for the collector, such as Authorization=Bearer%20KEY, comma-separated; values are percent-encoded"`
 }
 
 // URL is where spans are sent: without a path, where collectors take them.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"trunkline/internal/retry"
 )
 
 // Client is one subscriber, for one Run.
@@ -67,7 +69,7 @@ type Message struct {
 // revoked, a since that is too far back.
 func (c *Client) Run(ctx context.Context, deliver func(Message) error) error {
 	defer c.http.CloseIdleConnections()
-	pace := pace{min: c.cfg.RetryMin, max: c.cfg.RetryMax}
+	pace := pace{retry.Backoff{First: c.cfg.RetryMin, Max: c.cfg.RetryMax}}
 	for {
 		began := time.Now()
 		progressed, err := c.once(ctx, deliver)
@@ -82,11 +84,11 @@ func (c *Client) Run(ctx context.Context, deliver func(Message) error) error {
 			c.token = ""
 		}
 		if progressed || time.Since(began) > c.cfg.RetryMax {
-			pace.reset()
+			pace.Reset()
 		}
 		wait := pace.next(v)
 		c.cfg.Status(fmt.Sprintf("%v; again in %s", err, wait.Round(10*time.Millisecond)))
-		if !sleep(ctx, wait) {
+		if !retry.Sleep(ctx, wait) {
 			return nil
 		}
 	}

@@ -1,7 +1,6 @@
 package channelclient
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"math/rand/v2"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"trunkline/internal/retry"
 )
 
 // The channel's own close codes, from the contract.
@@ -81,33 +82,15 @@ func judgeClose(code int) verdict {
 	return verdict{stop: slices.Contains(final, code)}
 }
 
-// pace is the growing wait between attempts that come to nothing.
-type pace struct {
-	min, max time.Duration
-	failures int
-}
+// pace computes the waits between attempts that fail.
+type pace struct{ retry.Backoff }
 
-func (p *pace) reset() { p.failures = 0 }
-
-// next is how long to wait now: a random part of a bound that doubles with
-// every failure, so that clients that lost one server do not return as one.
+// next returns how long to wait now. A server that restarts gets its clients
+// back spread over the whole wait.
 func (p *pace) next(v verdict) time.Duration {
-	bound := min(p.min<<min(p.failures, 20), p.max)
-	p.failures++
+	wait := p.Next()
 	if v.soon {
-		return rand.N(bound)
+		return rand.N(wait)
 	}
-	return v.after + bound/2 + rand.N(bound/2+1)
-}
-
-// sleep waits, and says false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return v.after + wait
 }

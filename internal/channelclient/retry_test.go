@@ -3,10 +3,12 @@ package channelclient
 import (
 	"testing"
 	"time"
+
+	"trunkline/internal/retry"
 )
 
 func TestPace(t *testing.T) {
-	p := pace{min: 100 * time.Millisecond, max: time.Second}
+	p := pace{retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}}
 	within := func(what string, got, least, most time.Duration) {
 		t.Helper()
 		if got < least || got > most {
@@ -20,6 +22,6 @@ func TestPace(t *testing.T) {
 	for range 100 {
 		within("at its longest", p.next(verdict{}), 0, time.Second)
 	}
-	p.reset()
+	p.Reset()
 	within("after some success", p.next(verdict{}), 50*time.Millisecond, 100*time.Millisecond)
 }

@@ -16,7 +16,7 @@
 // Goroutines: the transport has one for each connection and broker, ended by
 // Cluster.Close; a Producer has one for each partition that has something to
 // send, ended by Producer.Close; a Reader has none; RunGroup has one for each
-// lane and a few for the membership, all ended when it returns, but for a
+// assigned partition and a few for the membership, all ended when it returns, but for a
 // farewell to a coordinator that does not answer, which gives up by itself. All
 // readers of a broker share one or two goroutines, which end with the last
 // Close (see fetchGroup); questions about offsets and leaders have one while any
@@ -28,6 +28,6 @@
 // fetched ahead, or one larger batch; then its partition is left out of fetches.
 // A compressed batch is unpacked piece by piece, 1 MiB or one record at a time.
 //
-// Lock order: Producer.mu, then lane.mu; fetchers.mu, then fetchGroup.mu. All
+// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetchGroup.mu. All
 // others are taken alone.
 package kafka

@@ -11,6 +11,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // GroupConfig names a consumer group and what it reads.
@@ -34,10 +35,10 @@ const (
 
 // RunGroup takes part in a consumer group until ctx ends, then returns nil.
 // For each partition that is given to it, it runs work in a goroutine; the
-// lane's context ends when the partition is taken away or ctx ends, and work
+// assignment's context ends when the partition is taken away or ctx ends, and work
 // must then return soon, having committed what it finished. Work that returns
 // earlier is started again after a pause. Kafka being away is waited out.
-func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Lane) error) error {
+func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Assignment) error) error {
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
@@ -59,7 +60,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if err != nil {
 		return fmt.Errorf("joining group %q: %w", cfg.Group, err)
 	}
-	// Closing the membership ends the generation, which ends the lanes, and
+	// Closing the membership ends the generation, which ends the work, and
 	// then leaves the group. It must come first: a generation that ended by
 	// itself would be followed by another.
 	left := make(chan struct{})
@@ -72,7 +73,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	watching.Go(func() { g.watchMembers(ctx) })
 	defer watching.Wait()
 	g.generations(ctx, member)
-	g.lanes.Wait()
+	g.running.Wait()
 	select {
 	case <-left:
 	case <-time.After(leaveWithin): // the coordinator is away: it will notice
@@ -84,14 +85,14 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 type group struct {
 	cluster *Cluster
 	cfg     GroupConfig
-	work    func(context.Context, *Lane) error
+	work    func(context.Context, *Assignment) error
 	log     *slog.Logger
-	lanes   sync.WaitGroup // generations that are running
+	running sync.WaitGroup // generations that are running
 
-	mu     sync.Mutex
-	dealt  map[string]int // partitions of each topic, when this member dealt them out last
-	member string         // its id, "" before the first generation
-	joined chan struct{}  // has an element after member has changed
+	mu       sync.Mutex
+	assigned map[string]int // partitions of each topic, when this member assigned them last
+	member   string         // its id, "" before the first generation
+	joined   chan struct{}  // has an element after member has changed
 }
 
 func (g *group) memberID() string {
@@ -112,9 +113,9 @@ func (g *group) setMemberID(id string) {
 	}
 }
 
-// balancer deals partitions out in turn, and notes how many there were. That
+// balancer assigns partitions in turn, and records how many there were. That
 // count is what new partitions are told by: kafka-go's own watch first looks
-// some time after they were dealt out, and misses those made in between.
+// some time after they were assigned, and misses those made in between.
 type balancer struct {
 	kafkago.RoundRobinGroupBalancer
 	group *group
@@ -122,41 +123,41 @@ type balancer struct {
 
 // AssignGroups is part of kafkago.GroupBalancer; the group's leader calls it.
 func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
-	dealt := map[string]int{}
+	assigned := map[string]int{}
 	for _, p := range partitions {
-		dealt[p.Topic]++
+		assigned[p.Topic]++
 	}
 	b.group.mu.Lock()
-	b.group.dealt = dealt
+	b.group.assigned = assigned
 	b.group.mu.Unlock()
 	return b.RoundRobinGroupBalancer.AssignGroups(members, partitions)
 }
 
-// takeDealt is what this member dealt out for the generation that begins, nil
+// takeAssigned returns what this member assigned for the generation that begins, nil
 // when another did.
-func (g *group) takeDealt() map[string]int {
+func (g *group) takeAssigned() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	dealt := g.dealt
-	g.dealt = nil
-	return dealt
+	assigned := g.assigned
+	g.assigned = nil
+	return assigned
 }
 
 // awaitTopics waits until all topics exist: joining earlier would let brokers
 // that create topics by themselves make them with the wrong settings.
 func (g *group) awaitTopics(ctx context.Context) bool {
-	wait := backoff{first: 100 * time.Millisecond, most: joinBackoff}
+	wait := retry.Backoff{First: 100 * time.Millisecond, Max: joinBackoff}
 	for i := 0; i < len(g.cfg.Topics); {
 		_, err := g.cluster.Partitions(ctx, g.cfg.Topics[i])
 		if err == nil {
 			i++
-			wait.reset()
+			wait.Reset()
 			continue
 		}
-		if wait.next == 0 {
+		if !wait.Started() {
 			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "err", err)
 		}
-		if !wait.sleep(ctx) {
+		if !wait.Wait(ctx) {
 			return false
 		}
 	}
@@ -182,11 +183,11 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 		failing = false
 		g.cluster.metrics.rebalances.WithLabelValues(g.cfg.Group).Inc()
 		g.setMemberID(gen.MemberID)
-		s := newShift(g, gen)
-		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.lanes))
-		g.lanes.Add(1)
+		s := newGeneration(g, gen)
+		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.assignments))
+		g.running.Add(1)
 		gen.Start(func(ended context.Context) {
-			defer g.lanes.Done()
+			defer g.running.Done()
 			s.run(ctx, ended)
 		})
 	}

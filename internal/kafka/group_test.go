@@ -41,7 +41,7 @@ func TestGroupComesBackAfterAnOutage(t *testing.T) {
 	g.set(false)
 	produce(t, c, numbered(0, 10, 10)...)
 	k.await(t, "the next ten", func() bool { return len(k.seen) == 20 })
-	k.await(t, "lanes of a later generation", func() bool { return k.lanes[0] > 1 })
+	k.await(t, "work of a later generation", func() bool { return k.began[0] > 1 })
 	produce(t, c, numbered(1, 20, 10)...)
 	k.await(t, "what came after", func() bool { return len(k.seen) == 30 })
 	leave()
@@ -58,7 +58,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 	c, g := openGate(t)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")
-	k.await(t, "lanes", func() bool { return len(k.lanes) == 2 })
+	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
 	g.set(true)
 	began := time.Now()
 	leave()
@@ -71,7 +71,7 @@ func TestLaneCommitNeverGoesBack(t *testing.T) {
 	c, _ := openGate(t)
 	produce(t, c, numbered(0, 0, 10)...)
 	result := make(chan int64, 2)
-	join(t, c, func(ctx context.Context, l *kafka.Lane) error {
+	join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
 		if l.Partition == 0 {
 			if _, ok := l.Committed(); ok {
 				t.Error("committed before anything was")
@@ -101,7 +101,7 @@ func TestLagIsReportedForLanesThatDoNotMove(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
-	leave := join(t, c, func(ctx context.Context, l *kafka.Lane) error {
+	leave := join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
 		l.Commit(4)
 		<-ctx.Done()
 		return nil

@@ -22,7 +22,7 @@ type metrics struct {
 	errors       *prometheus.CounterVec // op, reason
 	commits      *prometheus.CounterVec // group
 	rebalances   *prometheus.CounterVec // group
-	laneRestarts *prometheus.CounterVec // group
+	workRestarts *prometheus.CounterVec // group
 	lag          *prometheus.GaugeVec   // topic, partition, group
 }
 
@@ -54,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		errors:        counter("errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
 		commits:       counter("commits_total", "Offset commits.", "group"),
 		rebalances:    counter("generations_total", "Generations of a consumer group this process took part in.", "group"),
-		laneRestarts:  counter("lane_restarts_total", "Partitions whose work failed and was started again.", "group"),
+		workRestarts:  counter("lane_restarts_total", "Partitions whose work failed and was started again.", "group"),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "trunkline_kafka_lag_records", Help: "Offsets between what a group has committed and the end of the log."},
 			[]string{"topic", "partition", "group"}),
@@ -74,7 +74,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.produced, m.producedBytes, m.batchRecords, m.batchBytes, m.produceTime, m.inFlight, m.retries,
-			m.consumed, m.consumedBytes, m.gaps, m.errors, m.commits, m.rebalances, m.laneRestarts, m.lag)
+			m.consumed, m.consumedBytes, m.gaps, m.errors, m.commits, m.rebalances, m.workRestarts, m.lag)
 	}
 	return m
 }
@@ -85,7 +85,7 @@ func (m *metrics) failed(op, reason string) { m.errors.WithLabelValues(op, reaso
 func (m *metrics) joins(group string) {
 	m.commits.WithLabelValues(group)
 	m.rebalances.WithLabelValues(group)
-	m.laneRestarts.WithLabelValues(group)
+	m.workRestarts.WithLabelValues(group)
 }
 
 // readMeter counts what one reader reads.

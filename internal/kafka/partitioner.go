@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // choose gives each record's partition. Records without a key of one call and
@@ -41,7 +42,7 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()
-	wait := backoff{first: 50 * time.Millisecond, most: time.Second}
+	wait := retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 	for {
 		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
 		if err == nil && len(t.partitions) > 0 {
@@ -53,7 +54,7 @@ func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
 		if err != nil && !retriable(err) {
 			return 0, away(err, "counting partitions")
 		}
-		if !wait.sleep(ctx) {
+		if !wait.Wait(ctx) {
 			return 0, fault.Unavailable(err, retryAfter, "Kafka is not available")
 		}
 	}

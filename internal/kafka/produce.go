@@ -50,11 +50,11 @@ type Producer struct {
 
 	ctx     context.Context // ends when Close stops waiting
 	stop    context.CancelFunc
-	sending sync.WaitGroup // lanes with something to send
+	sending sync.WaitGroup // buffers with something to send
 
-	mu     sync.RWMutex // before lane.mu
-	closed bool
-	lanes  map[partitionKey]*lane
+	mu            sync.RWMutex // before recordBuffer.mu
+	closed        bool
+	recordBuffers map[partitionKey]*recordBuffer
 }
 
 type partitionKey struct {
@@ -70,7 +70,7 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 		cluster: c, cfg: cfg,
 		room: semaphore.NewWeighted(int64(cfg.MaxBytes)),
 		ctx:  ctx, stop: stop,
-		lanes: map[partitionKey]*lane{},
+		recordBuffers: map[partitionKey]*recordBuffer{},
 	}
 }
 
@@ -140,7 +140,7 @@ func (p *Producer) takeRoom(ctx context.Context, size int64) error {
 	return nil
 }
 
-// enqueue puts the records on their lanes.
+// enqueue appends the records to the buffers of their partitions.
 func (p *Producer) enqueue(records []Record, partitions []int, c *call) error {
 	p.mu.RLock()
 	if p.closed {
@@ -149,19 +149,19 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *call) error {
 	}
 	var missing bool
 	for i := range records {
-		if p.lanes[partitionKey{records[i].Topic, partitions[i]}] == nil {
+		if p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}] == nil {
 			missing = true
 			break
 		}
 	}
 	if missing {
 		p.mu.RUnlock()
-		p.addLanes(records, partitions)
+		p.addRecordBuffers(records, partitions)
 		return p.enqueue(records, partitions, c)
 	}
 	defer p.mu.RUnlock()
 	for i := 0; i < len(records); {
-		l := p.lanes[partitionKey{records[i].Topic, partitions[i]}]
+		l := p.recordBuffers[partitionKey{records[i].Topic, partitions[i]}]
 		from := i
 		for i++; i < len(records) && partitions[i] == l.partition && records[i].Topic == l.topic; i++ {
 		}
@@ -170,13 +170,13 @@ func (p *Producer) enqueue(records []Record, partitions []int, c *call) error {
 	return nil
 }
 
-func (p *Producer) addLanes(records []Record, partitions []int) {
+func (p *Producer) addRecordBuffers(records []Record, partitions []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range records {
 		key := partitionKey{records[i].Topic, partitions[i]}
-		if p.lanes[key] == nil {
-			p.lanes[key] = newLane(p, key)
+		if p.recordBuffers[key] == nil {
+			p.recordBuffers[key] = newRecordBuffer(p, key)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/retry"
 )
 
 // Reader reads one partition in order, from an offset on. It checks what it
@@ -27,7 +29,7 @@ type Reader struct {
 	epochs    epochHistory
 	checked   int32 // leader epoch under which the last record's epoch was checked
 	end       int64 // of the log, as of the last response
-	wait      backoff
+	wait      retry.Backoff
 	failing   bool
 	meter     readMeter
 
@@ -39,7 +41,6 @@ type Reader struct {
 	pending   []byte // its batches that are not decoded yet
 	untouched bool   // none of its batches has been decoded
 	suspected int64  // offset that failed its checks once; -1: none
-	probing   bool   // looks for the end of damage itself
 	decoder
 }
 
@@ -78,7 +79,7 @@ func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
 		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
 		topicID: cfg.From.TopicID, next: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
-		wait:    backoff{first: 20 * time.Millisecond, most: time.Second},
+		wait:    retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
 		meter:   c.metrics.reading(cfg.Topic),
 		decoder: decoder{topic: cfg.Topic, partition: cfg.Partition},
 	}
@@ -190,10 +191,13 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
-	if gap.Kind == GapDamaged && gap.Resume <= gap.Offset && !r.probing {
-		var err error
-		if gap.Resume, err = r.cluster.damageEnd(ctx, r.topic, r.partition, r.next, r.end); err != nil {
-			return err
+	if gap.Resume <= r.next { // the damage hides where its batch ends
+		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
+		if err == nil {
+			gap.Resume, err = r.readableAfter(ctx, r.next, end)
+		}
+		if err != nil {
+			return away(err, "looking for the end of damage")
 		}
 	}
 	return r.gap(gap)
@@ -221,6 +225,12 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 		if err != nil {
 			r.detach()
+		}
+		if errors.Is(err, kafkago.InvalidMessage) { // the broker found the damage
+			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: err.Error()}); err == nil {
+				continue
+			}
+			return err
 		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
 			if err = r.outOfRange(ctx); err == nil {
@@ -377,14 +387,14 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 		r.failing = true
 		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.next, "err", err)
 	}
-	if !r.wait.sleep(ctx) {
+	if !r.wait.Wait(ctx) {
 		return ctx.Err()
 	}
 	return nil
 }
 
 func (r *Reader) recovered() {
-	r.wait.reset()
+	r.wait.Reset()
 	if r.failing {
 		r.failing = false
 		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.next)

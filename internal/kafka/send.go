@@ -11,10 +11,11 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // deliver sends one batch and tells those who wait for it.
-func (l *lane) deliver(b *batch) {
+func (l *recordBuffer) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
 	err := b.compress(len(l.prefix), codecs[l.producer.cluster.cfg.Compression])
 	if err == nil {
@@ -48,8 +49,8 @@ func (l *lane) deliver(b *batch) {
 }
 
 // undelivered is the error of a batch that was given up.
-func (l *lane) undelivered(b *batch, err error) error {
-	if !b.uncertain && verdictOn(err) == refused {
+func (l *recordBuffer) undelivered(b *batch, err error) error {
+	if !b.uncertain && outcomeOf(err) == refused {
 		return away(err, "producing")
 	}
 	if b.uncertain {
@@ -62,10 +63,10 @@ func (l *lane) undelivered(b *batch, err error) error {
 }
 
 // send sends a batch until it is written, refused for good, or ctx ends.
-func (l *lane) send(ctx context.Context, b *batch) error {
-	wait := backoff{first: 20 * time.Millisecond, most: time.Second}
+func (l *recordBuffer) send(ctx context.Context, b *batch) error {
+	wait := retry.Backoff{First: 20 * time.Millisecond, Max: time.Second}
 	for {
-		if !sleepUntil(ctx, l.throttledUntil) {
+		if !retry.Sleep(ctx, time.Until(l.throttledUntil)) {
 			return ctx.Err()
 		}
 		err := l.try(ctx, b)
@@ -76,7 +77,7 @@ func (l *lane) send(ctx context.Context, b *batch) error {
 		if l.producer.cluster.WriteFault() != nil {
 			return err
 		}
-		switch verdictOn(err) {
+		switch outcomeOf(err) {
 		case written:
 			return nil
 		case refused:
@@ -94,7 +95,7 @@ func (l *lane) send(ctx context.Context, b *batch) error {
 				l.producer.cluster.leaders.forget(l.producer.cluster.topic(l.topic))
 			}
 		}
-		if !wait.sleep(ctx) {
+		if !wait.Wait(ctx) {
 			return err
 		}
 		l.producer.cluster.metrics.retries.Inc()
@@ -102,7 +103,7 @@ func (l *lane) send(ctx context.Context, b *batch) error {
 }
 
 // try sends the batch once.
-func (l *lane) try(ctx context.Context, b *batch) error {
+func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	c := l.producer.cluster
 	if l.seq.id < 0 {
 		id, epoch, err := c.newProducerID(ctx)

@@ -11,22 +11,22 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// collector gathers what the lanes of groups read.
+// collector gathers what the members of groups read.
 type collector struct {
 	mu     sync.Mutex
 	seen   map[string]int // value: times
-	lanes  map[int]int    // partition: times its work began
+	began  map[int]int    // partition: times its work began
 	change chan struct{}
 }
 
 func newCollector() *collector {
-	return &collector{seen: map[string]int{}, lanes: map[int]int{}, change: make(chan struct{}, 1)}
+	return &collector{seen: map[string]int{}, began: map[int]int{}, change: make(chan struct{}, 1)}
 }
 
-// work reads a lane and commits what it has read.
-func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Lane) error {
-	return func(ctx context.Context, l *kafka.Lane) error {
-		k.note(func() { k.lanes[l.Partition]++ })
+// work reads a partition and commits what it has read.
+func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignment) error {
+	return func(ctx context.Context, l *kafka.Assignment) error {
+		k.note(func() { k.began[l.Partition]++ })
 		next, ok := l.Committed()
 		if !ok {
 			next = 0
@@ -78,7 +78,7 @@ func (k *collector) await(t *testing.T, what string, ok func() bool) {
 }
 
 // join runs a member of a group until the function it gives is called.
-func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Lane) error, topics ...string) (leave func()) {
+func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assignment) error, topics ...string) (leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -123,12 +123,12 @@ func groupShares(t *testing.T, s service) {
 	c := s.topic(t, 4)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")
-	k.await(t, "the first member's lanes", func() bool { return len(k.lanes) == 4 })
+	k.await(t, "the first member's partitions", func() bool { return len(k.began) == 4 })
 	produce(t, c, numbered(0, 0, 100)...)
 
 	other := newCollector()
 	join(t, c, other.work(c), "t")
-	other.await(t, "the second member's share", func() bool { return len(other.lanes) == 2 })
+	other.await(t, "the second member's share", func() bool { return len(other.began) == 2 })
 	for partition := range 4 {
 		produce(t, c, numbered(partition, 100+100*partition, 100)...)
 	}
@@ -164,13 +164,13 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func laneRestarts(t *testing.T, s service) {
+func workRestarts(t *testing.T, s service) {
 	c := s.topic(t, 2)
 	produce(t, c, append(numbered(0, 0, 10), numbered(1, 10, 10)...)...)
 	k := newCollector()
 	work := k.work(c)
 	var once sync.Once
-	join(t, c, func(ctx context.Context, l *kafka.Lane) error {
+	join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
 		failed := false
 		if l.Partition == 1 {
 			once.Do(func() { failed = true })
@@ -181,7 +181,7 @@ func laneRestarts(t *testing.T, s service) {
 		}
 		return work(ctx, l)
 	}, "t")
-	k.await(t, "the rest of both lanes", func() bool { return len(k.seen) == 15 })
+	k.await(t, "the rest of both partitions", func() bool { return len(k.seen) == 15 })
 }
 
 func newPartitions(t *testing.T, s service) {
@@ -189,11 +189,11 @@ func newPartitions(t *testing.T, s service) {
 	ensure(t, c, kafka.Specs(2)...)
 	k := newCollector()
 	join(t, c, k.work(c), event.TopicRaw)
-	k.await(t, "two lanes", func() bool { return len(k.lanes) == 2 })
+	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
 	if err := c.Grow(t.Context(), event.TopicRaw, 5); err != nil {
 		t.Fatal(err)
 	}
-	k.await(t, "five lanes", func() bool { return len(k.lanes) == 5 })
+	k.await(t, "five partitions", func() bool { return len(k.began) == 5 })
 	// A consumer group creates no partitions: FollowPartitions does.
 	if n, err := c.Partitions(t.Context(), event.TopicEvents); n != 2 || err != nil {
 		t.Errorf("%s has %d partitions, %v", event.TopicEvents, n, err)

@@ -81,7 +81,7 @@ func suite(t *testing.T, s service) {
 		{"a position of a topic that was created again is refused", positionsOfAnotherTopic},
 		{"a group resumes where it committed", groupResumes},
 		{"two members share a group and lose nothing", groupShares},
-		{"a lane that fails is started again", laneRestarts},
+		{"work that fails is started again", workRestarts},
 		{"new partitions are read within seconds", newPartitions},
 		{"topics are made with their settings", topicSettings},
 		{"the broker stamps raw topics", appendTime},

@@ -109,7 +109,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {
-				ended <- c.RunGroup(ctx, GroupConfig{Group: "g", Topics: []string{"t"}}, func(ctx context.Context, l *Lane) error {
+				ended <- c.RunGroup(ctx, GroupConfig{Group: "g", Topics: []string{"t"}}, func(ctx context.Context, l *Assignment) error {
 					r := c.NewReader(l.Topic, l.Partition, 0)
 					defer r.Close()
 					records, err := r.Read(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // EnsureTopics creates missing topics and gives topics that follow another as
@@ -259,13 +260,13 @@ func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
-	wait := backoff{first: 5 * time.Millisecond, most: 500 * time.Millisecond}
+	wait := retry.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
 		if err == nil && len(t.partitions) >= n && allLed(t.partitions) {
 			return nil
 		}
-		if !wait.sleep(ctx) {
+		if !wait.Wait(ctx) {
 			return away(errors.Join(ctx.Err(), err), "waiting for a topic")
 		}
 	}

@@ -27,32 +27,32 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		connected: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_connected", Help: "1 while the event socket is connected and followed."}),
+			Name: "trunkline_origination_freeswitch_connected", Help: "1 while the event socket is connected."}),
 		calls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_calls", Help: "Unfinished calls."}),
+			Name: "trunkline_origination_freeswitch_calls", Help: "Open calls."}),
 		originates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_originates_total", Help: "Calls asked for, by result: accepted, or the kind of fault."}, []string{"result"}),
+			Name: "trunkline_origination_freeswitch_originates_total", Help: "Originate requests, by result: accepted, or the kind of error."}, []string{"result"}),
 		cancels: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_cancels_total", Help: "Calls asked to be cancelled."}),
+			Name: "trunkline_origination_freeswitch_cancels_total", Help: "Cancel requests."}),
 		progress: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_progress_total", Help: "Steps reported, by state."}, []string{"state"}),
+			Name: "trunkline_origination_freeswitch_progress_total", Help: "State changes of calls, by new state."}, []string{"state"}),
 		looks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_looks_total", Help: "Comparisons with the switch's channels, by what led to them."}, []string{"why"}),
+			Name: "trunkline_origination_freeswitch_looks_total", Help: "Comparisons with the switch's channel table, by reason."}, []string{"why"}),
 		tableless: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_tableless_total", Help: "Comparisons for which the switch did not show its channels."}),
+			Name: "trunkline_origination_freeswitch_tableless_total", Help: "Comparisons for which the switch did not return its channel table."}),
 		gone: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_gone_total", Help: "Calls whose end was not told by an event but found."}),
+			Name: "trunkline_origination_freeswitch_gone_total", Help: "Calls whose end was found by comparison and not reported by an event."}),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_missed_events_total", Help: "Events found missing in runs, with all_events only."}),
+			Name: "trunkline_origination_freeswitch_missed_events_total", Help: "Missing events detected by gaps in the sequence, with all_events only."}),
 		sessionsPerSecond: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_sessions_per_second", Help: "New sessions per second that the switch allows, which calls are paced by; 0: not known."}),
+			Name: "trunkline_origination_freeswitch_sessions_per_second", Help: "The switch's sessions-per-second, which paces calls; 0: unknown."}),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_queued", Help: "Calls that wait for their turn."}),
+			Name: "trunkline_origination_freeswitch_queued", Help: "Calls queued by pacing."}),
 		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_origination_freeswitch_queue_seconds", Help: "Time that calls which had to wait for their turn waited.",
+			Name: "trunkline_origination_freeswitch_queue_seconds", Help: "Time that queued calls waited.",
 			Buckets: []float64{.1, .25, .5, 1, 2, 4, 8}}),
 		queueRefused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_queue_refused_total", Help: "Calls refused because their turn would have come too late."}),
+			Name: "trunkline_origination_freeswitch_queue_refused_total", Help: "Calls refused because they would have waited too long."}),
 	}
 	reg.MustRegister(m.sessionsPerSecond, m.queued, m.queueSeconds, m.queueRefused)
 	reg.MustRegister(m.connected, m.calls, m.originates, m.cancels, m.progress, m.looks, m.tableless, m.gone, m.missed)

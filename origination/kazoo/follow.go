@@ -87,7 +87,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 		group.Go(func() error {
 			steps, err := d.look(ctx, c)
 			if err != nil && ctx.Err() == nil {
-				d.log.DebugContext(ctx, "how far a call is could not be asked", "error", err)
+				d.log.DebugContext(ctx, "reading a call's channel failed", "error", err)
 			}
 			for _, step := range steps {
 				report(step)
@@ -159,7 +159,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	}
 	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
 	if err := d.crossbar.do(ctx, http.MethodGet, path, nil, &history); err != nil {
-		d.log.DebugContext(ctx, "why a call ended could not be asked", "error", err)
+		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}
 	for _, past := range history {
 		if string(past.CallID) == c.id && past.Cause != "" {

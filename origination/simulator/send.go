@@ -42,7 +42,7 @@ func (s *Simulator) sendAll(c *call) {
 			return
 		}
 		if !told {
-			s.log.Warn("a simulated call's records are not on Kafka yet, it is tried again", "error", err)
+			s.log.Warn("publishing a simulated call's records failed, will retry", "error", err)
 		}
 		var over <-chan struct{} // never, until Follow ends
 		select {
@@ -52,7 +52,7 @@ func (s *Simulator) sendAll(c *call) {
 		}
 		select {
 		case <-over:
-			s.log.Error("a simulated call's records are lost: Kafka did not take them in time", "records", len(c.sends))
+			s.log.Error("a simulated call's records lost: Kafka did not accept them in time", "records", len(c.sends))
 			return
 		case <-time.After(resendPause):
 		}

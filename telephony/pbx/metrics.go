@@ -17,19 +17,19 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		calls: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_origination_sip_calls",
-			Help: "Calls being set up or up, click to call and ordinary ones.",
+			Help: "Calls being set up or connected, click to call and ordinary ones.",
 		}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_origination_sip_calls_ended_total",
-			Help: "Calls that ended, by cause and whether they had been bridged.",
+			Help: "Calls ended, by cause and whether they had been bridged.",
 		}, []string{"cause", "bridged"}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_origination_sip_outbox",
-			Help: "Call records and events that wait to be published.",
+			Help: "Call records and events waiting to be published.",
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_origination_sip_records_lost_total",
-			Help: "Call records and events lost because too many waited, or the process had to end.",
+			Help: "Call records and events lost because the outbox was full or the process ended.",
 		}),
 	}
 	for _, cause := range []sip.Cause{sip.NormalClearing, sip.OriginatorCancel, sip.SubscriberAbsent, sip.NoAnswer, sip.UserBusy} {

@@ -111,11 +111,11 @@ func (l *loop) size() int {
 // stop ends the loop and waits for that.
 func (l *loop) stop() {
 	if err := l.bell.Close(); err != nil {
-		l.log.Warn("closing an epoll", "error", err)
+		l.log.Warn("closing an epoll descriptor failed", "error", err)
 	}
 	<-l.done
 	if err := unix.Close(l.epoll); err != nil {
-		l.log.Warn("closing an epoll", "error", err)
+		l.log.Warn("closing an epoll descriptor failed", "error", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func (l *loop) run() {
 func (l *loop) look() {
 	n, err := ready(l.epoll, l.events[:])
 	if err != nil {
-		l.log.Error("looking for media", "error", err)
+		l.log.Error("reading media sockets failed", "error", err)
 	}
 	l.found = l.events[:n]
 }
@@ -180,7 +180,7 @@ func (l *loop) wait() bool {
 			armed = true
 			err := unix.EpollCtl(l.bellFd, unix.EPOLL_CTL_MOD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
 			if err != nil {
-				l.log.Error("waiting for media", "error", err)
+				l.log.Error("epoll wait failed", "error", err)
 				return true
 			}
 			return false

@@ -25,19 +25,19 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		inUse: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_rtp_ports_in_use",
-			Help: "Media ports that a call leg holds.",
+			Help: "Media ports in use.",
 		}),
 		available: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_rtp_ports",
-			Help: "Media ports of the range, in use or not.",
+			Help: "Media ports in the configured range.",
 		}),
 		received: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_rtp_packets_received_total",
-			Help: "Media packets taken from peers and handed on.",
+			Help: "Media packets received and accepted.",
 		}),
 		sent: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_rtp_packets_sent_total",
-			Help: "Media packets sent to peers, relayed or our own.",
+			Help: "Media packets sent.",
 		}),
 	}
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{

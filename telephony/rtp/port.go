@@ -96,7 +96,7 @@ func (p *Port) Receive(r Receiver) {
 func (p *Port) Close() {
 	p.closing.Do(func() {
 		if err := p.ports.readers.remove(p); err != nil {
-			p.ports.log.Warn("closing a media port", "error", err)
+			p.ports.log.Warn("closing a media port failed", "error", err)
 		}
 		p.ports.release(p.local.Port())
 	})

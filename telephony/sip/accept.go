@@ -120,7 +120,7 @@ func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 				return
 			case <-again.C:
 				if err := tx.Respond(response); err != nil {
-					l.server.log.Debug("an answer could not be repeated", "error", err)
+					l.server.log.Debug("retransmitting a final response failed", "error", err)
 				}
 				interval = min(2*interval, t2)
 				again.Reset(interval)

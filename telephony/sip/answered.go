@@ -113,7 +113,7 @@ func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs fu
 // write sends an ACK, which is no transaction.
 func (l *Leg) write(ack *sipmsg.Request) {
 	if err := l.server.agent.TransportLayer().WriteMsg(ack); err != nil {
-		l.server.log.Debug("an ACK could not be sent", "error", err)
+		l.server.log.Debug("sending an ACK failed", "error", err)
 	}
 }
 
@@ -136,6 +136,6 @@ func (l *Leg) bye(cause Cause) {
 		}
 	}
 	if err != nil {
-		l.server.log.Debug("a BYE had no answer", "error", err)
+		l.server.log.Debug("no response to a BYE", "error", err)
 	}
 }

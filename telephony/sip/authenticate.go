@@ -45,7 +45,7 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 	user, err := s.directory.SIPUser(ctx, asked.domain, asked.username)
 	known := err == nil
 	if !known && fault.KindOf(err) != fault.KindNotFound {
-		s.log.Warn("a phone cannot be looked up", "error", err)
+		s.log.Warn("phone lookup failed", "error", err)
 		s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return User{}, false
 	}

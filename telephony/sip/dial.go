@@ -135,7 +135,7 @@ func (s *Server) unsent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
 	}
-	s.log.DebugContext(ctx, "a call could not be sent", "error", err)
+	s.log.DebugContext(ctx, "sending an INVITE failed", "error", err)
 	return &Failure{Cause: NormalTemporaryFailure}
 }
 
@@ -231,7 +231,7 @@ func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, rin
 func (s *Server) sendCancel(cancel *sipmsg.Request) {
 	s.background.Go(func() {
 		if _, err := s.transact(s.ctx, cancel); err != nil {
-			s.log.Debug("a CANCEL had no answer", "error", err)
+			s.log.Debug("no response to a CANCEL", "error", err)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, header
 		response.AppendHeader(h)
 	}
 	if err := s.send(tx, response); err != nil {
-		s.log.Debug("an answer could not be sent", "status", as.code, "error", err)
+		s.log.Debug("sending a response failed", "status", as.code, "error", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Server) admit(ctx context.Context, r *sipmsg.Request, tx *sipmsg.Server
 	}
 	registered, err := s.Registered(ctx, caller.AccountID, caller.Extension)
 	if err != nil {
-		s.log.Warn("a call cannot be admitted", "error", err)
+		s.log.Warn("admitting a call failed", "error", err)
 		s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return User{}, false
 	}
@@ -214,7 +214,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 		return
 	}
 	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
-		s.log.Debug("an INVITE was gone at once", "error", err)
+		s.log.Debug("INVITE transaction ended at once", "error", err)
 	}
 	handler.ServeInvite(ctx, invite)
 	invite.close()

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_sip_registrations_total",
-			Help: "Phones that came, were refreshed or went, by what happened.",
+			Help: "Registrations of phones, by event.",
 		}, []string{"event"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_sip_requests_total",
@@ -38,23 +38,23 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}, []string{"method", "class"}),
 		floods: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_sip_flood_dropped_total",
-			Help: "Messages, calls and connections dropped or refused as too many, by limit.",
+			Help: "Messages, calls and connections dropped or refused by flood protection, by limit.",
 		}, []string{"limit"}),
 		setups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_sip_setups_total",
-			Help: "Calls placed and taken, by what came of them; NORMAL_CLEARING is an answered one.",
+			Help: "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.",
 		}, []string{"cause"}),
 		calls: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_sip_legs",
-			Help: "Call legs being set up or up.",
+			Help: "Call legs being set up or connected.",
 		}),
 		malformed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_sip_malformed_total",
-			Help: "Messages that are no SIP, or lack what each must have.",
+			Help: "Messages that are not SIP or lack a mandatory header.",
 		}),
 		strays: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_sip_stray_answers_total",
-			Help: "Answers to requests that are not, or no longer, ours.",
+			Help: "Responses without a matching request.",
 		}),
 	}
 	for _, event := range []string{"registered", "refreshed", string(UnregisteredByDevice), string(UnregisteredExpired), string(UnregisteredReplaced)} {

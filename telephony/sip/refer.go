@@ -109,7 +109,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	case err != nil && l.ctx.Err() != nil:
 		return fault.Conflict("the call has ended")
 	case err != nil:
-		l.server.log.Debug("a REFER had no answer", "error", err)
+		l.server.log.Debug("no response to a REFER", "error", err)
 		return &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 	case answer.StatusCode == 481:
 		l.Hangup(NormalTemporaryFailure) // RFC 3261, 12.2.1.2: the peer has lost the call

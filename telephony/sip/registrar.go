@@ -35,7 +35,7 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 	aor := AOR{AccountID: user.AccountID, Extension: user.Extension}
 	left, refusal, err := s.register(ctx, aor, changes)
 	if err != nil {
-		s.log.Warn("a registration cannot be kept", "error", err)
+		s.log.Warn("storing a registration failed", "error", err)
 		s.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
@@ -202,7 +202,7 @@ func (s *Server) sweep(ctx context.Context) {
 		case now := <-ticker.C:
 			gone, err := s.bindings.Expire(ctx, now)
 			if err != nil && !failing && ctx.Err() == nil {
-				s.log.Warn("registrations cannot be looked through", "error", err)
+				s.log.Warn("listing registrations failed", "error", err)
 			}
 			failing = err != nil
 			for _, b := range gone {

@@ -18,7 +18,7 @@ func (s *Server) reinvited(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 	s.background.Go(func() {
 		if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
-			s.log.Debug("an offer was gone at once", "error", err)
+			s.log.Debug("re-INVITE transaction ended at once", "error", err)
 		}
 		leg.answerInvite(r, tx)
 	})
@@ -86,7 +86,7 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 
 func (l *Leg) sendAnswer(tx *sipmsg.ServerTx, response *sipmsg.Response) {
 	if err := l.server.send(tx, response); err != nil {
-		l.server.log.Debug("an answer could not be sent", "error", err)
+		l.server.log.Debug("sending a response failed", "error", err)
 		l.stopRepeating()
 	}
 }
@@ -137,7 +137,7 @@ func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sip
 		err = describe(response, answer)
 	}
 	if err != nil {
-		l.server.log.Debug("an offer is refused", "error", err)
+		l.server.log.Debug("re-INVITE offer refused", "error", err)
 		return respond(r, status{488, "Not Acceptable Here"}, "")
 	}
 	l.mu.Lock()

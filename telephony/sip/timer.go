@@ -95,7 +95,7 @@ func (l *Leg) refresh() {
 	ours := l.ours
 	l.mu.Unlock()
 	if _, err := l.Reinvite(l.ctx, ours); err != nil {
-		l.server.log.Debug("a call could not be refreshed", "error", err)
+		l.server.log.Debug("refreshing a SIP session failed", "error", err)
 		l.startTimer() // unless it ended by that
 	}
 }

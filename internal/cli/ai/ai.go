@@ -9,5 +9,5 @@ import (
 )
 
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("ai", "Tools for those who make AI providers", aiEcho(p), aiCheck(p))
+	return cli.Group("ai", "Run and check AI providers", aiEcho(p), aiCheck(p))
 }

@@ -30,13 +30,13 @@ func aiCheck(p *cli.Program) *cobra.Command {
 	var told checkFlags
 	command := &cobra.Command{
 		Use:   "check ADDRESS",
-		Short: "Try somebody's AI provider and report what it does well and what not",
-		Long: `Try somebody's AI provider: connect as the service would, hold a session with a
-tone and two keys, hang up, and report a line for each point: pass, warn (the
-service bears it) or fail (a call suffers from it). With a fail the exit code is 1.
+		Short: "Check an AI provider against the protocol and report each result",
+		Long: `Check an AI provider: connect as the service does, run a session with a tone and
+two key presses, hang up, and print one line for each check: pass, warn (the service
+tolerates it) or fail (calls are affected). The exit code is 1 when a check fails.
 
-ADDRESS is wss://… or ws://…; what the service checks of a provider's address and
-headers is not checked here.`,
+ADDRESS is wss://… or ws://…. The service's rules for addresses and headers of
+providers are not checked here.`,
 		Args: cli.ExactArgs("ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
@@ -59,11 +59,11 @@ headers is not checked here.`,
 	flags := command.Flags()
 	flags.StringVar(&told.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
 	flags.StringArrayVar(&told.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
-	flags.BoolVar(&cfg.Extensions, "extensions", false, "the provider takes part in the extras")
+	flags.BoolVar(&cfg.Extensions, "extensions", false, "also check the extensions (the provider is configured with extensions: true)")
 	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "how long the tone lasts")
 	flags.BoolVar(&told.asJSON, "json", false, "print the report as JSON")
-	flags.BoolVar(&told.insecure, "insecure", false, "believe any server; for tests only")
-	flags.StringVar(&told.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.BoolVar(&told.insecure, "insecure", false, "accept any certificate; for tests only")
+	flags.StringVar(&told.ca, "ca", "", "file with CA certificates to trust in addition to the system's, PEM")
 	return command
 }
 

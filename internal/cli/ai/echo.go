@@ -22,13 +22,12 @@ func aiEcho(p *cli.Program) *cobra.Command {
 	var told echoFlags
 	command := &cobra.Command{
 		Use:   "echo",
-		Short: "Be an AI provider that sends the audio back and prints what it gets",
-		Long: `Be an AI provider that sends the audio back and prints what it gets: each call
-with its numbers, each key, and a line about the audio every few seconds.
+		Short: "Run an AI provider that echoes the audio and prints the messages it gets",
+		Long: `Run an AI provider that sends the audio back and prints each call with its
+numbers, each key press, and a line about the audio every few seconds.
 
-Without --cert and --key it speaks ws://, which a server connects to only where
-ai_provider.allow_networks has loopback (127.0.0.0/8) and the provider is on
-the same machine.`,
+Without --cert and --key it serves ws://. Trunkline connects to ws:// only on
+loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (told.cert == "") != (told.key == "") {

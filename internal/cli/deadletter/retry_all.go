@@ -77,7 +77,7 @@ type topicRetry struct {
 
 // lane sends one partition's letters, and then stays until the group ends: a
 // lane that returned would be started again.
-func (t *topicRetry) lane(ctx context.Context, lane *kafka.Lane) error {
+func (t *topicRetry) lane(ctx context.Context, lane *kafka.Assignment) error {
 	if lane.Partition < len(t.ends) {
 		if err := t.send(ctx, lane); err != nil {
 			if ctx.Err() == nil { // else the partition was taken away
@@ -91,7 +91,7 @@ func (t *topicRetry) lane(ctx context.Context, lane *kafka.Lane) error {
 	return nil
 }
 
-func (t *topicRetry) send(ctx context.Context, lane *kafka.Lane) error {
+func (t *topicRetry) send(ctx context.Context, lane *kafka.Assignment) error {
 	first, _, err := t.cluster.Offsets(ctx, event.TopicDead, lane.Partition)
 	if err != nil {
 		return err

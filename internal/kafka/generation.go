@@ -8,10 +8,12 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/retry"
 )
 
-// Lane is one partition that this process works on at present.
-type Lane struct {
+// Assignment is one partition that this process works on at present.
+type Assignment struct {
 	Topic     string // base name
 	Partition int
 
@@ -22,17 +24,17 @@ type Lane struct {
 }
 
 // Committed is the next offset to read, where the group has one: what Commit
-// was last given, or what the broker knew when the lane began.
-func (l *Lane) Committed() (next int64, ok bool) {
+// was last given, or what the broker knew when the assignment began.
+func (l *Assignment) Committed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next, l.next >= 0
 }
 
 // Commit says that everything below next is done. It reaches the broker within
-// a second, and when the lane ends. A call with less than the one before is
+// a second, and when the assignment ends. A call with less than the one before is
 // ignored.
-func (l *Lane) Commit(next int64) {
+func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.moved || next > l.next {
@@ -42,56 +44,57 @@ func (l *Lane) Commit(next int64) {
 
 // Rewind commits an offset below the one committed before: the log was cut, and
 // what was done from next on is no longer in it.
-func (l *Lane) Rewind(next int64) {
+func (l *Assignment) Rewind(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next, l.moved = next, true
 }
 
 // unflushed is what the broker does not have yet.
-func (l *Lane) unflushed() (next int64, ok bool) {
+func (l *Assignment) unflushed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next, l.moved && l.next != l.flushed
 }
 
-func (l *Lane) setFlushed(next int64) {
+func (l *Assignment) setFlushed(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flushed = next
 }
 
-// shift is one generation of a group: the lanes this process has for its time.
-type shift struct {
+// generation is one generation of a group, with the partitions that this
+// process has in it.
+type generation struct {
 	*group
-	gen   *kafkago.Generation
-	dealt map[string]int // partitions by topic, when we are to watch for more
-	lanes []*Lane
+	gen         *kafkago.Generation
+	assigned    map[string]int // partitions by topic, when we are to watch for more
+	assignments []*Assignment
 }
 
-func newShift(g *group, gen *kafkago.Generation) *shift {
-	s := &shift{group: g, gen: gen, dealt: g.takeDealt()}
+func newGeneration(g *group, gen *kafkago.Generation) *generation {
+	s := &generation{group: g, gen: gen, assigned: g.takeAssigned()}
 	for topic, assigned := range gen.Assignments {
 		base := strings.TrimPrefix(topic, g.cluster.cfg.TopicPrefix)
 		for _, a := range assigned {
 			next := max(a.Offset, -1) // below that it means "from the start"
-			s.lanes = append(s.lanes, &Lane{Topic: base, Partition: a.ID, next: next, flushed: next})
+			s.assignments = append(s.assignments, &Assignment{Topic: base, Partition: a.ID, next: next, flushed: next})
 		}
 	}
 	return s
 }
 
-// run works the lanes until the generation ends, which it does when the group
+// run runs the work on the partitions until the generation ends, which it does when the group
 // rebalances, when the coordinator is lost, when the process stops, and when
-// run returns: it does so when there are new partitions to deal out.
-func (s *shift) run(outer, ended context.Context) {
+// run returns: it does so when there are new partitions to assign.
+func (s *generation) run(outer, ended context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(outer))
 	defer cancel()
 	defer context.AfterFunc(ended, cancel)()
 
 	var working sync.WaitGroup
-	for _, l := range s.lanes {
-		working.Go(func() { s.tend(ctx, l) })
+	for _, l := range s.assignments {
+		working.Go(func() { s.runWork(ctx, l) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -109,7 +112,7 @@ func (s *shift) run(outer, ended context.Context) {
 		case <-lag.C:
 			s.reportLag(ctx)
 		case <-watch.C:
-			if s.changed(ctx) {
+			if s.partitionsChanged(ctx) {
 				cancel()
 			}
 		case <-ctx.Done():
@@ -117,14 +120,14 @@ func (s *shift) run(outer, ended context.Context) {
 	}
 	<-done
 	s.flush()
-	for _, l := range s.lanes {
+	for _, l := range s.assignments {
 		s.cluster.metrics.lag.DeleteLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group)
 	}
 }
 
-// tend runs the work of one lane, again when it fails.
-func (s *shift) tend(ctx context.Context, l *Lane) {
-	wait := backoff{first: 100 * time.Millisecond, most: 10 * time.Second}
+// runWork runs the work on one partition, again when it fails.
+func (s *generation) runWork(ctx context.Context, l *Assignment) {
+	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		began := time.Now()
 		err := s.work(ctx, l)
@@ -132,11 +135,11 @@ func (s *shift) tend(ctx context.Context, l *Lane) {
 			return
 		}
 		if time.Since(began) > time.Minute {
-			wait.reset()
+			wait.Reset()
 		}
-		s.cluster.metrics.laneRestarts.WithLabelValues(s.cfg.Group).Inc()
+		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
 		s.log.Error("work on a partition ended, starting it again", "topic", l.Topic, "partition", l.Partition, "err", err)
-		if !wait.sleep(ctx) {
+		if !wait.Wait(ctx) {
 			return
 		}
 	}
@@ -145,9 +148,9 @@ func (s *shift) tend(ctx context.Context, l *Lane) {
 // flush tells the broker what was committed since it was last told. What
 // fails is tried again with the next flush; another generation's coordinator
 // refuses it.
-func (s *shift) flush() {
+func (s *generation) flush() {
 	offsets := map[string]map[int]int64{}
-	for _, l := range s.lanes {
+	for _, l := range s.assignments {
 		if next, ok := l.unflushed(); ok {
 			topic := s.cluster.topic(l.Topic)
 			if offsets[topic] == nil {
@@ -165,22 +168,23 @@ func (s *shift) flush() {
 		return
 	}
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
-	for _, l := range s.lanes {
+	for _, l := range s.assignments {
 		if next, ok := offsets[s.cluster.topic(l.Topic)][l.Partition]; ok {
 			l.setFlushed(next)
 		}
 	}
 }
 
-// changed says whether topics have other partitions than were dealt out. Only
-// the member that dealt them watches: when it joins again, all do.
-func (s *shift) changed(ctx context.Context) bool {
-	if s.dealt == nil {
+// partitionsChanged reports whether topics have other partitions than were
+// assigned. Only the member that assigned them checks: when it joins again, all
+// do.
+func (s *generation) partitionsChanged(ctx context.Context) bool {
+	if s.assigned == nil {
 		return false
 	}
 	for _, topic := range s.cfg.Topics {
 		n, err := s.cluster.Partitions(ctx, topic)
-		if err == nil && n != s.dealt[s.cluster.topic(topic)] {
+		if err == nil && n != s.assigned[s.cluster.topic(topic)] {
 			s.log.Info("a topic has other partitions than before", "topic", topic, "partitions", n)
 			return true
 		}
@@ -188,9 +192,9 @@ func (s *shift) changed(ctx context.Context) bool {
 	return false
 }
 
-// reportLag sets the lag of each lane, whether or not its work gets on.
-func (s *shift) reportLag(ctx context.Context) {
-	for _, l := range s.lanes {
+// reportLag sets the lag of each partition, whether or not its work advances.
+func (s *generation) reportLag(ctx context.Context) {
+	for _, l := range s.assignments {
 		first, next, err := s.cluster.Offsets(ctx, l.Topic, l.Partition)
 		if err != nil {
 			return // counted where it happened; the next tick asks again

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// descriptions are served as they lie here.
+// descriptions are served unchanged.
 //
 //go:embed openapi.yaml asyncapi.yaml schemas/*.json
 var descriptions embed.FS
@@ -21,7 +21,7 @@ func serveFile(name string) echo.HandlerFunc {
 	return func(c echo.Context) error { return serveDescription(c, name, "application/yaml") }
 }
 
-// serveSchema answers the JSON Schemas that asyncapi.yaml refers to.
+// serveSchema serves the JSON Schemas that asyncapi.yaml refers to.
 func serveSchema(c echo.Context) error {
 	return serveDescription(c, "schemas/"+c.Param("name"), "application/schema+json")
 }

@@ -12,8 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// serveAsJSON answers a description of ours as JSON, for programs and pages
-// that read no YAML.
+// serveAsJSON serves a description as JSON, for clients that do not read YAML.
 func serveAsJSON(name string) echo.HandlerFunc {
 	made := sync.OnceValues(func() ([]byte, error) {
 		text, err := descriptions.ReadFile(name)
@@ -32,8 +31,7 @@ func serveAsJSON(name string) echo.HandlerFunc {
 	}
 }
 
-// jsonOf is the JSON that YAML of ours stands for, its members in their order,
-// which is for readers.
+// jsonOf converts YAML to JSON and keeps the order of members.
 func jsonOf(text []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -73,7 +71,7 @@ func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, marks string) e
 		}
 		if step == 2 {
 			if strings.TrimSpace(nodes[i].Value) == "<<" {
-				return fmt.Errorf("line %d: a merge key, which JSON has not", nodes[i].Line)
+				return fmt.Errorf("line %d: a merge key has no equivalent in JSON", nodes[i].Line)
 			}
 			if err := writeValue(out, nodes[i].Value); err != nil {
 				return err

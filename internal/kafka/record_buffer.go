@@ -7,11 +7,12 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// lane sends one partition's batches, one at a time. Records that come while a
+// recordBuffer gathers the records of one partition in batches and sends them,
+// one at a time. Records that come while a
 // batch is on its way gather in the next one, so batches grow with the load
 // and nothing ever waits for company. A goroutine runs only while there is
 // something to send.
-type lane struct {
+type recordBuffer struct {
 	producer  *Producer
 	topic     string
 	partition int
@@ -29,7 +30,7 @@ type lane struct {
 
 // batch is a produce request being filled, then sent.
 type batch struct {
-	frame             []byte // lane.prefix, batch header, records
+	frame             []byte // recordBuffer.prefix, batch header, records
 	records           int
 	firstTime, maxMs  int64
 	deadline, started time.Time
@@ -47,7 +48,7 @@ type share struct {
 	records int
 }
 
-func newLane(p *Producer, key partitionKey) *lane {
+func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 	b := appendHead(nil, protocol.Produce, produceVersion, p.cluster.cfg.clientID())
 	b = appendInt16(b, -1) // no transaction
 	b = appendInt16(b, -1) // acks: all
@@ -57,12 +58,12 @@ func newLane(p *Producer, key partitionKey) *lane {
 	b = appendInt32(b, 1)
 	b = appendInt32(b, int32(key.partition))
 	b = appendInt32(b, 0) // size of the batch
-	return &lane{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: sequence{id: -1}}
+	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: sequence{id: -1}}
 }
 
 // add appends records, in order, and sees to it that they are sent. The
 // caller holds producer.mu for reading, so Close has not begun to wait.
-func (l *lane) add(records []Record, c *call) {
+func (l *recordBuffer) add(records []Record, c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -83,7 +84,7 @@ func (l *lane) add(records []Record, c *call) {
 }
 
 // open is the batch that takes r: the last one, or a new one when it is full.
-func (l *lane) open(r *Record, now time.Time) *batch {
+func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	if n := len(l.queue); n > 0 {
 		if b := l.queue[n-1]; len(b.frame)-len(l.prefix)+recordSize(r) <= l.producer.cfg.BatchBytes {
 			return b
@@ -101,7 +102,7 @@ func (l *lane) open(r *Record, now time.Time) *batch {
 
 // stamp is the record's timestamp in milliseconds. Times we give ourselves
 // never go back within the partition, whatever the clock does.
-func (l *lane) stamp(r *Record, now time.Time) int64 {
+func (l *recordBuffer) stamp(r *Record, now time.Time) int64 {
 	if !r.Time.IsZero() {
 		return r.Time.UnixMilli()
 	}
@@ -119,7 +120,7 @@ func (b *batch) append(r *Record, ms int64) {
 }
 
 // run sends what is queued and ends.
-func (l *lane) run() {
+func (l *recordBuffer) run() {
 	defer l.producer.sending.Done()
 	for {
 		l.mu.Lock()

@@ -135,7 +135,7 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 		}()
 		select {
 		case status := <-ended:
-			if status != 0 && status != 400 && status != statusLeft {
+			if status != 0 && status != 400 && status != statusClientClosed {
 				t.Errorf("answered %d", status)
 			}
 		case <-time.After(20 * time.Second):

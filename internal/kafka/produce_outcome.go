@@ -6,18 +6,18 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// verdict is what an answer to a batch means for it.
-type verdict int
+// produceOutcome is what the answer to a produce request means for its batch.
+type produceOutcome int
 
 const (
-	again        verdict = iota // the same batch may be sent again
-	written                     // an earlier try was
-	refused                     // it was not written and never will be
-	lostSequence                // not written: the broker has lost count
-	broken                      // the broker does not say
+	again        produceOutcome = iota // the same batch may be sent again
+	written                            // an earlier try was
+	refused                            // it was not written and never will be
+	lostSequence                       // not written: the broker has lost count
+	broken                             // the broker does not say
 )
 
-func verdictOn(err error) verdict {
+func outcomeOf(err error) produceOutcome {
 	var refusal kafkago.Error
 	if !errors.As(err, &refusal) {
 		return again

@@ -1,0 +1,29 @@
+package ingest
+
+import "trunkline/identity"
+
+// accountKeys looks up the Kafka keys of a body's records, once for each account
+// named.
+type accountKeys struct {
+	caller   *identity.Principal
+	accounts Accounts
+	keys     map[string][]byte // by the account named in the record
+}
+
+// lookUp returns the Kafka key of a record that names an account, "" for none: then
+// it is the caller's. ok is false when the account does not exist or the caller may
+// not write to it.
+func (o *accountKeys) lookUp(named string) (key []byte, ok bool) {
+	if key, ok := o.keys[named]; ok {
+		return key, true
+	}
+	account := named
+	if named == "" {
+		account = o.caller.AccountID
+	} else if !o.accounts.MayName(o.caller, named) {
+		return nil, false
+	}
+	key = []byte(account)
+	o.keys[named] = key
+	return key, true
+}

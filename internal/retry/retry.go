@@ -1,0 +1,49 @@
+// Package retry has the one back-off: waits that double from try to try, with
+// jitter, so that clients that lost the same server do not come back at once.
+// It starts no goroutine.
+package retry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff computes growing waits. It is not safe for concurrent use.
+type Backoff struct {
+	First, Max time.Duration // of a wait, before jitter
+	next       time.Duration
+}
+
+// Next returns how long to wait now: between half and all of a time that
+// doubles with every call, from First up to Max.
+func (b *Backoff) Next() time.Duration {
+	d := max(b.next, b.First)
+	b.next = min(2*d, b.Max)
+	return d/2 + rand.N(d/2+1)
+}
+
+// Wait waits for Next. It returns false when ctx ended first.
+func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
+
+// Reset makes the next wait begin at First again.
+func (b *Backoff) Reset() { b.next = 0 }
+
+// Started reports whether there was a wait since the last Reset.
+func (b *Backoff) Started() bool { return b.next != 0 }
+
+// Sleep waits for d. It returns false when ctx ended first, also where d is
+// not positive.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
