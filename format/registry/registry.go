@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// sources are all there are. Order decides between sources that are equally
+// sources lists all sources. The order decides between sources that are equally
 // sure of a record.
 var sources = []*format.Source{&freeswitch.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
@@ -66,7 +66,7 @@ var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 	return keys, bySource
 }()
 
-// Scratch is memory that Recognise uses again and again.
+// Scratch is memory that Recognise reuses.
 type Scratch struct {
 	top, seen, fields format.Fields
 	record            format.Unrecognised
