@@ -59,7 +59,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	return nil
 }
 
-// sees says whether a caller's account may reach a provider's; "" is a trusted
+// sees reports whether a caller's account may reach a provider's; "" is a trusted
 // network, to which no account is hidden.
 func (a *App) sees(accountID, providerAccountID string) bool {
 	tree := a.identity.Tree()

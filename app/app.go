@@ -34,7 +34,7 @@ import (
 	"trunkline/web"
 )
 
-// Config is what an App is built from.
+// Config has what an App is built from.
 type Config struct {
 	Settings *settings.Settings
 	Log      *slog.Logger

@@ -17,7 +17,7 @@ import (
 type namedFile struct{ key, path string }
 
 // checkFiles reads every file that a setting names, before anything is opened:
-// all that is missing is told at once, and nothing has been touched yet.
+// all problems are reported at once, and nothing has been changed yet.
 func checkFiles(s *settings.Settings) error {
 	var problems settings.Problems
 	bad := func(key string, err error) {

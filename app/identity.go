@@ -44,13 +44,13 @@ func (a *App) seed(ctx context.Context) error {
 // accounts is the directory as the rooms that take records in ask it.
 type accounts struct{ identity *identity.Service }
 
-// Exists says whether an account is there, also one made a moment ago.
+// Exists reports whether an account is there, also one made a moment ago.
 func (a accounts) Exists(ctx context.Context, id string) (bool, error) {
 	_, ok, err := a.identity.Lookup(ctx, id)
 	return ok, err
 }
 
-// MayName says whether the caller may send records of the account.
+// MayName reports whether the caller may send records of the account.
 func (a accounts) MayName(caller *identity.Principal, accountID string) bool {
 	return a.identity.Tree().Contains(caller.AccountID, accountID)
 }

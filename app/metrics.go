@@ -9,7 +9,7 @@ func buildInfo(version string) prometheus.Collector {
 	return info
 }
 
-// readyGauge says what /readyz says.
+// readyGauge shows the state of /readyz.
 func readyGauge(h *health) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "trunkline_ready", Help: "1 when /readyz answers 200, else 0."}, func() float64 { return bit(h.unready() == "") })

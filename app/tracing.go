@@ -72,7 +72,7 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	return nil
 }
 
-// process is what spans say of this process. OTEL_SERVICE_NAME and
+// process returns the resource attributes of this process. OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES have the last word.
 func (a *App) process(ctx context.Context, version string) *resource.Resource {
 	about := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}

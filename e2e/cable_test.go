@@ -64,7 +64,7 @@ func (c *cable) become(s cableState) {
 	c.moves.Broadcast()
 }
 
-// passes waits while the cable is pulled, and says whether it is whole.
+// passes waits while the cable is pulled, and reports whether it is whole.
 func (c *cable) passes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

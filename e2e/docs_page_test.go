@@ -31,7 +31,7 @@ const (
 
 func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 
-// does says whether there is something to do with the block.
+// does reports whether there is something to do with the block.
 func (b block) does() error {
 	for _, prefix := range []string{noteNotRun, notePrinted, noteChecked} {
 		if rest, ok := strings.CutPrefix(b.note, prefix); ok && strings.TrimSpace(rest) != "" {
@@ -51,7 +51,7 @@ func (b block) does() error {
 
 func (b block) program() bool { return b.language == "js" || b.language == "python" }
 
-// begins says whether the block begins a program; one that does not goes on
+// begins reports whether the block begins a program; one that does not goes on
 // with the program of the blocks before it.
 func (b block) begins() bool {
 	return strings.HasPrefix(b.lines[0], "import ") || strings.HasPrefix(b.lines[0], "from ")

@@ -15,7 +15,7 @@ import (
 )
 
 // onItsOwnMounts runs the calling test again in a mount namespace of its own
-// and says whether this is that run: what it mounts is gone with it.
+// and reports whether this is that run: what it mounts is gone with it.
 func onItsOwnMounts(t *testing.T) bool {
 	t.Helper()
 	const mark = "TEST_MOUNTS"

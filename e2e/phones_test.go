@@ -16,7 +16,7 @@ import (
 )
 
 // inNamespace runs the calling test again in a network namespace of its own
-// and says whether this is that run: phones from Debian open what sockets they
+// and reports whether this is that run: phones from Debian open what sockets they
 // like, on every address.
 func inNamespace(t *testing.T) bool {
 	t.Helper()

@@ -83,7 +83,7 @@ func (p *sayings) row(t testing.TB, part string) *row {
 	return found[0]
 }
 
-// count is how many lines of what was said are the row's.
+// count returns the number of log lines that match the row.
 func (r *row) count(said string) (n int) {
 	for line := range strings.Lines(said) {
 		// slog quotes a message, and what is in it.

@@ -74,7 +74,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	checkOrder(t, "a socket that came back", whole)
 }
 
-// missedBefore is how many events came before the first one of s, by one that
+// missedBefore is the number of events before the first one of s, by one that
 // has them all.
 func missedBefore(all, s *subscriber) int {
 	first := s.events()[0].ID

@@ -27,7 +27,7 @@ func (n *node) awaitUnready(t *testing.T, why string) {
 	})
 }
 
-// metric says whether a series of the node has a value.
+// metric reports whether a series of the node has a value.
 func (n *node) metric(series, value string) error {
 	_, text, err := n.probe("/metrics")
 	if err != nil {

@@ -1,9 +1,10 @@
 package fanout
 
 import (
-	"encoding/binary"
+	"unsafe"
 
 	"trunkline/event"
+	"trunkline/fanout/conn"
 	"trunkline/internal/kafka"
 )
 
@@ -11,11 +12,8 @@ import (
 // matching and resuming need to know of it. It is immutable and shared by
 // every subscriber and the ring.
 type frame struct {
-	wire    []byte // WebSocket header and payload, a part of batch.slab
-	batch   *batch // nil: a frame of its own
-	at      int    // where wire begins in batch.slab
-	header  uint8  // length of the WebSocket header in wire
-	repeat  bool   // its source record is in an earlier frame of the partition
+	conn.Frame
+	repeat  bool // its source record is in an earlier frame of the partition
 	part    uint16
 	epoch   int32 // leader epoch of the record
 	class   event.TypeSet
@@ -23,24 +21,23 @@ type frame struct {
 	id      event.ID
 	offset  int64   // in cc.evt
 	source  int64   // event.Position.Packed of the raw record, -1 when unknown
-	control bool    // ping, pong, cursor: not an event
 	packed  *packed // the frame compressed; nil: compression is off
 }
 
-func (f *frame) payload() []byte { return f.wire[f.header:] }
-
-// batch is what one read of one partition gave. All frames lie one behind the
-// other in one slab, so that a subscriber who gets them all gets one slice.
+// batch is what one read of one partition gave. Its frames
+// share one block.
 type batch struct {
+	conn.Block
 	frames []frame
-	slab   []byte
 	start  int64    // history only: the batch is complete from this offset on
 	end    int64    // the offset after the batch
 	newest event.ID // highest id of a frame that is no repeat; see markRepeats
-
-	held    int    // bytes of memory of all this, which any of the frames keeps
-	counted uint64 // the sweep that has counted held; the sweeper's
 }
+
+const (
+	frameBytes = int(unsafe.Sizeof(frame{}))
+	batchBytes = int(unsafe.Sizeof(batch{}))
+)
 
 // newBatch copies records, which live only until the next read, into frames.
 // Records that are not cc_evt messages (no id in the value) are left out and
@@ -50,14 +47,14 @@ type batch struct {
 func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, bad int) {
 	size := 0
 	for i := range records {
-		size += len(records[i].Value) + maxFrameHeader
+		size += len(records[i].Value) + conn.MaxHeader
 	}
-	slab := make([]byte, 0, size) // never grows: frames point into it
 	var packs []packed
 	if compress {
 		packs = make([]packed, len(records))
 	}
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
+	b.Allocate(size)
 	for i := range records {
 		r := &records[i]
 		id, err := event.MessageID(r.Value)
@@ -65,15 +62,8 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			bad++
 			continue
 		}
-		start := len(slab)
-		slab = appendFrameHeader(slab, opText, len(r.Value))
-		header := len(slab) - start
-		slab = append(slab, r.Value...)
 		f := frame{
-			wire:   slab[start:],
-			batch:  b,
-			at:     start,
-			header: uint8(header),
+			Frame:  b.AppendMessage(int64(id), r.Value),
 			part:   uint16(r.Partition),
 			epoch:  r.LeaderEpoch,
 			id:     id,
@@ -101,10 +91,9 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		f.class = event.ClassOf(event.Type(typ), string(format))
 		b.frames = append(b.frames, f)
 	}
-	b.slab = slab
-	b.held = batchBytes + cap(slab) + cap(b.frames)*frameBytes
+	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes
 	if compress {
-		b.held += cap(slab) + cap(b.frames)*(packedBytes+batchBytes+frameBytes) // each frame compressed, at most
+		b.Held += b.Cap() + cap(b.frames)*(packedBytes+conn.BlockBytes+conn.FrameBytes) // each frame compressed, at most
 	}
 	return b, bad
 }
@@ -118,11 +107,6 @@ func (b *batch) markRepeats(source int64) {
 			source, b.newest = max(source, m.source), max(b.newest, m.id)
 		}
 	}
-}
-
-// follows says whether f lies in memory right behind prev.
-func (f *frame) follows(prev *frame) bool {
-	return f.batch != nil && f.batch == prev.batch && f.at == prev.at+len(prev.wire)
 }
 
 // interner gives one string for equal bytes, so that a frame costs no string
@@ -153,33 +137,4 @@ func (in *interner) get(b []byte) string {
 	}
 	in.known[s] = s
 	return s
-}
-
-// WebSocket frames, RFC 6455 section 5.2; a server's are not masked.
-const (
-	opText  = 0x1
-	opClose = 0x8
-	opPing  = 0x9
-	opPong  = 0xA
-
-	finBit         = 0x80
-	maxFrameHeader = 10
-)
-
-func appendFrameHeader(dst []byte, op byte, length int) []byte {
-	dst = append(dst, finBit|op)
-	switch {
-	case length < 126:
-		return append(dst, byte(length))
-	case length < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(length))
-	default:
-		return binary.BigEndian.AppendUint64(append(dst, 127), uint64(length))
-	}
-}
-
-func controlFrame(op byte, payload []byte) *frame {
-	wire := appendFrameHeader(make([]byte, 0, len(payload)+maxFrameHeader), op, len(payload))
-	header := len(wire)
-	return &frame{wire: append(wire, payload...), header: uint8(header), control: true}
 }

@@ -32,12 +32,12 @@ func benchRecords(count int, account func(int) string) []kafka.Record {
 	return records
 }
 
-// sinkOutlet takes everything at once and keeps nothing.
-type sinkOutlet struct{ socketOutlet }
+// sinkTransport takes everything at once and keeps nothing.
+type sinkTransport struct{ webSocket }
 
-func (*sinkOutlet) flush(s *subscriber, _ []byte) {
+func (*sinkTransport) flush(s *subscriber, _ []byte) {
 	s.mu.Lock()
-	s.advanced(s.queue.bytes)
+	s.written(s.queue.Waiting())
 	s.state = idle
 	s.mu.Unlock()
 }
@@ -50,8 +50,8 @@ func newTestStream(t testing.TB, cfg Config) *stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range cap(f.writers.work) {
-		go f.writers.run(f.life)
+	for range f.writers.Count() {
+		go f.writers.Run(f.life)
 	}
 	t.Cleanup(f.stop)
 	s := f.newStream(0, 0, time.Time{}, 1)
@@ -63,7 +63,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *strea
 	stream := newTestStream(b, Config{RingBytes: 8 << 20})
 	f := stream.f
 	for i := range subscribers {
-		s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+		s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
 		f.index.add(s)
 	}
@@ -103,7 +103,7 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	of := func(int) string { return "root" }
 	s := benchStream(b, 0, of)
 	s.deliver(b.Context(), benchRecords(4000, of))
-	sub := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, connected: time.Now()}
+	sub := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType})
 	for b.Loop() {
 		r := s.f.newReplay(sub, []start{{position: startAt(0)}}, false)

@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"trunkline/fanout/conn"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
 const (
-	transportSocket = "websocket"
-	transportStream = "sse"
+	transportWebSocket   = "websocket"
+	transportEventStream = "sse"
 )
 
 // Request is one client that wants to subscribe.
@@ -54,21 +55,25 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	if err != nil {
 		return err
 	}
-	o := &socketOutlet{f: f}
-	s.outlet = o
+	t := &webSocket{f: f}
+	s.transport = t
 	f.enter(s)
-	if err := o.upgrade(w, r, f.cfg); err != nil {
+	ws, err := conn.Upgrade(w, r, f.cfg.Compression)
+	if err != nil {
 		f.leave(s.subscriber)
 		s.finish()
 		f.members.forget(s.subscriber)
-		if errors.Is(err, errBroken) {
-			return nil
+		if errors.Is(err, conn.ErrListener) {
+			f.logger.Error("connection cannot be served", "error", err)
+		} else if !errors.Is(err, conn.ErrEnded) {
+			return err
 		}
-		return err
+		return nil
 	}
-	f.metrics.opened.WithLabelValues(transportSocket).Inc()
-	if !f.begin(func() { o.read(s.subscriber) }) {
-		f.remove(s.subscriber, codeAbnormal)
+	t.attach(ws)
+	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
+	if !f.begin(func() { t.read(s.subscriber) }) {
+		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}
 	f.open(s)
@@ -132,7 +137,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
 		connected: now, limit: f.cfg.QueueBytes}
 	s.filter.Store(filter)
-	s.heard.Store(now.Unix())
+	s.lastSeen.Store(now.Unix())
 	s.lastPong.Store(now.Unix())
 	if cursor {
 		s.tracker = &cursorTracker{}

@@ -139,10 +139,10 @@ func TestPermissionsReachOpenSockets(t *testing.T) {
 			identity.Account{ID: "shop", Name: "shop", Domain: "shop", ParentID: "root"},
 			identity.Account{ID: "kiosk", Name: "kiosk", Domain: "kiosk"})
 	})
-	if e := revoked.closed(); e.Code != codeRevoked {
+	if e := revoked.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("revoked token: %v", e)
 	}
-	if e := emptied.closed(); e.Code != codeRevoked {
+	if e := emptied.closed(); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("nothing left to see: %v", e)
 	}
 	log.put(0, "kiosk", event.QueueCall, 0)
@@ -156,7 +156,7 @@ func TestPeerThatTalksIsClosed(t *testing.T) {
 	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	token := n.directory.(*memoryDirectory).token("root", nil, nil)
 	sub := n.dial(t, token, "")
-	for range chatterFrames {
+	for range peerMessages {
 		if err := sub.ws.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestPeerThatTalksIsClosed(t *testing.T) {
 		t.Errorf("a little chatter is ignored, got %v", got)
 	}
 	_ = sub.ws.WriteMessage(websocket.TextMessage, []byte("hello"))
-	if e := sub.closed(); e.Code != codeMisuse {
+	if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
 		t.Errorf("too much chatter: %v", e)
 	}
 }
@@ -178,7 +178,7 @@ func TestPeerThatBreaksTheProtocolIsClosed(t *testing.T) {
 		if _, err := sub.ws.NetConn().Write([]byte{0xff, 0x00}); err != nil { // unmasked, reserved bits
 			t.Fatal(err)
 		}
-		if e := sub.closed(); e.Code != codeMisuse {
+		if e := sub.closed(); e.Code != DisconnectProtocolError.Code {
 			t.Errorf("got %v", e)
 		}
 		n.close()
@@ -200,7 +200,7 @@ func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0
 	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
-	if e := sub.closed(); e.Code != codeGoingAway || pings == 0 {
+	if e := sub.closed(); e.Code != DisconnectSilent.Code || pings == 0 {
 		t.Errorf("silent peer after %d pings: %v", pings, e)
 	}
 }
@@ -220,7 +220,7 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		}
 		eventually(t, "the stalled one leaves the counts", func() bool { return n.members.count() == 1 })
 		e := stalled.closed()
-		if e.Code != codeTooSlow || !strings.Contains(e.Text, "cc_evt_") {
+		if e.Code != DisconnectTooSlow.Code || !strings.Contains(e.Text, "cc_evt_") {
 			t.Errorf("stalled reader: %v", e)
 		}
 		n.close()
@@ -269,7 +269,7 @@ func TestDrainSaysComeBack(t *testing.T) {
 	sub.numbers(1)
 	done := make(chan struct{})
 	go func() { n.Drain(t.Context()); close(done) }()
-	if e := sub.closed(); e.Code != codeRestart || !strings.Contains(e.Text, ids[0].String()) {
+	if e := sub.closed(); e.Code != DisconnectRestart.Code || !strings.Contains(e.Text, ids[0].String()) {
 		t.Errorf("got %v", e)
 	}
 	<-done

@@ -141,7 +141,7 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "since="+ids[0].String())
-	if e := sub.closed(); e.Code != codeFault {
+	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
 	for _, since := range []string{ids[499].String(), appendCursor(logID{1}, ids[499], []position{{500, 499, 0}})} {
@@ -255,7 +255,7 @@ func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 	cursor := sub.next()["cursor"].(string)
 	log.cut(0, 300)
 	log.put(0, "root", event.QueueCall, run(1000, 1800)...)
-	if e := sub.closed(); e.Code != codeFault {
+	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
 	token := directory.token("root", nil, nil)

@@ -1,43 +1,52 @@
 // Package fanout is the events channel: it follows the normalized topic and
-// pushes each message to every subscriber whose token admits it.
+// sends each message to every subscriber whose token admits it, over WebSocket
+// or server-sent events.
 //
-// It refuses to parse messages: matching uses record headers, and what a
-// client gets is the record's value byte for byte. It keeps no state that
-// matters after a crash: a subscriber that resumes finds everything in Kafka,
-// on any node.
+// It does not parse messages: matching uses record headers, and a client gets
+// the record's value byte for byte. It keeps no state that must survive a crash:
+// a subscriber that resumes finds everything in Kafka, on any node. It refuses
+// requests without a valid token (401), of other origins (403), over a connection
+// limit (429), with a position that the log no longer has (410), and all while it
+// drains (503), before anything is written.
 //
-// # The way of a message
+// # Data flow
 //
-// One stream goroutine a partition reads a batch of records, builds each
+// A stream goroutine for each partition reads a batch of records, builds each
 // message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
-// finds the matching subscribers in the index and puts a reference on their
-// queues. The connections that were idle go to a few writers, which send what
-// waits for a connection in one write (writers.go). A subscriber that resumes is
-// fed by a replay of its own, from shared chunks of Kafka (history.go) and from
-// the ring, merged by id over all partitions, until it has reached every
-// stream; then the streams take over in all partitions at once (replay.go).
+// finds the matching subscribers in the index and adds a reference to their
+// queues. Subscribers whose queue was empty are handed to a few writers, which
+// send what waits for a connection in one write. Queues, writers and connections
+// are package conn, which knows no events. A subscriber that resumes is fed by a
+// replay of its own, from shared chunks of Kafka (history.go) and from the ring,
+// merged by id over all partitions, until it has reached every stream; then the
+// streams take over in all partitions at once (replay.go).
 //
-// # Goroutines and who stops them
+// # Goroutines and what stops them
 //
 //   - one stream for each partition while anybody is subscribed: the follower;
-//   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors), one
-//     for permissions, one for presence: Run, when its context ends;
-//   - one fold for each partition, which keeps the floor for snapshots
-//     (fold.go), and one that measures them: Run, when its context ends;
+//   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
+//     bound of all queues), one for permissions, one for presence: the end of
+//     Run's context;
+//   - one fold for each partition, which keeps the state for snapshots (fold.go),
+//     and one that adds folds for new partitions: the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
-//     they end with the connection;
-//   - one replay for each subscriber that is behind: ends with it.
+//     the end of the connection;
+//   - one replay for each subscriber that is behind: when it is live or gone.
 //
-// # When it is full
+// # Bounds
 //
-// Chunks of history are bounded in bytes and dropped when nobody replays; a
-// replay that waits holds none. A subscriber's queue is bounded in bytes; beyond, it is closed with 4008 and
-// nobody else notices. The writers being behind slows the streams, never loses
-// anything: Kafka is the buffer.
+// All are in bytes of memory. A subscriber's queue: beyond Config.QueueBytes a
+// subscriber whose socket is full is disconnected with 4008; one that only waits
+// for a writer makes its stream wait. The queues of a node: beyond
+// Config.NodeQueueBytes the subscribers with the longest are disconnected. The
+// ring: Config.RingBytes. History: chunks are bounded together and dropped when
+// nobody replays; a replay that waits holds none. Snapshots: Config.SnapshotBytes,
+// then agents and calls without an event for longest are left out. Writers that
+// are busy slow the streams and lose nothing: Kafka is the buffer.
 //
 // # Lock order
 //
-// index.mu, traces.mu, subscriber.mu, socket.mu; each may be skipped, none may
-// be taken the other way round. stream.mu is taken after index.mu, and nothing
-// after it.
+// index.mu, traces.mu, subscriber.mu, conn's socket.mu; each may be skipped, none
+// may be taken in another order. stream.mu is taken after index.mu, and nothing
+// after it. webSocket.handshake is taken before socket.mu only.
 package fanout

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/fanout/conn"
 	"trunkline/fanout/floor"
 	"trunkline/identity"
 	"trunkline/internal/tracing"
@@ -55,7 +56,7 @@ type Fanout struct {
 	seen       seenAccounts
 	currentLog atomic.Pointer[logID]
 	gaps       atomic.Int64 // that streams have found in the log
-	writers    *writers
+	writers    *conn.Writers[*subscriber]
 	follower   *follower
 	members    *members
 	tokens     tokens
@@ -89,7 +90,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.life, f.stop = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
-	f.writers = newWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
+	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
 	f.folds = &folds{f: f, budget: floor.NewBudget(cfg.SnapshotBytes)}
 	return f, nil
@@ -99,8 +100,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 // before.
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	for range cap(f.writers.work) {
-		running.Go(func() { f.writers.run(f.life) })
+	for range f.writers.Count() {
+		running.Go(func() { f.writers.Run(f.life) })
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
 		running.Go(func() { work(f.life) })
@@ -116,7 +117,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	f.ending.Unlock()
 	f.stop()
 	for _, s := range append(f.members.all(), f.members.ending()...) {
-		f.remove(s, codeAbnormal)
+		f.remove(s, DisconnectBroken)
 	}
 	running.Wait()
 	f.clients.Wait()
@@ -145,10 +146,10 @@ func (f *Fanout) enter(a *admission) {
 		tree = now // applyPermissions may have applied it before the older one
 	}
 	if a.gaps != f.gaps.Load() {
-		f.send(s, codeFault, gapReason)
+		f.disconnect(s, DisconnectEventsLost)
 	}
 	if f.draining.Load() {
-		f.send(s, codeRestart, restartReason)
+		f.disconnect(s, DisconnectRestart)
 	}
 }
 
@@ -174,7 +175,7 @@ func (f *Fanout) addToIndex(a *admission) {
 
 // open begins to send.
 func (f *Fanout) open(a *admission) {
-	f.writers.now(f.life, a.subscriber)
+	f.scheduleNow(f.life, a.subscriber)
 	if a.starts != nil {
 		r := f.newReplay(a.subscriber, a.starts, a.earliest)
 		f.begin(func() { f.catchUp(f.life, r) })
@@ -192,31 +193,37 @@ func (f *Fanout) begin(work func()) bool {
 	return true
 }
 
-// send tells a subscriber to go. It leaves the counts at once.
-func (f *Fanout) send(s *subscriber, code int, reason string) {
-	first, wake := s.tell(code, reason, time.Now().Add(farewellWait))
+// disconnect ends a subscriber with a close frame. It leaves the counts at once.
+func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
+	first, wake := s.close(d, time.Now().Add(closeWait))
 	if !first {
 		return
 	}
 	f.leave(s)
 	if wake {
-		f.writers.now(f.life, s)
+		f.scheduleNow(f.life, s)
 	}
 }
 
-// remove forgets a subscriber whose connection has ended.
-func (f *Fanout) remove(s *subscriber, code int) {
+// scheduleNow hands s to a writer.
+func (f *Fanout) scheduleNow(ctx context.Context, s *subscriber) {
+	f.writers.ScheduleNow(ctx, []*subscriber{s})
+}
+
+// remove forgets a subscriber whose connection has ended for the reason d, or
+// that of an earlier disconnect.
+func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	f.leave(s)
 	if !s.finish() {
 		return
 	}
 	s.mu.Lock()
-	if s.end != nil {
-		code = s.end.code
+	if s.closing != nil {
+		d = s.closing.Disconnect
 	}
 	s.mu.Unlock()
-	f.metrics.closed.WithLabelValues(codeLabel(code)).Inc()
-	s.outlet.shut()
+	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
+	s.transport.close()
 	f.members.forget(s)
 }
 
@@ -241,9 +248,9 @@ func (f *Fanout) livePositions() []position {
 	return live
 }
 
-func (f *Fanout) closeAll(code int, reason string) {
+func (f *Fanout) disconnectAll(d conn.Disconnect) {
 	for _, s := range f.members.all() {
-		f.send(s, code, reason)
+		f.disconnect(s, d)
 	}
 }
 
@@ -284,22 +291,20 @@ func (f *Fanout) flushed(group []*subscriber) {
 	}
 }
 
-const restartReason = "service restarts, come back"
-
 // Drain closes every subscriber with 1012, spread over the configured time, and
 // refuses new requests. A handshake that is already under way is completed and
 // then closed with 1012. Drain returns when all have gone, or with ctx.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
 	all := f.members.all()
-	f.logger.Info("telling subscribers to come back", "connections", len(all))
+	f.logger.Info("drain started", "connections", len(all))
 	started := time.Now()
 	for i, s := range all {
 		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
 		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
 			pause(ctx, wait)
 		}
-		f.send(s, codeRestart, restartReason)
+		f.disconnect(s, DisconnectRestart)
 	}
 	for ctx.Err() == nil && f.upgrades.Load()+int64(f.members.lingering()) > 0 {
 		pause(ctx, 20*time.Millisecond)

@@ -73,11 +73,11 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 	connected := n.dial(t, before, "")
 	held := n.beginHandshake(limits, during)
 	directory.edit(func() { directory.revoked[before], directory.revoked[during] = true, true })
-	if e := connected.closed(); e.Code != codeRevoked { // the change has been applied to the connected subscribers
+	if e := connected.closed(); e.Code != DisconnectAccessRevoked.Code { // the change has been applied to the connected subscribers
 		t.Errorf("connected subscriber: %v", e)
 	}
 	close(limits.open)
-	if e := held.closed(t); e.Code != codeRevoked {
+	if e := held.closed(t); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
 	eventually(t, "nobody is connected", func() bool { return n.members.count()+n.members.lingering() == 0 })
@@ -95,7 +95,7 @@ func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 		n.Drain(t.Context())
 		n.close() // the node ends as soon as the drain is over
 	}()
-	if e := connected.closed(); e.Code != codeRestart { // the drain has listed the connected subscribers
+	if e := connected.closed(); e.Code != DisconnectRestart.Code { // the drain has listed the connected subscribers
 		t.Errorf("connected subscriber: %v", e)
 	}
 	eventually(t, "the connected subscriber is gone", func() bool { return n.members.lingering() == 0 })
@@ -105,7 +105,7 @@ func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(limits.open)
-	if e := held.closed(t); e.Code != codeRestart {
+	if e := held.closed(t); e.Code != DisconnectRestart.Code {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
 	<-drained

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/fanout/conn"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -474,7 +475,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	mux.HandleFunc("/ws", serve(f.Socket))
 	mux.HandleFunc("/stream", serve(f.Stream))
 	server := httptest.NewUnstartedServer(mux)
-	server.Listener = Listener(server.Listener)
+	server.Listener = conn.Listener(server.Listener)
 	if tls {
 		server.StartTLS()
 	} else {

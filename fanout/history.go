@@ -222,7 +222,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 		}
 		return
 	}
-	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.held)
+	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.Held)
 	if i < 0 { // dropped meanwhile
 		return
 	}

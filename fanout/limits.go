@@ -107,7 +107,7 @@ func (f *Fanout) renewSeats(ctx context.Context, renew bool) {
 	}
 	for _, s := range here {
 		if slices.Contains(evicted, s.id) {
-			f.send(s, codeReplaced, "replaced by a newer connection")
+			f.disconnect(s, DisconnectReplaced)
 		}
 	}
 }

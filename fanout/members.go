@@ -2,8 +2,8 @@ package fanout
 
 import "sync"
 
-// members are the subscribers of this node that have not been told to go, and
-// those that have but whose connection is still open.
+// members are the connected subscribers of this node, and
+// the disconnected ones whose connection is still open.
 type members struct {
 	mu      sync.Mutex
 	here    map[*subscriber]struct{}
@@ -46,7 +46,7 @@ func (m *members) forget(s *subscriber) {
 
 func (m *members) all() []*subscriber { return m.list(m.here) }
 
-// ending are those told to go whose connection is still open.
+// ending returns the disconnected ones whose connection is still open.
 func (m *members) ending() []*subscriber { return m.list(m.leaving) }
 
 func (m *members) list(set map[*subscriber]struct{}) []*subscriber {

@@ -34,13 +34,13 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		connections: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_connections", Help: "Subscribers of this node that have not been told to go."}),
+			Name: "trunkline_fanout_connections", Help: "Subscribers connected to this node."}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_fanout_opened_total", Help: "Subscribers admitted, by what carries them."}, []string{"transport"}),
+			Name: "trunkline_fanout_opened_total", Help: "Subscribers admitted, by transport."}, []string{"transport"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_refused_total", Help: "Subscribers refused before the upgrade, by the kind of fault."}, []string{"kind"}),
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_fanout_closed_total", Help: "Subscribers gone, by close code; 1006 is a connection that broke."}, []string{"code"}),
+			Name: "trunkline_fanout_closed_total", Help: "Subscribers disconnected, by close code; 1006 is a broken connection."}, []string{"code"}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_events_total", Help: "Events read from the normalized topic."}),
 		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
@@ -60,9 +60,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_fanout_queued_bytes", Help: "Bytes of memory that the queues of all subscribers of this node keep, shared batches counted once; measured once a second."}),
 		replaying: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_replays", Help: "Subscribers that are catching up now."}),
+			Name: "trunkline_fanout_replays", Help: "Subscribers that are replaying history."}),
 		replayed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_fanout_replayed_total", Help: "Events delivered by catching up."}),
+			Name: "trunkline_fanout_replayed_total", Help: "Events delivered by replays."}),
 		historyReads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_history_reads_total", Help: "Reads from Kafka for history older than the ring."}),
 		historyBytes: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -70,26 +70,26 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
 		foldAgents: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_agents", Help: "Agents at work, of all accounts, as snapshots show them."}),
+			Name: "trunkline_fanout_snapshot_agents", Help: "Agents at work in snapshots, of all accounts."}),
 		foldCalls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_calls", Help: "Live calls, of all accounts, as snapshots show them."}),
+			Name: "trunkline_fanout_snapshot_calls", Help: "Live calls in snapshots, of all accounts."}),
 		foldLag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Events that snapshots do not have yet, over all partitions."}),
+			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Events that have been written but are not in snapshots yet, over all partitions."}),
 		foldDropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_fanout_snapshot_dropped_total", Help: "Agents and calls left out of snapshots because there were too many."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
 		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
 		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
-	for _, transport := range []string{transportSocket, transportStream} {
+	for _, transport := range []string{transportWebSocket, transportEventStream} {
 		m.opened.WithLabelValues(transport)
 	}
 	for _, kind := range []fault.Kind{fault.KindInvalid, fault.KindUnauthenticated, fault.KindForbidden, fault.KindGone,
 		fault.KindUpgrade, fault.KindLimited, fault.KindUnavailable, fault.KindInternal} {
 		m.refused.WithLabelValues(string(kind))
 	}
-	for _, code := range ownCodes {
-		m.closed.WithLabelValues(codeLabel(code))
+	for _, d := range disconnects {
+		m.closed.WithLabelValues(codeLabel(d.Code))
 	}
 	m.closed.WithLabelValues("other")
 	for _, kind := range []string{"read", "hole", "not_a_message", "replay", "accounts", "snapshot"} {

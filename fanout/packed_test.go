@@ -44,7 +44,7 @@ func TestACompressedFrameIsSmallerAndMadeOnce(t *testing.T) {
 	b, _ := newBatch(benchRecords(1, func(int) string { return "root" }), &interner{}, true)
 	m := &b.frames[0]
 	small := m.packed.of(m)
-	if small != m.packed.of(m) || len(small.wire) >= len(m.wire)/2 || small.id != m.id {
-		t.Errorf("%d bytes of %d", len(small.wire), len(m.wire))
+	if small != m.packed.of(m) || len(small.Wire) >= len(m.Wire)/2 || small.ID != m.ID {
+		t.Errorf("%d bytes of %d", len(small.Wire), len(m.Wire))
 	}
 }

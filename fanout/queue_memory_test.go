@@ -2,9 +2,7 @@ package fanout
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,16 +10,16 @@ import (
 	"trunkline/identity"
 )
 
-// blockedOutlet is a socket that takes nothing.
-type blockedOutlet struct{ socketOutlet }
+// blockedTransport is a socket that takes nothing.
+type blockedTransport struct{ webSocket }
 
-func (*blockedOutlet) flush(*subscriber, []byte) {}
+func (*blockedTransport) flush(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
-	s := &subscriber{limit: f.cfg.QueueBytes, outlet: &blockedOutlet{}, state: blocked, connected: time.Now(),
+	s := &subscriber{limit: f.cfg.QueueBytes, transport: &blockedTransport{}, state: blocked, connected: time.Now(),
 		principal: &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
-	s.heard.Store(time.Now().Unix())
+	s.lastSeen.Store(time.Now().Unix())
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType})
 	f.members.add(s)
 	f.index.add(s)
@@ -67,7 +65,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 			before := heapInUse()
 			sub := blockedSubscriber(s.f, "shop")
 			if c.compression {
-				sub.outlet.(*blockedOutlet).compress.Store(true)
+				sub.transport.(*blockedTransport).compress.Store(true)
 			}
 			deliverSparse(t, s, 100, c.distance, func(int) string { return "shop" })
 			s.ring.reset(0, time.Time{})
@@ -85,7 +83,7 @@ func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
 	sub := blockedSubscriber(s.f, "shop")
 	deliverSparse(t, s, 600, 1000, func(int) string { return "shop" })
 	sub.mu.Lock()
-	waiting, ended := sub.queue.bytes, sub.end != nil
+	waiting, ended := sub.queue.Waiting(), sub.closing != nil
 	sub.mu.Unlock()
 	if ended || waiting < 500<<10 {
 		t.Errorf("of 600 sparse events of 1 KB, %d bytes wait; disconnected: %v", waiting, ended)
@@ -120,73 +118,5 @@ func TestSharedFramesCountOnceForTheNode(t *testing.T) {
 	s.f.sweepOnce(t.Context(), time.Now())
 	if left := s.f.members.count(); left != 2000 {
 		t.Errorf("%d of 2000 subscribers that share 100 events are left", left)
-	}
-}
-
-// The queue's count is never below what its frames keep in memory, and what it
-// sends is what was pushed, wherever frames are copied out of their batches.
-func TestQueueCountsWhatItHolds(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 11))
-	for range 200 {
-		var q queue
-		var want, sent []byte
-		var batches []*batch
-		for range 4 {
-			b, _ := newBatch(benchRecords(1+random.IntN(60), func(int) string { return "root" }), &interner{}, false)
-			batches = append(batches, b)
-		}
-		scratch := make([]byte, 0, writeBytes)
-		for range 300 {
-			switch random.IntN(5) {
-			case 0:
-				q.push(controlFrame(opText, []byte("cursor")))
-				want = append(want, q.frames[len(q.frames)-1].wire...)
-			case 1, 2:
-				b := batches[random.IntN(len(batches))]
-				from := random.IntN(len(b.frames))
-				for i := from; i < min(len(b.frames), from+1+random.IntN(12)); i++ {
-					q.push(&b.frames[i])
-					want = append(want, b.frames[i].wire...)
-				}
-			case 3:
-				q.tidy()
-			case 4:
-				if !q.empty() {
-					part := q.gather(scratch, 1+random.IntN(20<<10))
-					part = part[:random.IntN(len(part)+1)]
-					sent = append(sent, part...)
-					q.advance(len(part))
-				}
-			}
-			checkHeld(t, &q)
-		}
-		for !q.empty() {
-			part := q.gather(scratch, writeBytes)
-			sent = append(sent, part...)
-			q.advance(len(part))
-		}
-		if q.held != 0 {
-			t.Fatalf("an empty queue holds %d bytes", q.held)
-		}
-		if !slices.Equal(sent, want) {
-			t.Fatalf("%d bytes were sent, %d pushed, or they differ", len(sent), len(want))
-		}
-	}
-}
-
-func checkHeld(t *testing.T, q *queue) {
-	t.Helper()
-	least, seen := 0, map[*batch]bool{}
-	for _, f := range q.frames[q.head:] {
-		switch {
-		case f.batch == nil:
-			least += cap(f.wire)
-		case !seen[f.batch]:
-			seen[f.batch] = true
-			least += cap(f.batch.slab) + cap(f.batch.frames)*frameBytes
-		}
-	}
-	if q.held < least {
-		t.Fatalf("the queue counts %d bytes and keeps %d", q.held, least)
 	}
 }

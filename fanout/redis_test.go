@@ -173,7 +173,7 @@ func TestConnectionLimitsOnTwoNodes(t *testing.T) {
 			t.Fatalf("over the limit: %v %v", response, err)
 		}
 		newest := replace.dial(t, token, "")
-		if e := oldest.closed(); e.Code != codeReplaced {
+		if e := oldest.closed(); e.Code != DisconnectReplaced.Code {
 			t.Errorf("the oldest: %v", e)
 		}
 		_ = newer.ws.Close()

@@ -129,7 +129,7 @@ func (r *replay) lost(err error) bool {
 	r.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	r.f.logger.Error("gap in the event log during a replay",
 		"partition", gap.Partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
-	r.f.send(r.sub, codeFault, "events were lost upstream")
+	r.f.disconnect(r.sub, DisconnectEventsLost)
 	return true
 }
 
@@ -347,7 +347,7 @@ var errTooSlow = errors.New("subscriber is too slow")
 // flush hands the subscriber to a writer when something has been pushed.
 func (r *replay) flush(ctx context.Context) {
 	if r.unsent {
-		r.f.writers.now(ctx, r.sub)
+		r.f.scheduleNow(ctx, r.sub)
 		r.unsent = false
 	}
 }
@@ -392,7 +392,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	defer r.flush(ctx)
 	defer func() {
 		if errors.Is(err, errTooSlow) {
-			r.f.send(r.sub, codeTooSlow, "too slow")
+			r.f.disconnect(r.sub, DisconnectTooSlow)
 		}
 	}()
 	x := r.f.index

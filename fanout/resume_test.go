@@ -112,7 +112,7 @@ func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(1)
 	log.trim(0, 59_000)
-	if e := sub.closed(); e.Code != codeFault {
+	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("got %v", e)
 	}
 	trimmed := event.NextID(0, 1_795_000_000_001, 0)

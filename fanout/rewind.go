@@ -70,7 +70,7 @@ type rewind struct {
 
 func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
 	by := f.resumeRewind(ctx, m.id.Time())
-	at, ok := processedAt(m.payload())
+	at, ok := processedAt(m.Payload())
 	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
 }
 
@@ -123,7 +123,7 @@ func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, 
 			if before[i].offset >= offset {
 				continue
 			}
-			if to.stops(processedAt(before[i].payload())) {
+			if to.stops(processedAt(before[i].Payload())) {
 				return offset, nil
 			}
 			offset = before[i].offset
@@ -146,7 +146,7 @@ func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
 	for i := len(batches) - 1; i >= 0; i-- {
 		for j := len(batches[i].frames) - 1; j >= 0; j-- {
 			m := &batches[i].frames[j]
-			at, known := processedAt(m.payload())
+			at, known := processedAt(m.Payload())
 			if !known {
 				return 0, false
 			}

@@ -27,10 +27,10 @@ func (r *ring) add(b *batch) {
 		return
 	}
 	r.batches = append(r.batches, b)
-	r.bytes += int64(b.held)
+	r.bytes += int64(b.Held)
 	drop := 0
 	for r.bytes > r.limit && drop < len(r.batches)-1 {
-		r.bytes -= int64(r.batches[drop].held)
+		r.bytes -= int64(r.batches[drop].Held)
 		r.batches[drop] = nil
 		drop++
 	}

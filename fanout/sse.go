@@ -1,22 +1,21 @@
 package fanout
 
 import (
-	"bytes"
 	"cmp"
 	"net/http"
-	"strconv"
 	"time"
 
+	"trunkline/fanout/conn"
 	"trunkline/internal/fault"
 )
 
-// streamOutlet carries frames as server-sent events, for clients whose way
+// eventStream carries frames as server-sent events, for clients whose way
 // breaks WebSockets. The request's own goroutine writes: each event has an id of
 // its own (the cursor), so there is no frame to share.
-type streamOutlet struct {
+type eventStream struct {
 	http *http.ResponseController
 	work chan struct{} // something waits
-	over chan struct{} // closed by shut
+	done chan struct{} // closed by close
 
 	writing time.Time // since when a write is under way; guarded by the subscriber's lock
 }
@@ -32,7 +31,7 @@ func (f *Fanout) Stream(w http.ResponseWriter, req Request) error {
 func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
 	s, err := f.openStream(w, req)
 	if err == nil {
-		s.outlet.(*streamOutlet).serve(f, s.subscriber, w, req.HTTP)
+		s.transport.(*eventStream).serve(f, s.subscriber, w, req.HTTP)
 	}
 	return err
 }
@@ -48,41 +47,41 @@ func (f *Fanout) openStream(w http.ResponseWriter, req Request) (*admission, err
 	if err != nil {
 		return nil, err
 	}
-	o := &streamOutlet{http: http.NewResponseController(w), work: make(chan struct{}, 1), over: make(chan struct{})}
-	s.outlet = o
+	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{})}
+	s.transport = t
 	f.enter(s)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	_ = o.http.SetReadDeadline(time.Time{})
-	if err := o.http.Flush(); err != nil {
-		f.remove(s.subscriber, codeAbnormal)
+	_ = t.http.SetReadDeadline(time.Time{})
+	if err := t.http.Flush(); err != nil {
+		f.remove(s.subscriber, DisconnectBroken)
 		return nil, fault.Internal(err, "the connection cannot stream")
 	}
-	f.metrics.opened.WithLabelValues(transportStream).Inc()
+	f.metrics.opened.WithLabelValues(transportEventStream).Inc()
 	f.open(s)
 	return s, nil
 }
 
 // serve writes what waits until the client or the subscriber has gone.
-func (o *streamOutlet) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *http.Request) {
+func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *http.Request) {
 	var scratch []byte
 	for {
 		select {
-		case <-o.work:
-		case <-o.over:
+		case <-t.work:
+		case <-t.done:
 			return
 		case <-r.Context().Done():
-			f.remove(s, codeAbnormal)
+			f.remove(s, DisconnectBroken)
 			return
 		}
 		if scratch == nil {
 			scratch = make([]byte, 0, streamBytes)
 		}
-		if !o.send(s, w, scratch) {
-			f.remove(s, codeAbnormal)
+		if !t.send(s, w, scratch) {
+			f.remove(s, DisconnectBroken)
 			return
 		}
 	}
@@ -94,32 +93,32 @@ const (
 )
 
 // send writes until nothing waits. It is false when the connection is done.
-func (o *streamOutlet) send(s *subscriber, w http.ResponseWriter, scratch []byte) bool {
+func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte) bool {
 	for {
 		s.mu.Lock()
 		if s.state == closed {
 			s.mu.Unlock()
 			return false
 		}
-		s.conclude()
-		if s.queue.empty() {
+		s.queueClosing()
+		if s.queue.Empty() {
 			s.state = idle
-			said := s.end != nil
+			closeSent := s.closing != nil
 			s.mu.Unlock()
-			return !said
+			return !closeSent
 		}
-		waiting := s.queue.gather(scratch, streamBytes)
-		o.writing = time.Now()
+		waiting := s.queue.Gather(scratch, streamBytes)
+		t.writing = time.Now()
 		s.mu.Unlock()
-		_ = o.http.SetWriteDeadline(time.Now().Add(streamWait))
+		_ = t.http.SetWriteDeadline(time.Now().Add(streamWait))
 		n, err := w.Write(waiting)
 		if err == nil {
-			err = o.http.Flush()
+			err = t.http.Flush()
 		}
 		s.mu.Lock()
-		o.writing = time.Time{}
+		t.writing = time.Time{}
 		if s.state != closed {
-			s.advanced(n)
+			s.written(n)
 		}
 		s.mu.Unlock()
 		if err != nil {
@@ -128,48 +127,34 @@ func (o *streamOutlet) send(s *subscriber, w http.ResponseWriter, scratch []byte
 	}
 }
 
-func (o *streamOutlet) flush(*subscriber, []byte) {
+func (t *eventStream) flush(*subscriber, []byte) {
 	select {
-	case o.work <- struct{}{}:
+	case t.work <- struct{}{}:
 	default:
 	}
 }
 
-// event is "id:" with the cursor after the event, and "data:" with the
-// message. A message with line breaks takes one data line each, which the
-// client joins again.
-func (o *streamOutlet) event(m *frame, at *cursorTracker) *frame {
-	wire := append([]byte("id: "), at.cursor()...)
-	for line := range bytes.Lines(m.payload()) {
-		wire = append(wire, "\ndata: "...)
-		wire = append(wire, bytes.TrimRight(line, "\r\n")...)
-	}
-	wire = append(wire, "\n\n"...)
-	return &frame{wire: wire, part: m.part, id: m.id, offset: m.offset, source: m.source}
+func (t *eventStream) message(m *frame, at *cursorTracker) *conn.Frame {
+	return conn.NewServerSentEvent(m.ID, at.cursor(), m.Payload())
 }
 
-func (o *streamOutlet) cursor(string) *frame { return nil }
+// cursor is nil: the events carry it.
+func (t *eventStream) cursor(string) *conn.Frame { return nil }
 
-var commentFrame = &frame{wire: []byte(":\n\n"), control: true}
+func (t *eventStream) ping() *conn.Frame { return conn.Comment }
 
-func (o *streamOutlet) ping() *frame { return commentFrame }
+func (t *eventStream) answersPings() bool { return false }
 
-func (o *streamOutlet) answers() bool { return false }
-
-func (o *streamOutlet) farewell(code int, reason string) *frame {
-	wire := append([]byte(": "), strconv.Itoa(code)...)
-	wire = append(append(append(wire, ' '), reason...), "\n\n"...)
-	return &frame{wire: wire, control: true}
-}
+func (t *eventStream) closing(d conn.Disconnect) *conn.Frame { return conn.NewCloseComment(d) }
 
 // A write that takes so long is waiting for the client, not for us.
 const stuckAfter = 50 * time.Millisecond
 
-func (o *streamOutlet) stuck(*subscriber) bool {
-	return !o.writing.IsZero() && time.Since(o.writing) > stuckAfter
+func (t *eventStream) stuck(*subscriber) bool {
+	return !t.writing.IsZero() && time.Since(t.writing) > stuckAfter
 }
 
-func (o *streamOutlet) shut() {
-	_ = o.http.SetWriteDeadline(time.Unix(1, 0))
-	close(o.over)
+func (t *eventStream) close() {
+	_ = t.http.SetWriteDeadline(time.Unix(1, 0))
+	close(t.done)
 }

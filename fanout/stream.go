@@ -95,8 +95,6 @@ func (s *stream) setLive(at position) {
 	s.live = at
 }
 
-const gapReason = "events were lost upstream"
-
 // recover returns the offset to continue at after an error. At a gap in the log
 // it disconnects all subscribers: one that resumes then learns whether the
 // events it missed are still in the log.
@@ -127,7 +125,7 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 			s.f.logger.Warn("cursors do not name their log", "error", err)
 		}
 	}
-	s.f.closeAll(codeFault, gapReason)
+	s.f.disconnectAll(DisconnectEventsLost)
 	pause(ctx, time.Second)
 	return next
 }
@@ -157,7 +155,7 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 	for from := 0; ; {
 		to, size := from, 0
 		for to < len(b.frames) && size < roundBytes {
-			size += len(b.frames[to].wire)
+			size += len(b.frames[to].Wire)
 			to++
 		}
 		next := b.end
@@ -165,12 +163,12 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 			next = b.frames[to].offset
 		}
 		r := s.round(b.frames[from:to], next, sampled)
-		s.f.writers.schedule(ctx, r.woken)
+		s.f.writers.Schedule(ctx, r.woken)
 		for _, sub := range r.slow {
-			s.f.send(sub, codeTooSlow, "too slow")
+			s.f.disconnect(sub, DisconnectTooSlow)
 		}
 		for _, sub := range r.owed {
-			s.f.writers.catchUpWith(ctx, sub)
+			sub.waitForRoom(ctx)
 		}
 		if from = to; from == len(b.frames) {
 			break

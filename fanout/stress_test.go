@@ -74,7 +74,7 @@ func TestStress(t *testing.T) {
 		t.Errorf("only %d deliveries", got)
 	}
 	for code := range s.codeCounts() {
-		if !slices.Contains([]int{codeAbnormal, codeRestart, codeTooSlow, codeRevoked}, code) {
+		if !slices.Contains([]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code, DisconnectAccessRevoked.Code}, code) {
 			t.Errorf("clients were closed with %d", code)
 		}
 	}
@@ -285,7 +285,7 @@ func (s *stress) client(i int, ready chan<- struct{}) {
 			return
 		}
 		s.count(err)
-		if websocket.IsCloseError(err, codeRevoked) {
+		if websocket.IsCloseError(err, DisconnectAccessRevoked.Code) {
 			if !doomed {
 				s.t.Errorf("client %d was revoked", i)
 			}
@@ -429,7 +429,7 @@ func between(data []byte, from, to string) string {
 }
 
 func (s *stress) count(err error) {
-	code := codeAbnormal
+	code := DisconnectBroken.Code
 	var e *websocket.CloseError
 	if errors.As(err, &e) {
 		code = e.Code

@@ -1,16 +1,18 @@
 package fanout
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"trunkline/event"
+	"trunkline/fanout/conn"
 	"trunkline/identity"
 )
 
-// subscriber is one client of the channel, whatever carries it: its filter,
-// what waits for it, and how far it has come.
+// subscriber is one client of the channel on any transport: its filter, what
+// waits for it, and the position it has reached.
 type subscriber struct {
 	id        string
 	principal *identity.Principal
@@ -18,7 +20,7 @@ type subscriber struct {
 	connected time.Time
 	filter    atomic.Pointer[filter]
 	slots     []indexSlot // guarded by index.mu
-	outlet    outlet
+	transport transport
 	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
 	published int64     // the pong that the shared view has, 0: none; publishPresence's
@@ -27,38 +29,40 @@ type subscriber struct {
 	// replay. It changes to false with index.mu held for writing.
 	replaying atomic.Bool
 
-	heard    atomic.Int64 // Unix seconds of the peer's last sign of life
+	lastSeen atomic.Int64 // Unix seconds of the peer's last sign of life
 	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
 
 	mu      sync.Mutex
-	queue   queue
+	queue   conn.Queue
 	state   state
-	end     *ending        // set once: the subscriber has been told to go
+	closing *closing       // set once, by close
 	tracker *cursorTracker // nil: the client asked for no cursor
 	room    chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
 	lastID  event.ID       // of the last event that is out completely
 }
 
-// outlet is what carries a subscriber's frames.
-type outlet interface {
-	// flush is called by a writer when something waits. It returns with the
-	// subscriber idle, blocked or closed.
+// Flush implements conn.Flusher.
+func (s *subscriber) Flush(scratch []byte) { s.transport.flush(s, scratch) }
+
+// transport carries a subscriber's frames.
+type transport interface {
+	// flush sends what waits; a writer calls it. It returns with the subscriber
+	// idle, blocked or closed.
 	flush(s *subscriber, scratch []byte)
-	// event is the frame this outlet sends for m; at is the position after it.
-	event(m *frame, at *cursorTracker) *frame
-	// cursor is the frame that tells the client its cursor; nil when the events
-	// themselves carry it.
-	cursor(cursor string) *frame
-	// farewell is the last frame: it says why the subscriber goes.
-	farewell(code int, reason string) *frame
-	// ping is the frame that keeps the connection alive; answers says whether
-	// its peer has to answer it.
-	ping() *frame
-	answers() bool
+	// message is the frame that is sent for m; at is the position after it.
+	message(m *frame, at *cursorTracker) *conn.Frame
+	// cursor is the frame with the client's cursor; nil when messages carry it.
+	cursor(cursor string) *conn.Frame
+	// closing is the last frame, with the reason.
+	closing(d conn.Disconnect) *conn.Frame
+	// ping is the frame that keeps the connection alive; answersPings says
+	// whether its peer has to answer it.
+	ping() *conn.Frame
+	answersPings() bool
 	// stuck says, with the subscriber's lock held, that the peer takes nothing.
 	stuck(s *subscriber) bool
-	// shut ends the connection at once.
-	shut()
+	// close ends the connection at once.
+	close()
 }
 
 // state says who has the subscriber's queue.
@@ -71,13 +75,11 @@ const (
 	closed                 // nobody ever again
 )
 
-// ending is why a subscriber goes, and by when it is gone whether its last
-// frame went out or not.
-type ending struct {
-	code   int
-	reason string
-	queued bool // the farewell is in the queue
-	by     time.Time
+// closing is the end of a subscriber that has been disconnected.
+type closing struct {
+	conn.Disconnect
+	queued bool      // its frame is in the queue
+	by     time.Time // when the connection is closed, whether the frame went out or not
 }
 
 // pushed is what push did.
@@ -103,21 +105,21 @@ func (s *subscriber) pushReplayed(m *frame) (p pushed, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p = s.pushLocked(m)
-	return p, s.queue.bytes <= s.limit/2
+	return p, s.queue.Waiting() <= s.limit/2
 }
 
 func (s *subscriber) pushLocked(m *frame) pushed {
-	if s.end != nil || s.state == closed {
+	if s.closing != nil || s.state == closed {
 		return pushWaits
 	}
-	full := s.queue.bytes > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks roomFor
-	if full && s.outlet.stuck(s) {
+	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks roomFor
+	if full && s.transport.stuck(s) {
 		return pushOver
 	}
 	if s.tracker != nil {
 		s.tracker.delivered(m)
 	}
-	s.queue.push(s.outlet.event(m, s.tracker))
+	s.queue.Push(s.transport.message(m, s.tracker))
 	if full {
 		return pushOwed
 	}
@@ -128,20 +130,20 @@ func (s *subscriber) pushLocked(m *frame) pushed {
 // than it may. Before it comes to that, frames are copied out of their batches.
 // A queue that a writer is about to take needs no such copies.
 func (s *subscriber) overLimit() bool {
-	if s.queue.held > s.limit-s.limit/4 {
-		s.queue.tidy()
+	if s.queue.Held() > s.limit-s.limit/4 {
+		s.queue.Tidy()
 	}
-	return s.queue.held > s.limit
+	return s.queue.Held() > s.limit
 }
 
 // pushControl puts a frame that is no event on the queue.
-func (s *subscriber) pushControl(m *frame) pushed {
+func (s *subscriber) pushControl(m *conn.Frame) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end != nil || s.state == closed {
+	if s.closing != nil || s.state == closed {
 		return pushWaits
 	}
-	s.queue.push(m)
+	s.queue.Push(m)
 	return s.wake()
 }
 
@@ -151,7 +153,7 @@ func (s *subscriber) pushControl(m *frame) pushed {
 func (s *subscriber) pushCursor(marks []position) pushed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tracker == nil || !s.tracker.dirty || s.end != nil || s.state == closed {
+	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
 		return pushWaits
 	}
 	if !s.replaying.Load() {
@@ -159,12 +161,12 @@ func (s *subscriber) pushCursor(marks []position) pushed {
 			s.tracker.advance(p, mark)
 		}
 	}
-	m := s.outlet.cursor(s.tracker.cursor())
+	m := s.transport.cursor(s.tracker.cursor())
 	if m == nil {
 		return pushWaits
 	}
 	s.tracker.dirty = false
-	s.queue.push(m)
+	s.queue.Push(m)
 	return s.wake()
 }
 
@@ -176,51 +178,51 @@ func (s *subscriber) wake() pushed {
 	return pushWakes
 }
 
-// tell says that the subscriber must go. wake: hand it to a writer.
-func (s *subscriber) tell(code int, reason string, by time.Time) (first, wake bool) {
+// close disconnects the subscriber; the connection is closed by that time at the
+// latest. wake: it must be handed to a writer.
+func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end != nil || s.state == closed {
+	if s.closing != nil || s.state == closed {
 		return false, false
 	}
-	s.end = &ending{code: code, reason: reason, by: by}
+	s.closing = &closing{Disconnect: d, by: by}
 	if s.state == blocked { // the waiter has the first frame only, and may wait until by
-		s.queue.dropTail()
+		s.queue.DropTail()
 	}
 	s.freeRoom()
 	return true, s.wake() == pushWakes
 }
 
-// conclude puts the farewell in place of what waits, once the subscriber has
-// been told to go. Only who has the queue calls it, with mu held, and with no
-// write under way.
-func (s *subscriber) conclude() {
-	if s.end == nil || s.end.queued {
+// queueClosing replaces what waits by the close frame, once the subscriber has
+// been disconnected. Only the owner of the queue calls it, with mu held, and with
+// no write under way.
+func (s *subscriber) queueClosing() {
+	if s.closing == nil || s.closing.queued {
 		return
 	}
-	if !s.queue.empty() && s.queue.sent > 0 && !s.queue.frames[s.queue.head].control {
-		s.lastID = s.queue.frames[s.queue.head].id
+	if unfinished := s.queue.Drop(); unfinished != 0 {
+		s.lastID = event.ID(unfinished)
 	}
-	s.queue.drop()
-	reason := s.end.reason
+	d := s.closing.Disconnect
 	if s.lastID != 0 {
-		if reason != "" {
-			reason += "; "
+		if d.Reason != "" {
+			d.Reason += "; "
 		}
-		reason += "last event " + s.lastID.String()
+		d.Reason += "last event " + s.lastID.String()
 	}
-	s.queue.push(s.outlet.farewell(s.end.code, reason))
-	s.end.queued = true
+	s.queue.Push(s.transport.closing(d))
+	s.closing.queued = true
 }
 
-// advanced takes n written bytes off the queue, with mu held.
-func (s *subscriber) advanced(n int) {
+// written takes n written bytes off the queue, with mu held.
+func (s *subscriber) written(n int) {
 	if n > 0 {
-		if last := s.queue.advance(n); last != nil {
-			s.lastID = last.id
+		if last := s.queue.Advance(n); last != 0 {
+			s.lastID = event.ID(last)
 		}
 	}
-	if s.queue.bytes <= s.limit/2 {
+	if s.queue.Waiting() <= s.limit/2 {
 		s.freeRoom()
 	}
 }
@@ -238,7 +240,7 @@ func (s *subscriber) freeRoom() {
 func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.bytes <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.end != nil || s.state == closed || impatient && s.outlet.stuck(s) {
+	if s.queue.Waiting() <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil || s.state == closed || impatient && s.transport.stuck(s) {
 		return nil
 	}
 	if s.room == nil {
@@ -255,7 +257,7 @@ func (s *subscriber) finish() (first bool) {
 		return false
 	}
 	s.state = closed
-	s.queue.release()
+	s.queue.Clear()
 	s.freeRoom()
 	return true
 }
@@ -263,5 +265,18 @@ func (s *subscriber) finish() (first bool) {
 func (s *subscriber) gone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.end != nil || s.state == closed
+	return s.closing != nil || s.state == closed
+}
+
+// waitForRoom waits until the writers have done what they can for s, so that
+// writers that are busy cost a subscriber time and not its connection.
+func (s *subscriber) waitForRoom(ctx context.Context) {
+	for room := s.roomFor(true); room != nil; room = s.roomFor(true) {
+		select {
+		case <-room:
+		case <-time.After(stuckAfter): // whether it is stuck may depend on time
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -29,10 +29,10 @@ func (f *Fanout) sweep(ctx context.Context) {
 func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 	for _, s := range f.members.ending() {
 		s.mu.Lock()
-		late := s.end != nil && now.After(s.end.by)
+		late := s.closing != nil && now.After(s.closing.by)
 		s.mu.Unlock()
 		if late {
-			f.remove(s, codeAbnormal)
+			f.remove(s, DisconnectBroken)
 		}
 	}
 	all := f.members.all()
@@ -47,20 +47,20 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		if f.overdue(s, now) {
 			continue
 		}
-		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.outlet.ping()) == pushWakes {
+		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.transport.ping()) == pushWakes {
 			woken = append(woken, s)
 		}
 		if s.pushCursor(positions) == pushWakes {
 			woken = append(woken, s)
 		}
 		s.mu.Lock()
-		queued += int64(s.queue.countHeld(f.sweeps))
-		if s.queue.held > f.cfg.QueueBytes/16 {
+		queued += int64(s.queue.CountHeld(f.sweeps))
+		if s.queue.Held() > f.cfg.QueueBytes/16 {
 			long = append(long, s)
 		}
 		s.mu.Unlock()
 	}
-	f.writers.feed(ctx, woken)
+	f.writers.ScheduleNow(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
 	if queued > f.cfg.NodeQueueBytes {
 		f.shed(long, queued)
@@ -70,11 +70,11 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 // overdue ends subscribers whose token has expired or whose peer is silent.
 func (f *Fanout) overdue(s *subscriber, now time.Time) bool {
 	if now.After(s.principal.ExpiresAt) {
-		f.send(s, codeExpired, "token expired")
+		f.disconnect(s, DisconnectTokenExpired)
 		return true
 	}
-	if silent := now.Unix() - s.heard.Load(); s.outlet.answers() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
-		f.send(s, codeGoingAway, "no sign of life")
+	if silent := now.Unix() - s.lastSeen.Load(); s.transport.answersPings() && silent >= int64(f.cfg.IdleTimeout/time.Second) {
+		f.disconnect(s, DisconnectSilent)
 		return true
 	}
 	return false
@@ -98,8 +98,8 @@ func (f *Fanout) shed(long []*subscriber, queued int64) {
 	bytes := make(map[*subscriber]int, len(long))
 	for _, s := range long {
 		s.mu.Lock()
-		s.queue.tidy()
-		bytes[s] = s.queue.held
+		s.queue.Tidy()
+		bytes[s] = s.queue.Held()
 		s.mu.Unlock()
 	}
 	sort.Slice(long, func(i, j int) bool { return bytes[long[i]] > bytes[long[j]] })
@@ -108,7 +108,7 @@ func (f *Fanout) shed(long []*subscriber, queued int64) {
 			return
 		}
 		queued -= int64(bytes[s])
-		f.send(s, codeTooSlow, "too slow")
+		f.disconnect(s, DisconnectTooSlow)
 	}
 }
 
@@ -137,17 +137,17 @@ func (f *Fanout) applyPermissions() {
 // whose accounts are gone, and replaces its filter if the tree has changed it.
 func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	if err := f.directory.Valid(s.principal); err != nil {
-		code, reason := codeRevoked, "access revoked"
+		reason := DisconnectAccessRevoked
 		if fault.KindOf(err) == fault.KindUnauthenticated {
-			code, reason = codeExpired, "token expired"
+			reason = DisconnectTokenExpired
 		}
-		f.send(s, code, reason)
+		f.disconnect(s, reason)
 		return
 	}
 	now := newFilter(s.principal, tree)
 	switch {
 	case now == nil:
-		f.send(s, codeRevoked, "access revoked")
+		f.disconnect(s, DisconnectAccessRevoked)
 	case !now.equal(s.filter.Load()):
 		f.index.replaceFilter(s, now)
 	}

@@ -170,16 +170,8 @@ func (e *traced) end() {
 func (s *subscriber) has(id event.ID) (gone, written bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == closed || s.end != nil {
+	if s.state == closed || s.closing != nil {
 		return true, false
 	}
-	if !s.outlet.answers() {
-		return false, true
-	}
-	for _, m := range s.queue.frames[s.queue.head:] {
-		if m.id == id {
-			return false, false
-		}
-	}
-	return false, true
+	return false, !s.transport.answersPings() || !s.queue.Contains(int64(id))
 }

@@ -63,16 +63,16 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 		t.Fatalf("%d traced events", len(found))
 	}
 	b, _ := newBatch(records, &interner{}, false)
-	quick := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
-	slow := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
-	gone := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}, state: closed}
+	quick := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
+	slow := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
+	gone := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, state: closed}
 	pushAll(traces, found, b, quick, slow, gone)
-	quick.outlet.flush(quick, nil)
+	quick.transport.flush(quick, nil)
 	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
 	if len(seen.Ended()) != 0 {
 		t.Fatal("the span ends before the last is written")
 	}
-	slow.outlet.flush(slow, nil)
+	slow.transport.flush(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
 	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.open.Load() != 0 || len(traces.waits) != 0 {
@@ -85,14 +85,14 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	records := tracedRecords(sampledParent, sampledParent)
 	found := traces.begin(records)
 	b, _ := newBatch(records, &interner{}, false)
-	stuck := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
+	stuck := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
 	pushAll(traces, found, b, stuck)
 	for _, e := range found {
 		e.late.Stop()
 		traces.giveUp(e)
 		traces.giveUp(e)
 	}
-	stuck.outlet.flush(stuck, nil)
+	stuck.transport.flush(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
 	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waits) != 0 || traces.open.Load() != 0 {
@@ -115,13 +115,13 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 	on, _ := newTraces()
 	records := tracedRecords("", sampledParent[:54]+"0")
 	b, _ := newBatch(records, &interner{}, false)
-	s := &subscriber{limit: 1 << 20, outlet: &sinkOutlet{}}
+	s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
 	group := []*subscriber{s}
 	for name, traces := range map[string]*traces{"off": {}, "on": on} {
 		allocations := testing.AllocsPerRun(100, func() {
 			found := traces.begin(records)
 			pushAll(traces, found, b, s)
-			s.outlet.flush(s, nil)
+			s.transport.flush(s, nil)
 			traces.flushed(group)
 		})
 		if allocations > 0 {

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// NewAccount is what an account is made of.
+// NewAccount has the fields of an account to create.
 type NewAccount struct {
 	ID     string // made when empty
 	Name   string
@@ -58,7 +58,7 @@ func (s *Service) accountOf(n NewAccount) Account {
 	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), CreatedAt: s.now()}
 }
 
-// now is what is stored: to the millisecond.
+// now returns the time as it is stored, in milliseconds.
 func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
 // insertAccount stores an account whose parent is stored already.

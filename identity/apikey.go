@@ -40,7 +40,7 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, bool) {
 	return p, ok && s.Valid(p) == nil
 }
 
-// CreateAPIKey makes a key of an account. It is told this once.
+// CreateAPIKey creates a key of an account. The key is returned only here.
 func (s *Service) CreateAPIKey(ctx context.Context, accountRef, name string) (key string, k APIKey, err error) {
 	if name != "" {
 		var bad problems

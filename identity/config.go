@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is what an operator may choose. A zero field takes the value in its
+// Config has the settings of an operator. A zero field takes the value in its
 // comment.
 type Config struct {
 	Issuer     string        // "trunkline"
@@ -53,7 +53,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	for _, ttl := range []struct {

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Device is what a phone proves itself to be when it registers: a user, by
+// Device is the user as whom a phone registers:
 // their extension and password.
 type Device struct {
 	UserID    string
@@ -26,7 +26,7 @@ type Device struct {
 
 const devicePlace = "identity_devices"
 
-// Secrets are what is kept of the phones' passwords.
+// Secrets returns the table of the phones' sealed passwords.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: devicePlace, Key: []string{"user_id"}, Secret: "ha1"}
 }

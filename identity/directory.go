@@ -69,7 +69,7 @@ func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash map[string]APIK
 	return byHash, ids, err
 }
 
-// revision is how far memory is.
+// revision is the change that memory has followed to.
 type revision struct{ directory, revocations int64 }
 
 func readRevision(ctx context.Context, db sqldb.Runner) (revision, error) {

@@ -11,7 +11,7 @@ type Account struct {
 	CreatedAt time.Time
 }
 
-// Role is what a user may do in the accounts they see.
+// Role is the set of permissions of a user in the accounts they see.
 type Role string
 
 // The roles.
@@ -20,7 +20,7 @@ const (
 	RoleAdmin Role = "admin"
 )
 
-// Known says whether r is a role.
+// Known reports whether r is a defined role.
 func (r Role) Known() bool { return r == RoleUser || r == RoleAdmin }
 
 // User is a person who logs in, without the password.
@@ -42,7 +42,7 @@ type APIKey struct {
 	CreatedAt time.Time
 }
 
-// Audience says what a token is for. The audiences are not interchangeable.
+// Audience is the purpose of a token. Audiences are not interchangeable.
 type Audience string
 
 // The audiences: of the portal login and of the channel login.
@@ -51,7 +51,7 @@ const (
 	AudienceEvents Audience = "events"
 )
 
-// Known says whether a is an audience.
+// Known reports whether a is an audience.
 func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
 
 // Principal is who makes a request: a user with a token, or an API key, which
@@ -70,10 +70,10 @@ type Principal struct {
 	EventTypes []string  // filter given at the channel login; empty: none
 }
 
-// IsKey says whether the principal is an API key.
+// IsKey reports whether the principal is an API key.
 func (p *Principal) IsKey() bool { return p.KeyID != "" }
 
-// Credentials is what a login brings.
+// Credentials are the fields of a login request.
 type Credentials struct {
 	Username string
 	Password string
@@ -81,7 +81,7 @@ type Credentials struct {
 	Address  string // the client's IP address, "" when unknown
 }
 
-// Session is what a portal login or a refresh answers.
+// Session is the answer to a portal login or a refresh.
 type Session struct {
 	User         User
 	AccessToken  string

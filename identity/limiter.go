@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limit is how many failures of one subject are allowed within a window that
+// Limit is the number of failures allowed for one subject within a window that
 // begins with the first.
 type Limit struct {
 	Subject string // says nothing about whom it is: it is a hash
@@ -50,7 +50,7 @@ func subject(kind, name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// networkOf is what one client can speak from: an IPv4 address, or the /64 of
+// networkOf returns the addresses of one client: an IPv4 address, or the /64 of
 // an IPv6 one, in which it chooses freely.
 func networkOf(address string) string {
 	ip, err := netip.ParseAddr(address)

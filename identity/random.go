@@ -23,7 +23,7 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// hashSecret is how a secret is stored and looked up. A secret has 256 random
+// hashSecret returns the form in which a secret is stored and looked up. A secret has 256 random
 // bits, so a plain hash cannot be searched, and comparing hashes tells nothing
 // of the secret.
 func hashSecret(secret string) string {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// storable says whether a database can have this text at all: PostgreSQL
+// storable reports whether a database can have this text at all: PostgreSQL
 // refuses zero bytes and invalid UTF-8, so nothing stored equals such a text.
 func storable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)

@@ -25,7 +25,7 @@ func (s *Service) Seed(ctx context.Context, directory []byte) error {
 }
 
 // SeedDemo stores the account demo with its users admin, alice and bob, who
-// share a password, on the first start only. It says whether it did.
+// share a password, on the first start only. It reports whether it did.
 func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, err error) {
 	const account = "demo"
 	users := []NewUser{

@@ -57,7 +57,7 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	return signed, nil
 }
 
-// Authenticate says who shows token. A token that is malformed, forged,
+// Authenticate returns the principal of a token. A token that is malformed, forged,
 // expired or revoked is unauthenticated; a valid one of an audience that is
 // not accepted is forbidden. Without accept every audience is.
 func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
@@ -153,7 +153,7 @@ func (c *claims) principal() *Principal {
 	}
 }
 
-// Valid says whether a principal that was authenticated before still may act,
+// Valid reports whether a principal that was authenticated before still may act,
 // from memory alone: unauthenticated when its token has expired, forbidden
 // when it was revoked or its user, key or account is gone.
 func (s *Service) Valid(p *Principal) error {

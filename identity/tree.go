@@ -103,7 +103,7 @@ func (t *Tree) Oldest() (Account, bool) {
 	return t.first.account, true
 }
 
-// Contains says whether id is root or an account below it. It is false when
+// Contains reports whether id is root or an account below it. It is false when
 // either is unknown.
 func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id), root) }
 

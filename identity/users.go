@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// NewUser is what a user is made of.
+// NewUser has the fields of a user to create.
 type NewUser struct {
 	Account    string // id, name or domain
 	Username   string
@@ -21,7 +21,7 @@ type NewUser struct {
 	Role       Role   // "": RoleUser
 }
 
-// userColumns are what scanUser reads, of a table called u.
+// userColumns are the columns that scanUser reads, of a table called u.
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at`
 
 func scanUser(scan sqldb.ScanFunc) (User, error) {

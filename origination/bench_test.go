@@ -13,13 +13,13 @@ import (
 // goes all its steps, which are stored and announced: what an operation takes is
 // what a call costs, not how long its user waits.
 func BenchmarkOriginate(b *testing.B) {
-	b.Run("sqlite", func(b *testing.B) { benchmarkOriginate(b, lite(b)) })
-	b.Run("postgres", func(b *testing.B) { benchmarkOriginate(b, sqldb.Config{URL: testservice.Postgres(b)}) })
+	b.Run("sqlite", func(b *testing.B) { runOriginateBenchmark(b, lite(b)) })
+	b.Run("postgres", func(b *testing.B) { runOriginateBenchmark(b, sqldb.Config{URL: testservice.Postgres(b)}) })
 }
 
-func benchmarkOriginate(b *testing.B, at sqldb.Config) {
+func runOriginateBenchmark(b *testing.B, at sqldb.Config) {
 	d := newTestNode(b, at, func(c *Config) { c.MaxCalls = 1 << 20 }).run()
-	d.platform.originate = func(o Order) (Placed, error) {
+	d.platform.onOriginate = func(o Order) (Placed, error) {
 		go func() {
 			for _, state := range states[1:] { // not all in one transaction
 				time.Sleep(20 * time.Millisecond)

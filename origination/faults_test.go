@@ -22,7 +22,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		d := newTestNode(t, at).run()
 		d.publishThrough(&flaky{Publisher: d.channel})
 		var says sync.WaitGroup
-		d.platform.originate = func(o Order) (Placed, error) {
+		d.platform.onOriginate = func(o Order) (Placed, error) {
 			says.Go(func() {
 				for i := 1; i < len(states); i++ {
 					for range rand.IntN(3) {
@@ -56,7 +56,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 // call's id: every step that follows is taken all the same.
 func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
-	d.platform.originate = func(o Order) (Placed, error) {
+	d.platform.onOriginate = func(o Order) (Placed, error) {
 		id := "p-" + o.ID
 		for _, state := range states {
 			d.platform.says(id, state, "nonsense", state, Accepted, state)

@@ -21,7 +21,7 @@ func TestAKeyRingsOnce(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return Placed{CallID: "own-" + o.ID}, nil
 		}
-		a.platform.originate, b.platform.originate = slow, slow
+		a.platform.onOriginate, b.platform.onOriginate = slow, slow
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		answers := map[string]int{}
@@ -89,10 +89,10 @@ func TestAKeyIsItsUsersAlone(t *testing.T) {
 func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
-		d.platform.originate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
+		d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
 		_, err := d.under("k", "1002")
 		wantKind(t, err, fault.KindRefused)
-		d.platform.originate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil }
+		d.platform.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil }
 		if _, err := d.under("k", "1003"); err != nil {
 			t.Error(err)
 		}
@@ -101,7 +101,7 @@ func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 
 func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
-	d.platform.originate = func(Order) (Placed, error) { return Placed{}, nil }
+	d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, nil }
 	for range 2 {
 		if id, err := d.under("k", "1002"); id != "" || err != nil {
 			t.Errorf("%q, %v", id, err)

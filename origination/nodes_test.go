@@ -163,7 +163,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 
 func TestCancelOfACallThatThePlatformLost(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
-	d.platform.cancel = func(string) error { return fault.NotFound("no such call") }
+	d.platform.onCancel = func(string) error { return fault.NotFound("no such call") }
 	id := d.place("1002")
 	check(t, d.Cancel(t.Context(), d.alice(), id))
 	d.reaches(id, Ended)
@@ -178,7 +178,7 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 	id := a.place("1002")
 	tries := 0
 	a.platform.mu.Lock()
-	a.platform.cancel = func(string) error {
+	a.platform.onCancel = func(string) error {
 		if tries++; tries == 1 {
 			return fault.Unavailable(nil, time.Second, "away")
 		}

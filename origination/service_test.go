@@ -19,7 +19,7 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		var known error
-		d.platform.originate = func(o Order) (Placed, error) {
+		d.platform.onOriginate = func(o Order) (Placed, error) {
 			_, known = d.Get(context.Background(), d.alice(), o.ID)
 			return Placed{CallID: o.ID}, nil
 		}
@@ -96,7 +96,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 		d := newTestNode(t, at).run()
 		for _, refusal := range []*fault.Error{fault.New(fault.KindRefused, "no"), fault.Unavailable(nil, time.Second, "away")} {
 			var id string
-			d.platform.originate = func(o Order) (Placed, error) { id = o.ID; return Placed{}, refusal }
+			d.platform.onOriginate = func(o Order) (Placed, error) { id = o.ID; return Placed{}, refusal }
 			_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 			wantKind(t, err, refusal.Kind)
 			within(t, "the call is gone", func() bool {
@@ -113,7 +113,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
-		d.platform.originate = func(o Order) (Placed, error) {
+		d.platform.onOriginate = func(o Order) (Placed, error) {
 			d.platform.says("own-1", RingingUser, UserAnswered)
 			return Placed{CallID: "own-1"}, nil
 		}
@@ -132,7 +132,7 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 func TestAPlatformWithoutAnID(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
 	for _, given := range []string{"", "with space", strings.Repeat("x", 256)} {
-		d.platform.originate = func(Order) (Placed, error) { return Placed{CallID: given}, nil }
+		d.platform.onOriginate = func(Order) (Placed, error) { return Placed{CallID: given}, nil }
 		id, err := d.Originate(t.Context(), d.alice(), "1002", "")
 		if err != nil || id != "" {
 			t.Errorf("%q: id %q, %v", given, id, err)
@@ -145,7 +145,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
 	var mu sync.Mutex
 	made := 0
-	d.platform.originate = func(o Order) (Placed, error) {
+	d.platform.onOriginate = func(o Order) (Placed, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		placed := Placed{CallID: o.ID}
@@ -169,7 +169,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 
 func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
 	d := newTestNode(t, lite(t)).run()
-	d.platform.originate = func(Order) (Placed, error) {
+	d.platform.onOriginate = func(Order) (Placed, error) {
 		return Placed{ClickToCallID: "c2c-1"}, fault.New(fault.KindRefused, "no")
 	}
 	_, err := d.Originate(t.Context(), d.alice(), "1002", "")

@@ -26,7 +26,7 @@ type testNode struct {
 	at       sqldb.Config
 	platform *platform
 	channel  *channel
-	users    *users
+	users    *testUsers
 	stop     func() // ends Run and waits for it
 }
 
@@ -118,8 +118,8 @@ func (d *testNode) reaches(callID string, state State) {
 	within(d.t, string(state), func() bool { return d.state(callID) == state })
 }
 
-// users are those of the demo account, of a real identity service.
-type users struct {
+// testUsers are those of the demo account, of a real identity service.
+type testUsers struct {
 	*identity.Service
 	alice, admin string
 	mu           sync.Mutex
@@ -127,7 +127,7 @@ type users struct {
 	provisioned  []string
 }
 
-func newUsers(t testing.TB, db *sqldb.DB) *users {
+func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	t.Helper()
 	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
 	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
@@ -136,7 +136,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *users {
 	check(t, err)
 	_, err = service.SeedDemo(t.Context(), "a demo password")
 	check(t, err)
-	u := &users{Service: service}
+	u := &testUsers{Service: service}
 	all, err := service.Users(t.Context(), "demo")
 	check(t, err)
 	for _, one := range all {
@@ -150,7 +150,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *users {
 	return u
 }
 
-func (u *users) User(ctx context.Context, id string) (identity.User, error) {
+func (u *testUsers) User(ctx context.Context, id string) (identity.User, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.unreadable != nil {
@@ -159,7 +159,7 @@ func (u *users) User(ctx context.Context, id string) (identity.User, error) {
 	return u.Service.User(ctx, id)
 }
 
-func (u *users) SetClickToCallID(ctx context.Context, userID, id string) error {
+func (u *testUsers) SetClickToCallID(ctx context.Context, userID, id string) error {
 	u.mu.Lock()
 	u.provisioned = append(u.provisioned, id)
 	u.mu.Unlock()
@@ -168,26 +168,26 @@ func (u *users) SetClickToCallID(ctx context.Context, userID, id string) error {
 
 // platform is a Driver that remembers and reports what it is told to.
 type platform struct {
-	mu        sync.Mutex
-	orders    []Order
-	cancelled []string
-	open      []Open
-	report    func(Progress)
-	originate func(Order) (Placed, error)
-	cancel    func(callID string) error
+	mu          sync.Mutex
+	orders      []Order
+	cancelled   []string
+	open        []Open
+	report      func(Progress)
+	onOriginate func(Order) (Placed, error)
+	onCancel    func(callID string) error
 }
 
 func newPlatform() *platform {
 	return &platform{
-		originate: func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil },
-		cancel:    func(string) error { return nil },
+		onOriginate: func(o Order) (Placed, error) { return Placed{CallID: o.ID}, nil },
+		onCancel:    func(string) error { return nil },
 	}
 }
 
 func (p *platform) Originate(_ context.Context, order Order) (Placed, error) {
 	p.mu.Lock()
 	p.orders = append(p.orders, order)
-	originate := p.originate
+	originate := p.onOriginate
 	p.mu.Unlock()
 	return originate(order)
 }
@@ -196,7 +196,7 @@ func (p *platform) Cancel(_ context.Context, callID string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancelled = append(p.cancelled, callID)
-	return p.cancel(callID)
+	return p.onCancel(callID)
 }
 
 func (p *platform) Follow(ctx context.Context, open []Open, report func(Progress)) error {

@@ -29,7 +29,7 @@ func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
 	return newInspection(h, size), nil
 }
 
-// SealAs says what Seal seals.
+// SealAs names the recording that Seal seals.
 type SealAs struct {
 	Algorithm   string // "": AES-256-GCM
 	AccountID   string
@@ -99,7 +99,7 @@ func (o Offline) newRoot() (*envelope.Root, error) {
 	return envelope.NewRoot(o.Key, o.Salt, envelope.Iterations)
 }
 
-// Inspection is what a sealed recording's header says.
+// Inspection is the content of a sealed recording's header.
 type Inspection struct {
 	RecordingID string `json:"recording_id"`
 	AccountID   string `json:"account_id"`

@@ -14,7 +14,7 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Progress is how far Reseal is.
+// Progress counts the recordings that Reseal has moved.
 type Progress struct{ Done, Failed, Total int }
 
 // Reseal brings sealed recordings (of one account, or of all: "") to what their

@@ -73,7 +73,7 @@ func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, 
 	return err == nil, err
 }
 
-// names says whether a row names the object.
+// names reports whether a row names the object.
 func (t rows) names(ctx context.Context, object string) (named bool, err error) {
 	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&named)
 	return named, sqldb.Wrap(err, "looking for an object's recording")

@@ -23,7 +23,7 @@ type Config struct {
 	MaxBytes int64 // of audio in one recording; 0: no limit
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c Config) Validate() error {
 	if c.MaxBytes < 0 {
 		return errors.New("recordings: the largest size is negative")
@@ -31,7 +31,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Keys is what the room asks of the accounts' configurations.
+// Keys returns the accounts' keys.
 type Keys interface {
 	Current(ctx context.Context, accountID string) (encryption.Sealing, error)
 	Key(ctx context.Context, accountID string, version int64) (encryption.Key, error)
@@ -43,7 +43,7 @@ type Publisher interface {
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
-// Deps are what the room works with.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	DB        *sqldb.DB
 	Store     Store
@@ -68,7 +68,7 @@ type Service struct {
 	stored  chan struct{} // wakes the announcer; holds at most one
 }
 
-// rootCache is how many key versions stay stretched: 25 KB for all.
+// rootCache is the number of derived roots kept in memory: 25 KB for all.
 const rootCache = 256
 
 // New brings the tables up to date.
@@ -93,7 +93,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	}, nil
 }
 
-// Metadata is what is known about a stored recording (contract, section A). Of
+// Metadata describes a stored recording. Of
 // a plain one the key's fields, algorithm and salt are absent.
 type Metadata struct {
 	RecordingID string `json:"recording_id"`

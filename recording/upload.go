@@ -107,7 +107,7 @@ func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error
 	return s.sealer(current)
 }
 
-// sealer is what seals under one key; wipe it.
+// sealer seals under one key; wipe it after use.
 type sealer struct {
 	suite envelope.Suite
 	key   envelope.Key

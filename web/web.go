@@ -109,7 +109,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(f.body) // who has gone needs no answer
 }
 
-// names says whether a list of entity tags has the one; compared weakly, as
+// names reports whether a list of entity tags has the one; compared weakly, as
 // RFC 9110 wants it of If-None-Match.
 func names(list, etag string) bool {
 	for one := range strings.SplitSeq(list, ",") {

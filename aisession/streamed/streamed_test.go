@@ -10,17 +10,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type session struct {
+type fakeSession struct {
 	timestamps []uint32
-	heard      []byte
+	audio      []byte
 }
 
-func (s *session) Heard(timestamp uint32, payload []byte) {
+func (s *fakeSession) Heard(timestamp uint32, payload []byte) {
 	s.timestamps = append(s.timestamps, timestamp)
-	if int(timestamp)*2 != len(s.heard) {
+	if int(timestamp)*2 != len(s.audio) {
 		panic("timestamps do not count samples")
 	}
-	s.heard = append(s.heard, payload...)
+	s.audio = append(s.audio, payload...)
 }
 
 func TestPiecesOfAnySizeAreSamples(t *testing.T) {
@@ -28,7 +28,7 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 	for i := range want {
 		want[i] = byte(i * 7)
 	}
-	s := &session{}
+	s := &fakeSession{}
 	in := NewReceiver(s, 8000)
 	for rest, n := want, 1; len(rest) > 0; n = n*5%701 + 1 {
 		n = min(n, len(rest))
@@ -36,13 +36,13 @@ func TestPiecesOfAnySizeAreSamples(t *testing.T) {
 		rest = rest[n:]
 	}
 	in.Write(nil)
-	if !bytes.Equal(s.heard, want[:4000]) {
+	if !bytes.Equal(s.audio, want[:4000]) {
 		t.Error("samples were lost or turned")
 	}
 }
 
 func TestALongPieceIsCutToFrames(t *testing.T) {
-	s := &session{}
+	s := &fakeSession{}
 	NewReceiver(s, 16000).Write(make([]byte, 6400))
 	if len(s.timestamps) != 10 {
 		t.Errorf("%d frames of 200 ms", len(s.timestamps))

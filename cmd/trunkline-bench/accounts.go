@@ -60,7 +60,7 @@ func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role)
 	return a, nil
 }
 
-// followWithin is how long servers may take to know what was made: a second.
+// followWithin is the time in which servers follow a change: a second.
 const followWithin = 1200 * time.Millisecond
 
 func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
@@ -78,7 +78,7 @@ func (b *bench) longestAccount() string {
 	return longest
 }
 
-// sayLeft says what a run that made its accounts does not take away.
+// sayLeft reports what a run that created accounts leaves behind.
 func (b *bench) sayLeft(a *benchAccounts, what string) {
 	if a.root != "" {
 		b.say("account %s and those below it are deleted; left are %s", a.root, what)

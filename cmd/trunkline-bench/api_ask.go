@@ -24,7 +24,7 @@ const (
 // simulated begins the ids of calls that ring nobody.
 const simulated = "sim-"
 
-// operation is what is asked by that name.
+// operation returns the request with that name.
 func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int, error) {
 	account := func(n uint64) string { return r.accounts.ids[n%uint64(len(r.accounts.ids))] }
 	switch name {
@@ -126,7 +126,7 @@ func (r *apiRun) answer(request *http.Request, want int, check func([]byte) erro
 	return response.StatusCode, nil
 }
 
-// messageOf is what an error's body says.
+// messageOf returns the message of an error's body.
 func messageOf(body []byte) string {
 	var e struct {
 		Message string `json:"message"`

@@ -23,7 +23,7 @@ const (
 
 var everyOperation = []string{askLogin, askToken, askEncryption, changeEncryption, placeCall, lookUp, askReport}
 
-// defaultMix is what a contact center's tools do, more or less.
+// defaultMix resembles the requests of a contact center's tools.
 const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
 
 // needsOurs are the operations that only accounts of our own bear.
@@ -72,7 +72,7 @@ func (b *apiBench) parseMix() error {
 	return nil
 }
 
-// has says whether the operation is asked.
+// has reports whether the operation is asked.
 func (b *apiBench) has(operation string) bool { return b.shares[operation] > 0 }
 
 // share is the operation's part of all requests, 0 to 1.

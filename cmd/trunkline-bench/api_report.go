@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/loadtest/requests"
 )
 
-// apiReport is what a run has found. The JSON names are for scripts and do not
+// apiReport is the result of a run. The JSON names are for scripts and do not
 // change.
 type apiReport struct {
 	Scenario    string         `json:"scenario"` // "api"

@@ -140,7 +140,7 @@ func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) err
 // log in.
 const maxCallers = 1000
 
-// callersNeeded is how many users it takes to stay below the limit of calls a
+// callersNeeded is the number of users needed to stay below the limit of calls a
 // minute, which is that of the settings.
 func (r *apiRun) callersNeeded(perMinute int) int {
 	switch {

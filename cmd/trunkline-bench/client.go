@@ -45,7 +45,7 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// answerWithin is how long an answer may take.
+// answerWithin is the timeout of a request.
 const answerWithin = 30 * time.Second
 
 // connectionsClient speaks HTTP/1.1 over as many connections as it is told, so

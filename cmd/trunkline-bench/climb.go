@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// climbFactor is how much a step of a climb is above the one before.
+// climbFactor is the ratio of one step of a climb to the step before.
 const climbFactor = 1.15
 
 // climb measures at rising rates until p99 is above the limit, or something

@@ -130,7 +130,7 @@ func (r *fanoutRun) compare(from, to fanoutMoment) {
 	}
 }
 
-// quietFor is how long nothing may come before what is missing counts as lost.
+// quietFor is the silence after which missing events count as lost.
 const quietFor = 3 * time.Second
 
 // drain waits for what is still on its way, and says how many never came.

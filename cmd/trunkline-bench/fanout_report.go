@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// fanoutReport is what a run has found. The JSON names are for scripts and do
+// fanoutReport is the result of a run. The JSON names are for scripts and do
 // not change.
 type fanoutReport struct {
 	Server       string  `json:"server"` // "trunkline", or which floor
@@ -54,7 +54,7 @@ type fanoutStep struct {
 	LatencyMS           latencies `json:"latency_ms"`
 }
 
-// serverUsage is what the server has used. Memory and idle CPU per connection
+// serverUsage is the CPU and memory of the server. Memory and idle CPU per connection
 // are what connections have added.
 type serverUsage struct {
 	CPUSeconds                float64 `json:"cpu_seconds"`

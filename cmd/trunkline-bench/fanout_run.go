@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// spareFiles is what a process needs open beside its sockets.
+// spareFiles is the number of descriptors beside the sockets.
 const spareFiles = 200
 
 // fanoutRun is one run.

@@ -63,7 +63,7 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage,
 	return sum, nil
 }
 
-// windowUsage is what the server has used while it was measured.
+// windowUsage is the usage of the server during the measurement.
 type windowUsage struct {
 	CPUSeconds           float64 `json:"cpu_seconds"`
 	Cores                float64 `json:"cpu_cores"`

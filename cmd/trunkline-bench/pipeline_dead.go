@@ -43,7 +43,7 @@ func (d *deadLetters) see(record *kafka.Record) {
 	d.kinds[topic][kind]++
 }
 
-// of is how many there are of a raw topic's records, by kind.
+// of counts the dead letters of a raw topic, by kind.
 func (d *deadLetters) of(topic string) map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +57,7 @@ func sum(counts map[string]uint64) (n uint64) {
 	return n
 }
 
-// ofProbes is how many there are of probes, by kind.
+// ofProbes counts the dead letters of probes, by kind.
 func (d *deadLetters) ofProbes() map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

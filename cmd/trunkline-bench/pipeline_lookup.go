@@ -38,7 +38,7 @@ type sample struct {
 	at     time.Time
 }
 
-// lookupReport is what they found. FoundMS is from the acknowledgement, and as
+// lookupReport is the result of the look-ups. FoundMS is from the acknowledgement, and as
 // exact as the pause between two looks.
 type lookupReport struct {
 	Found    uint64    `json:"found"`

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipelineReport is what a run has found. The JSON names are for scripts and
+// pipelineReport is the result of a run. The JSON names are for scripts and
 // do not change.
 type pipelineReport struct {
 	Scenario       string  `json:"scenario"` // "pipeline"

@@ -56,7 +56,7 @@ func (b *pipelineBench) run(ctx context.Context) error {
 	return b.tell(&r.report, err)
 }
 
-// prepare makes what the run needs: accounts, ways in, and readers of what
+// prepare makes what the run needs: accounts, credentials, and readers of what
 // comes out.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {

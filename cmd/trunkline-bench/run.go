@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// findings are what a run reports.
+// findings are the faults that a run reports.
 type findings interface {
 	write(w io.Writer) error // for people
 	fault() error            // what was wrong with the server, nil when nothing was
@@ -35,7 +35,7 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// endings are what a run has to undo, last first.
+// endings undo what a run has made, last first.
 type endings []func()
 
 func (e *endings) add(end func()) { *e = append(*e, end) }

@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// healthPatience is how long a server may take to say whether it is ready.
+// healthPatience is the timeout of the readiness request.
 const healthPatience = 3 * time.Second
 
 // healthCommand is for those who watch a container that has no shell and no

@@ -2,7 +2,7 @@ package aiprovider
 
 import "net/netip"
 
-// Class is what sort of address it is. Classes are bounded: they may be metric
+// Class is the kind of an address. Classes are bounded: they may be metric
 // labels.
 type Class string
 

@@ -79,7 +79,7 @@ func notOfToken(r rune) bool {
 	return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// checkHeaderValue says what is wrong with a value, "" for nothing. It never
+// checkHeaderValue returns what is invalid in a value, "" for nothing. It never
 // repeats it.
 func checkHeaderValue(value string) (code, text string) {
 	switch {

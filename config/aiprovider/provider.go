@@ -4,7 +4,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// Fallback is what becomes of a call whose provider is away for good.
+// Fallback is the action for a call whose provider stays away.
 type Fallback string
 
 // The fallbacks.
@@ -46,7 +46,7 @@ type Announcement struct {
 	CalleeIDNumber string
 }
 
-// TestReport is what came of a test session.
+// TestReport is the result of a test session.
 type TestReport struct {
 	OK        bool     `json:"ok"`
 	ConnectMS float64  `json:"connect_ms"`      // until the WebSocket was open

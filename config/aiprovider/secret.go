@@ -60,7 +60,7 @@ func (s *Service) unseal(r row) (map[string]string, error) {
 	return headers, nil
 }
 
-// unmasked is what was sent with the stored values in the masks' places. Where
+// unmasked returns the sent headers with stored values in place of masks. Where
 // there is no mask nothing is opened, so that lost values can be set anew.
 func (s *Service) unmasked(sent Document, old row) (Document, error) {
 	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {

@@ -13,7 +13,7 @@ var insecureNames = []string{"default_encrypted_key", "default", "test", default
 // plain takes away what does not make a value any better.
 func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
-// insecureKey says whether a key is a known default, one repeated character, or
+// insecureKey reports whether a key is a known default, one repeated character, or
 // a plain run ("0123…", "zyxw…"), or any of these repeated, however long and in
 // whatever case.
 func insecureKey(key string) bool {
@@ -44,10 +44,10 @@ func period(chars []rune) int {
 	return len(chars) - border[len(border)-1]
 }
 
-// alphabets are what runs run through; they wrap from their end to their start.
+// alphabets are the sequences of plain runs; they wrap at their end.
 var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz"}
 
-// isRun says whether every character is the one before it plus step, by code
+// isRun reports whether every character is the one before it plus step, by code
 // point or in one of the alphabets. A single character is a run.
 func isRun(chars []rune, step int) bool {
 	byCode := func(a, b rune) bool { return b == a+rune(step) }

@@ -60,7 +60,7 @@ func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
 
-// Answer is what GET and PUT answer.
+// Answer is the configuration as GET and PUT return it.
 type Answer struct {
 	Config *Document // nil: never configured
 	ETag   string
@@ -155,7 +155,7 @@ type Sealing struct {
 	Key       Key
 }
 
-// Current is how a new recording of the account is to be kept. Anything but a
+// Current returns how to store a new recording of the account. Anything but a
 // nil error, with Enabled false or a whole key, means: do not store it. Of an
 // account that was never configured it is the zero Sealing.
 func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error) {

@@ -149,7 +149,7 @@ func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int6
 
 // atomically runs a transaction that need not be serializable: PostgreSQL would
 // break off many of those, of accounts that have nothing to do with each other
-// but share a page. The revision says whether a change comes in between.
+// but share a page. The revision reports whether a change comes in between.
 func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) error {
 	if !s.db.Postgres() {
 		return s.db.Tx(ctx, write)

@@ -50,7 +50,7 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems Pr
 	return unknown, problems
 }
 
-// hasEnv says whether a setting has that variable for its own: where one is
+// hasEnv reports whether a setting has that variable for its own: where one is
 // called …_file, as master_key_file, its variable means the setting.
 func hasEnv(leaves []leaf, name string) bool {
 	return slices.ContainsFunc(leaves, func(l leaf) bool { return l.env() == name })

@@ -93,7 +93,7 @@ func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
 	}
 }
 
-// accepts says whether a scalar of this YAML type may be the leaf's value, or
+// accepts reports whether a scalar of this YAML type may be the leaf's value, or
 // an item of it. What the text means is for set.
 func (l *leaf) accepts(node *yaml.Node) error {
 	want, tags := "text", []string{"!!str"}

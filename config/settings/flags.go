@@ -66,7 +66,7 @@ func (v *flagValue) Set(text string) error {
 
 func (v *flagValue) String() string { return v.shown }
 
-// Type is what help shows behind the flag's name.
+// Type returns the word that help shows behind the flag's name.
 func (v *flagValue) Type() string {
 	switch v.leaf.at.(type) {
 	case *bool:

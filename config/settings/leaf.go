@@ -22,7 +22,7 @@ func (l leaf) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.key, ".", "_"))
 }
 
-// secret says whether the value must not be shown, and may come from a file.
+// secret reports whether the value must not be shown, and may come from a file.
 func (l leaf) secret() bool {
 	switch l.at.(type) {
 	case *Secret, *URL:
@@ -31,7 +31,7 @@ func (l leaf) secret() bool {
 	return false
 }
 
-// list says whether the value is a list.
+// list reports whether the value is a list.
 func (l leaf) list() bool {
 	switch l.at.(type) {
 	case *[]string, *[]netip.Prefix:
@@ -46,7 +46,7 @@ type group struct {
 	members []member
 }
 
-// member is what a group holds under one name: a leaf or a further group.
+// member is an entry of a group under one name: a leaf or a further group.
 type member struct {
 	name  string
 	leaf  *leaf

@@ -19,7 +19,7 @@ type Source struct {
 type Problem struct {
 	Where string // "conf.yaml:3", "TRUNKLINE_LISTEN", "--listen"; "" when it is the value, wherever set
 	Key   string // the setting; "" when it is the file
-	Text  string // what is wrong and how to mend it
+	Text  string // what is invalid and what to set instead
 }
 
 func (p Problem) String() string {

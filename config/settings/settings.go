@@ -75,7 +75,7 @@ type Kafka struct {
 	SASL              SASL      `yaml:"sasl"`
 }
 
-// ClientTLS is how we speak TLS to a backend.
+// ClientTLS configures TLS to a backend.
 type ClientTLS struct {
 	Enabled  bool   `yaml:"enabled" doc:"use TLS"`
 	CAFile   string `yaml:"ca_file" doc:"CA certificates, PEM; empty: the system's"`
@@ -83,7 +83,7 @@ type ClientTLS struct {
 	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
 }
 
-// SASL is how we log in to Kafka.
+// SASL configures the login to Kafka.
 type SASL struct {
 	Mechanism string `yaml:"mechanism" doc:"plain, scram-sha-256 or scram-sha-512; empty: none"`
 	Username  string `yaml:"username" doc:"user name"`
@@ -183,7 +183,7 @@ type AIProvider struct {
 	AllowNetworks []netip.Prefix `yaml:"allow_networks" doc:"networks that are not public and that providers' addresses may be in; with loopback among them ws is accepted for URLs whose host is a loopback name or address"`
 }
 
-// AISession is read by app, for aisession and its ways in.
+// AISession is read by app, for aisession.
 type AISession struct {
 	MaxSessions            int           `yaml:"max_sessions" doc:"sessions at the same time on this node; more calls are refused; 0: no limit"`
 	MaxPerAccount          int           `yaml:"max_per_account" doc:"sessions of one account at the same time in the cluster; more calls are refused; 0: no limit"`
@@ -214,7 +214,7 @@ func AllRoles() []string {
 	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleOrigination, RoleAISession, RoleAPI}
 }
 
-// Default is what holds where nothing is set.
+// Default returns the settings where nothing is set.
 func Default() *Settings {
 	return &Settings{
 		Listen:        ":9443",

@@ -89,5 +89,5 @@ type Cleared struct {
 // Digits are the keys there are.
 const Digits = "0123456789*#ABCD"
 
-// IsDigit says whether digit is one key.
+// IsDigit reports whether digit is one key.
 func IsDigit(digit string) bool { return len(digit) == 1 && strings.Contains(Digits, digit) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func start() Start {
+func exampleStart() Start {
 	return Start{
 		Call:           Call{CallID: "call-1", OtherLegCallID: "call-2"},
 		CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002", AccountID: "demo",
@@ -24,7 +24,7 @@ func TestMessagesOfTheServiceAreAsTheSpecificationSaysThem(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"start", AppendStart(nil, start()), `{"event":"start","start":{"callId":"call-1","otherLegCallId":"call-2","callerIdNumber":"+15551230001",` +
+		{"start", AppendStart(nil, exampleStart()), `{"event":"start","start":{"callId":"call-1","otherLegCallId":"call-2","callerIdNumber":"+15551230001",` +
 			`"calleeIdNumber":"+15551230002","accountId":"demo","mediaFormat":{"encoding":"pcm16","sampleRate":24000}}}`},
 		{"media", AppendMedia(nil, []byte{0xff, 0xfe, 0xfd, 0}), `{"event":"media","media":{"payload":"//79AA=="}}`},
 		{"dtmf", AppendDTMF(nil, DTMF{Call: call, Digit: "#", Duration: 160 * time.Millisecond}),
@@ -50,7 +50,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	pressed.Call = call
 	audio := bytes.Repeat([]byte{1, 2, 3}, 50)
 	toProvider := map[string]Message{
-		string(AppendStart(nil, start())):                           {Event: EventStart, Start: start()},
+		string(AppendStart(nil, exampleStart())):                    {Event: EventStart, Start: exampleStart()},
 		string(AppendMedia(nil, audio)):                             {Event: EventMedia, Audio: audio},
 		string(AppendDTMF(nil, pressed)):                            {Event: EventDTMF, DTMF: pressed},
 		string(AppendHangup(nil, Hangup{call, NoAnswer})):           {Event: EventHangup, Hangup: Hangup{call, NoAnswer}},
@@ -94,7 +94,7 @@ func TestExtrasAreUnknownToWhoDidNotOptIn(t *testing.T) {
 	wantProblem(t, AppendCleared(nil, Cleared{}), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendTransferRefused(nil, "1", "no"), d.ToProvider, ProblemUnknown)
 	d.Extensions = true
-	wantProblem(t, AppendStart(nil, start()), d.FromProvider, ProblemUnknown)
+	wantProblem(t, AppendStart(nil, exampleStart()), d.FromProvider, ProblemUnknown)
 	wantProblem(t, AppendClear(nil), d.ToProvider, ProblemUnknown)
 	wantProblem(t, AppendTransferRequest(nil, "1"), d.ToProvider, ProblemField) // a refusal without a reason
 }
@@ -201,7 +201,7 @@ func TestSlashesMayBeEscaped(t *testing.T) {
 }
 
 func TestProblemsOfTheServicesMessages(t *testing.T) {
-	whole := string(AppendStart(nil, start()))
+	whole := string(AppendStart(nil, exampleStart()))
 	for _, c := range [][2]string{
 		{`"callId":"call-1",`, ``},
 		{`"accountId":"demo",`, `"accountId":null,`},
@@ -262,7 +262,7 @@ func TestFrameSizes(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"event":"media","media":{"payload":"\/\/79AA=="}}`), true, true)
-	f.Add(AppendStart(nil, start()), false, true)
+	f.Add(AppendStart(nil, exampleStart()), false, true)
 	f.Add(AppendDTMFRequest(nil, DTMF{Digit: "1", Duration: time.Second}), true, false)
 	f.Add(AppendCleared(nil, Cleared{Played: time.Second}), true, true)
 	f.Add([]byte(`{"event":"hangup","hangup":{"callId":"","otherLegCallId":""}}`), false, false)

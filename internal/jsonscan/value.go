@@ -52,7 +52,7 @@ func (v Value) Text() (text []byte, ok bool) {
 	return v.plain(), true
 }
 
-// Is says whether v is the string want.
+// Is reports whether v is the string want.
 func (v Value) Is(want string) bool {
 	text, ok := v.Text()
 	return ok && string(text) == want

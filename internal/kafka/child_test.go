@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		fmt.Println(b.TCPAddr())
+	case "trickle":
+		fmt.Println("running")
+		go trickle(dir)
 	}
 	bufio.NewReader(os.Stdin).ReadByte() // until the parent is gone
 }

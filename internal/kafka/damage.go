@@ -3,55 +3,68 @@ package kafka
 import (
 	"context"
 	"errors"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 )
 
-// damageEnd returns the first offset after damaged that can be read again, at
-// most end. It is for a batch whose header is damaged too, so that its length is
-// not known: brokers look a batch up by any offset in it, so later offsets are
-// tried, first in growing steps, then between the last that failed and the
-// first that did not.
-func (c *Cluster) damageEnd(ctx context.Context, topic string, partition int, damaged, end int64) (int64, error) {
+// readableAfter returns the first offset after a damaged one that can be read.
+// It is for damage that hides where its batch ends: the broker or the batch's
+// own header does not tell. Brokers find later batches through their index. It
+// fetches at growing distances, then between the last two.
+func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, error) {
 	bad, good := damaged, end
-	for step := int64(1); bad+step < end; step *= 2 {
-		next, ok, err := c.readableAt(ctx, topic, partition, bad+step)
+	for distance := int64(1); damaged+distance < end; distance *= 2 {
+		ok, err := r.readableAt(ctx, damaged+distance)
 		if err != nil {
 			return 0, err
 		}
 		if ok {
-			good = next
+			good = damaged + distance
 			break
 		}
-		bad += step
+		bad = damaged + distance
 	}
 	for good-bad > 1 {
 		middle := bad + (good-bad)/2
-		next, ok, err := c.readableAt(ctx, topic, partition, middle)
-		switch {
-		case err != nil:
+		ok, err := r.readableAt(ctx, middle)
+		if err != nil {
 			return 0, err
-		case !ok:
+		}
+		if ok {
+			good = middle
+		} else {
 			bad = middle
-		case next >= good: // nothing between
-			return good, nil
-		default:
-			good = next
 		}
 	}
 	return good, nil
 }
 
-// readableAt tries to read at an offset. It returns the first offset at or
-// after it that can be read; ok is false when the batch there is damaged.
-func (c *Cluster) readableAt(ctx context.Context, topic string, partition int, offset int64) (next int64, ok bool, err error) {
-	r := c.NewReader(topic, partition, offset)
-	r.probing = true
-	defer r.Close()
-	records, err := r.Read(ctx)
-	if gap, isGap := errors.AsType[*GapError](err); isGap {
-		return gap.Resume, gap.Resume > offset, nil
-	}
+// readableAt says whether a fetch at the offset begins with a sound batch.
+func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
+	leader, err := r.cluster.leaders.leader(ctx, r.name, r.partition)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
-	return records[0].Offset, true, nil
+	asked := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
+	frame := appendFetch(nil, r.cluster.cfg.clientID(), noSession, 0, minPartBuffer, []fetchPartition{asked}, nil)
+	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
+	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
+		return false, err
+	}
+	sound, failed := false, errMalformed
+	whole, err := readFetch(e.response, func(_ fetchKey, f *fetched) {
+		failed = f.err
+		if failed == nil {
+			h, content, _, _, err := splitBatch(f.batches)
+			sound = err == nil && content != nil && h.last >= offset
+		}
+	})
+	if err = errors.Join(err, whole.err); err != nil {
+		return false, err
+	}
+	if errors.Is(failed, kafkago.InvalidMessage) {
+		return false, nil
+	}
+	return sound, failed
 }

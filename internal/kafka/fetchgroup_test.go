@@ -440,3 +440,37 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 		t.Errorf("%d more connections", n)
 	}
 }
+
+// A batch that the broker itself cannot read was fetched again and again.
+func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
+	for _, damaged := range [][2]int64{{5, 12}, {5, 6}, {0, 20}, {19, 20}} {
+		t.Run(fmt.Sprint(damaged), func(t *testing.T) {
+			c, fake, _ := fakeWith(t, 1)
+			for i := range 20 {
+				produce(t, c, numbered(0, i, 1)...)
+			}
+			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+				for _, topic := range req.Topics {
+					for _, p := range topic.Partitions {
+						if p.FetchOffset >= damaged[0] && p.FetchOffset < damaged[1] {
+							res := req.ResponseKind().(*kmsg.FetchResponse)
+							out := kmsg.NewFetchResponseTopicPartition()
+							out.ErrorCode, out.RecordBatches = kerr.CorruptMessage.Code, []byte{}
+							in := kmsg.NewFetchResponseTopic()
+							in.TopicID, in.Partitions = topic.TopicID, append(in.Partitions, out)
+							res.Topics = append(res.Topics, in)
+							return res
+						}
+					}
+				}
+				return nil
+			})
+			r := c.NewReader("t", 0, damaged[0])
+			defer r.Close()
+			for range 2 {
+				_, err := r.Read(t.Context())
+				wantGap(t, err, kafka.GapDamaged, damaged[1])
+			}
+		})
+	}
+}

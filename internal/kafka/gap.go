@@ -19,9 +19,9 @@ const (
 	// GapRecreated: the topic was deleted and created again. Resume is the
 	// beginning of the new log.
 	GapRecreated GapKind = "recreated"
-	// GapDamaged: a record batch failed its checks twice. Resume is the
-	// offset after the batch or, where its header is damaged too, the first
-	// one that can be read.
+	// GapDamaged: a record batch failed its checks twice, or the broker said
+	// twice that it cannot read it. Resume is the offset after the batch or,
+	// when that could not be told, the next one that can be read.
 	GapDamaged GapKind = "damaged"
 	// GapMissing: offsets are missing between two record batches. Resume is
 	// the first offset of the second one.
@@ -66,7 +66,8 @@ func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
 // PassableGap returns the gap that err is about, when reading can go on at its
-// Resume. It is false for other errors and for damage whose end is not known.
+// Resume. It is false for other errors, and for damage whose Resume is not
+// behind it.
 func PassableGap(err error) (*GapError, bool) {
 	gap, ok := errors.AsType[*GapError](err)
 	return gap, ok && (gap.Kind != GapDamaged || gap.Resume > gap.Offset)

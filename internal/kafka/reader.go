@@ -41,7 +41,6 @@ type Reader struct {
 	pending   []byte // its batches that are not decoded yet
 	untouched bool   // none of its batches has been decoded
 	suspected int64  // offset that failed its checks once; -1: none
-	probing   bool   // looks for the end of damage itself
 	decoder
 }
 
@@ -192,10 +191,13 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
-	if gap.Kind == GapDamaged && gap.Resume <= gap.Offset && !r.probing {
-		var err error
-		if gap.Resume, err = r.cluster.damageEnd(ctx, r.topic, r.partition, r.next, r.end); err != nil {
-			return err
+	if gap.Resume <= r.next { // the damage hides where its batch ends
+		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
+		if err == nil {
+			gap.Resume, err = r.readableAfter(ctx, r.next, end)
+		}
+		if err != nil {
+			return away(err, "looking for the end of damage")
 		}
 	}
 	return r.gap(gap)
@@ -223,6 +225,12 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 		if err != nil {
 			r.detach()
+		}
+		if errors.Is(err, kafkago.InvalidMessage) { // the broker found the damage
+			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: err.Error()}); err == nil {
+				continue
+			}
+			return err
 		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
 			if err = r.outOfRange(ctx); err == nil {

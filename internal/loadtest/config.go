@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Resume is what a subscriber does when its connection ends.
+// Resume is how a subscriber reconnects when its connection ends.
 type Resume string
 
 // The ways to go on.
@@ -29,7 +29,7 @@ type Group struct {
 	Streams int // how many
 }
 
-// Config is who subscribes to what, where. All but URL, Run and Groups may be
+// Config configures the subscribers. All but URL, Run and Groups may be
 // zero.
 type Config struct {
 	URL     string // of the socket: ws://, wss://, http:// or https://, with its path
@@ -46,7 +46,7 @@ type Config struct {
 	Pause   time.Duration // most time before a resume; 0: 1 s
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c *Config) Validate() error {
 	u, err := url.Parse(c.URL)
 	switch {

@@ -59,7 +59,7 @@ func (c *conn) check(s Stamp, resume Resume, t *Tally) {
 	}
 }
 
-// mayRepeat says whether a number may come again after a resume: by id where
+// mayRepeat reports whether a number may come again after a resume: by id where
 // accounts may lie in several partitions, by cursor what came after it.
 func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	switch {

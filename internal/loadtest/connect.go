@@ -107,7 +107,7 @@ func (l *Load) ended(c *conn, code int) {
 	l.running.Go(func() { l.comeBack(c) })
 }
 
-// mayReturn says whether a close code lets the client come back (contract,
+// mayReturn reports whether a close code lets the client come back (contract,
 // section C).
 func mayReturn(code int) bool {
 	switch code {

@@ -44,7 +44,7 @@ func upperEdge(bucket int) time.Duration {
 	return time.Duration(units<<unitShift) - 1
 }
 
-// Count is how many latencies were recorded.
+// Count returns the number of recorded latencies.
 func (h *Histogram) Count() uint64 { return h.total }
 
 // Max is the largest latency of all, exactly.

@@ -75,7 +75,7 @@ func (l *Load) populate() {
 
 func (l *Load) worker(c *conn) *worker { return l.workers[c.slot%len(l.workers)] }
 
-// Subscribers is how many there are, and how many of them read.
+// Subscribers returns the number of subscribers, and of those that read.
 func (l *Load) Subscribers() (all, reading int) {
 	for _, c := range l.conns {
 		if !c.stalled {
@@ -85,7 +85,7 @@ func (l *Load) Subscribers() (all, reading int) {
 	return len(l.conns), reading
 }
 
-// Tally is what the subscribers have seen so far.
+// Tally returns what the subscribers received so far.
 func (l *Load) Tally() *Tally {
 	sum := &Tally{Closed: map[int]int{}}
 	for _, w := range l.workers {
@@ -96,7 +96,7 @@ func (l *Load) Tally() *Tally {
 	return sum
 }
 
-// Refused is how many upgrades were refused, by status; 0 stands for
+// Refused returns the number of refused upgrades, by status; 0 stands for
 // connections that could not be made.
 func (l *Load) Refused() map[int]uint64 {
 	l.mu.Lock()
@@ -108,7 +108,7 @@ func (l *Load) Refused() map[int]uint64 {
 	return counts
 }
 
-// Outstanding is how many events the reading subscribers have yet to get of
+// Outstanding returns the number of events that reading subscribers still miss of
 // those that were published, counted per stream; gaps are not among them.
 func (l *Load) Outstanding(published []uint64) (n uint64) {
 	for _, c := range l.conns {

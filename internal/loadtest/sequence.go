@@ -14,7 +14,7 @@ type span struct{ first, last uint64 }
 
 func (s span) length() uint64 { return s.last - s.first + 1 }
 
-// arrival is what an event's number says of it.
+// arrival classifies an event by its number.
 type arrival int
 
 const (
@@ -69,7 +69,7 @@ func (s *sequence) fill(n uint64) bool {
 	return false
 }
 
-// tail is how many of published numbers are missing behind the last one seen.
+// tail returns the number of published numbers that are missing after the last one seen.
 func (s *sequence) tail(published uint64) uint64 {
 	return max(published, s.seen) - s.seen
 }

@@ -26,7 +26,7 @@ type Sink interface {
 // as much.
 type Form func(dst []byte, s Stamp, run, account string, padding []byte) []byte
 
-// SourceConfig is what is published. All but Run, Accounts, Size and Clock may
+// SourceConfig configures what is published. All but Run, Accounts, Size and Clock may
 // be zero.
 type SourceConfig struct {
 	Run      string
@@ -54,7 +54,7 @@ func (c *SourceConfig) formOrDefault() Form {
 	return c.Form
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c *SourceConfig) Validate() error {
 	if len(c.Run) != RunLength {
 		return fmt.Errorf("the run's name must have %d characters", RunLength)
@@ -76,14 +76,14 @@ func (c *SourceConfig) Validate() error {
 	return nil
 }
 
-// maxLanes is how many batches are on their way at the same time, and batchLimit
+// maxLanes is the number of batches in flight at the same time, and batchLimit
 // how many events one has, unless the configuration says it.
 const (
 	maxLanes   = 16
 	batchLimit = 512
 )
 
-// MaxBatch is how many events a batch may be told to have.
+// MaxBatch is the highest number of events in a batch.
 const MaxBatch = 10_000
 
 // Source publishes numbered events at a rate. It keeps to its schedule: what a
@@ -123,7 +123,7 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	return s, nil
 }
 
-// Published is how many events of each stream are safe.
+// Published returns the number of acknowledged events of each stream.
 func (s *Source) Published() []uint64 {
 	counts := make([]uint64, len(s.durable))
 	for i := range counts {

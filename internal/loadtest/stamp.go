@@ -8,7 +8,7 @@ import (
 // RunLength is how long the name of a run is.
 const RunLength = 8
 
-// Stamp is what an event carries in its data, for the other end to check it by.
+// Stamp is the part of an event's data by which the receiver checks it.
 // In JSON it is one field of fixed length with a name that nothing else has:
 // it is found and read without parsing.
 type Stamp struct {
@@ -25,7 +25,7 @@ const (
 	stampLength  = len(stampName) + RunLength + 1 + streamDigits + 1 + seqDigits + 1 + atDigits + 1
 )
 
-// MaxStreams is how many accounts a run may have.
+// MaxStreams is the highest number of accounts of a run.
 const MaxStreams = 1_000_000
 
 // Append appends the stamp's field, name and value, to an object in the making.

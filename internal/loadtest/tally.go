@@ -1,6 +1,6 @@
 package loadtest
 
-// Tally is what subscribers have seen. Stalled subscribers count in Open,
+// Tally counts what subscribers received. Stalled subscribers count in Open,
 // Stalled and Closed only.
 type Tally struct {
 	Open       int

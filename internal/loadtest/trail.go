@@ -25,7 +25,7 @@ type trailStream struct {
 	proven bool // something came
 }
 
-// TrailTally is what a trail has seen.
+// TrailTally counts what a trail received.
 type TrailTally struct {
 	PartitionTally
 	Partitions map[int]PartitionTally
@@ -34,7 +34,7 @@ type TrailTally struct {
 	Latency    Histogram
 }
 
-// PartitionTally is what was seen in one partition.
+// PartitionTally counts what was received in one partition.
 type PartitionTally struct {
 	Records    uint64 `json:"records"`    // of the run, each once
 	Missing    int64  `json:"missing"`    // events that never came
@@ -109,7 +109,7 @@ func (p *PartitionTally) add(o PartitionTally) {
 	p.Strayed += o.Strayed
 }
 
-// Tally is what was seen so far.
+// Tally returns what was received so far.
 func (t *Trail) Tally() *TrailTally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *Trail) Tally() *TrailTally {
 	return &tally
 }
 
-// Outstanding is how many events have yet to come of those that were
+// Outstanding returns the number of events still to arrive of those that were
 // published, counted per stream; gaps are not among them.
 func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	t.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is what processes have used and hold.
+// Usage is the CPU and memory of processes.
 type Usage struct {
 	CPU  time.Duration // user and system, since they started
 	RSS  int64         // bytes of memory that are resident
@@ -34,7 +34,7 @@ func OwnUsage() (Usage, error) {
 // that Linux has today.
 const clockTick = time.Second / 100
 
-// ProcessUsage is that of a process of this machine.
+// ProcessUsage returns the usage of a process of this machine.
 func ProcessUsage(pid int) (Usage, error) {
 	process := strconv.Itoa(pid)
 	stat, err := os.ReadFile("/proc/" + process + "/stat")

@@ -13,7 +13,7 @@
 // A sealed secret is bound to its place (table, account, version): moved
 // elsewhere in the database it does not open.
 //
-// Table is how rooms keep such secrets: it tells which keys they need and seals
+// Table stores such secrets: it lists which keys they need and seals
 // them anew, in batches, when Rotate has made the next key.
 //
 // It refuses to seal when its file cannot be read (what it sealed then might

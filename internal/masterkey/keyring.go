@@ -17,7 +17,7 @@ type Config struct {
 	File  string // else a file with one key a line, the newest last
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.Value == "" && c.File == "":
@@ -58,7 +58,7 @@ func Open(cfg Config) (*Keyring, error) {
 	return k, nil
 }
 
-// FromFile says whether the keys are in a file, which Create, Next and Retire
+// FromFile reports whether the keys are in a file, which Create, Next and Retire
 // can change.
 func (k *Keyring) FromFile() bool { return k.file != "" }
 

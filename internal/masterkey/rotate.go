@@ -16,7 +16,7 @@ type Room interface {
 	Reseal(ctx context.Context, progress func(done, total int)) error
 }
 
-// Rotation is what Rotate did.
+// Rotation is the result of Rotate.
 type Rotation struct {
 	ID      string // the key that everything is sealed under now
 	Resumed bool   // an unfinished rotation was finished; no key was made

@@ -39,7 +39,7 @@ func (t Table) Require(ctx context.Context) error {
 	return t.Keys.Require(inUse...)
 }
 
-// resealBatch is how many secrets are read at once.
+// resealBatch is the number of secrets read at once.
 const resealBatch = 100
 
 // Reseal implements Room. What another process seals meanwhile behind the row

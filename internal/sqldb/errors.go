@@ -42,7 +42,7 @@ func isBusy(err error) bool {
 	return ok && postgresBusy(state)
 }
 
-// IsUnique says whether a unique constraint (a primary key's included) refused
+// IsUnique reports whether a unique constraint (a primary key's included) refused
 // the statement.
 func IsUnique(err error) bool {
 	if code, ok := sqliteCode(err); ok {
@@ -52,7 +52,7 @@ func IsUnique(err error) bool {
 	return ok && state == stateUnique
 }
 
-// isAway says whether the fault is the database's or the network's, not the
+// isAway reports whether the fault is the database's or the network's, not the
 // statement's: the same statement may succeed later.
 func isAway(err error) bool {
 	if code, ok := sqliteCode(err); ok {
@@ -72,7 +72,7 @@ func isAway(err error) bool {
 	return lostConnection(err)
 }
 
-// isDriver says whether err came from the database and not from the caller of
+// isDriver reports whether err came from the database and not from the caller of
 // a transaction.
 func isDriver(err error) bool {
 	_, lite := sqliteCode(err)

@@ -96,7 +96,7 @@ func postgresAway(state string) bool {
 	return postgresBusy(state)
 }
 
-// lostConnection says whether err is about reaching a server, rather than what
+// lostConnection reports whether err is about reaching a server, rather than what
 // the server said.
 func lostConnection(err error) bool {
 	var network net.Error

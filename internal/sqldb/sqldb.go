@@ -17,10 +17,10 @@ type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
 	Path string // the SQLite file; its folder is made when missing
 
-	Log *slog.Logger // is told of schemas that were brought up to date; nil: nobody is
+	Log *slog.Logger // logs migrations; nil: no log
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns what is invalid in the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.URL == "" && c.Path == "":
@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// Postgres says whether this is PostgreSQL, for the few statements on which
+// Postgres reports whether this is PostgreSQL, for the few statements on which
 // the two kinds differ.
 func (db *DB) Postgres() bool { return db.isPostgres }
 

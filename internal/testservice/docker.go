@@ -125,7 +125,7 @@ func runImage(ctx context.Context, end end, address string, img image) (*service
 	return &service{address: address, origin: img.name, stop: stop}, nil
 }
 
-// engineAnswers says whether there is a Docker engine to use.
+// engineAnswers reports whether there is a Docker engine to use.
 func engineAnswers(ctx context.Context, end end) error {
 	if end == nobodyStops && testcontainers.ReadConfig().RyukDisabled {
 		return errors.New("testcontainers' reaper is off, so nothing would end the container")

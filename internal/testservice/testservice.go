@@ -30,7 +30,7 @@ type way struct {
 	start func(context.Context, end) (*service, error)
 }
 
-// end says who ends a service that was started.
+// end selects who stops a service that was started.
 type end int
 
 const (
@@ -63,7 +63,7 @@ func openOnce(k kind) func() (*service, error) {
 	return sync.OnceValues(func() (*service, error) { return k.open(context.Background(), nobodyStops) })
 }
 
-// errMissing says that what a service needs is not on this machine. Anything
+// errMissing means that a program or file of a service is not on this machine. Anything
 // else that goes wrong is a failure, not a reason to skip.
 var errMissing = errors.New("missing")
 

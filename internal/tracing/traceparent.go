@@ -9,7 +9,7 @@ const (
 	flagStart    = 53
 )
 
-// Valid says whether s is a traceparent of version 00: lower case hex, and
+// Valid reports whether s is a traceparent of version 00: lower case hex, and
 // neither id all zeros. While tracing is off nothing else is passed on.
 func Valid(s string) bool {
 	if len(s) != parentLength || s[:traceStart] != "00-" || s[spanStart-1] != '-' || s[flagStart-1] != '-' {

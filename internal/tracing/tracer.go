@@ -55,7 +55,7 @@ func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, ab
 	return ctx, Span{span}
 }
 
-// Sampled says whether anybody will see the span.
+// Sampled reports whether anybody will see the span.
 func (s Span) Sampled() bool { return s.span != nil && s.span.IsRecording() }
 
 // Set says more about the span.

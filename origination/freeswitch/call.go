@@ -6,26 +6,26 @@ import (
 	"trunkline/origination"
 )
 
-// maxLegs is how many legs of a call are remembered: more can ring, but no
-// decision needs them.
+// maxLegs is how many legs of a call are kept: more can ring, but no decision needs
+// them.
 const maxLegs = 32
 
-// call is one unfinished call, as far as events and looks have told. Driver.mu
-// guards it.
+// call is the state of one open call, from events and comparisons. Driver.mu guards
+// it.
 type call struct {
 	id     string
 	job    string // Job-UUID of its originate, and in its channels' tags
 	epoch  int    // of the connection over which it was placed, 0 for an earlier process's
-	unseen bool   // nothing of it has been seen yet
+	unseen bool   // no event or channel of it has been seen
 
 	state     origination.State
 	legs      map[string]*leg // by channel id
 	cause     string          // why the job failed, "" while it has not
 	bridged   bool            // the owner's leg is joined with the loopback, perhaps to hear it ring
 	reached   bool            // the destination has answered
-	cancelled bool            // to be hung up wherever it shows
-	unwanted  bool            // nobody was told of it: nothing is reported
-	missing   time.Time       // since when looks find no channel of it; zero while they do
+	cancelled bool            // every channel of it that appears is to be hung up
+	unwanted  bool            // Originate returned an error for it: nothing is reported
+	missing   time.Time       // when comparisons first found no channel of it; zero while they find one
 }
 
 // leg is one channel.
@@ -42,7 +42,7 @@ func newCall(id string, state origination.State, epoch int) *call {
 	}
 }
 
-// leg is the call's leg with the channel id; nil when there are too many.
+// leg returns the call's leg with the channel id, nil when there are maxLegs.
 func (c *call) leg(channel string, owner bool) *leg {
 	l := c.legs[channel]
 	if l == nil && len(c.legs) < maxLegs {
@@ -52,13 +52,13 @@ func (c *call) leg(channel string, owner bool) *leg {
 	return l
 }
 
-// markSeen notes that the call is alive.
+// markSeen records that a sign of the call was seen.
 func (c *call) markSeen() {
 	c.unseen = false
 	c.missing = time.Time{}
 }
 
-// alive are the channels that have not been seen to end.
+// alive returns the channels whose end has not been seen.
 func (c *call) alive() []string {
 	channels := make([]string, 0, len(c.legs))
 	for channel, l := range c.legs {
@@ -69,9 +69,9 @@ func (c *call) alive() []string {
 	return channels
 }
 
-// ended says whether the call is over, and why: the owner's leg that was
-// answered has gone, or the job has failed. A phone that was answered a moment
-// after another one, and sent away, is not the end.
+// ended reports whether the call is over, and its cause: the owner's answered leg has
+// ended, or the job has failed. The end of a phone that was answered a moment after
+// another one (LOSE_RACE) does not count.
 func (c *call) ended() (string, bool) {
 	over := c.cause != ""
 	for _, l := range c.legs {
@@ -83,7 +83,7 @@ func (c *call) ended() (string, bool) {
 	return c.lastCause(), true
 }
 
-// lastCause is the best that is known of why the call ended.
+// lastCause returns the most specific cause known.
 func (c *call) lastCause() string {
 	if c.cancelled {
 		return causeCancelled
@@ -100,15 +100,15 @@ func (c *call) lastCause() string {
 	return cause
 }
 
-// rank orders the states.
+// rank is the order of the states.
 var rank = map[origination.State]int{
 	origination.Accepted: 0, origination.RingingUser: 1, origination.UserAnswered: 2,
 	origination.Dialling: 3, origination.Bridged: 4, origination.Ended: 5,
 }
 
-// advance moves the call to the state and returns the steps to report: none when
-// it is there already, and those that must have come between but were not seen.
-// Whether the owner's phone rang before it answered cannot be told.
+// advance moves the call to the state and returns the steps to report, including
+// those between that were not seen; none when the call has come further already.
+// ringing_user is not filled in: the owner's phone may not have rung.
 func (c *call) advance(to origination.State) []origination.State {
 	var steps []origination.State
 	for _, state := range []origination.State{origination.UserAnswered, origination.Dialling} {

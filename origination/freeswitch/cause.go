@@ -10,7 +10,8 @@ const (
 	causeLost      = "LOSE_RACE" // of a leg: another one was answered first
 )
 
-// cleanCause lets only names through: what is reported is stored and shown.
+// cleanCause returns text where it is the name of a cause, else causeUnknown: causes
+// are stored and shown.
 func cleanCause(text string) string {
 	if text == "" || len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return causeUnknown

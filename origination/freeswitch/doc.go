@@ -50,17 +50,17 @@
 // After each connect, when a run of events is found to be missing, and every
 // AuditEvery, the driver asks for all channels with its tag (one command, which
 // also tells whether the connection still lives). That
-// tells states that were missed, and calls that are gone; a call is only called
-// gone when two looks, GoneAfter apart, found neither a channel nor an event of
-// it. Event-Sequence alone cannot tell: FreeSWITCH numbers events when they are
+// tells states that were missed, and calls that are gone; a call has only
+// ended this way when two comparisons, GoneAfter apart, found neither a channel nor
+// an event of it. Event-Sequence alone cannot tell: FreeSWITCH numbers events when they are
 // made, and makes some (REQUEST_PARAMS, CHANNEL_DATA) that it never sends, so
 // every call leaves holes, whatever is subscribed to. With AllEvents, a run of
-// holes longer than such a one asks for a look at once.
+// holes longer than such a one causes a comparison at once.
 //
 // # Goroutines and who stops them
 //
-// Follow works in the caller's goroutine: it connects, reads events, looks and
-// reports, so that progress is in order. The connection's reader (telephony/esl)
+// Follow works in the caller's goroutine: it connects, reads events, compares
+// and reports, so that progress is in order. The connection's reader (telephony/esl)
 // ends with the connection, which Follow closes before it returns. Nothing else
 // runs.
 //
@@ -71,7 +71,7 @@
 // QueueTimeout, and is refused at once (fault.Unavailable) when that would not be
 // enough. A report
 // that takes long makes events wait; beyond telephony/esl's bounds the connection
-// is given up and made again, and the look after that tells what was missed.
+// is given up and made again, and the comparison after that finds what was missed.
 //
 // # Lock order
 //

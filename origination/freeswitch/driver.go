@@ -20,7 +20,7 @@ type Driver struct {
 	log     *slog.Logger
 	metrics *metrics
 	pace    *pacer
-	adopted chan struct{} // holds one while calls were taken over and not looked for yet
+	adopted chan struct{} // holds one while calls that were taken over have not been compared yet
 
 	mu    sync.Mutex
 	conn  *esl.Conn        // nil while there is none
@@ -37,7 +37,7 @@ var (
 	_ origination.Adopter = (*Driver)(nil)
 )
 
-// retryAfter is when to ask again while there is no connection.
+// retryAfter is the Retry-After while there is no connection.
 const retryAfter = 2 * time.Second
 
 // New checks the configuration. The driver places calls while Follow runs.
@@ -98,14 +98,14 @@ func (d *Driver) placeOrder(ctx context.Context, order origination.Order) error 
 	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrCommand):
 		d.forget(c) // it was not sent
 	default:
-		// The switch may have got it. Whoever asked is told that nothing was
-		// placed, so nothing may ring: what shows of it is hung up.
+		// The switch may have got the command. The caller gets an error, so
+		// nothing may ring: every channel of the call is hung up.
 		c.cancelled, c.unwanted = true, true
 	}
 	return fault.Unavailable(err, retryAfter, "the phone platform did not answer")
 }
 
-// begin makes room for a call, before the switch can say anything about it.
+// begin adds a call before the switch can send events of it.
 func (d *Driver) begin(id string) (*call, *esl.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +122,8 @@ func (d *Driver) begin(id string) (*call, *esl.Conn, error) {
 	return c, d.conn, nil
 }
 
-// Cancel implements origination.Driver. A call of which nothing is there yet,
-// and one placed before a connection that is away, is hung up when it shows.
+// Cancel implements origination.Driver. A call without a channel yet, or placed over
+// a connection that is lost, is hung up when a channel of it appears.
 func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	d.mu.Lock()
 	c, conn := d.calls[callID], d.conn
@@ -146,9 +146,8 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	return nil
 }
 
-// hangUp ends one channel. That the switch has no such channel is what is
-// wanted; a broken connection is Follow's to mend, and the look after it ends
-// the call.
+// hangUp ends one channel. It is no error when the switch has no such channel, or the
+// connection is lost: Follow connects again, and the comparison then ends the call.
 func (d *Driver) hangUp(ctx context.Context, conn *esl.Conn, channel string) error {
 	_, err := conn.API(ctx, killCommand(channel))
 	var refusal *esl.Refusal

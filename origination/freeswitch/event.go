@@ -7,15 +7,15 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// subscribedEvents are the events that tell a call's progress. A leg's end is told twice
-// (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
+// subscribedEvents are the events that a call's progress is taken from. A leg's end
+// has two (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
 var subscribedEvents = []string{
 	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE",
 	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
 }
 
-// event takes in one event and returns what is to be reported and hung up.
-// Events may come in any order.
+// event applies one event and returns what is to be reported and hung up. Events may
+// come in any order.
 func (d *Driver) event(e *esl.Event) outcome {
 	name := e.Name()
 	if name == "BACKGROUND_JOB" {
@@ -56,7 +56,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 		if l.owner {
 			l.cause = ownerCause(e.Get("Hangup-Cause"), e.Get("variable_originate_disposition"))
 			if t := e.Get("Caller-Channel-Answered-Time"); t != "" && t != "0" {
-				l.answered = true // and its CHANNEL_ANSWER is late, or lost
+				l.answered = true // its CHANNEL_ANSWER is late, or lost
 			}
 		}
 		return nil
@@ -76,8 +76,9 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 	return c.advanceDestination(!l.owner)
 }
 
-// advanceDestination are the steps of the destination's side. The owner is bridged to hear
-// it ring, so only both together are a conversation.
+// advanceDestination returns the steps of the destination's side. The owner's leg is
+// bridged as soon as it hears the destination ring, so the call is bridged only when
+// the destination has answered too.
 func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
 	case c.bridged && c.reached:
@@ -88,8 +89,8 @@ func (c *call) advanceDestination(dialling bool) []origination.State {
 	return nil
 }
 
-// jobDone takes in the result of an originate: the owner's channel that
-// answered, or why none did.
+// jobDone applies the result of an originate: the owner's channel that answered, or
+// the cause of its failure.
 func (d *Driver) jobDone(e *esl.Event) outcome {
 	result := strings.TrimSpace(e.Body())
 	d.mu.Lock()

@@ -33,7 +33,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 	return nil
 }
 
-// addOpen takes over the calls of an earlier process.
+// addOpen adds the calls of an earlier process.
 func (d *Driver) addOpen(open []origination.Open) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,13 +45,13 @@ func (d *Driver) addOpen(open []origination.Open) {
 	}
 }
 
-// Adopt implements origination.Adopter: the switch has the calls of a process
-// that died, and is looked at for them at once. Those it has no more end.
+// Adopt implements origination.Adopter: the switch still has the calls of a process
+// that died. They are compared at once; those that the switch does not have end.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	d.addOpen(open)
 	select {
 	case d.adopted <- struct{}{}:
-	default: // a look is asked for already
+	default: // a comparison is due already
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// events takes in events until the next look, and says why there is to be one.
+// events applies events until the next comparison, and returns its reason.
 func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, error) {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 				return lookGap, nil
 			}
 		case <-f.conn.Done():
-			f.takeEvents() // what came before the end
+			f.takeEvents() // events that came before the end
 			return "", f.conn.Err()
 		case <-next:
 			return lookPeriodic, nil
@@ -145,7 +145,8 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 	}
 }
 
-// takeEvents takes in what has arrived, and says whether events are missing.
+// takeEvents applies the events that have arrived, and reports whether some are
+// missing.
 func (f *follower) takeEvents() (gap bool) {
 	for _, e := range f.conn.Take() {
 		if n, ok := e.Sequence(); ok && f.cfg.AllEvents {
@@ -159,8 +160,8 @@ func (f *follower) takeEvents() (gap bool) {
 	return gap
 }
 
-// execute hangs up and reports. What cannot be sent is left to the look after
-// the next connect.
+// execute hangs up and reports. A hangup that cannot be sent is left to the
+// comparison after the next connect.
 func (f *follower) execute(o outcome) {
 	for _, channel := range o.kill {
 		if err := f.conn.Tell(killCommand(channel)); err != nil {

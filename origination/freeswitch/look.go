@@ -11,7 +11,7 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// Why a look is taken: labels.
+// Reasons for a comparison, label "why".
 const (
 	lookConnected = "connected"
 	lookPeriodic  = "periodic"
@@ -26,8 +26,8 @@ type row struct {
 	State string `json:"callstate"`
 }
 
-// compare compares the unfinished calls with the switch's channels. soon says that
-// some were not found, so that the next look should not be far.
+// compare compares the open calls with the switch's channels. soon means that some
+// were not found, so that the next comparison should come soon.
 func (f *follower) compare(ctx context.Context, why string) (soon bool, err error) {
 	f.metrics.looks.WithLabelValues(why).Inc()
 	if why == lookPeriodic { // sessions-per-second can be changed while the switch runs
@@ -39,9 +39,9 @@ func (f *follower) compare(ctx context.Context, why string) (soon bool, err erro
 	if err != nil {
 		return false, err
 	}
-	f.takeEvents() // what was told meanwhile: a hangup is more than an absence
+	f.takeEvents() // events that came meanwhile: a hangup says more than a missing channel
 	seen := make(map[string]bool, len(rows))
-	for _, side := range []string{tagDestination, tagOwner} { // see stands
+	for _, side := range []string{tagDestination, tagOwner} { // see applyChannelState
 		for _, r := range rows {
 			if of, job, ok := readTag(r.Tag); ok && of == side {
 				seen[job] = true
@@ -61,9 +61,9 @@ func (f *follower) compare(ctx context.Context, why string) (soon bool, err erro
 	return soon, nil
 }
 
-// table is every channel with our tag, also of other nodes' calls. A switch
-// without its table (a user who may not ask, no core database) is asked for
-// each channel that is known instead; it cannot tell of an earlier process's.
+// table returns every channel with our tag, also of other nodes' calls. Where the
+// switch refuses it (a restricted user, no core database) the known channels are
+// asked for one by one; calls of an earlier process cannot be found then.
 func (f *follower) table(ctx context.Context) ([]row, error) {
 	text, err := f.conn.API(ctx, "show channels like "+tagPrefix+" as json")
 	var refusal *esl.Refusal
@@ -84,7 +84,7 @@ func (f *follower) table(ctx context.Context) ([]row, error) {
 	return table.Rows, nil
 }
 
-// applyRow applies what a row tells, as if its event came now.
+// applyRow applies a row of the table as if it were an event.
 func (d *Driver) applyRow(r row, job string, owner bool) outcome {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,8 +127,7 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	return nil
 }
 
-// absence is a call that the table does not have, and the channels that it may
-// have all the same.
+// absence is a call without a row in the table, and its known channels.
 type absence struct {
 	call     string
 	channels []string
@@ -146,7 +145,7 @@ func (d *Driver) absent(seen map[string]bool) []absence {
 	return absent
 }
 
-// exists asks for each channel by its id: the table is a moment behind.
+// exists asks for each channel by its id, as the table lags a little.
 func (f *follower) exists(ctx context.Context, channels []string) (bool, error) {
 	for _, channel := range channels {
 		text, err := f.conn.API(ctx, "uuid_exists "+channel)
@@ -161,8 +160,8 @@ func (f *follower) exists(ctx context.Context, channels []string) (bool, error) 
 	return false, nil
 }
 
-// applyAbsence ends a call that has been without channels for long enough. waits says
-// that it may come to that.
+// applyAbsence ends a call that has had no channel for GoneAfter. waits means that
+// the time is not over yet.
 func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -182,8 +181,8 @@ func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	}
 	patience := d.cfg.GoneAfter
 	if c.unseen && c.epoch == d.epoch {
-		// Its job may still be on its way to the first channel, and nothing
-		// has been missed since: the job will say.
+		// Its job may not have made a channel yet, and no event has been missed
+		// since: the job's result will come.
 		patience += d.cfg.OwnerTimeout
 	}
 	if time.Since(c.missing) < patience {

@@ -6,7 +6,7 @@ import (
 	"trunkline/origination"
 )
 
-// outcome is what follows from an event or a look.
+// outcome is what follows from an event or a comparison.
 type outcome struct {
 	reports []origination.Progress
 	kill    []string // channels to hang up
@@ -17,8 +17,8 @@ func (o *outcome) add(other outcome) {
 	o.kill = append(o.kill, other.kill...)
 }
 
-// conclude turns a call's steps into reports and lets go of a call that is
-// over. d.mu is held.
+// conclude turns a call's steps into reports and removes a call that is over. d.mu is
+// held.
 func (d *Driver) conclude(c *call, steps []origination.State, kill []string) outcome {
 	now := time.Now()
 	out := outcome{kill: kill}

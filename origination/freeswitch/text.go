@@ -21,7 +21,7 @@ const (
 	destinationDialChars = numberChars + "@:/="
 )
 
-// callSeparator stands between calls that are to be placed at once.
+// callSeparator separates calls in one originate command.
 const callSeparator = ":_:"
 
 // safe says whether the text is made of letters, digits, ". _ -" and the

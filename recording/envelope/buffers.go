@@ -2,7 +2,7 @@ package envelope
 
 import "sync"
 
-// buffers are what one stream works in: one chunk of audio and one sealed
+// buffers are the memory of one stream: one chunk of audio and one sealed
 // chunk, each with a byte to look ahead. Clearing 128 KiB for every stream
 // would cost as much as sealing the first chunks of a short recording, so they
 // are used again; the audio is wiped before they are given back.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Header is what a sealed recording says about itself. It has two parts: the
+// Header describes a sealed recording. It has two parts: the
 // core, which never changes, and the key block, which Rewrap replaces. The
 // fields can be read without a key; they are proven only when it is opened.
 type Header struct {
@@ -55,13 +55,13 @@ var (
 	contentTypePattern = regexp.MustCompile(`^[\x20-\x7e]*$`)
 )
 
-// ValidID says whether s can be a recording's id: 1 to 128 of A-Z a-z 0-9 _ . -
+// ValidID reports whether s can be a recording's id: 1 to 128 of A-Z a-z 0-9 _ . -
 // and no dot in front.
 func ValidID(s string) bool {
 	return len(s) <= maxRecording && idPattern.MatchString(s) && s[0] != '.'
 }
 
-// ValidContentType says whether a header can hold s: at most 127 printable
+// ValidContentType reports whether a header can hold s: at most 127 printable
 // ASCII characters.
 func ValidContentType(s string) bool {
 	return len(s) <= maxContentType && contentTypePattern.MatchString(s)

@@ -90,7 +90,7 @@ func (h *Header) unwrap(root *Root) (*[keySize]byte, error) {
 	return &dek, nil
 }
 
-// boxData is what the box authenticates besides the data key.
+// boxData returns the additional authenticated data of the data key.
 func (h *Header) boxData() []byte {
 	digest := h.coreDigest()
 	before, after := h.appendKeyFields(nil)

@@ -20,7 +20,7 @@ const (
 	maxIterations = 10_000_000
 )
 
-// Root is what one version of an account's key and salt comes to. It opens
+// Root is derived from one version of an account's key and salt. It opens
 // every recording sealed under that version; wipe it when done.
 type Root struct {
 	key        [keySize]byte

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ChunkSize is how many bytes of audio a chunk holds; only the last may hold
+// ChunkSize is the number of bytes of audio in a chunk; only the last may hold
 // fewer. 64 KiB keeps the cost per chunk under a percent, and 4 s of G.711 is
 // as much as a seek decrypts in vain.
 const ChunkSize = 64 << 10
@@ -14,7 +14,7 @@ const ChunkSize = 64 << 10
 // 2^32 (NIST SP 800-38D, 8.3): 256 TiB of audio.
 const maxChunks = 1 << 32
 
-// Suite is how the body of a recording is protected.
+// Suite is the algorithm that protects the body of a recording.
 type Suite byte
 
 // The suites, numbered as in the header.

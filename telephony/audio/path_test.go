@@ -116,7 +116,7 @@ func TestALossIsHeardAsLittleAsPossible(t *testing.T) {
 }
 
 func TestPacketsOfOtherLengthsAreCutToFrames(t *testing.T) {
-	path, _ := NewPath(ulaw, Format{PCM16, 24000})
+	path, _ := NewPath(ulawFormat, Format{PCM16, 24000})
 	frames := 0
 	for range 20 {
 		if err := path.Push(make([]byte, 240)); err != nil { // 30 ms
@@ -138,7 +138,7 @@ func TestPacketsOfOtherLengthsAreCutToFrames(t *testing.T) {
 }
 
 func TestWhatIsNoOpusIsConcealed(t *testing.T) {
-	path, _ := NewPath(Format{Opus, 48000}, ulaw)
+	path, _ := NewPath(Format{Opus, 48000}, ulawFormat)
 	for _, bad := range [][]byte{nil, {0x03}, {0xff, 0xff, 1, 2, 3}, make([]byte, 2000)} {
 		if err := path.Push(bad); err == nil {
 			t.Errorf("%x was decoded", bad[:min(len(bad), 8)])
@@ -148,7 +148,7 @@ func TestWhatIsNoOpusIsConcealed(t *testing.T) {
 
 func TestNothingIsAllocatedForAFrame(t *testing.T) {
 	for _, to := range formats[:6] {
-		path, _ := NewPath(ulaw, to)
+		path, _ := NewPath(ulawFormat, to)
 		packet := frame(3)
 		into := make([]byte, 0, 4000)
 		run := func() {
@@ -165,8 +165,8 @@ func TestNothingIsAllocatedForAFrame(t *testing.T) {
 }
 
 func TestOpusAllocatesNothing(t *testing.T) {
-	path, _ := NewPath(ulaw, Format{Opus, 48000})
-	back, _ := NewPath(Format{Opus, 48000}, ulaw)
+	path, _ := NewPath(ulawFormat, Format{Opus, 48000})
+	back, _ := NewPath(Format{Opus, 48000}, ulawFormat)
 	into, again := make([]byte, 0, 4000), make([]byte, 0, 400)
 	packet := frame(3)
 	run := func() {
@@ -187,7 +187,7 @@ func FuzzOpusPacket(f *testing.F) {
 	f.Add([]byte{0x0c, 1, 2, 3})
 	f.Add([]byte{0xff, 0x41, 0})
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		path, err := NewPath(Format{Opus, 48000}, ulaw)
+		path, err := NewPath(Format{Opus, 48000}, ulawFormat)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -225,11 +225,11 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 
 // session is a localcall.Destination that hears one packet and hangs up.
 type session struct {
-	refuse error
-	taken  localcall.Call
-	heard  chan byte
-	done   chan struct{}
-	once   sync.Once
+	refuse    error
+	taken     localcall.Call
+	heard     chan byte
+	endSignal chan struct{}
+	once      sync.Once
 }
 
 func (s *session) Take(_ context.Context, call localcall.Call) (localcall.Session, error) {
@@ -244,16 +244,16 @@ func (s *session) Take(_ context.Context, call localcall.Call) (localcall.Sessio
 func (s *session) Receive(p *rtp.Packet) {
 	s.once.Do(func() {
 		s.heard <- p.Payload[0]
-		close(s.done)
+		close(s.endSignal)
 	})
 }
 
-func (s *session) Done() <-chan struct{} { return s.done }
+func (s *session) Done() <-chan struct{} { return s.endSignal }
 
 func (s *session) Cause() sip.Cause { return sip.NormalClearing }
 
 func TestLocalDestination(t *testing.T) {
-	s := &session{heard: make(chan byte, 1), done: make(chan struct{})}
+	s := &session{heard: make(chan byte, 1), endSignal: make(chan struct{})}
 	w := newWorld(t, nil, s)
 	a := w.phone("1001")
 	w.originate("ai-7")
@@ -284,7 +284,7 @@ func (h *handing) Take(ctx context.Context, call localcall.Call) (localcall.Sess
 			err := call.Transfer(ctx, to)
 			h.errs <- err
 			if err == nil {
-				close(h.done)
+				close(h.endSignal)
 				return
 			}
 		}
@@ -293,7 +293,7 @@ func (h *handing) Take(ctx context.Context, call localcall.Call) (localcall.Sess
 }
 
 func TestLocalDestinationHandsTheCallOn(t *testing.T) {
-	h := &handing{session: session{done: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
+	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
 	w := newWorld(t, nil, h)
 	a, b := w.phone("1001"), w.phone("1002")
 	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 486, "") })

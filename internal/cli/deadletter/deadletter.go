@@ -37,7 +37,7 @@ func (l letter) kind() string { return string(l.record.Header(event.HeaderErrorK
 // reason is the reason in words.
 func (l letter) reason() string { return string(l.record.Header(event.HeaderError)) }
 
-// deadPartitions is how many partitions cc.dead has; 0 when it is not there
+// deadPartitions returns the number of partitions of cc.dead; 0 when it is missing
 // yet, which is when nothing has died.
 func deadPartitions(ctx context.Context, cluster *kafka.Cluster) (int, error) {
 	topics, err := cluster.Topics(ctx)

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Config is what a floor is like.
+// Config configures a floor.
 type Config struct {
 	Coalesce bool        // what waits leaves in one write
 	TLS      *tls.Config // nil: plain

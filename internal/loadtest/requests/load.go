@@ -112,7 +112,7 @@ func (l *Load) work(ctx context.Context, rate float64) {
 	}
 }
 
-// Behind is how many requests are due now and were not begun, as every
+// Behind returns the number of requests that are due and not begun, because every
 // connection waits for an answer.
 func (l *Load) Behind() uint64 {
 	l.mu.Lock()

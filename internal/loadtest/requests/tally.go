@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// Tally is what became of the requests of an operation.
+// Tally counts the results of the requests of an operation.
 type Tally struct {
 	Requests uint64 // answered, or given up
 	Failed   uint64 // of them, those with another answer than expected, or none

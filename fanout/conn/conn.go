@@ -1,8 +1,9 @@
-package fanout
+package conn
 
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -25,14 +26,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	return newSocket(c)
 }
 
-// socket is a TCP connection that can be told to take what fits and keep the
-// rest instead of waiting. Until then it is an ordinary net.Conn.
+// socket is a TCP connection that is an ordinary net.Conn until spill is set.
+// From then on Write takes what fits and keeps the rest instead of waiting.
 type socket struct {
 	net.Conn
 	raw syscall.RawConn // to wait for room; what needs no waiting goes to fd
 
 	mu      sync.Mutex
-	fd      int    // -1: closed. Whoever uses it holds mu: its number may be another's a moment later
+	fd      int    // -1: closed. Used with mu held only: the number of a closed one may be another's
 	spill   bool   // Write never waits
 	pending []byte // what did not fit, in spill mode
 }
@@ -40,7 +41,7 @@ type socket struct {
 func newSocket(c net.Conn) (*socket, error) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
-		return nil, errors.New("fanout: connection without a file descriptor")
+		return nil, errors.New("connection without a file descriptor")
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
@@ -104,46 +105,46 @@ func (s *socket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// line is one subscriber's way out: plain or TLS, never waiting unless asked
-// to. One goroutine at a time may use it.
-type line struct {
+// Conn is a plain or TLS connection that is written without waiting. One
+// goroutine at a time may write.
+type Conn struct {
 	socket *socket
 	tls    *tls.Conn // nil: plain
 }
 
-// errListener tells the operator of a wiring fault, not a client of its own.
-var errListener = errors.New("fanout: connection did not come through fanout.Listener")
+// ErrListener says that a connection was not accepted by Listener.
+var ErrListener = errors.New("connection was not accepted by the listener of package conn")
 
-// newLine takes a hijacked connection over. From here on nobody else writes to
-// it.
-func newLine(c net.Conn) (*line, error) {
-	l := &line{}
-	if t, ok := c.(*tls.Conn); ok {
-		l.tls = t
-		c = t.NetConn()
+// New takes over a connection that Listener accepted, or a TLS connection on top
+// of one. Nothing else may write to it any more.
+func New(accepted net.Conn) (*Conn, error) {
+	c := &Conn{}
+	if t, ok := accepted.(*tls.Conn); ok {
+		c.tls = t
+		accepted = t.NetConn()
 	}
-	s, ok := c.(*socket)
+	s, ok := accepted.(*socket)
 	if !ok {
-		return nil, errListener
+		return nil, ErrListener
 	}
 	s.mu.Lock()
 	s.spill = true
 	s.mu.Unlock()
-	l.socket = s
-	return l, nil
+	c.socket = s
+	return c, nil
 }
 
-// send gives b to the connection without waiting. It returns how much of b
-// needs no second sending; full says that the socket takes no more for now.
-func (l *line) send(b []byte) (n int, full bool, err error) {
-	s := l.socket
-	if l.tls == nil {
+// Send gives b to the connection without waiting. It returns how much of b must
+// not be sent again; full says that the socket takes no more for now.
+func (c *Conn) Send(b []byte) (n int, full bool, err error) {
+	s := c.socket
+	if c.tls == nil {
 		s.mu.Lock()
 		n, err = s.try(b)
 		s.mu.Unlock()
 		return n, n < len(b), err
 	}
-	if n, err = l.tls.Write(b); err != nil {
+	if n, err = c.tls.Write(b); err != nil {
 		return n, false, err
 	}
 	s.mu.Lock()
@@ -152,12 +153,12 @@ func (l *line) send(b []byte) (n int, full bool, err error) {
 	return n, full, nil
 }
 
-// wait waits until the socket has taken something: of the TLS records that
-// did not fit, else of b.
-func (l *line) wait(b []byte) (n int, err error) {
-	s := l.socket
+// Wait waits until the socket has taken something: of the TLS records that did
+// not fit, else of b. It returns how much of b must not be sent again.
+func (c *Conn) Wait(b []byte) (n int, err error) {
+	s := c.socket
 	waiting := s.await(func() bool {
-		if l.tls == nil {
+		if c.tls == nil {
 			n, err = s.try(b)
 			return n > 0 || err != nil
 		}
@@ -172,14 +173,19 @@ func (l *line) wait(b []byte) (n int, err error) {
 	return n, errors.Join(err, waiting)
 }
 
-// spilled is how many bytes of memory hold TLS records that did not fit.
-func (l *line) spilled() int {
-	if l.tls == nil {
+// Spilled returns how many bytes of memory hold TLS records that did not fit.
+func (c *Conn) Spilled() int {
+	if c.tls == nil {
 		return 0
 	}
-	l.socket.mu.Lock()
-	defer l.socket.mu.Unlock()
-	return cap(l.socket.pending)
+	c.socket.mu.Lock()
+	defer c.socket.mu.Unlock()
+	return cap(c.socket.pending)
 }
 
-func (l *line) close() error { return l.socket.Close() }
+// Discard reads and forgets until the connection ends, so that what is still on
+// its way to the peer is not lost to a reset.
+func (c *Conn) Discard() { _, _ = io.Copy(io.Discard, c.socket.Conn) }
+
+// Close ends the connection and every Wait.
+func (c *Conn) Close() error { return c.socket.Close() }

@@ -1,0 +1,137 @@
+package conn
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// Frame is bytes that are sent to a client as a whole. It is immutable and may
+// wait in any number of queues.
+type Frame struct {
+	Wire   []byte // header and payload
+	ID     int64  // of the message; 0: not a message, but a ping, close or other control frame
+	block  *Block // Wire is a part of its bytes; nil: of nothing
+	at     uint32 // where Wire begins in block.bytes
+	header uint8  // length of the WebSocket header in Wire
+}
+
+// Payload returns the frame without its WebSocket header.
+func (f *Frame) Payload() []byte { return f.Wire[f.header:] }
+
+// Block is the memory that several frames share: their bytes one behind the
+// other, so that frames that follow each other are sent as one slice. Any of the
+// frames keeps all of it in memory.
+type Block struct {
+	Held int // bytes of memory that a frame of the block keeps; set before the first is queued
+
+	bytes   []byte
+	counted uint64 // see Queue.CountHeld
+}
+
+// Sizes of the package's own data, part of what a queue keeps in memory.
+const (
+	FrameBytes   = int(unsafe.Sizeof(Frame{}))
+	BlockBytes   = int(unsafe.Sizeof(Block{}))
+	pointerBytes = int(unsafe.Sizeof((*Frame)(nil)))
+)
+
+// MaxHeader is the longest header that AppendMessage adds to a payload.
+const MaxHeader = 10
+
+// Allocate makes room for the frames of a block, headers included. It must be
+// called before AppendMessage, whose frames must fit.
+func (b *Block) Allocate(size int) { b.bytes = make([]byte, 0, size) }
+
+// Cap returns the bytes that Allocate has allocated.
+func (b *Block) Cap() int { return cap(b.bytes) }
+
+// AppendMessage adds a WebSocket text message to the block.
+func (b *Block) AppendMessage(id int64, payload []byte) Frame {
+	start := len(b.bytes)
+	b.bytes = appendHeader(b.bytes, opText, len(payload))
+	header := len(b.bytes) - start
+	b.bytes = append(b.bytes, payload...)
+	return Frame{Wire: b.bytes[start:], ID: id, block: b, at: uint32(start), header: uint8(header)}
+}
+
+// follows says whether f lies in memory right behind prev.
+func (f *Frame) follows(prev *Frame) bool {
+	return f.block != nil && f.block == prev.block && int(f.at) == int(prev.at)+len(prev.Wire)
+}
+
+// cost is the memory that a reference to f keeps.
+func (f *Frame) cost() int {
+	if f.block == nil {
+		return FrameBytes + cap(f.Wire)
+	}
+	return f.block.Held
+}
+
+func (f *Frame) sharesBlock(with *Frame) bool { return f.block != nil && f.block == with.block }
+
+// WebSocket frames, RFC 6455 section 5.2; a server's are not masked.
+const (
+	opText  = 0x1
+	opClose = 0x8
+	opPing  = 0x9
+	opPong  = 0xA
+
+	finBit        = 0x80
+	compressedBit = 0x40 // RSV1, RFC 7692
+)
+
+func appendHeader(dst []byte, op byte, length int) []byte {
+	dst = append(dst, finBit|op)
+	switch {
+	case length < 126:
+		return append(dst, byte(length))
+	case length < 1<<16:
+		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(length))
+	default:
+		return binary.BigEndian.AppendUint64(append(dst, 127), uint64(length))
+	}
+}
+
+func newFrame(op byte, payload []byte) *Frame {
+	wire := appendHeader(make([]byte, 0, len(payload)+MaxHeader), op, len(payload))
+	header := len(wire)
+	return &Frame{Wire: append(wire, payload...), header: uint8(header)}
+}
+
+// Ping is a WebSocket ping.
+var Ping = newFrame(opPing, nil)
+
+// NewPong answers a ping with the payload.
+func NewPong(payload []byte) *Frame { return newFrame(opPong, payload) }
+
+// NewText is a WebSocket text message that is not one of the numbered messages.
+func NewText(payload []byte) *Frame { return newFrame(opText, payload) }
+
+// maxReason is what a close frame has room for beside its code.
+const maxReason = 123
+
+// NewClose is a WebSocket close frame.
+func NewClose(d Disconnect) *Frame {
+	reason := d.Reason
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	payload := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(reason)), uint16(d.Code))
+	return newFrame(opClose, append(payload, reason...))
+}
+
+// NewCompressed is a WebSocket text message whose payload is compressed by
+// permessage-deflate. It may be shared by several queues.
+func NewCompressed(id int64, payload []byte) *Frame {
+	shared := &struct {
+		Block
+		frame Frame
+	}{}
+	b := &shared.Block
+	b.bytes = appendHeader(make([]byte, 0, len(payload)+MaxHeader), opText|compressedBit, len(payload))
+	header := len(b.bytes)
+	b.bytes = append(b.bytes, payload...)
+	b.Held = BlockBytes + FrameBytes + cap(b.bytes)
+	shared.frame = Frame{Wire: b.bytes, ID: id, block: b, header: uint8(header)}
+	return &shared.frame
+}

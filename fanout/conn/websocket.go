@@ -1,0 +1,172 @@
+package conn
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"trunkline/internal/fault"
+)
+
+// WebSocket is a connection after its handshake: gorilla/websocket reads,
+// everything that is sent goes through Conn.
+type WebSocket struct {
+	*Conn
+	Compressed bool // the peer takes messages compressed by permessage-deflate
+	reading    *websocket.Conn
+}
+
+// ErrEnded says that a connection ended during the handshake: nobody can be
+// answered any more.
+var ErrEnded = errors.New("connection ended during the handshake")
+
+// handshakeWait is how long the peer may take for the handshake.
+const handshakeWait = 5 * time.Second
+
+// readBuffer is enough for a control frame.
+const readBuffer = 256
+
+// Upgrade makes the handshake and takes the connection over; the caller has
+// checked the origin. Errors other than ErrEnded and ErrListener are faults, and
+// nothing has been written.
+func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSocket, error) {
+	var refusal error
+	hijacker := &hijacker{ResponseWriter: w}
+	upgrader := websocket.Upgrader{
+		HandshakeTimeout:  handshakeWait,
+		ReadBufferSize:    readBuffer,
+		EnableCompression: compression,
+		CheckOrigin:       func(*http.Request) bool { return true },
+		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
+			if status == http.StatusInternalServerError {
+				refusal = fault.Internal(reason, "the connection cannot be upgraded")
+			} else {
+				refusal = fault.Invalid(reason.Error())
+			}
+		},
+		// gorilla does not write after the handshake: no buffer for it.
+		WriteBufferPool: noBuffers{},
+	}
+	reading, err := upgrader.Upgrade(hijacker, r, nil)
+	if err != nil {
+		if refusal != nil {
+			return nil, refusal
+		}
+		return nil, ErrEnded
+	}
+	c, err := New(hijacker.conn.Conn)
+	if err != nil {
+		_ = hijacker.conn.Conn.Close()
+		return nil, err
+	}
+	hijacker.conn.mute.Store(true)
+	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
+}
+
+// Handler is called for what a peer sends.
+type Handler struct {
+	Seen func()               // any frame
+	Pong func()               // after Seen
+	Ping func(payload []byte) // after Seen
+	Data func(bytes int)      // a message, after Seen; bytes is at most MaxPeerMessage+1
+}
+
+// MaxPeerMessage is how many bytes of a peer's message are counted.
+const MaxPeerMessage = 16 << 10
+
+// Read serves what the peer sends until the connection ends. The error is
+// io.EOF's kin when the connection broke (see Broken), a *websocket.CloseError
+// when the peer closed it, and another one when the peer broke the protocol.
+func (s *WebSocket) Read(h Handler) error {
+	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
+	s.reading.SetPingHandler(func(payload string) error { h.Seen(); h.Ping([]byte(payload)); return nil })
+	s.reading.SetCloseHandler(func(int, string) error { return nil })
+	for {
+		_, r, err := s.reading.NextReader()
+		if err != nil {
+			return err
+		}
+		h.Seen()
+		n, err := io.Copy(io.Discard, io.LimitReader(r, MaxPeerMessage+1))
+		if err == nil {
+			h.Data(int(n))
+		}
+	}
+}
+
+// PeerClose returns the close code of a peer that has closed the connection with
+// a close frame, as the error of Read has it; 1000 when it gave none.
+func PeerClose(err error) (code int, ok bool) {
+	var closing *websocket.CloseError
+	if !errors.As(err, &closing) || closing.Code == websocket.CloseAbnormalClosure {
+		return 0, false
+	}
+	if closing.Code == websocket.CloseNoStatusReceived {
+		return websocket.CloseNormalClosure, true
+	}
+	return closing.Code, true
+}
+
+// Broken says whether the error of Read is that the connection ended without a
+// close frame, and not for what the peer sent.
+func Broken(err error) bool {
+	var network net.Error
+	var closing *websocket.CloseError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &network) || errors.As(err, &closing)
+}
+
+// offersDeflate says whether gorilla has agreed on permessage-deflate: it does
+// with every client that offers it, where it is enabled.
+func offersDeflate(r *http.Request) bool {
+	for _, value := range r.Header.Values("Sec-Websocket-Extensions") {
+		for offer := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(offer, ";")
+			if strings.TrimSpace(name) == "permessage-deflate" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hijacker hands gorilla a connection whose writing side can be shut off.
+type hijacker struct {
+	http.ResponseWriter
+	conn *muteConn
+}
+
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	h.conn = &muteConn{Conn: c}
+	return h.conn, rw, nil
+}
+
+// muteConn drops what gorilla would write by itself after the handshake (the
+// close frame for a protocol error): it would land in the middle of ours.
+type muteConn struct {
+	net.Conn
+	mute atomic.Bool
+}
+
+func (c *muteConn) Write(b []byte) (int, error) {
+	if c.mute.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+type noBuffers struct{}
+
+func (noBuffers) Get() any { return nil }
+func (noBuffers) Put(any)  {}

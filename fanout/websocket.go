@@ -1,0 +1,207 @@
+package fanout
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout/conn"
+)
+
+// webSocket carries a subscriber's frames over a WebSocket.
+type webSocket struct {
+	f *Fanout
+
+	handshake  sync.Mutex // guards conn and isClosed until the handshake is over
+	conn       *conn.WebSocket
+	isClosed   bool
+	peerClosed bool        // the peer has sent a close frame; guarded by the subscriber's mu
+	compress   atomic.Bool // the peer takes compressed messages; one that comes before it is known goes as it is
+}
+
+func (t *webSocket) message(m *frame, _ *cursorTracker) *conn.Frame {
+	if m.packed != nil && t.compress.Load() {
+		return m.packed.of(m)
+	}
+	return &m.Frame
+}
+
+func (t *webSocket) closing(d conn.Disconnect) *conn.Frame { return conn.NewClose(d) }
+
+func (t *webSocket) cursor(cursor string) *conn.Frame {
+	return conn.NewText(append(event.AppendString([]byte(`{"cursor":`), cursor), '}'))
+}
+
+func (t *webSocket) ping() *conn.Frame { return conn.Ping }
+
+func (t *webSocket) answersPings() bool { return true }
+
+func (t *webSocket) stuck(s *subscriber) bool { return s.state == blocked }
+
+// close may come while the handshake is still under way: attach then closes.
+func (t *webSocket) close() {
+	t.handshake.Lock()
+	defer t.handshake.Unlock()
+	t.isClosed = true
+	if t.conn != nil {
+		_ = t.conn.Close()
+	}
+}
+
+// attach takes the connection after the handshake; it is closed at once when the
+// subscriber has been removed meanwhile.
+func (t *webSocket) attach(c *conn.WebSocket) {
+	t.handshake.Lock()
+	defer t.handshake.Unlock()
+	t.conn = c
+	t.compress.Store(c.Compressed)
+	if t.isClosed {
+		_ = c.Close()
+	}
+}
+
+// flush sends what waits until nothing waits, or the socket is full.
+func (t *webSocket) flush(s *subscriber, scratch []byte) {
+	s.mu.Lock()
+	for s.state != closed {
+		s.queueClosing()
+		if s.queue.Empty() {
+			s.state = idle
+			closeFrameSent := s.closing != nil
+			s.mu.Unlock()
+			if closeFrameSent {
+				t.awaitPeerClose(s)
+			}
+			return
+		}
+		waiting := s.queue.Gather(scratch, conn.WriteBytes)
+		s.mu.Unlock()
+
+		n, full, err := t.conn.Send(waiting)
+
+		s.mu.Lock()
+		if s.state == closed {
+			break
+		}
+		s.written(n)
+		if !full && err == nil {
+			continue
+		}
+		if full {
+			s.state = blocked
+			s.queue.SetSpilled(t.conn.Spilled())
+			s.freeRoom()
+		}
+		s.mu.Unlock()
+		if err != nil || !t.f.begin(func() { t.wait(s) }) {
+			t.f.remove(s, DisconnectBroken)
+		}
+		return
+	}
+	s.mu.Unlock()
+}
+
+// wait parks until the socket has room again. Only subscribers whose socket is
+// full have a goroutine for writing.
+func (t *webSocket) wait(s *subscriber) {
+	s.mu.Lock()
+	if s.state == closed {
+		s.mu.Unlock()
+		return
+	}
+	var rest []byte
+	if !s.queue.Empty() {
+		rest = s.queue.Rest()
+	}
+	s.mu.Unlock()
+
+	n, err := t.conn.Wait(rest)
+
+	s.mu.Lock()
+	if s.state == closed {
+		s.mu.Unlock()
+		return
+	}
+	s.queue.SetSpilled(t.conn.Spilled())
+	s.written(n)
+	s.state = scheduled
+	s.mu.Unlock()
+	if err != nil {
+		t.f.remove(s, DisconnectBroken)
+		return
+	}
+	t.f.scheduleNow(t.f.life, s)
+}
+
+// awaitPeerClose gives the peer a moment to answer the close frame, unless it has
+// sent its own.
+func (t *webSocket) awaitPeerClose(s *subscriber) {
+	s.mu.Lock()
+	done := t.peerClosed
+	if by := time.Now().Add(drainWait); by.Before(s.closing.by) {
+		s.closing.by = by
+	}
+	s.mu.Unlock()
+	if done {
+		t.f.remove(s, DisconnectNormal)
+	}
+}
+
+// A peer may send this much that is not a control frame within a window;
+// beyond, it is not a client of this channel.
+const (
+	peerMessages      = 10
+	peerMessageBytes  = conn.MaxPeerMessage
+	peerMessageWindow = 10 * time.Second
+)
+
+// read serves the peer's side until the connection ends.
+func (t *webSocket) read(s *subscriber) {
+	var (
+		since           time.Time
+		messages, total int
+	)
+	err := t.conn.Read(conn.Handler{
+		Seen: func() { s.lastSeen.Store(time.Now().Unix()) },
+		Pong: func() { s.lastPong.Store(time.Now().Unix()) },
+		Ping: func(payload []byte) {
+			if s.pushControl(conn.NewPong(payload)) == pushWakes {
+				t.f.scheduleNow(t.f.life, s)
+			}
+		},
+		Data: func(bytes int) {
+			if now := time.Now(); now.Sub(since) > peerMessageWindow {
+				since, messages, total = now, 0, 0
+			}
+			messages, total = messages+1, total+bytes
+			if messages > peerMessages || total > peerMessageBytes {
+				t.f.disconnect(s, DisconnectClientMessages)
+			}
+		},
+	})
+	t.ended(s, err)
+}
+
+// ended disconnects a subscriber whose peer has closed, broken or misused the
+// connection.
+func (t *webSocket) ended(s *subscriber, err error) {
+	code, peerClosed := conn.PeerClose(err)
+	switch {
+	case peerClosed:
+		s.mu.Lock()
+		t.peerClosed = true
+		s.mu.Unlock()
+		if !s.gone() { // the peer closes first: its code is the answer, RFC 6455 5.5.1
+			t.f.disconnect(s, conn.Disconnect{Code: code})
+			t.conn.Discard() // ended by awaitPeerClose or the sweeper
+		}
+		t.f.remove(s, DisconnectNormal)
+	case conn.Broken(err):
+		t.f.remove(s, DisconnectBroken)
+	default:
+		t.f.disconnect(s, DisconnectProtocolError)
+		t.conn.Discard()
+		t.f.remove(s, DisconnectProtocolError)
+	}
+}
