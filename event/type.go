@@ -39,25 +39,25 @@ var typeIndex = func() map[Type]int {
 	return m
 }()
 
-// Types lists every type, in the specification's order.
+// Types returns every type, in the specification's order.
 func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 
-// Known says whether t is a type of the specification.
+// Known reports whether t is a type of the specification.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
 
-// TypeSet is a set of types, and of the one class that types alone cannot
-// name: our own events, which only those see who asked for AGENT_CUSTOM_EVENT.
+// TypeSet is a set of types and of one class more: our own events, which only
+// logins that name AGENT_CUSTOM_EVENT receive.
 type TypeSet uint32
 
 // Own is the class of Trunkline's own events (format "trunkline.event").
 const Own TypeSet = 1 << 31
 
-// EveryType is what a login without event_types receives: every type of the
-// specification, but not our own events.
+// EveryType is the set that a login without event_types receives: every type of
+// the specification, but not our own events.
 const EveryType TypeSet = 1<<len(knownTypes) - 1
 
-// SetOf is the set a login with these event_types receives; none means
-// EveryType. ok is false, and unknown the first offender, when one is unknown.
+// SetOf returns the set that a login with these event_types receives; none means
+// EveryType. ok is false when a name is unknown; unknown is the first such name.
 func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	if len(names) == 0 {
 		return EveryType, "", true
@@ -75,8 +75,8 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	return set, "", true
 }
 
-// ClassOf is the class of one message, from its headers alone: a message
-// reaches the subscribers whose TypeSet has it. An unknown type has none.
+// ClassOf returns the class of a message, from its headers alone: a message
+// reaches the subscribers whose TypeSet contains it. An unknown type has none.
 func ClassOf(t Type, originalFormat string) TypeSet {
 	if originalFormat == FormatOwn {
 		return Own

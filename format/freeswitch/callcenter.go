@@ -5,15 +5,15 @@ import (
 	"trunkline/format"
 )
 
-// callcenter is mod_callcenter's CUSTOM event callcenter::info.
+// callcenter is the format of mod_callcenter's CUSTOM event callcenter::info.
 var callcenter = format.Format{
 	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
 
-// callcenterType maps a CC-Action. An agent that becomes Available may have
-// logged in or come back from a break: only the event before could tell, so it
-// is a state event and no guess.
+// callcenterType returns the type of an event by its CC-Action. An agent that
+// becomes Available may have logged in or come back from a break, which only the
+// event before it says; so that is an agent state event.
 func callcenterType(action, status string) event.Type {
 	switch action {
 	case "agent-status-change":

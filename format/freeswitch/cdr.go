@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// jsonCDR is mod_json_cdr's document. Nearly everything is read from its
-// "variables", whose values are URL-encoded unless the module is told not to.
+// jsonCDR is the format of mod_json_cdr's records. Nearly everything is read from
+// their "variables", whose values are URL-encoded unless encode-values is false.
 var jsonCDR = format.Format{
 	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw,
 	Encodings: map[string]format.Encoding{
@@ -36,7 +36,8 @@ const (
 	cdrSwitch
 )
 
-// cdrAccountKeys leave out accountcode: that is a billing label.
+// cdrAccountKeys are the variables that name the account. accountcode is a
+// billing label and is not read.
 var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
@@ -68,8 +69,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	return row, nil
 }
 
-// times reads the row's clocks. The phone rang from the first progress to the
-// answer, or to the end of a call that nobody answered.
+// times reads the row's clocks. The ringing time is that from the first progress
+// to the answer, or to the end of a call that was not answered.
 func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err

@@ -61,10 +61,10 @@ func (l *leg) callerLeg() string {
 
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}
 
-// originationCallID is the id that click to call answered with. The leg that
-// rings the user's own phone must not show it (specification, "CDR row"): where
-// its variable was set on that leg too, it is the leg that hands the same id on
-// in its dial string.
+// originationCallID returns the id that the click-to-call request returned. The
+// leg that rings the user's own phone must not have it (specification, "CDR
+// row"); where the variable was set on that leg too, the leg is known by passing
+// the same id on in its dial string.
 func (l *leg) originationCallID() string {
 	id := l.get(originationVariables...)
 	if id != "" && id == l.dialled() && l.get("loopback_leg") == "" {
@@ -73,8 +73,8 @@ func (l *leg) originationCallID() string {
 	return id
 }
 
-// dialled is the origination call id that this leg handed to the legs it
-// dialled, "" when it handed on none.
+// dialled returns the origination call id that this leg passed on to the legs it
+// dialled, "" when it passed on none.
 func (l *leg) dialled() string {
 	for _, text := range [...]string{l.get("last_arg"), string(l.appLog)} {
 		for _, name := range originationVariables {

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// leg is what mod_json_cdr says about one leg of a call.
+// leg has the parts of a mod_json_cdr record that a row is made of.
 type leg struct {
 	values [maxVariables]jsonscan.Value  // of legVariables, by slot
 	extra  []variable                    // those with a prefix
@@ -24,7 +24,7 @@ type variable struct {
 	value jsonscan.Value
 }
 
-// maxVariables is at least how many legVariables there are.
+// maxVariables bounds the number of legVariables.
 const maxVariables = 48
 
 // legVariables are the channel variables that a row needs, of some two hundred,
@@ -128,7 +128,7 @@ func (l *leg) get(names ...string) string {
 	return ""
 }
 
-// parties fills in who called whom, as of the leg's beginning: transfers and
+// parties sets the row's caller and callee, as the leg began: transfers and
 // bridges overwrite the caller and the destination in later profiles.
 func (l *leg) parties(row *event.CDR) {
 	destination := decoded(l.first[profileDestination])

@@ -3,64 +3,27 @@ package freeswitch
 import (
 	"trunkline/event"
 	"trunkline/format"
-	"trunkline/internal/jsonscan"
 )
 
-// FreeSWITCH events are one flat object of headers, all strings, as the event
-// socket's JSON has them. Values may be URL-encoded (text/event-plain).
-var eventKeys = jsonscan.KeysOf(
-	"Event-Name", "Event-Subclass", "Event-Date-Timestamp",
-	"Account-ID", "variable_account_id", "variable_ecallmgr_Account-ID",
-	"CC-Action", "CC-Queue", "CC-Agent-Status", "variable_cc_queue",
-)
-
-// plainEncoding is the event socket's own encoding.
-var plainEncoding = map[string]format.Encoding{"text/event-plain": {Split: splitPlain, Copies: true}}
-
-const (
-	fsName = iota
-	fsSubclass
-	fsTime // µs
-	fsAccount
-	fsVariableAccount
-	fsKazooAccount
-	fsAction
-	fsQueue
-	fsAgentStatus
-	fsVariableQueue
-)
-
-// account never reads accountcode: that is a billing label.
-func account(f *format.Fields) (string, error) {
-	for _, slot := range [...]int{fsAccount, fsVariableAccount, fsKazooAccount} {
-		account, err := format.AccountText(f[slot], "Account-ID")
-		if account != "" || err != nil {
-			return unescape(account), err
-		}
-	}
-	return "", nil
+// events is the format of every other FreeSWITCH event. Channel events are
+// AGENT_CUSTOM_EVENT, also where a channel variable names a queue (which is then
+// in metadata): they are the switch's, not the queue's.
+var events = format.Format{
+	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
+	Account: account, Event: readEvent,
 }
 
-// readEvent is the same for both formats: a feed that names the wrong one
-// of the two still gets the right type.
-func readEvent(f *format.Fields) (format.Event, error) {
-	e := format.Event{
-		Type:      eventType(f),
-		Timestamp: format.FirstClock(f[fsTime]),
-		QueueID:   decoded(f[fsQueue]),
-	}
-	if e.QueueID == "" {
-		e.QueueID = decoded(f[fsVariableQueue])
-	}
-	return e, nil
-}
-
-func eventType(f *format.Fields) event.Type {
-	if action := decoded(f[fsAction]); action != "" {
-		return callcenterType(action, decoded(f[fsAgentStatus]))
-	}
-	if f[fsName].Is("CUSTOM") {
-		return subclassType(decoded(f[fsSubclass]))
+// subclassType returns the type of a CUSTOM event by its subclass.
+func subclassType(subclass string) event.Type {
+	switch subclass {
+	case "conference::maintenance":
+		return event.AgentConference
+	case "sofia::transferor", "sofia::transferee":
+		return event.AgentTransfer
+	case "sofia::register":
+		return event.DeviceRegister
+	case "sofia::unregister", "sofia::expire":
+		return event.DeviceGone
 	}
 	return event.Custom
 }

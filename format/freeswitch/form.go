@@ -15,7 +15,7 @@ import (
 // say which: with disable-100-continue=true both, and bare JSON too, arrive as
 // application/x-www-form-urlencoded. The body itself does.
 
-// splitForm takes the bodies of mod_json_cdr, whichever Content-Type they have.
+// splitForm splits the bodies of mod_json_cdr, whichever Content-Type they have.
 func splitForm(body []byte, emit split.Sink) error {
 	if startsJSON(body) {
 		return split.JSON(body, emit)

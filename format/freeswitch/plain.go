@@ -9,7 +9,7 @@ import (
 	"trunkline/format/split"
 )
 
-// splitPlain takes FreeSWITCH's text/event-plain: events as the event socket
+// splitPlain splits FreeSWITCH's text/event-plain: events as the event socket
 // writes them, each in its envelope (Content-Length and Content-Type, a blank
 // line, and that many bytes), or bare, with a blank line between them. A record
 // is the event's headers as one JSON object, in their order and decoded, as
@@ -38,10 +38,10 @@ func splitPlain(body []byte, emit split.Sink) error {
 	return nil
 }
 
-// maxEscape is how many times longer URL-encoding can make text.
+// maxEscape is the factor by which URL-encoding can lengthen text.
 const maxEscape = 3
 
-// maxHeaders is how many headers fit into a record, at `"a":"",` each.
+// maxHeaders bounds the headers of a record, at `"a":"",` each.
 const maxHeaders = split.MaxRecord / 7
 
 type plainParser struct {
@@ -51,7 +51,8 @@ type plainParser struct {
 
 type plainHeader struct{ name, value string }
 
-// envelope tells a frame of the socket from an event: an event has a name.
+// envelope reports whether headers are those of a frame of the socket: an event
+// has a name.
 func envelope(headers []plainHeader) bool {
 	_, named := find(headers, "Event-Name")
 	_, typed := find(headers, "Content-Type")
@@ -108,7 +109,7 @@ func (p *plainParser) event(start int, headers []plainHeader, emit split.Sink) e
 	return emit(appendEvent(nil, headers, content), start)
 }
 
-// content passes the bytes that Content-Length announces; nil when none are.
+// content reads the bytes that Content-Length announces, nil without one.
 func (p *plainParser) content(start int, headers []plainHeader) ([]byte, error) {
 	length, ok := find(headers, "Content-Length")
 	if !ok {
@@ -129,7 +130,7 @@ func (p *plainParser) content(start int, headers []plainHeader) ([]byte, error) 
 	return content, nil
 }
 
-// headers passes lines of "Name: value" and the blank line that ends them.
+// headers reads lines of "Name: value" and the blank line that ends them.
 func (p *plainParser) headers() ([]plainHeader, error) {
 	var headers []plainHeader
 	for p.at < len(p.data) {
@@ -150,7 +151,7 @@ func (p *plainParser) headers() ([]plainHeader, error) {
 	return headers, nil
 }
 
-// line passes one line and its end, which is \n or \r\n.
+// line reads one line and its end, which is \n or \r\n.
 func (p *plainParser) line() string {
 	rest := p.data[p.at:]
 	if i := bytes.IndexByte(rest, '\n'); i >= 0 {

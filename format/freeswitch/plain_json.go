@@ -43,9 +43,9 @@ func appendValue(dst []byte, encoded string) []byte {
 	return append(dst, ']')
 }
 
-// urlDecode decodes %xx and leaves everything else, a + and a stray % too, as
-// FreeSWITCH does. What would not be text afterwards stays as it was sent, so
-// that nothing is lost.
+// urlDecode decodes %xx and leaves everything else as it is, a + and a stray %
+// too, as FreeSWITCH does. A value that would not be UTF-8 afterwards stays
+// encoded.
 func urlDecode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

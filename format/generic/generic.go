@@ -6,8 +6,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// events is {type, account_id?, timestamp?, data?} for sources that already
-// speak the specification's types.
+// events is the format {type, account_id?, timestamp?, queue_id?, data?}.
 var events = format.Format{
 	Name: "generic", Topic: event.TopicRaw,
 	Keys: jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data"),

@@ -7,8 +7,8 @@ import (
 	"trunkline/format"
 )
 
-// acdc is Kazoo's ACDc: call and agent statistics, agent commands, and
-// the queues' own messages.
+// acdc is the format of Kazoo's ACDc: call and agent statistics, agent commands,
+// and the queues' own messages.
 var acdc = format.Format{
 	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
@@ -44,8 +44,8 @@ func acdcType(category, name string) event.Type {
 	return event.Custom
 }
 
-// acdcStatus maps an agent's status. "ready" may follow a login, a break or a
-// call: it is a state and no guess.
+// acdcStatus returns the type of an agent's status. "ready" may follow a login, a
+// break or a call, which the record does not say; so it is an agent state event.
 func acdcStatus(name string) event.Type {
 	switch name {
 	case "logged_in":
@@ -80,8 +80,8 @@ func acdcCommand(name string) event.Type {
 	return event.Custom
 }
 
-// acdcClock is when a call statistic happened: each has a clock of its own
-// name, beside those of what came before.
+// acdcClock returns the time of a call statistic: each has a clock of its own
+// name, beside those of the statistics before it.
 func acdcClock(f *format.Fields, name string) int64 {
 	switch name {
 	case "waiting":

@@ -5,8 +5,8 @@ import (
 	"trunkline/format"
 )
 
-// callEvent is Kazoo's call_event: what a channel did. Channel events are
-// the switch's, not the queue's (see freeswitchEvent).
+// callEvent is the format of Kazoo's call_event, the events of channels. They are
+// the switch's, not the queue's, so most are AGENT_CUSTOM_EVENT.
 var callEvent = format.Format{
 	Name: "kazoo.call_event", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {

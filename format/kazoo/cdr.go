@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is Kazoo's call record: the bus message (Dash-Case), the document
-// and the webhook (snake_case).
+// cdr is the format of Kazoo's call record: the bus message (Dash-Case), the
+// document and the webhook (snake_case).
 var cdr = format.Format{
 	Name: "kazoo.cdr", Topic: event.TopicCDRRaw,
 	Keys: bothSpellings(
@@ -89,8 +89,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	return row, nil
 }
 
-// interactionID is Kazoo's own interaction id; records from before it had
-// one are grouped by click to call, then by the leg that began the call.
+// interactionID returns Kazoo's own interaction id. Older records have none; they
+// are grouped by origination call id, then by the leg that began the call.
 func interactionID(f *format.Fields, row *event.CDR) string {
 	var vars [2]jsonscan.Value
 	format.Within(f[kcVars], interactionKeys, vars[:])
@@ -103,10 +103,9 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 	return row.CallID
 }
 
-// readTimes: Kazoo writes its Timestamp when the channel ends, and when it
-// began as Channel-Created-Time. Without the latter Timestamp is the record's
-// only clock, and the row's, as in Kazoo's own reports; what would follow from
-// knowing the start or the end stays unknown.
+// readTimes reads the row's clocks. Kazoo's Timestamp is the channel's end,
+// Channel-Created-Time its start. Without the latter, Timestamp is used as the
+// start, as in Kazoo's own reports, and the answer and the end are unknown.
 func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(f[kcTime], "Timestamp"); err != nil {
 		return err

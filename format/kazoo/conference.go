@@ -5,7 +5,7 @@ import (
 	"trunkline/format"
 )
 
-// conference is every event of Kazoo's conferences.
+// conference is the format of all events of Kazoo's conferences.
 var conference = format.Format{
 	Name: "kazoo.conference", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {

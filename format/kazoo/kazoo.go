@@ -76,8 +76,8 @@ func account(f *format.Fields) (string, error) {
 	return namedAccount(f[kzAccount], f[kzChannelVars])
 }
 
-// namedAccount is the account a Kazoo record names: itself, or in its channel
-// variables.
+// namedAccount returns the account that a Kazoo record names, at its top level or
+// in its channel variables.
 func namedAccount(own, channelVars jsonscan.Value) (string, error) {
 	account, err := format.AccountText(own, "Account-ID")
 	if account != "" || err != nil {
@@ -88,7 +88,7 @@ func namedAccount(own, channelVars jsonscan.Value) (string, error) {
 	return format.AccountText(vars[varAccount], "Custom-Channel-Vars.Account-ID")
 }
 
-// readEvent is what every Kazoo format reads in the same way.
+// readEvent reads what all Kazoo formats have in common.
 func readEvent(f *format.Fields, eventType event.Type) format.Event {
 	e := format.Event{
 		Type:      eventType,
@@ -103,5 +103,5 @@ func readEvent(f *format.Fields, eventType event.Type) format.Event {
 	return e
 }
 
-// eventName is the event's own name, else its envelope's.
+// eventName returns the event's own name, else its envelope's.
 func eventName(f *format.Fields) string { return format.FirstText(f[kzName], f[kzEnvelopeName]) }

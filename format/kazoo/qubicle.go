@@ -7,8 +7,8 @@ import (
 	"trunkline/format"
 )
 
-// qubicle is Kazoo's Qubicle: recipients (agents), sessions (calls in a
-// queue) and queues.
+// qubicle is the format of Kazoo's Qubicle: recipients (agents), sessions (calls
+// in a queue) and queues.
 var qubicle = format.Format{
 	Name: "kazoo.qubicle", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
@@ -16,10 +16,10 @@ var qubicle = format.Format{
 	},
 }
 
-// qubicleType maps a recipient's or session's event. A recipient is created by
-// logging in and deleted by logging out; "ready" may follow either a login or
-// a break, so it is a state and no guess. A queue's own events (created,
-// synced) are about no call and no agent.
+// qubicleType returns the type of a recipient's or session's event. A recipient is
+// created by a login and deleted by a logout; "ready" may follow a login or a
+// break, so it is an agent state event. A queue's own events (created, synced)
+// concern no call and no agent.
 func qubicleType(category, name string) event.Type {
 	switch strings.ReplaceAll(category, "_", "-") {
 	case "qubicle-recipient":

@@ -58,8 +58,8 @@ func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	return nil, nil
 }
 
-// recogniseCDR tells Kazoo's document from our own row, which has many of its
-// keys, by those that only Kazoo writes.
+// recogniseCDR recognises Kazoo's document by the keys that our own row, which has
+// many of its others, does not have.
 func recogniseCDR(seen []jsonscan.Value) *format.Format {
 	if seen[seenDashCall] != nil || seen[seenCall] != nil && (seen[seenDirection] != nil || seen[seenApp] != nil) {
 		return &cdr

@@ -7,8 +7,8 @@ import (
 	"trunkline/format"
 )
 
-// webhook is what Kazoo's webhooks post: hook_event names a channel's or
-// a conference's event; ACDc's queue hook has a call_state and a queue instead.
+// webhook is the format of Kazoo's webhooks: hook_event names a channel's or a
+// conference's event; ACDc's queue hook has a call_state and a queue instead.
 var webhook = format.Format{
 	Name: "kazoo.webhook", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {

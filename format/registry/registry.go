@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// sources are all there are. Order decides between sources that are equally
+// sources lists all sources. The order decides between sources that are equally
 // sure of a record.
 var sources = []*format.Source{&freeswitch.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
@@ -66,7 +66,7 @@ var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 	return keys, bySource
 }()
 
-// Scratch is memory that Recognise uses again and again.
+// Scratch is memory that Recognise reuses.
 type Scratch struct {
 	top, seen, fields format.Fields
 	record            format.Unrecognised
@@ -76,9 +76,9 @@ type Scratch struct {
 // It is nil when they tell none; account is then the one the record names. The
 // error is a *format.Rejection.
 func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
-	top := &scratch.top
-	*top = format.Fields{}
-	if err := topLevelKeys.Scan(record, top[:]); err != nil {
+	top := scratch.top[:len(topLevelKeys)]
+	clear(top)
+	if err := topLevelKeys.Scan(record, top); err != nil {
 		return nil, "", format.RejectScan(err)
 	}
 	scratch.record = format.Unrecognised{Topic: topic, Record: record, Fields: &scratch.fields}

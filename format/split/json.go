@@ -44,7 +44,7 @@ func (s *scanner) elements(emit Sink) error {
 	}
 }
 
-// record emits the object the scanner stands on.
+// record emits the object at the scanner's position.
 func (s *scanner) record(emit Sink) error {
 	start := s.at
 	if start < len(s.data) && s.data[start] != '{' {

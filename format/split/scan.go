@@ -11,7 +11,7 @@ type scanner struct {
 
 const endsEarly = "the JSON ends early"
 
-// fail blames the byte the scanner stands on, or the end.
+// fail returns an error at the scanner's position, or for an early end.
 func (s *scanner) fail(reason string) error {
 	if s.at >= len(s.data) {
 		reason = endsEarly
@@ -19,8 +19,9 @@ func (s *scanner) fail(reason string) error {
 	return Malformed(s.at, reason)
 }
 
-// skipSpace moves to the next byte that is not white space and answers it; 0 is
-// the end (a zero byte is not valid JSON anywhere, so the two may coincide).
+// skipSpace moves to the next byte that is not white space and returns it, 0 at
+// the end (a zero byte is not valid JSON anywhere, so the two cannot be
+// confused).
 func (s *scanner) skipSpace() byte {
 	for ; s.at < len(s.data); s.at++ {
 		switch c := s.data[s.at]; c {
@@ -32,7 +33,7 @@ func (s *scanner) skipSpace() byte {
 	return 0
 }
 
-// value passes one value and the space before it. depth is how many arrays and
+// value moves past one value and the space before it. depth bounds the arrays and
 // objects it may still open.
 func (s *scanner) value(depth int) error {
 	switch s.skipSpace() {
@@ -101,7 +102,7 @@ func (s *scanner) array(depth int) error {
 	}
 }
 
-// another passes the comma before the next member, or the closing bracket.
+// another moves past the comma before the next member, or the closing bracket.
 func (s *scanner) another(closing byte) (more bool, err error) {
 	switch s.skipSpace() {
 	case ',':

@@ -2,7 +2,7 @@ package split
 
 import "trunkline/internal/jsonscan"
 
-// text passes a string; the scanner stands on its opening quote.
+// text moves past a string, from its opening quote.
 func (s *scanner) text() error {
 	for i := s.at + 1; ; {
 		if i = jsonscan.Special(s.data, i); i >= len(s.data) {
@@ -63,7 +63,7 @@ func Unhex(c byte) int {
 	return -1
 }
 
-// number passes a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+// number moves past a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 func (s *scanner) number() error {
 	start := s.at
 	s.accept("-")
@@ -86,7 +86,7 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// accept passes one byte that is in set.
+// accept moves past one byte that is in set.
 func (s *scanner) accept(set string) bool {
 	if s.at >= len(s.data) {
 		return false
@@ -100,7 +100,7 @@ func (s *scanner) accept(set string) bool {
 	return false
 }
 
-// digits passes one or more digits.
+// digits moves past one or more digits.
 func (s *scanner) digits() bool {
 	start := s.at
 	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {

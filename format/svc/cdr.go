@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is the row itself, as its sender made it: checked, and given an id and an
-// interaction id where it has none. Fields that are no row's are left out.
+// cdr is the format of the row itself: it is checked, and gets an id and an
+// interaction id where it has none. Unknown fields are dropped.
 var cdr = format.Format{
 	Name: "svc.cdr", Topic: event.TopicCDRRaw,
 	Keys: func() jsonscan.Keys {
@@ -80,7 +80,8 @@ func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Cal
 	return nil
 }
 
-// interactionID groups by click to call, then by the leg that began the call.
+// interactionID returns the interaction id of a row that names none: the
+// origination call id, else the leg that began the call.
 func interactionID(row *event.CDR) string {
 	switch {
 	case row.OriginationCallID != "":

@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// contactCenter is the specification's own shape of contact-center event. It has no
-// clock of its own.
+// contactCenter is the format of the specification's contact-center event, which
+// has no clock.
 var contactCenter = format.Format{
 	Name: "svc.cc", Topic: event.TopicRaw,
 	Keys: jsonscan.KeysOf("Account-ID", "Type", "Queue-ID"),
