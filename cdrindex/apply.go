@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// callKey names a call: what there is one row of.
+// callKey identifies a call. There is one row for each.
 type callKey struct{ account, call string }
 
 func (e *entry) key() callKey { return callKey{e.row.AccountID, e.row.CallID} }
@@ -18,7 +18,7 @@ func (k callKey) compare(o callKey) int {
 	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.call, o.call))
 }
 
-// place is where a call's row is, and where it came from.
+// place is the location of a call's row and the record it came from.
 type place struct {
 	callKey
 	started int64

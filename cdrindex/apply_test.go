@@ -236,7 +236,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 			x := openIndex(t, Config{RetentionMonths: 2}, db)
 			all := Filter{Account: "acme", End: endOfTime}
 			for range 2 {
-				if err := x.turnOver(t.Context(), now); err != nil {
+				if err := x.maintainPartitions(t.Context(), now); err != nil {
 					t.Fatal(err)
 				}
 				sameIDs(t, listed(t, x, all), "now", "m2")
@@ -261,7 +261,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 { // nodes
 		group.Go(func() {
-			if err := x.turnOver(context.Background(), now); err != nil {
+			if err := x.maintainPartitions(context.Background(), now); err != nil {
 				t.Error(err)
 			}
 			x.forget()

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// gatherer makes batches of what a reader gives.
-type gatherer struct {
+// batchReader reads records and collects them in batches.
+type batchReader struct {
 	reader Reader
 	epoch  int64
 	most   int // entries of a batch, about
@@ -34,7 +34,7 @@ const moreWithin = 100 * time.Millisecond
 // batch waits for a record and takes what else is there already. It waits for
 // nothing more: under load batches grow by themselves, and without it a row is
 // there at once.
-func (g *gatherer) batch(ctx context.Context) error {
+func (g *batchReader) batch(ctx context.Context) error {
 	clear(g.entries)
 	clear(g.spans)
 	g.spans = g.spans[:0] // of what was not stored they never end, and are not sent
@@ -56,7 +56,7 @@ func (g *gatherer) batch(ctx context.Context) error {
 }
 
 // begin begins the span of a record that a sampled trace has brought.
-func (g *gatherer) begin(r *kafka.Record, e *entry, err error) {
+func (g *batchReader) begin(r *kafka.Record, e *entry, err error) {
 	if g.trace == nil {
 		return
 	}
@@ -73,13 +73,13 @@ func (g *gatherer) begin(r *kafka.Record, e *entry, err error) {
 }
 
 // stored ends the spans: what was read is in the database.
-func (g *gatherer) stored() {
+func (g *batchReader) stored() {
 	for _, span := range g.spans {
 		span.End(nil)
 	}
 }
 
-func (g *gatherer) read(ctx context.Context) (size int, err error) {
+func (g *batchReader) read(ctx context.Context) (size int, err error) {
 	records, err := g.reader.Read(ctx)
 	if err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ func (g *gatherer) read(ctx context.Context) (size int, err error) {
 		g.begin(r, &e, err)
 		if err != nil {
 			g.invalid++
-			g.log.Error("a record of the cdr topic is no call record, it is left out",
+			g.log.Error("invalid record in the cdr topic",
 				"partition", r.Partition, "offset", r.Offset, "reason", err)
 			continue
 		}

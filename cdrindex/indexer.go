@@ -27,11 +27,11 @@ func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
 
 // Run works until ctx ends, then returns nil.
 func (i *Indexer) Run(ctx context.Context) error {
-	var sweeping sync.WaitGroup
-	defer sweeping.Wait()
-	sweepContext, stop := context.WithCancel(ctx)
+	var retention sync.WaitGroup
+	defer retention.Wait()
+	retentionContext, stop := context.WithCancel(ctx)
 	defer stop()
-	sweeping.Go(func() { i.sweep(sweepContext) })
+	retention.Go(func() { i.runRetention(retentionContext) })
 	if err := i.topic.Work(ctx, i.runPartition); err != nil {
 		return fmt.Errorf("indexing call records: %w", err)
 	}
@@ -51,7 +51,7 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			return ctx.Err()
 		case errors.Is(err, errFenced):
 			i.metrics.errors.WithLabelValues(failedFence).Inc()
-			i.log.Info("another indexer was faster, going on from where it is", "partition", partition)
+			i.log.Info("partition indexed by another process", "partition", partition)
 		default:
 			if err = w.handleGap(ctx, err); err != nil && !errors.Is(err, errFenced) {
 				return fmt.Errorf("indexing partition %d: %w", partition, err)

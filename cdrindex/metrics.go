@@ -23,7 +23,7 @@ type metrics struct {
 	lag      *lagCollector
 }
 
-// What became of a record.
+// Results of a record.
 const (
 	resultRow     = "row"     // it is its call's row
 	resultOlder   = "older"   // a repeat, or older than its call's row
@@ -31,13 +31,13 @@ const (
 	resultInvalid = "invalid" // it is no row
 )
 
-// What went wrong.
+// Kinds of errors.
 const (
-	failedRead  = "read"
-	failedWrite = "write"
-	failedFence = "fenced" // another indexer had the partition
-	failedSweep = "retention"
-	failedQuery = "query"
+	failedRead      = "read"
+	failedWrite     = "write"
+	failedFence     = "fenced" // another indexer had the partition
+	failedRetention = "retention"
+	failedQuery     = "query"
 )
 
 // Kinds of queries.
@@ -57,15 +57,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_records_total",
-			Help: "Records of the cdr topic that are done, by what became of them. Alert on invalid ones.",
+			Help: "Records of the cdr topic that are done, by result. Alert on invalid ones.",
 		}, []string{"result"}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_batches_total", Help: "Batches of records committed to the database.",
 		}),
 		batch: prometheus.NewHistogram(histogram("batch_seconds", "Writing one batch to the database.")),
-		delay: prometheus.NewHistogram(histogram("delay_seconds", "From a batch's first record's Kafka timestamp to its row being there.")),
+		delay: prometheus.NewHistogram(histogram("delay_seconds", "Time from the Kafka timestamp of a batch's first record until its row is stored.")),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_errors_total", Help: "What went wrong and was tried again or told to the caller.",
+			Name: "trunkline_cdrindex_errors_total", Help: "Errors, by kind. They were retried or returned to the caller.",
 		}, []string{"kind"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_lost_records_total",
@@ -77,13 +77,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
 		lag: &lagCollector{describe: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
-			"How old the oldest record is that was read and is not in the database yet, 0 when there is none.",
+			"Age of the oldest record that was read and is not stored yet, 0 when there is none.",
 			[]string{"partition"}, nil)},
 	}
 	for _, result := range []string{resultRow, resultOlder, resultExpired, resultInvalid} {
 		m.records.WithLabelValues(result)
 	}
-	for _, kind := range []string{failedRead, failedWrite, failedFence, failedSweep, failedQuery} {
+	for _, kind := range []string{failedRead, failedWrite, failedFence, failedRetention, failedQuery} {
 		m.errors.WithLabelValues(kind)
 	}
 	for _, kind := range []string{kindFind, kindList, kindExport} {
@@ -108,7 +108,7 @@ func (m *metrics) applied(did outcome, took time.Duration) {
 }
 
 // stored counts what only an indexer knows of its batch.
-func (m *metrics) stored(g *gatherer) {
+func (m *metrics) stored(g *batchReader) {
 	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
 	m.delay.Observe(time.Since(g.oldest).Seconds())
 }

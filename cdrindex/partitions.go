@@ -29,14 +29,14 @@ func (x *Index) ensure(ctx context.Context, months []month) error {
 			if slices.Contains(there, m) {
 				continue
 			}
-			if err := makePartition(ctx, tx, m); err != nil {
+			if err := createPartition(ctx, tx, m); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("making partitions: %w", err)
+		return fmt.Errorf("creating partitions: %w", err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -85,16 +85,16 @@ func partitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	return all, sqldb.Wrap(rows.Err(), "listing partitions")
 }
 
-// makePartition attaches a table instead of creating it in place: that would
-// wait for every report under way, and stop every one that follows.
-func makePartition(ctx context.Context, tx *sqldb.Loader, m month) error {
+// createPartition creates a table and attaches it. Creating it in place would wait
+// for every report under way, and stop every one that follows.
+func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
 	for _, statement := range []string{
 		fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable),
 		fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
 			rowsTable, m.partition(), m.start(), (m + 1).start()),
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return sqldb.Wrap(err, "making a partition")
+			return sqldb.Wrap(err, "creating a partition")
 		}
 	}
 	return nil
@@ -146,28 +146,28 @@ func (x *Index) drop(ctx context.Context, tx *sqldb.Loader, months []month) erro
 		if _, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition()); err != nil {
 			return sqldb.Wrap(err, "dropping partitions")
 		}
-		x.log.Info("dropping call records that are older than the retention", "partition", m.partition())
+		x.log.Info("call records dropped, retention over", "partition", m.partition())
 	}
 	return nil
 }
 
-// sweep keeps the partitions until ctx ends: made ahead of time, dropped when
-// a month has passed.
-func (x *Index) sweep(ctx context.Context) {
+// runRetention creates the tables of coming months and drops those whose
+// retention is over, until ctx ends.
+func (x *Index) runRetention(ctx context.Context) {
 	const every = 10 * time.Minute
-	swept := month(-1)
+	done := month(-1)
 	for {
 		wait := every
 		now, err := time.Now(), error(nil)
-		if current := monthOf(now.Unix()); current != swept {
-			if err = x.turnOver(ctx, now); err == nil {
-				swept = current
+		if current := monthOf(now.Unix()); current != done {
+			if err = x.maintainPartitions(ctx, now); err == nil {
+				done = current
 			}
 		}
 		if err != nil && ctx.Err() == nil {
 			wait = time.Minute / 2
-			x.metrics.errors.WithLabelValues(failedSweep).Inc()
-			x.log.Warn("the months of call records could not be kept, trying again", "err", err)
+			x.metrics.errors.WithLabelValues(failedRetention).Inc()
+			x.log.Warn("call record retention failed", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -177,8 +177,9 @@ func (x *Index) sweep(ctx context.Context) {
 	}
 }
 
-// turnOver is what a new month brings.
-func (x *Index) turnOver(ctx context.Context, now time.Time) error {
+// maintainPartitions creates the tables of this month and the next ones and drops
+// old ones.
+func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
 	current := monthOf(now.Unix())
 	var months []month
 	for m := current; m <= current+monthsAhead; m++ {

@@ -77,7 +77,7 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 			return err
 		}
 		at = gap.Resume
-		r.log.Error("records are not in the cdr topic any more, going on behind them",
+		r.log.Error("call records lost from the cdr topic",
 			"partition", partition, "wanted", stopped, "from", at, "err", err)
 		r.step(min(at, s.end) - stopped)
 	}
@@ -89,7 +89,7 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
-	g := &gatherer{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
+	g := &batchReader{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
 	for at < end {
 		if err := g.batch(ctx); err != nil {
 			return at, err

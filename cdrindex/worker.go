@@ -27,7 +27,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 	reader := w.topic.Read(w.partition, w.at.next)
 	defer reader.Close()
-	g := &gatherer{reader: reader, epoch: w.at.epoch, most: w.cfg.BatchRows, log: w.log, trace: w.trace}
+	g := &batchReader{reader: reader, epoch: w.at.epoch, most: w.cfg.BatchRows, log: w.log, trace: w.trace}
 	for {
 		if err := w.retry(ctx, doingRead, func() error { return g.batch(ctx) }); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 }
 
 // store makes a batch's rows and the offset after it durable together.
-func (w *partitionWorker) store(ctx context.Context, g *gatherer) error {
+func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 	to := w.at
 	to.next.Offset, to.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
 	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {

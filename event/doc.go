@@ -1,7 +1,7 @@
-// Package event is the vocabulary every room shares: what a raw record and a
-// cc_evt message are on the wire, which topics and headers carry them, and how
-// an event's id is made.
+// Package event defines the wire formats that all packages share: topics, record
+// headers, the message of cc.evt, the call record row, event ids, and positions
+// in the raw log.
 //
-// It refuses to do anything: no I/O, no goroutines, no state, and it imports
-// nothing of ours. Two rooms that must agree on bytes agree here.
+// It has no I/O, no goroutines and no state, and imports no other package of
+// this module.
 package event

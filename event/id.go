@@ -20,10 +20,10 @@ const idPrefix = "cc_evt_"
 
 const idDigits = 19
 
-// ErrID is what ParseID answers for anything that is not an event id.
+// ErrID is the error of ParseID and MessageID.
 var ErrID = errors.New("not an event id: want cc_evt_ and 19 digits")
 
-// NextID is the id of a record with the Kafka timestamp unixMilli in
+// NextID returns the id of a record with the Kafka timestamp unixMilli in
 // partition, when prev is the id given before it in that partition (0: none).
 // It depends on nothing else, so normalizing the same records again gives the
 // same ids. The timestamp is clamped to what 19 digits can carry.
@@ -35,7 +35,7 @@ func NextID(prev ID, unixMilli int64, partition int) ID {
 	return id
 }
 
-// FirstID is the smallest id that partition can give at or after t. A clock
+// FirstID returns the smallest id that partition can give at or after t. A clock
 // outside what 19 digits carry (2001 to 2262) is taken as the nearest inside.
 func FirstID(t time.Time, partition int) ID {
 	return alignUp(clampMilli(t.UnixMilli())*int64(time.Millisecond), partition)
@@ -89,15 +89,15 @@ func MessageID(message []byte) (ID, error) {
 	return ParseID(string(message[len(messageIDField):messageIDEnd]))
 }
 
-// Partition is the partition of cc.raw and cc.evt the id was given in.
+// Partition returns the partition of cc.raw and cc.evt the id was given in.
 func (id ID) Partition() int { return int(id % MaxPartitions) }
 
-// Time is the instant in the id. It is the Kafka timestamp of the raw record
+// Time returns the time in the id. It is the Kafka timestamp of the raw record
 // unless several records of one partition came within a microsecond, where it
 // runs ahead by 1,024 ns a record.
 func (id ID) Time() time.Time { return time.Unix(0, int64(id)) }
 
-// Milli is the Kafka timestamp, in Unix milliseconds, that the id's record on
+// Milli returns the Kafka timestamp, in Unix milliseconds, that the id's record on
 // cc.evt carries, so that a look-up by time finds it.
 func (id ID) Milli() int64 { return int64(id) / int64(time.Millisecond) }
 
@@ -113,7 +113,7 @@ func (id ID) Append(dst []byte) []byte {
 	return append(dst, digits[:]...)
 }
 
-// String is the wire form; of the zero ID it is "".
+// String returns the wire form, "" for the zero ID.
 func (id ID) String() string {
 	if id == 0 {
 		return ""

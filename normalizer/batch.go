@@ -16,13 +16,13 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// requestBytes is what one produce request takes at least (see
+// requestBytes is the least that one produce request can hold (see
 // kafka.ProducerConfig.BatchBytes). A batch is one request, so that it is
-// written whole, or not at all, and never its end without its beginning.
+// written whole or not at all.
 const requestBytes = 900_000
 
-// batch is what some consecutive raw records became. Its memory is used again
-// for the next one.
+// batch holds the messages and dead letters made of consecutive raw records. Its
+// memory is reused for the next batch.
 type batch struct {
 	route     *route
 	partition int
@@ -34,23 +34,22 @@ type batch struct {
 	topicID    kafka.TopicID // of the raw log
 	deadBefore int64         // dead letters of records below it were written before
 
-	now     time.Time
-	taken   int      // raw records in it
-	last    event.ID // the id of the last of them
-	events  []kafka.Record
-	size    int // bytes of events
-	dead    []kafka.Record
-	bytes   []byte         // all that events and headers point to
-	headers []kafka.Header // all that events and dead point to
-	fields  format.Fields  // of the record at hand
-	scratch registry.Scratch
-	current string // its format
-	tally   tally
-	traces  traces
+	now        time.Time
+	taken      int      // raw records in the batch
+	last       event.ID // the id of the last of them
+	events     []kafka.Record
+	size       int // bytes of events
+	dead       []kafka.Record
+	bytes      []byte         // all that events and headers point to
+	headers    []kafka.Header // all that events and dead point to
+	fields     format.Fields  // of the current record
+	scratch    registry.Scratch
+	formatName string // of the current record
+	counts     counts
+	traces     traces
 
-	sourceLog     []byte // header for sourceTopicID and sourceEpoch
-	sourceTopicID kafka.TopicID
-	sourceEpoch   int32
+	sourceLog   []byte // header for topicID and sourceEpoch; nil: not made yet
+	sourceEpoch int32
 }
 
 func (b *batch) reset(prev event.ID) {
@@ -59,30 +58,30 @@ func (b *batch) reset(prev event.ID) {
 	clear(b.dead)
 	clear(b.headers)
 	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
-	b.tally.reset()
+	b.counts.reset()
 	b.traces.reset()
 }
 
-// fill takes raw records until the batch is full or there are most of them. An
-// error means that the record after the last one taken could not be judged.
-func (b *batch) fill(ctx context.Context, raw []kafka.Record, most int) error {
-	for i := range raw[:most] {
+// fill adds raw records, at most limit, until the batch is full. After an error the
+// records before the one that failed are in the batch.
+func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
+	for i := range raw[:limit] {
 		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
 		size, events := b.size, len(b.events)
 		b.traces.begin(b.route.raw, &raw[i])
-		if err := b.one(ctx, &raw[i], id); err != nil {
-			var no *format.Rejection
-			if !errors.As(err, &no) {
-				b.traces.drop()
+		if err := b.normalize(ctx, &raw[i], id); err != nil {
+			var why *format.Rejection
+			if !errors.As(err, &why) {
+				b.traces.discard()
 				return err
 			}
-			b.reject(&raw[i], no)
+			b.reject(&raw[i], why)
 		} else if b.size > requestBytes && events > 0 {
 			b.size, b.events = size, b.events[:events] // it begins the next batch
-			b.traces.drop()
+			b.traces.discard()
 			return nil
 		} else {
-			b.tally.format(b.current).made++
+			b.counts.format(b.formatName).normalized++
 		}
 		b.taken, b.last = b.taken+1, id
 	}
@@ -99,17 +98,17 @@ func (b *batch) rejectFirst(raw *kafka.Record, why *format.Rejection) {
 
 // reject makes raw a dead letter, unless that was written before.
 func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
-	b.traces.failed(why)
+	b.traces.reject(why)
 	if raw.Offset < b.deadBefore {
 		return
 	}
 	b.addDeadLetter(raw, why)
-	b.tally.format(b.current).dead++
-	b.tally.kinds[why.Kind]++
+	b.counts.format(b.formatName).dead++
+	b.counts.kinds[why.Kind]++
 }
 
-// one normalizes one record. A fault of ours costs that record only.
-func (b *batch) one(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
+// normalize normalizes one record. A panic costs that record only.
+func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.log.Error("normalizing a record panicked", "topic", b.route.raw, "partition", b.partition,
@@ -117,7 +116,7 @@ func (b *batch) one(ctx context.Context, raw *kafka.Record, id event.ID) (err er
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
-	b.current = formatUnknown
+	b.formatName = formatUnknown
 	return b.route.normalize(ctx, b, raw, id)
 }
 
@@ -132,13 +131,13 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 		return nil, "", err
 	}
 	if f != nil {
-		b.current = f.Name
+		b.formatName = f.Name
 	}
 	return f, account, nil
 }
 
-// account is the one the record names, else its key, when it exists.
-func (b *batch) account(ctx context.Context, named string, key []byte) (string, error) {
+// resolveAccount returns the account that the record names, else its key, when it exists.
+func (b *batch) resolveAccount(ctx context.Context, named string, key []byte) (string, error) {
 	if named == "" {
 		named = string(key)
 	}
@@ -158,20 +157,19 @@ func (b *batch) account(ctx context.Context, named string, key []byte) (string, 
 	return named, nil
 }
 
-// since is what was appended to bytes from start on. Later appends never touch
-// it, even when they move bytes elsewhere.
-func (b *batch) since(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
+// appended returns what was appended to bytes from start on. Later appends do not
+// change it, even when they move bytes elsewhere.
+func (b *batch) appended(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
 
 func (b *batch) header(key, value string) {
 	start := len(b.bytes)
 	b.bytes = append(b.bytes, value...)
-	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.since(start)})
+	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.appended(start)})
 }
 
-// trace adds the headers of the trace that raw is part of, so that whoever reads
-// on is part of it too.
+// trace adds the headers of raw's trace, so that consumers continue it.
 func (b *batch) trace(raw *kafka.Record, account string) {
-	b.traces.about(account)
+	b.traces.setAccount(account)
 	if b.traces.current.Parent != "" {
 		b.headers = b.traces.current.Headers(b.headers)
 	} else if parent := raw.Header(event.HeaderTrace); parent != nil {
@@ -187,14 +185,14 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
-	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.since(start)})
-	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch || b.sourceTopicID != b.topicID {
-		b.sourceLog, b.sourceEpoch, b.sourceTopicID = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch, b.topicID
+	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch {
+		b.sourceLog, b.sourceEpoch = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch
 	}
-	b.headers = append(b.headers, kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
+	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appended(start)},
+		kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
 }
 
-// add puts out into the batch with the headers appended since from.
+// add adds out to the batch with the headers appended since from.
 func (b *batch) add(out kafka.Record, from int) error {
 	out.Topic, out.Partition = b.route.out, b.partition
 	out.Headers = b.headers[from:len(b.headers):len(b.headers)]
@@ -208,7 +206,7 @@ func (b *batch) add(out kafka.Record, from int) error {
 }
 
 // addDeadLetter adds raw as it came, with the reason in headers.
-func (b *batch) addDeadLetter(raw *kafka.Record, no *format.Rejection) {
+func (b *batch) addDeadLetter(raw *kafka.Record, why *format.Rejection) {
 	from := len(b.headers)
 	for _, h := range raw.Headers {
 		switch h.Key {
@@ -217,8 +215,8 @@ func (b *batch) addDeadLetter(raw *kafka.Record, no *format.Rejection) {
 			b.headers = append(b.headers, h)
 		}
 	}
-	b.header(event.HeaderErrorKind, string(no.Kind))
-	b.header(event.HeaderError, no.Reason)
+	b.header(event.HeaderErrorKind, string(why.Kind))
+	b.header(event.HeaderError, why.Reason)
 	b.header(event.HeaderOrigTopic, b.route.raw)
 	b.header(event.HeaderOrigPartition, strconv.Itoa(b.partition))
 	b.header(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
@@ -228,7 +226,7 @@ func (b *batch) addDeadLetter(raw *kafka.Record, no *format.Rejection) {
 	})
 }
 
-// recordBytes is at least what a record takes of a topic's limit.
+// recordBytes estimates, from above, how much of a topic's record limit a record uses.
 func recordBytes(r *kafka.Record) int {
 	n := 64 + len(r.Key) + len(r.Value)
 	for _, h := range r.Headers {

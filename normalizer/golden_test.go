@@ -40,7 +40,7 @@ func (everybody) Exists(_ context.Context, id string) (bool, error) { return id 
 func testBatch(topic string, partition int) *batch {
 	b := &batch{
 		route: routes[topic], partition: partition, accounts: everybody{},
-		limit: kafka.MaxRecordBytes, log: slog.New(slog.DiscardHandler), tally: newTally(),
+		limit: kafka.MaxRecordBytes, log: slog.New(slog.DiscardHandler), counts: newCounts(),
 	}
 	b.reset(0)
 	b.now = time.Unix(1_795_256_001, 0)

@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// metrics of the room. Formats, kinds and topics are ours and few.
+// metrics of the package. The values of all labels are bounded.
 type metrics struct {
 	records  *prometheus.CounterVec // format
 	dead     *prometheus.CounterVec // topic, kind
@@ -29,14 +29,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_normalizer_records_total",
-			Help: "Records normalized and durable, by source format and by what became of them.",
+			Help: "Records normalized and durable, by source format and result.",
 		}, []string{"format", "result"}),
 		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_dead_letters_total",
-			Help: "Records that could not be normalized, by raw topic and reason.",
+			Help: "Records that could not be normalized, by raw topic and kind.",
 		}, []string{"topic", "kind"}),
 		batch: histogram("batch_records", "Raw records in one batch."),
-		delay: histogram("delay_seconds", "From a batch's first record's Kafka timestamp to the batch being durable."),
+		delay: histogram("delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable."),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_normalizer_retries_total",
 			Help: "Waits of a partition because Kafka or the account store was unavailable.",
@@ -51,9 +51,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"topic", "kind"}),
 	}
 	for _, f := range registry.Formats() {
-		m.of(f.Name)
+		m.initFormat(f.Name)
 	}
-	m.of(formatUnknown)
+	m.initFormat(formatUnknown)
 	for topic := range routes {
 		m.lost.WithLabelValues(topic)
 		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
@@ -69,29 +69,29 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 const (
-	resultMade = "normalized"
-	resultDead = "dead_letter"
+	resultNormalized = "normalized"
+	resultDead       = "dead_letter"
 )
 
-// of initialises the counters of one format.
-func (m *metrics) of(format string) {
-	m.records.WithLabelValues(format, resultMade)
+// initFormat creates the counters of one format.
+func (m *metrics) initFormat(format string) {
+	m.records.WithLabelValues(format, resultNormalized)
 	m.records.WithLabelValues(format, resultDead)
 }
 
-// tally is what one batch counts, kept aside until the batch is durable.
-type tally struct {
+// counts has the counts of one batch until it is durable.
+type counts struct {
 	formats map[string]*outcome
 	kinds   map[format.Kind]int
 }
 
-type outcome struct{ made, dead int }
+type outcome struct{ normalized, dead int }
 
-func newTally() tally {
-	return tally{make(map[string]*outcome, len(registry.Formats())+1), make(map[format.Kind]int, len(kinds))}
+func newCounts() counts {
+	return counts{make(map[string]*outcome, len(registry.Formats())+1), make(map[format.Kind]int, len(kinds))}
 }
 
-func (t *tally) format(name string) *outcome {
+func (t *counts) format(name string) *outcome {
 	n := t.formats[name]
 	if n == nil {
 		n = new(outcome)
@@ -100,17 +100,17 @@ func (t *tally) format(name string) *outcome {
 	return n
 }
 
-func (t *tally) reset() {
+func (t *counts) reset() {
 	for _, n := range t.formats {
 		*n = outcome{}
 	}
 	clear(t.kinds)
 }
 
-func (m *metrics) add(topic string, t *tally) {
+func (m *metrics) add(topic string, t *counts) {
 	for format, n := range t.formats {
-		if n.made > 0 {
-			m.records.WithLabelValues(format, resultMade).Add(float64(n.made))
+		if n.normalized > 0 {
+			m.records.WithLabelValues(format, resultNormalized).Add(float64(n.normalized))
 		}
 		if n.dead > 0 {
 			m.records.WithLabelValues(format, resultDead).Add(float64(n.dead))

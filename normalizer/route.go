@@ -11,17 +11,17 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// route is the way from a raw topic to its normalized one.
+// route describes how records of a raw topic reach their normalized topic.
 type route struct {
 	raw, out string
 	ids      bool // records of out carry event ids
-	// normalize adds what becomes of raw to the batch. A *format.Rejection makes it a
-	// dead letter; another error means that it cannot be told now.
+	// normalize adds the message or row made of raw to the batch. A
+	// *format.Rejection makes raw a dead letter; another error is retried.
 	normalize func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error
 }
 
-// formatUnknown is the original_format of a message whose record told nothing
-// but its account.
+// formatUnknown is the original_format of a message whose record has nothing
+// but an account that could be recognised.
 const formatUnknown = "unknown"
 
 var routes = map[string]*route{
@@ -35,7 +35,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if err != nil {
 		return err
 	}
-	account, err := b.account(ctx, e.Account, raw.Key)
+	account, err := b.resolveAccount(ctx, e.Account, raw.Key)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	}
 	start := len(b.bytes)
 	b.bytes = m.Append(b.bytes)
-	out := kafka.Record{Value: b.since(start), Time: time.UnixMilli(id.Milli())}
+	out := kafka.Record{Value: b.appended(start), Time: time.UnixMilli(id.Milli())}
 	headers := len(b.headers)
 	b.header(event.HeaderType, string(m.Type))
 	b.header(event.HeaderAccount, account)
@@ -90,7 +90,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return err
 	}
-	if row.AccountID, err = b.account(ctx, row.AccountID, raw.Key); err != nil {
+	if row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw.Key); err != nil {
 		return err
 	}
 	if err := row.Check(); err != nil {
@@ -112,7 +112,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	return b.add(out, headers)
 }
 
-// source names which feed or key sent the record.
+// source returns the feed or key that sent the record.
 func source(raw *kafka.Record) string {
 	if s := raw.Header(event.HeaderSource); len(s) > 0 {
 		return string(s)

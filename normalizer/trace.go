@@ -6,60 +6,60 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// traces are the spans of a batch's records: of each that is in a sampled trace,
-// from its turn until what became of it is durable. With tracing off there are
-// none.
+// traces has the spans of those records of a batch that are in a sampled trace,
+// from the start of processing until the outcome is durable. With tracing off
+// there are none.
 type traces struct {
 	tracer  *tracing.Tracer
 	group   string
-	current tracing.Carrier // of the record at hand; zero: it has no span
+	current tracing.Carrier // of the current record; zero: it has no span
 	spans   []tracing.Span
-	has     bool // the last span is that of the record at hand
+	sampled bool // the last span is that of the current record
 }
 
-// reset forgets the spans of a batch that is begun again. What never ends is
-// never sent.
+// reset drops the spans of a batch that is begun again. A span that is not ended
+// is not sent.
 func (t *traces) reset() {
 	clear(t.spans)
-	t.spans, t.current, t.has = t.spans[:0], tracing.Carrier{}, false
+	t.spans, t.current, t.sampled = t.spans[:0], tracing.Carrier{}, false
 }
 
-// begin begins the span of the next record.
+// begin starts the span of the next record.
 func (t *traces) begin(topic string, raw *kafka.Record) {
 	if t.tracer == nil {
 		return
 	}
 	carrier, span := t.tracer.First(raw, topic, t.group)
-	t.current, t.has = carrier, span.Sampled()
-	if t.has {
+	t.current, t.sampled = carrier, span.Sampled()
+	if t.sampled {
 		t.spans = append(t.spans, span)
 	}
 }
 
-// about says whose the record at hand is.
-func (t *traces) about(account string) {
-	if t.has {
+// setAccount sets the account of the current record.
+func (t *traces) setAccount(account string) {
+	if t.sampled {
 		t.spans[len(t.spans)-1].Set(tracing.Account(account))
 	}
 }
 
-// failed says that the record at hand becomes a dead letter.
-func (t *traces) failed(no *format.Rejection) {
-	if t.has {
-		t.spans[len(t.spans)-1].Fail(string(no.Kind))
+// reject marks the span of the current record: it becomes a dead letter.
+func (t *traces) reject(why *format.Rejection) {
+	if t.sampled {
+		t.spans[len(t.spans)-1].Fail(string(why.Kind))
 	}
 }
 
-// drop takes back the span of the record at hand.
-func (t *traces) drop() {
-	if t.has {
+// discard removes the span of the current record.
+func (t *traces) discard() {
+	if t.sampled {
 		t.spans = t.spans[:len(t.spans)-1]
 	}
-	t.current, t.has = tracing.Carrier{}, false
+	t.current, t.sampled = tracing.Carrier{}, false
 }
 
-// done ends the spans.
-func (t *traces) done() {
+// end ends the spans: what became of the records is durable.
+func (t *traces) end() {
 	for _, span := range t.spans {
 		span.End(nil)
 	}

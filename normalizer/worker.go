@@ -36,7 +36,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) erro
 	}
 	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
-		limit: n.cfg.MaxRecordBytes, log: n.log, tally: newTally(),
+		limit: n.cfg.MaxRecordBytes, log: n.log, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
 	if err := w.takeOver(ctx); err != nil {
@@ -148,6 +148,9 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 
 func (w *partitionWorker) resetBatch() {
 	w.batch.reset(w.prev)
+	if w.batch.topicID != w.next.TopicID {
+		w.batch.sourceLog = nil
+	}
 	w.batch.generation, w.batch.topicID, w.batch.deadBefore = w.generation, w.next.TopicID, w.deadBefore
 }
 
@@ -177,10 +180,10 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 func (w *partitionWorker) commit(records []kafka.Record) {
 	last := &records[len(records)-1]
 	w.prev = w.batch.last
-	w.batch.traces.done()
+	w.batch.traces.end()
 	w.next.Offset, w.next.LeaderEpoch = last.Offset+1, last.LeaderEpoch
 	w.Commit(w.next.Offset)
-	w.metrics.add(w.raw, &w.batch.tally)
+	w.metrics.add(w.raw, &w.batch.counts)
 	w.metrics.batch.Observe(float64(len(records)))
 	w.metrics.delay.Observe(time.Since(records[0].Time).Seconds())
 }

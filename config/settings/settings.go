@@ -225,7 +225,7 @@ func Default() *Settings {
 		Log:           Log{Level: "info", Format: "text"},
 		TLS:           TLS{Mode: "auto"},
 		Kafka: Kafka{
-			Partitions:       8,
+			Partitions:       64,
 			CreateTopics:     true,
 			Compression:      "none",
 			EmbeddedMaxBytes: 512 << 20,

@@ -76,9 +76,9 @@ type Scratch struct {
 // It is nil when they tell none; account is then the one the record names. The
 // error is a *format.Rejection.
 func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
-	top := &scratch.top
-	*top = format.Fields{}
-	if err := topLevelKeys.Scan(record, top[:]); err != nil {
+	top := scratch.top[:len(topLevelKeys)]
+	clear(top)
+	if err := topLevelKeys.Scan(record, top); err != nil {
 		return nil, "", format.RejectScan(err)
 	}
 	scratch.record = format.Unrecognised{Topic: topic, Record: record, Fields: &scratch.fields}

@@ -2,7 +2,7 @@ package kafka
 
 import "sort"
 
-// aborts knows which batches belong to transactions that were aborted. A fetch
+// aborts tracks which batches belong to aborted transactions. A fetch
 // response lists those transactions by producer and first offset; each ends
 // with a marker in the log.
 type aborts struct {
@@ -20,8 +20,8 @@ func (a *aborts) reset(list []abortedTxn) {
 	a.pending, a.open = list, nil
 }
 
-// skip says whether the batch holds no records to hand out: it is a marker,
-// or part of an aborted transaction.
+// skip reports whether the batch holds no records for readers: it is a transaction
+// marker or part of an aborted transaction.
 func (a *aborts) skip(h *batchHeader, content []byte) (bool, error) {
 	for len(a.pending) > 0 && a.pending[0].first <= h.last {
 		if a.open == nil {

@@ -114,7 +114,7 @@ func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence, co
 	be.PutUint32(b[17:], crc32.Checksum(b[batchCRCEnd:], castagnoli))
 }
 
-// batchHeader is what reading needs of a batch's header.
+// batchHeader holds the fields of a batch's header that reading needs.
 type batchHeader struct {
 	base, last         int64 // offsets
 	epoch              int32 // of the leader that wrote it
@@ -124,10 +124,10 @@ type batchHeader struct {
 	records            int
 }
 
-// splitBatch takes the first batch off b and checks it. Content is nil, and no
-// error, when b ends before the batch does: brokers cut the last batch of a
-// response where the limit falls. On an error next is the offset after the
-// batch where the header could be read, else -1.
+// splitBatch splits the first batch off b and checks it. Content and error are
+// nil when b ends before the batch does: brokers cut the last batch of a response
+// at the size limit. On an error next is the offset after the batch, or -1 when
+// the header could not be read.
 func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err error) {
 	if len(b) < batchLengthEnd {
 		return h, nil, nil, -1, nil
@@ -164,7 +164,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	return h, content[batchOverhead:], rest, h.last + 1, nil
 }
 
-// corrupt is what is wrong with a batch.
+// corrupt is the error of a damaged batch: it names the fault.
 type corrupt string
 
 func (c corrupt) Error() string { return string(c) }

@@ -8,14 +8,15 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// leaders knows who leads which partition. It asks when it does not know, when
-// a broker said that it was wrong, and in the background when what it knows is
-// old, so that new partitions get their share of keys.
+// leaders caches the leaders of partitions. It asks a broker for a topic that is
+// not in the cache, for one that a broker said is out of date, and, in the
+// background, for one older than leadersMaxAge, so that new partitions get their
+// share of keys.
 //
-// A broker that was frozen and goes on believes for a while that it leads what
-// it led before, and says so. Each leadership has an epoch that only rises:
-// one below the epoch known is not believed, and requests carry the epoch, so
-// that such a broker refuses them.
+// A broker that was paused may answer with leaders of the time before. Each
+// leadership has an epoch that only rises: an answer with a lower epoch than the
+// cached one is ignored, and requests carry the epoch, so that a broker that no
+// longer leads refuses them.
 type leaders struct {
 	cluster *Cluster
 	asked   lookups[string, *topicLeaders]
@@ -32,7 +33,7 @@ type topicLeaders struct {
 	asking     bool // a background refresh is on its way
 }
 
-// leadership is who leads a partition.
+// leadership is the leader of a partition.
 type leadership struct {
 	address string // host:port; "" while nobody does
 	epoch   int32
@@ -46,7 +47,7 @@ const (
 	epochMemory = 30 * time.Second
 )
 
-// topic gives what is known of a topic, asking first when nothing is.
+// topic returns a topic from the cache, or asks a broker when it is not there.
 func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
@@ -65,7 +66,7 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 	return l.refresh(ctx, name)
 }
 
-// within gives what was known of a topic at most maxAge ago.
+// within returns a topic as it was at most maxAge ago.
 func (l *leaders) within(ctx context.Context, name string, maxAge time.Duration) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
@@ -85,7 +86,7 @@ func (l *leaders) refreshLater(ctx context.Context, name string, t *topicLeaders
 	}
 }
 
-// leader is who leads a partition.
+// leader returns the leader of a partition.
 func (l *leaders) leader(ctx context.Context, name string, partition int) (leadership, error) {
 	t, err := l.topic(ctx, name)
 	if err != nil {
@@ -161,8 +162,8 @@ func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*t
 	return answers, nil
 }
 
-// newest takes what a broker says, except where it is behind what another said
-// before.
+// newest merges a broker's answer with the one before: for each partition the one
+// with the higher epoch wins, unless the older answer has expired.
 func newest(before, said []leadership, now time.Time) []leadership {
 	merged := append([]leadership(nil), said...)
 	for i := range merged {
