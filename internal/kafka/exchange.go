@@ -114,12 +114,12 @@ func endFrame(b []byte) []byte {
 
 // ask sends one small request to address and gives its response.
 func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientID()))))
+	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 }
 
 // askFlexible is ask in the flexible encoding.
 func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientID()))))
+	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 	r, err := c.askFrame(ctx, address, key, version, frame)
 	if err == nil {
 		r.tags(nil)
