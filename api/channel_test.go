@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"trunkline/fanout"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 	"trunkline/internal/fault"
 )
 
@@ -97,7 +97,7 @@ func TestSnapshot(t *testing.T) {
 	e.channel.current = &fanout.Snapshot{
 		EventID: "cc_evt_1795169706190966784", Cursor: "cc_evt_1795169706190966784.AcQTBg", Timestamp: 3,
 		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: "Waiting", Status: "Available", Since: 1}},
-		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: floor.Waiting, Since: 2}},
+		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: snapshot.Waiting, Since: 2}},
 	}
 	const want = `{"event_id":"cc_evt_1795169706190966784","cursor":"cc_evt_1795169706190966784.AcQTBg","timestamp":3,` +
 		`"agents":[{"account_id":"demo","agent_id":"1002","state":"Waiting","status":"Available","since":1}],` +

@@ -30,7 +30,7 @@ func (a *App) listen(context.Context) error {
 		return taken("metrics_listen", err)
 	}
 	a.life.closes("metrics address", func(context.Context) error { return closed(private) })
-	a.public, a.private = conn.Listener(public), private
+	a.public, a.private = conn.NewListener(public), private
 	// First, so that it answers until the end; and from now on, so that the
 	// probes are answered while a backend is waited for.
 	a.life.serves("metrics listener", startServer(a.privateServer()))

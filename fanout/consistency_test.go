@@ -435,3 +435,17 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 		t.Errorf("%d clients made %d look-ups", clients, asked)
 	}
 }
+
+// A client may have an event of another node that was written after the bounds
+// of the log were looked up here.
+func TestIDIsFoundBehindTheBoundsThatWereLookedUp(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{SnapshotHistory: -1}, log, directory, newPresence(), false)
+	if _, next, err := n.lookups.bounds(t.Context(), 0); err != nil || next != 0 {
+		t.Fatal(next, err)
+	}
+	id := log.put(0, "root", event.QueueCall, 0)[0]
+	if m, err := n.find(t.Context(), id, n.newStream(0, 0, time.Time{}, 1)); err != nil || m.id != id {
+		t.Errorf("%v", err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/fanout/conn"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 	"trunkline/identity"
 	"trunkline/internal/tracing"
 )
@@ -92,7 +92,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
-	f.folds = &folds{f: f, budget: floor.NewBudget(cfg.SnapshotBytes)}
+	f.folds = &folds{f: f, budget: snapshot.NewBudget(cfg.SnapshotBytes)}
 	return f, nil
 }
 

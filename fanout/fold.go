@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 	"trunkline/internal/jsonscan"
 	"trunkline/internal/kafka"
 )
 
-// fold is the floor of one partition and the place it is exact at.
+// fold is the state of one partition and the place it is exact at.
 type fold struct {
 	f         *Fanout
 	partition int
-	bounds    floor.Config
+	bounds    snapshot.Config
 	strings   interner // of run
 
 	mu     sync.Mutex
-	floor  *floor.Floor
+	state  *snapshot.State
 	at     position
 	last   event.ID // the newest message before at; 0: none read yet
 	reader Reader
@@ -51,14 +51,14 @@ func (d *fold) beginning(ctx context.Context) (int64, error) {
 	return d.f.log.OffsetAt(ctx, event.TopicEvents, d.partition, time.Now().Add(-d.f.cfg.SnapshotHistory))
 }
 
-// begin makes the floor empty, to be folded from the offset.
+// begin makes the state empty, to be folded from the offset.
 func (d *fold) begin(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.floor != nil {
-		d.floor.Release()
+	if d.state != nil {
+		d.state.Release()
 	}
-	d.floor, d.at, d.last, d.caught = floor.New(d.bounds), startAt(from), 0, time.Time{}
+	d.state, d.at, d.last, d.caught = snapshot.New(d.bounds), startAt(from), 0, time.Time{}
 }
 
 // foldPause is how long a fold that has caught up lets events gather: a fetch
@@ -116,7 +116,7 @@ var (
 func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, _, dropped := d.floor.Sizes()
+	_, _, dropped := d.state.Sizes()
 	d.f.seen.note(d.partition, d.at.next, records)
 	for i := range records {
 		r := &records[i]
@@ -133,21 +133,21 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 		}
 		d.last = max(d.last, id)
 		if m, ok := d.message(r, id); ok {
-			d.floor.Apply(m)
+			d.state.Apply(m)
 		}
 	}
-	_, _, now := d.floor.Sizes()
+	_, _, now := d.state.Sizes()
 	d.f.metrics.foldDropped.Add(float64(now - dropped))
 	if d.lag = lag; lag == 0 {
 		d.caught = read
 	}
 }
 
-// message is what a floor needs of the record; ok is false when it needs none.
-func (d *fold) message(r *kafka.Record, id event.ID) (m floor.Message, ok bool) {
-	m = floor.Message{ID: id, Type: event.Type(d.strings.get(r.Header(event.HeaderType)))}
+// message is what a state needs of the record; ok is false when it needs none.
+func (d *fold) message(r *kafka.Record, id event.ID) (m snapshot.Message, ok bool) {
+	m = snapshot.Message{ID: id, Type: event.Type(d.strings.get(r.Header(event.HeaderType)))}
 	var got [3]jsonscan.Value
-	if !floor.Matters(m.Type) || messageKeys.Scan(r.Value, got[:]) != nil {
+	if !snapshot.Matters(m.Type) || messageKeys.Scan(r.Value, got[:]) != nil {
 		return m, false
 	}
 	var err error
@@ -163,7 +163,7 @@ func (d *fold) message(r *kafka.Record, id event.ID) (m floor.Message, ok bool) 
 	return m, err == nil
 }
 
-// current is when the floor last held all that the log did; zero: never yet.
+// current is when the state last held all that the log did; zero: never yet.
 // The caller holds mu.
 func (d *fold) current() time.Time {
 	caught := d.caught

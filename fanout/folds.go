@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 	"trunkline/internal/kafka"
 )
 
-// folds keep the floor of every partition current, for snapshots. They read on
+// folds keep the state of every partition current, for snapshots. They read on
 // their own, so that what is delivered never waits for them.
 type folds struct {
 	f      *Fanout
-	budget *floor.Budget // of all folds together
+	budget *snapshot.Budget // of all folds together
 
 	mu  sync.Mutex
 	all []*fold // in the order of their partitions
@@ -66,8 +66,8 @@ func (w *folds) measure() {
 	var lag int64
 	for _, d := range w.list() {
 		d.mu.Lock()
-		if d.floor != nil {
-			a, c, _ := d.floor.Sizes()
+		if d.state != nil {
+			a, c, _ := d.state.Sizes()
 			agents, calls, lag = agents+a, calls+c, lag+d.lag
 		}
 		d.mu.Unlock()
@@ -83,12 +83,12 @@ const callAge = 24 * time.Hour
 // account in one partition.
 const maxPerAccount = 1 << 15
 
-func (w *folds) bounds() floor.Config {
+func (w *folds) bounds() snapshot.Config {
 	history := w.f.cfg.SnapshotHistory
-	return floor.Config{AgentAge: history, CallAge: min(callAge, history), PerAccount: maxPerAccount, Budget: w.budget}
+	return snapshot.Config{AgentAge: history, CallAge: min(callAge, history), PerAccount: maxPerAccount, Budget: w.budget}
 }
 
-// admitAccounts does for a floor what ensureAccountsLoaded does for deliveries: what it holds
+// admitAccounts does for a state what ensureAccountsLoaded does for deliveries: what it holds
 // must not be hidden from a snapshot because its account is too new.
 func (f *Fanout) admitAccounts(ctx context.Context, records []kafka.Record) {
 	tree, asked := f.directory.Tree(), ""

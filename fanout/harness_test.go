@@ -475,7 +475,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	mux.HandleFunc("/ws", serve(f.Socket))
 	mux.HandleFunc("/stream", serve(f.Stream))
 	server := httptest.NewUnstartedServer(mux)
-	server.Listener = conn.Listener(server.Listener)
+	server.Listener = conn.NewListener(server.Listener)
 	if tls {
 		server.StartTLS()
 	} else {

@@ -194,11 +194,11 @@ func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, err
 	if m != nil && st.startsAfter(offset, id) {
 		return m, nil
 	}
-	_, next, err := f.lookups.bounds(ctx, st.partition)
+	// The bounds that others looked up a moment ago may be from before the event.
+	_, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
 	if err != nil {
 		return nil, err
 	}
-	next = max(next, st.liveOffset())
 	for offset < next {
 		frames, upTo, err := f.history.read(ctx, st.partition, offset, next)
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
-// Snapshot is the floor as it was when everything up to Cursor, and nothing
+// Snapshot is the state as it was when everything up to Cursor, and nothing
 // after, had happened (contract, section C).
 type Snapshot struct {
 	EventID   string          `json:"event_id"` // of the newest event in it; "" when none is known
@@ -33,15 +33,15 @@ type SnapshotAgent struct {
 // SnapshotCall is a call that waits in a queue, is offered to an agent, or is
 // being talked on.
 type SnapshotCall struct {
-	AccountID string          `json:"account_id"`
-	CallID    string          `json:"call_id"`
-	QueueID   string          `json:"queue_id"` // "" when the source names none
-	AgentID   string          `json:"agent_id"` // "" while it waits
-	State     floor.CallState `json:"state"`
-	Since     int64           `json:"since"` // Unix seconds, when it came into the state
+	AccountID string             `json:"account_id"`
+	CallID    string             `json:"call_id"`
+	QueueID   string             `json:"queue_id"` // "" when the source names none
+	AgentID   string             `json:"agent_id"` // "" while it waits
+	State     snapshot.CallState `json:"state"`
+	Since     int64              `json:"since"` // Unix seconds, when it came into the state
 }
 
-// foldPatience is how long ago a floor may have last held everything. It is
+// foldPatience is how long ago a state may have last held everything. It is
 // less than skew, so that since=<event_id>, too, finds all that is not in the
 // snapshot.
 const foldPatience = 2 * time.Second
@@ -57,7 +57,7 @@ func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, 
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
 	s, ok := f.folds.snapshot(time.Now(), func(account string) bool {
-		// Asked for with the floor in hand, the tree has every account in it.
+		// Asked for with the state in hand, the tree has every account in it.
 		return filter.sees(account, f.directory.Tree())
 	})
 	if !ok {
@@ -66,15 +66,15 @@ func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, 
 	return s, nil
 }
 
-// snapshot puts the floors together, each with its place. It takes one after
+// snapshot puts the states together, each with its place. It takes one after
 // the other: a cursor has a place for every partition, and need not have been
 // the same instant in all. ok is false when one of them is behind.
 func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
 	all := w.list()
-	picture, places, last := floor.NewPicture(), make([]position, len(all)), event.ID(0)
+	picture, places, last := snapshot.NewPicture(), make([]position, len(all)), event.ID(0)
 	for i, d := range all {
 		if !d.show(now, func() {
-			picture.Add(d.floor, admits, now)
+			picture.Add(d.state, admits, now)
 			places[i] = d.at
 			last = max(last, d.last)
 		}) {
@@ -92,7 +92,7 @@ func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Sn
 	return s, len(all) > 0
 }
 
-// show lets look at the floor while it stands still, if it is not behind.
+// show lets look at the state while it stands still, if it is not behind.
 func (d *fold) show(now time.Time, look func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 )
 
 // script makes up a contact center's day: whom it knows, and what can happen.
@@ -90,7 +90,7 @@ func (w *wallboard) apply(t *testing.T, message []byte) {
 	}
 	if m.Type == event.QueueCall {
 		key := m.AccountID + "/" + m.Data.Member
-		state := map[string]floor.CallState{"member-queue-start": "waiting", "bridge-agent-fail": "waiting",
+		state := map[string]snapshot.CallState{"member-queue-start": "waiting", "bridge-agent-fail": "waiting",
 			"agent-offering": "offering", "bridge-agent-start": "answered"}[m.Data.Action]
 		if state == "" {
 			delete(w.calls, key)
@@ -223,7 +223,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		}
 		_ = client.ws.Close()
 		if got, want := board.shows(t), newWallboard(final[c.account]).shows(t); got != want {
-			t.Fatalf("%s continued from %s shows\n%s\nbut the floor is\n%s", c.account, c.Cursor, got, want)
+			t.Fatalf("%s continued from %s shows\n%s\nbut the state is\n%s", c.account, c.Cursor, got, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@
 //	session, http            who is logged in, and requests on their behalf
 //	link, place, endings     the channel's connection: resume, back-off, fallback
 //	sse, clock, light        event streams as text; the server's time; the connection as it is seen
-//	floor, sources, words    what the events say of agents and calls (fanout/floor)
+//	floor, sources, words    what the events say of agents and calls (fanout/snapshot)
 //	agents, calls, feed      what is seen of that
 //	pulse, spark             rates and latency, and their charts
 //	dial, lookup, admin      click to call, call records, administration

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/floor"
+	"trunkline/fanout/snapshot"
 )
 
 // message is one of the channel, as both folds read it.
@@ -108,7 +108,7 @@ func everyWord(t *testing.T) (all []message) {
 	t.Helper()
 	word := regexp.MustCompile(`[a-z_]{4,}`)
 	var words []string
-	for _, file := range []string{"../fanout/floor/words.go", "static/words.js"} {
+	for _, file := range []string{"../fanout/snapshot/words.go", "static/words.js"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -166,18 +166,18 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		all[i].id, all[i].ID, all[i].Timestamp = id, id.String(), now.Unix()
 	}
 	got := folded(t, all)
-	bounds := floor.Config{AgentAge: 24 * time.Hour, CallAge: 24 * time.Hour, PerAccount: 20000, Budget: floor.NewBudget(1 << 30)}
-	f, shown := floor.New(bounds), 0
+	bounds := snapshot.Config{AgentAge: 24 * time.Hour, CallAge: 24 * time.Hour, PerAccount: 20000, Budget: snapshot.NewBudget(1 << 30)}
+	f, shown := snapshot.New(bounds), 0
 	for i, m := range all {
 		if m.restart {
-			f = floor.New(bounds)
+			f = snapshot.New(bounds)
 		} else {
-			f.Apply(floor.Message{ID: m.id, Account: m.Account, Type: m.Type, Format: m.Metadata.Format, Queue: m.Metadata.Queue, Timestamp: m.Timestamp, Data: m.Data})
+			f.Apply(snapshot.Message{ID: m.id, Account: m.Account, Type: m.Type, Format: m.Metadata.Format, Queue: m.Metadata.Queue, Timestamp: m.Timestamp, Data: m.Data})
 		}
 		// The server looks at what it has forgotten by now; the board at the next message.
 		want := inShort(f, time.Unix(0, int64(m.id)))
 		shown = max(shown, len(want))
-		if floor.Matters(m.Type) && !slices.Equal(got[i], want) {
+		if snapshot.Matters(m.Type) && !slices.Equal(got[i], want) {
 			t.Fatalf("message %d, %s %s %s:\nthe board  %q\nthe server %q", i, m.Metadata.Format, m.Type, m.Data, got[i], want)
 		}
 	}
@@ -215,8 +215,8 @@ func folded(t *testing.T, all []message) [][]string {
 	return floors
 }
 
-func inShort(f *floor.Floor, now time.Time) []string {
-	picture := floor.NewPicture()
+func inShort(f *snapshot.State, now time.Time) []string {
+	picture := snapshot.NewPicture()
 	picture.Add(f, func(string) bool { return true }, now)
 	shown := []string{}
 	for _, a := range picture.Agents() {

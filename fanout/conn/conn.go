@@ -11,10 +11,10 @@ import (
 	"trunkline/internal/rawio"
 )
 
-// Listener wraps a TCP listener so that the connections it accepts can later be
+// NewListener wraps a TCP listener so that the connections it accepts can later be
 // written without waiting. It goes below TLS: without it, a full socket would
 // hold a writer, and with it all the others it serves.
-func Listener(l net.Listener) net.Listener { return &listener{l} }
+func NewListener(l net.Listener) net.Listener { return &listener{l} }
 
 type listener struct{ net.Listener }
 
@@ -112,10 +112,10 @@ type Conn struct {
 	tls    *tls.Conn // nil: plain
 }
 
-// ErrListener says that a connection was not accepted by Listener.
+// ErrListener says that a connection was not accepted by a listener of NewListener.
 var ErrListener = errors.New("connection was not accepted by the listener of package conn")
 
-// New takes over a connection that Listener accepted, or a TLS connection on top
+// New takes over a connection that a listener of NewListener accepted, or a TLS connection on top
 // of one. Nothing else may write to it any more.
 func New(accepted net.Conn) (*Conn, error) {
 	c := &Conn{}

@@ -52,7 +52,7 @@ func TestConnNeverWaitsInSend(t *testing.T) {
 			}
 			sent <- nil
 		}))
-		server.Listener = Listener(server.Listener)
+		server.Listener = NewListener(server.Listener)
 		if secure {
 			server.StartTLS()
 		} else {

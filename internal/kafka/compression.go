@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 
 	"github.com/segmentio/kafka-go/compress"
 )
@@ -36,4 +38,19 @@ func (b *batch) compress(prefix int, codec compress.Codec) error {
 		b.codec = codec.Code()
 	}
 	return nil
+}
+
+// uncompressed returns the encoded records of a batch that is filled.
+func (b *batch) uncompressed(prefix int) ([]byte, error) {
+	records := b.frame[prefix+batchOverhead:]
+	if b.codec == 0 {
+		return records, nil
+	}
+	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(records))
+	defer r.Close()
+	unpacked, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking a batch to divide it: %w", err)
+	}
+	return unpacked, nil
 }

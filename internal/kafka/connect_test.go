@@ -3,10 +3,12 @@ package kafka
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -202,6 +204,54 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 			}
 		}
 		next = r.Next()
+		r.Close()
+	}
+}
+
+// A compressed batch that its topic refuses for its size is divided like any
+// other: the records that fit one by one are stored.
+func TestACompressedBatchIsDivided(t *testing.T) {
+	for _, compression := range []string{"none", "lz4", "zstd"} {
+		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fake.Close()
+		c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), Compression: compression}, nil, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		const records, limit = 16, 8 << 10
+		if err := c.EnsureTopics(t.Context(), []TopicSpec{{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
+			t.Fatal(err)
+		}
+		var sent []Record
+		for n := range records {
+			noise := make([]byte, limit/4)
+			rand.Read(noise) // compression must not make them fit together
+			sent = append(sent, Record{Topic: "t", Key: []byte{byte(n)}, Value: append(noise, strings.Repeat("again ", limit/24)...)})
+		}
+		p := c.NewProducer(ProducerConfig{})
+		if err := p.Produce(t.Context(), sent...); err != nil {
+			t.Fatalf("%s: %v", compression, err)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := c.NewReader("t", 0, 0)
+		for read := 0; read < records; {
+			got, err := r.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, record := range got {
+				if !bytes.Equal(record.Key, sent[read].Key) || !bytes.Equal(record.Value, sent[read].Value) {
+					t.Errorf("%s: record %d is another one", compression, read)
+				}
+				read++
+			}
+		}
 		r.Close()
 	}
 }

@@ -23,10 +23,14 @@ func (l *recordBuffer) deliver(b *batch) {
 	}
 	cancel()
 	if tooLarge(err) && b.records > 1 {
-		for _, half := range b.halves(l.prefix) {
-			l.deliver(half)
+		halves, unpackErr := b.halves(l.prefix)
+		if unpackErr == nil {
+			for _, half := range halves {
+				l.deliver(half)
+			}
+			return
 		}
-		return
+		err = errors.Join(err, unpackErr)
 	}
 	m := l.producer.cluster.metrics
 	if err == nil {

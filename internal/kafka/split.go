@@ -16,9 +16,12 @@ func tooLarge(err error) bool {
 // halves cuts a batch of several records in two. A topic may be configured with a
 // smaller limit than BatchBytes: a batch of records that fit one by one is then
 // sent in parts, and only a record that does not fit by itself fails.
-func (b *batch) halves(prefix []byte) [2]*batch {
+func (b *batch) halves(prefix []byte) ([2]*batch, error) {
 	var parts [2]*batch
-	records := b.frame[len(prefix)+batchOverhead:]
+	records, err := b.uncompressed(len(prefix))
+	if err != nil {
+		return parts, err
+	}
 	waiting := b.waiting
 	var used int // records of waiting[0] that are in the first part
 	for i, size := range [2]int{b.records / 2, b.records - b.records/2} {
@@ -37,7 +40,7 @@ func (b *batch) halves(prefix []byte) [2]*batch {
 		}
 		parts[i] = part
 	}
-	return parts
+	return parts, nil
 }
 
 // appendEncoded moves the first of the encoded records to b and returns the

@@ -1,6 +1,6 @@
 // Reads messages, one JSON text a line, and writes the floor after each: agents
 // and calls in short, as floor_test.go of this package compares them with
-// fanout/floor's. A line {"restart": true} begins anew.
+// fanout/snapshot's. A line {"restart": true} begins anew.
 import { createInterface } from "node:readline";
 import { Floor } from "../static/floor.js";
 

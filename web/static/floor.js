@@ -1,6 +1,6 @@
 /**
  * The floor: which agents are at work, and which calls live. It begins with the
- * server's snapshot and folds what comes after it, as fanout/floor does; a test
+ * server's snapshot and folds what comes after it, as fanout/snapshot does; a test
  * holds the two to each other.
  */
 import { timeOf } from "./place.js";

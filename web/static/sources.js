@@ -1,6 +1,6 @@
 /**
  * What one message says of an agent and of a call, in each format's own
- * spelling: fanout/floor's freeswitch.go, kazoo.go and own.go. Everything here
+ * spelling: fanout/snapshot's freeswitch.go, kazoo.go and own.go. Everything here
  * is a stranger's word: it is read, never trusted to have a shape.
  */
 import { loggedOut, nothing, stepOf } from "./words.js";

@@ -1,4 +1,4 @@
-package floor
+package snapshot
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"trunkline/event"
 )
 
-// Picture puts the floors of several partitions together. What several of them
+// Picture puts the states of several partitions together. What several of them
 // know is as the one says that heard of it last, also when that says it has
 // ended.
 type Picture struct {
@@ -17,7 +17,7 @@ type Picture struct {
 	calls  map[Key]seen[Call]
 }
 
-// seen is what one floor knows of a key.
+// seen is what one state knows of a key.
 type seen[V any] struct {
 	heard event.ID
 	ended bool
@@ -31,7 +31,7 @@ func NewPicture() *Picture {
 
 // Add copies what f holds, at that time, of the accounts that admits lets
 // through.
-func (p *Picture) Add(f *Floor, admits func(account string) bool, now time.Time) {
+func (p *Picture) Add(f *State, admits func(account string) bool, now time.Time) {
 	add(p.agents, &f.agents, admits, now)
 	add(p.calls, &f.calls, admits, now)
 }

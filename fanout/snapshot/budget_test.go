@@ -1,4 +1,4 @@
-package floor
+package snapshot
 
 import (
 	"fmt"
@@ -19,16 +19,16 @@ func heap() int64 {
 
 // Records that compress to nothing may name any number of agents and calls.
 func TestFloorsStayWithinTheirBudget(t *testing.T) {
-	const budget, floors, each = 16 << 20, 8, 20_000
+	const budget, states, each = 16 << 20, 8, 20_000
 	before := heap()
 	b := NewBudget(budget)
 	var all []*player
-	for range floors {
+	for range states {
 		all = append(all, newPlayer(Config{AgentAge: day, CallAge: day, PerAccount: 1 << 15, Budget: b}))
 	}
 	long := strings.Repeat("x", 200)
 	for i := range each {
-		for n, p := range all[:1+i%floors] { // the first ones get most
+		for n, p := range all[:1+i%states] { // the first ones get most
 			account := fmt.Sprint("account", n, i%100)
 			m := login(account, fmt.Sprint(long, i))
 			p.play(m)
@@ -40,7 +40,7 @@ func TestFloorsStayWithinTheirBudget(t *testing.T) {
 		}
 	}
 	if grown := heap() - before; grown > budget*5/4 || grown < budget/4 {
-		t.Errorf("floors with a budget of %d KiB hold %d KiB", budget>>10, grown>>10)
+		t.Errorf("states with a budget of %d KiB hold %d KiB", budget>>10, grown>>10)
 	}
 	for n, p := range all {
 		agents, calls, dropped := p.Sizes()
@@ -54,7 +54,7 @@ func TestFloorsStayWithinTheirBudget(t *testing.T) {
 	for _, p := range all {
 		p.Release()
 	}
-	if lent := b.lent.Load(); lent+b.floors.Load() != 0 {
+	if lent := b.lent.Load(); lent+b.states.Load() != 0 {
 		t.Errorf("%d bytes are lent for nothing", lent)
 	}
 	runtime.KeepAlive(all)

@@ -1,17 +1,17 @@
-package floor
+package snapshot
 
 import "sync/atomic"
 
-// Budget bounds the memory of several floors together, in bytes. Each floor may
+// Budget bounds the memory of several states together, in bytes. Each floor may
 // use an equal share of one half; the other half is for those that need more. It
 // is safe for concurrent use.
 type Budget struct {
 	half   int64
-	floors atomic.Int64
+	states atomic.Int64
 	lent   atomic.Int64 // bytes of the common half that are in use
 }
 
-// NewBudget bounds the floors that are made with it to the bytes.
+// NewBudget bounds the states that are made with it to the bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{half: bytes / 2} }
 
 func (b *Budget) borrow(bytes int64) bool {
@@ -29,7 +29,7 @@ const (
 	accountBytes = 250
 )
 
-// memory is what one floor uses of a budget.
+// memory is what one state uses of a budget.
 type memory struct {
 	budget *Budget
 	used   int64
@@ -39,7 +39,7 @@ type memory struct {
 // settle takes what is used from the budget, or gives back what is not. It is
 // false when the budget is exhausted.
 func (m *memory) settle() bool {
-	share := m.budget.half / m.budget.floors.Load()
+	share := m.budget.half / m.budget.states.Load()
 	need := max(0, m.used-share) - m.lent
 	if need > 0 && !m.budget.borrow(need) {
 		return false

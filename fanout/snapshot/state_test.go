@@ -1,4 +1,4 @@
-package floor
+package snapshot
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-// bounds are those of a floor that nothing is too much for.
+// bounds are those of a state that nothing is too much for.
 var testBounds = Config{AgentAge: day, CallAge: day, PerAccount: 1000, Budget: NewBudget(1 << 20)}
 
 // start is when the first message of a test came in.
@@ -26,12 +26,12 @@ var start = time.UnixMilli(1_795_169_700_000)
 
 // player applies messages one after the other, a second apart.
 type player struct {
-	*Floor
+	*State
 	last event.ID
 	now  time.Time
 }
 
-func newPlayer(cfg Config) *player { return &player{Floor: New(cfg), now: start} }
+func newPlayer(cfg Config) *player { return &player{State: New(cfg), now: start} }
 
 func (p *player) play(m Message) {
 	p.now = p.now.Add(time.Second)
@@ -53,11 +53,11 @@ func (p *player) play(m Message) {
 
 func everybody(string) bool { return true }
 
-// shows is the floor in short: agents "id state/status since", then calls "id
+// shows is the state in short: agents "id state/status since", then calls "id
 // state queue agent since", since in seconds after start.
 func (p *player) shows() string {
 	picture := NewPicture()
-	picture.Add(p.Floor, everybody, p.now)
+	picture.Add(p.State, everybody, p.now)
 	return shows(picture)
 }
 
@@ -325,21 +325,21 @@ func TestPartitionsArePutTogether(t *testing.T) {
 	two.now = one.now
 	picture := NewPicture()
 	for _, p := range []*player{two, one} {
-		picture.Add(p.Floor, func(account string) bool { return account == "a" }, two.now)
+		picture.Add(p.State, func(account string) bool { return account == "a" }, two.now)
 	}
 	if got := shows(picture); got != "8 /logged_in 2\n9 /logged_in 7\nc answered 6" {
 		t.Errorf("got %s", got)
 	}
 	other := NewPicture()
 	for _, p := range []*player{one, two} {
-		other.Add(p.Floor, func(account string) bool { return account == "a" }, two.now)
+		other.Add(p.State, func(account string) bool { return account == "a" }, two.now)
 	}
 	if shows(other) != shows(picture) {
 		t.Errorf("the order of the partitions matters: %s", shows(other))
 	}
 }
 
-// What a floor holds follows from the messages of its window alone: one that
+// What a state holds follows from the messages of its window alone: one that
 // began a window later holds the same.
 func TestFoldingFromLaterOnGivesTheSame(t *testing.T) {
 	bounds := Config{AgentAge: time.Minute, CallAge: time.Minute, PerAccount: 1000, Budget: NewBudget(1 << 20)}
@@ -375,7 +375,7 @@ func FuzzApply(f *testing.F) {
 		before := p.shows()
 		p.play(Message{Account: "a", Type: event.Type(kind), Format: format, Data: data})
 		picture := NewPicture()
-		picture.Add(p.Floor, everybody, p.now)
+		picture.Add(p.State, everybody, p.now)
 		if !json.Valid(data) && p.shows() != before {
 			t.Fatalf("malformed data changed\n%s\nto\n%s", before, p.shows())
 		}

@@ -1,4 +1,4 @@
-// Package floor is the state of the contact center's floor: which agents are at
+// Package snapshot computes the state of the contact center's floor: which agents are at
 // work and in what state, and which calls are in a queue or being answered. It
 // is a pure fold over the normalized messages of one partition: the same
 // messages in the same order give the same floor, on every node and after
@@ -15,9 +15,9 @@
 // Config.AgentAge, a call after Config.CallAge, counted in the time of ids. A
 // switch that loses the end of a call leaves no call for ever.
 //
-// No goroutines and no locks: a Floor belongs to whoever guards it.
+// No goroutines and no locks: a State belongs to whoever guards it.
 //
-// When it is full, for one account or for the memory of all floors (Budget), the
+// When it is full, for one account or for the memory of all states (Budget), the
 // entry that was not heard of for longest is dropped and counted. Ids and words
 // over maxText bytes are taken as absent, so an entry's size is bounded too.
-package floor
+package snapshot

@@ -1,4 +1,4 @@
-package floor
+package snapshot
 
 import (
 	"time"
@@ -48,43 +48,43 @@ type Call struct {
 	Heard event.ID // the last message about it
 }
 
-// Config bounds a floor; every bound is above 0.
+// Config bounds a state; every bound is above 0.
 type Config struct {
 	AgentAge   time.Duration // an agent not heard of for so long is forgotten
 	CallAge    time.Duration // and a call
 	PerAccount int           // most agents of one account, and most calls
-	Budget     *Budget       // of the memory of all floors
+	Budget     *Budget       // of the memory of all states
 }
 
-// Floor is what the messages applied so far say.
-type Floor struct {
+// State is what the messages applied so far say.
+type State struct {
 	agents shelf[Agent]
 	calls  shelf[Call]
 	memory *memory
 }
 
 // New is an empty floor. Release must be called when it is not used any more.
-func New(cfg Config) *Floor {
+func New(cfg Config) *State {
 	m := &memory{budget: cfg.Budget}
-	m.budget.floors.Add(1)
-	return &Floor{
+	m.budget.states.Add(1)
+	return &State{
 		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, m),
 		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, m),
 		memory: m,
 	}
 }
 
-// Release gives back what the floor uses of its budget. The floor must not be
+// Release gives back what the state uses of its budget. The floor must not be
 // used afterwards.
-func (f *Floor) Release() {
+func (f *State) Release() {
 	f.memory.used = 0
 	f.memory.settle()
-	f.memory.budget.floors.Add(-1)
+	f.memory.budget.states.Add(-1)
 }
 
-// fit drops what was not heard of for longest until the floor is within the
+// fit drops what was not heard of for longest until the state is within the
 // budget.
-func (f *Floor) fit() {
+func (f *State) fit() {
 	for !f.memory.settle() {
 		agent, anyAgent := f.agents.oldest()
 		call, anyCall := f.calls.oldest()
@@ -99,7 +99,7 @@ func (f *Floor) fit() {
 	}
 }
 
-// Matters says whether a message of the type can change a floor: others need
+// Matters says whether a message of the type can change a state: others need
 // not be read at all.
 func Matters(t event.Type) bool {
 	switch t {
@@ -111,7 +111,7 @@ func Matters(t event.Type) bool {
 }
 
 // Apply takes in the next message.
-func (f *Floor) Apply(m Message) {
+func (f *State) Apply(m Message) {
 	if !Matters(m.Type) {
 		return
 	}
@@ -123,7 +123,7 @@ func (f *Floor) Apply(m Message) {
 	f.fit()
 }
 
-func (f *Floor) agent(m *Message, said aboutAgent) {
+func (f *State) agent(m *Message, said aboutAgent) {
 	key := Key{m.Account, said.id}
 	switch {
 	case said.id == "":
@@ -152,7 +152,7 @@ func (f *Floor) agent(m *Message, said aboutAgent) {
 	f.agents.resize(key, len(a.State)+len(a.Status))
 }
 
-func (f *Floor) call(m *Message, said aboutCall) {
+func (f *State) call(m *Message, said aboutCall) {
 	if said.id == "" {
 		return
 	}
@@ -186,6 +186,6 @@ func (f *Floor) call(m *Message, said aboutCall) {
 
 // Sizes are how many agents and calls there are, and how many were dropped
 // since New because it was full.
-func (f *Floor) Sizes() (agents, calls, dropped int) {
+func (f *State) Sizes() (agents, calls, dropped int) {
 	return f.agents.size(), f.calls.size(), f.agents.dropped + f.calls.dropped
 }

@@ -1,4 +1,4 @@
-package floor
+package snapshot
 
 import "trunkline/internal/jsonscan"
 
