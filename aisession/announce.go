@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Announce keeps a call that will come by AudioSocket for Config.AnnouncedFor.
-// A fault.KindConflict is a UUID that is announced already.
+// Announce stores a call that will arrive over AudioSocket for Config.AnnouncedFor. The error is
+// fault.KindConflict if the UUID has been announced already.
 func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error {
 	id, err := uuid.Parse(a.UUID)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error
 	return nil
 }
 
-// Announced gives an announced call once, and its provider. A fault.KindNotFound
-// is a UUID that nobody announced.
+// Announced removes and returns an announcement and its provider. The error is fault.KindNotFound if
+// the UUID has not been announced.
 func (s *Service) Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
 	a, found, err := s.deps.Announcements.Take(ctx, id.String())
 	if err != nil {

@@ -10,62 +10,61 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Call is one call, as its ingress offers it to the session.
+// Call is one call, as its ingress presents it to the session.
 type Call interface {
-	// Play takes the next 20 ms for the caller, in the call's format. It never
-	// waits, and does not keep frame. It is called every 20 ms.
+	// Play sends the next 20 ms of audio to the caller, in the call's format. It must not block or
+	// keep frame. It is called every 20 ms.
 	Play(frame []byte)
-	// Press plays a key's tone to the caller. It may wait as long as that takes.
+	// Press plays a key's tone to the caller. It may block while the tone is sent.
 	Press(ctx context.Context, digit byte, duration time.Duration) error
-	// Transfer hands the call on. With nil the call is no more the session's.
+	// Transfer transfers the call. After it returns nil, the session no longer controls the call.
 	Transfer(ctx context.Context, destination string) error
-	// Release ends our part in the call. It comes once, unless the call was
-	// transferred, also when it was the call that ended.
+	// Release ends the session's part in the call. It is called once, including when the call itself
+	// has ended, but not after a transfer.
 	Release(Ending)
 }
 
-// Ending is why a session ended, and what becomes of the call.
+// Ending is the reason a session ended and what happens to the call.
 type Ending struct {
 	Reason   Reason
-	Cause    string // in the specification's words, as NORMAL_CLEARING
-	HandBack bool   // the call goes back to where it came from; else it is hung up
+	Cause    string // hangup.reason as in docs/ai.md, such as NORMAL_CLEARING
+	HandBack bool   // return the call to where it came from instead of hanging it up
 }
 
-// Reason says what ended a session. Reasons are bounded: metrics and events
-// have them.
+// Reason is the reason a session ended. The set is bounded: reasons are used in metrics and events.
 type Reason string
 
 // The reasons.
 const (
 	CallerHungUp     Reason = "caller_hangup"
-	ProviderHungUp   Reason = "provider_hangup"    // asked for it (extra)
-	Transferred      Reason = "transferred"        // the provider asked for it (extra)
-	ProviderLost     Reason = "provider_lost"      // away for longer than Config.GiveUp
-	ProviderRefused  Reason = "provider_refused"   // an answer that trying again does not change
-	ProviderTooLarge Reason = "provider_too_large" // a message over the limit
+	ProviderHungUp   Reason = "provider_hangup"    // at the provider's request (extension)
+	Transferred      Reason = "transferred"        // at the provider's request (extension)
+	ProviderLost     Reason = "provider_lost"      // no connection for longer than Config.GiveUp
+	ProviderRefused  Reason = "provider_refused"   // an answer for which a retry is of no use
+	ProviderTooLarge Reason = "provider_too_large" // a message above the limit
 	ProviderSilent   Reason = "provider_silent"    // no audio for Config.SilenceTimeout
-	Drained          Reason = "drained"            // this process ends
+	Drained          Reason = "drained"            // this process is shutting down
 )
 
-// Reasons lists them all.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Drained}
 }
 
-// Request is what Open needs to know of a call.
+// Request has the parameters of a session.
 type Request struct {
 	Provider aiprovider.Provider
 	Ingress  string // one of Ingresses
 	Call     aiprotocol.Call
-	Caller   string       // number, as the ingress has it
-	Callee   string       // the same, of what was dialled to reach the provider
-	Format   audio.Format // of the call, both ways
-	// Clocked says that the timestamps given to Heard tell the time (RTP). Else
-	// they count the samples sent so far.
+	Caller   string       // number as received by the ingress
+	Callee   string       // number that was dialled to reach the provider, as received
+	Format   audio.Format // of the call, in both directions
+	// Clocked means that the timestamps given to Heard measure time (RTP). Otherwise they count the
+	// samples sent so far.
 	Clocked bool
 }
 
-// The ingresses; label "way" of metrics.
+// The ingresses, used as the metric label "way".
 const (
 	IngressSIP         = "sip"
 	IngressAudioSocket = "audiosocket"
@@ -73,17 +72,16 @@ const (
 	IngressTest        = "test"
 )
 
-// Ingresses lists them all.
+// Ingresses returns all ingresses.
 func Ingresses() []string {
 	return []string{IngressSIP, IngressAudioSocket, IngressPCMSocket, IngressTest}
 }
 
 var causeName = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 
-// Cause returns the cause of a call's end as hangup.reason has it: the names that
-// switches have for NO_ANSWER, CALL_REJECTED and ORIGINATOR_CANCEL become these,
-// and every other cause stays. What is not the name of a cause is
-// NORMAL_CLEARING.
+// Cause returns the hangup.reason of a call's end. It maps the names of other switches for NO_ANSWER,
+// CALL_REJECTED and ORIGINATOR_CANCEL to these and leaves other causes unchanged. It returns
+// NORMAL_CLEARING for a name that is not a cause.
 func Cause(name string) string {
 	switch name {
 	case "NO_USER_RESPONSE", "ALLOTTED_TIMEOUT", "PROGRESS_TIMEOUT":

@@ -13,18 +13,18 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Config is the configuration of a Service. New replaces zero values by the defaults
-// named here, where zero has no meaning of its own.
+// Config is the configuration of a Service. New replaces zero values with the defaults named here,
+// unless zero has a meaning of its own.
 type Config struct {
 	MaxSessions    int           // on this node; 0: no limit
 	MaxPerAccount  int           // in the cluster; 0: no limit
-	ConnectTimeout time.Duration // of one try to connect, handshake included; 5 s
-	GiveUp         time.Duration // how long a provider may be away; 10 s
-	SilenceTimeout time.Duration // how long a provider may send no audio; 0: as long as it likes
-	PlayoutLimit   time.Duration // how much audio of a provider waits at most; 5 min
-	PlayoutLead    time.Duration // how much of it waits at least before it is played, if it comes so slowly; 40 ms, negative: none
-	DrainLimit     time.Duration // how long sessions may go on when the process ends; 10 s
-	AnnouncedFor   time.Duration // how long an announced call is waited for; 2 min
+	ConnectTimeout time.Duration // timeout of one connection attempt including the handshake; default 5 s
+	GiveUp         time.Duration // how long reconnecting is tried; default 10 s
+	SilenceTimeout time.Duration // how long a provider may send no audio; 0: no limit
+	PlayoutLimit   time.Duration // limit of provider audio waiting for playback; default 5 min
+	PlayoutLead    time.Duration // audio to collect before playback starts, if it arrives slowly; default 40 ms, negative: none
+	DrainLimit     time.Duration // how long sessions may continue at shutdown; default 10 s
+	AnnouncedFor   time.Duration // how long an announcement is kept; default 2 min
 }
 
 func (c Config) withDefaults() Config {
@@ -43,7 +43,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what is wrong with the configuration.
+// Validate checks c.
 func (c Config) Validate() error {
 	if c.MaxSessions < 0 || c.MaxPerAccount < 0 {
 		return errors.New("aisession: a limit is negative")
@@ -62,39 +62,39 @@ type Providers interface {
 	Guard(aiprovider.Provider) aiprovider.Guard
 }
 
-// Publisher sends one of our own events (format trunkline.event) of an account
-// to the channel; nil means that it is durable.
+// Publisher publishes events of format trunkline.event on an account's channel. A nil error means that
+// the event is durable.
 type Publisher interface {
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
 
-// Announcements keep calls that will come, for whichever node they come to.
+// Announcements stores announced calls for all nodes.
 type Announcements interface {
-	// Put says false when the UUID is announced already.
+	// Put creates an announcement and returns false if the UUID exists.
 	Put(ctx context.Context, a aiprovider.Announcement, life time.Duration) (bool, error)
-	// Take gives an announcement once; false when there is none.
+	// Take deletes and returns an announcement. It returns false if there is none.
 	Take(ctx context.Context, uuid string) (aiprovider.Announcement, bool, error)
 }
 
-// SessionLeases count an account's sessions in the cluster.
+// SessionLeases counts an account's sessions in the cluster.
 type SessionLeases interface {
-	// Acquire says false when the account has max already.
+	// Acquire adds a session and returns false if the account has max already.
 	Acquire(ctx context.Context, accountID, session string, max int) (bool, error)
-	// Renew extends the leases of sessions; one that is not renewed expires after
-	// leaseTTL.
-	Renew(ctx context.Context, accounts map[string]string) error // by session
+	// Renew extends the leases of sessions, given as account by session. A lease that is not renewed
+	// expires after leaseTTL.
+	Renew(ctx context.Context, accounts map[string]string) error
 	Release(ctx context.Context, accountID, session string) error
 }
 
-// Deps are the dependencies of a Service.
+// Deps has the dependencies of a Service.
 type Deps struct {
 	Providers     Providers
 	Publisher     Publisher
 	Announcements Announcements
 	Leases        SessionLeases
-	E164          func(accountID, number string) string // writes a number as a provider gets it; nil: as it was given
-	Authorities   *tls.Config                           // to verify providers with; nil: the system's
+	E164          func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
+	Authorities   *tls.Config                           // CAs of provider certificates; nil: the system's
 	Metrics       prometheus.Registerer
 	Log           *slog.Logger
-	Tracer        *tracing.Tracer // nil: tracing is off
+	Tracer        *tracing.Tracer // nil disables tracing
 }

@@ -14,20 +14,20 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	mostPause  = 2 * time.Second
-	steady     = 10 * time.Second // a connection that held so long was a good one
+	steady     = 10 * time.Second // a connection that lasted this long was stable
 )
 
-// outage is one stretch of time without a good connection.
+// outage is one period without a stable connection.
 type outage struct {
 	limit time.Duration
-	since time.Time // zero: all is well
+	since time.Time // zero while connected
 
-	tried   bool // since then
+	tried   bool // an attempt has been made since then
 	backoff retry.Backoff
 }
 
-// start takes a lost connection: one that held a while begins a new outage, one
-// that did not is no part of the old one.
+// start records the loss of a connection. If it was stable a new outage begins, otherwise the current
+// one continues.
 func (o *outage) start(l *link) {
 	now := time.Now()
 	if o.since.IsZero() || l != nil && now.Sub(l.born) > steady {
@@ -37,12 +37,12 @@ func (o *outage) start(l *link) {
 	}
 }
 
-// wait pauses before the next try, never twice as short; false when it is time
+// wait pauses before the next attempt, doubling the pause each time. It returns false when it is time
 // to give up.
 func (o *outage) wait(ctx context.Context) bool {
 	if !o.tried {
 		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: mostPause}
-		return o.remaining() > 0 // the first try comes at once
+		return o.remaining() > 0 // no pause before the first attempt
 	}
 	pause := min(o.backoff.Next(), o.remaining())
 	return retry.Sleep(ctx, pause) && o.remaining() > 0
@@ -50,8 +50,8 @@ func (o *outage) wait(ctx context.Context) bool {
 
 func (o *outage) remaining() time.Duration { return o.limit - time.Since(o.since) }
 
-// establish connects, trying until it works, the outage has lasted too long,
-// trying is of no use, or ctx or the session ends.
+// establish connects. It retries until it succeeds, the outage has lasted too long, a retry is of no
+// use, or ctx or the session ends.
 func (s *Session) establish(ctx context.Context, o *outage) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		before := err
 		l, err = s.tryConnect(try)
 		if refused := (*refusal)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
-			err = before // there was no time for this try: the one before says more
+			err = before // the attempt had no time left: return the earlier error
 		}
 		done()
 		if err == nil {
@@ -85,7 +85,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// use has the ticks work with a connection.
+// use makes the ticks use a connection.
 func (s *Session) use(l *link) {
 	s.first.Store(false)
 	s.soundAt.Store(time.Now().UnixNano())
@@ -94,8 +94,7 @@ func (s *Session) use(l *link) {
 	s.service.pacer.add(s, time.Now())
 }
 
-// restore replaces a lost connection, or gives up. The call hears silence
-// meanwhile.
+// restore replaces a lost connection or ends the session. The call hears silence meanwhile.
 func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 	s.link.CompareAndSwap(lost, nil)
 	s.playout.restart()

@@ -1,54 +1,56 @@
-// Package aisession connects calls to AI providers: one Session for one call,
-// whichever ingress it came by (specification, section D). The ingresses are the
-// folders sipcall, audiosocket and pcmsocket.
+// Package aisession connects calls to AI providers, with one Session per call
+// for every ingress (docs/ai.md). The ingresses are the packages sipcall,
+// audiosocket and pcmsocket.
 //
-// If this is your first change, read call.go (what an ingress provides), session.go
-// (a session's life) and tick.go (what happens every 20 ms).
+// If this is your first change, read call.go (the interface of an ingress),
+// session.go (a session's life) and tick.go (the work of every 20 ms).
 //
 //	call ─Heard─▶ jitter ─▶ path ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
 //	                              ├─ tick ─┤
 //	call ◀─Play── path ◀─ playout ┘        └── reader ◀─ socket ◀─ provider
 //
-// A tick comes every 20 ms on absolute deadlines: it reads what the provider has
-// sent, takes one frame of that, silence where there is none, to the call, and
-// one frame of the caller's audio, concealed where it is missing, to the
-// provider. Neither direction waits for the other, nor the tick for any socket:
-// a provider's socket is taken from Go's poller after the handshakes and never
-// blocks. Reading at ticks only adds no delay, as audio that comes between two ticks
-// is not played before the second; and it costs a call the work of one thread
-// instead of three goroutine wake-ups for each frame.
+// A tick runs every 20 ms on absolute deadlines. It reads what the provider has
+// sent, passes one frame of it, or silence, to the call, and one frame of the
+// caller's audio, with losses concealed, to the provider. The two directions do
+// not wait for each other, and a tick never waits for a socket: after the
+// handshakes a provider's socket is removed from Go's poller and is
+// non-blocking. Reading only at ticks adds no delay, because audio that arrives
+// between two ticks is played at the second at the earliest. It takes one
+// thread's work per call instead of three goroutine wake-ups per frame.
 //
-// It refuses to know SIP, Asterisk or FreeSWITCH: the ingresses do. A provider that
-// did not opt in to extensions gets only the messages of the specification; messages
-// of a provider that are not of the protocol are counted and ignored.
+// SIP, Asterisk and FreeSWITCH are known to the ingresses only. A provider that
+// did not opt in to extensions gets only the basic messages; invalid messages
+// from a provider are counted and ignored.
 //
-// # Goroutines and who stops them
+// # Goroutines
 //
-//   - one wheel of the pacer for each core, which sleeps in the kernel while it
-//     has sessions, one that publishes events, one that renews the session leases:
-//     Run stops them when its context and the sessions have ended;
+//   - one per wheel of the pacer, with one wheel per core, which sleeps in the
+//     kernel while it has sessions; one that publishes events; one that renews
+//     session leases: Run stops them when its context and the sessions have
+//     ended;
 //   - none for a session's socket: the pacer ticks it from its handshake until
-//     it is closed, at the latest lingerLimit after its close frame;
-//   - one that carries out the requests of a provider with extensions: ends with
-//     the session;
-//   - Session.Run works in its caller's goroutine.
+//     it is closed, at most lingerLimit after its close frame;
+//   - one per session that carries out the requests of a provider with
+//     extensions; it ends with the session;
+//   - Session.Run runs in its caller's goroutine.
 //
-// # When it is full
+// # Limits
 //
-//   - more sessions than the node or the account may have: Open refuses;
-//   - a provider that does not read: its outbox drops the oldest audio beyond
-//     two seconds, and the connection is given up when a write hangs;
-//   - a provider that sends more than Config.PlayoutLimit ahead: the newest is
-//     dropped; of one that sends faster than readATick in 20 ms, TCP holds back
-//     the rest;
-//   - invalid messages of a provider: over a rate nothing is read for a while
-//     (flood.go);
-//   - a caller's packets: audio.Jitter drops the oldest;
-//   - events: beyond a thousand that wait for Kafka they are dropped, counted.
+//   - Sessions above the limit of the node or the account: Open refuses them.
+//   - A provider that does not read: the outbox drops the oldest audio above two
+//     seconds, and the connection fails when nothing can be written for
+//     writeLimit.
+//   - A provider that sends more than Config.PlayoutLimit ahead: the newest audio
+//     is dropped. At most readATick bytes are read per tick; TCP flow control
+//     holds back the rest.
+//   - Invalid messages of a provider: above a rate, reading pauses (flood.go).
+//   - A caller's packets: audio.Jitter drops the oldest.
+//   - Events: those above a thousand waiting for Kafka are dropped and counted.
 //
 // # Lock order
 //
-// Session.ticking, wheel.mu, playout.mu, outbox.mu, link.mu, Service.mu: none is
-// held while another is taken, but Session.ticking, which may be held when any
-// other is. What of a link and a socket has no lock is the ticks' own.
+// Session.ticking, wheel.mu, playout.mu, outbox.mu, link.mu, Service.mu. None of
+// them is held while another is taken, except Session.ticking, which may be held
+// while any other is taken. Fields of a link and a socket without a lock are used
+// by the ticks only.
 package aisession

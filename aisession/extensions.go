@@ -8,20 +8,19 @@ import (
 	"trunkline/internal/fault"
 )
 
-// providerRequest is something that a provider asked to be done with the call, and that may
-// take a while.
+// providerRequest is a provider's request that may take some time to carry out.
 type providerRequest struct {
 	press       aiprotocol.DTMF
 	destination string // to transfer to; "" presses the key
 }
 
 const (
-	maxRequests  = 32 // that wait
+	maxRequests  = 32 // queue length
 	usualPress   = 160 * time.Millisecond
 	longestPress = 5 * time.Second
 )
 
-// handleExtension does what a provider that opted in asks for.
+// handleExtension handles a message of a provider that opted in to extensions.
 func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
 	switch m.Event {
 	case aiprotocol.EventClear:
@@ -49,7 +48,7 @@ func (s *Session) queueRequest(a providerRequest) {
 	}
 }
 
-// runRequests does one thing after another until ctx ends.
+// runRequests carries out requests one at a time until ctx ends.
 func (s *Session) runRequests(ctx context.Context, call Call) {
 	for {
 		select {
@@ -82,8 +81,7 @@ func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) 
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
 }
 
-// sendTransferRefused tells the provider that a transfer did not come about: the call goes
-// on with it.
+// sendTransferRefused reports a failed transfer to the provider. The call continues with it.
 func (s *Session) sendTransferRefused(destination string, err error) {
 	why := "the transfer failed"
 	if f := fault.As(err); f.Kind != fault.KindInternal {

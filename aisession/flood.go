@@ -2,24 +2,23 @@ package aisession
 
 import "time"
 
-// flood makes a provider that sends much of no use be read slowly, so that it
-// costs neither a core nor another call's pace: TCP holds it back. Audio that is
-// played costs nothing, but in crumbs.
+// flood slows down reading from a provider that sends many useless messages, so that it takes no CPU
+// time from other calls. TCP flow control then slows the sender. Audio that is played is not counted
+// unless it comes in tiny pieces.
 type flood struct {
 	debt  float64
 	at    time.Time
-	until time.Time // nothing is read before
+	until time.Time // reading resumes at this time
 }
 
 const (
-	floodRate  = 200  // useless messages a second that are read at full speed
-	floodBurst = 1000 // and at once
-	tinyPiece  = 20   // bytes of audio that are hardly worth a message
-	tinyCost   = 0.2  // of a useless message
+	floodRate  = 200  // useless messages per second read without delay
+	floodBurst = 1000 // burst of useless messages read without delay
+	tinyPiece  = 20   // bytes of audio below which a message counts
+	tinyCost   = 0.2  // cost of such a message, in useless messages
 )
 
-// charge counts useless messages, and has the reading wait where there were too
-// many.
+// charge counts useless messages and delays reading above the limit.
 func (f *flood) charge(cost float64, now time.Time) {
 	f.debt = max(0, f.debt-now.Sub(f.at).Seconds()*floodRate) + cost
 	f.at = now
@@ -29,5 +28,5 @@ func (f *flood) charge(cost float64, now time.Time) {
 	}
 }
 
-// blocked says that nothing is to be read now.
+// blocked reports whether reading is delayed.
 func (f *flood) blocked(now time.Time) bool { return now.Before(f.until) }

@@ -13,9 +13,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// handshake makes the connection to a provider, TLS and the WebSocket on it
-// (gorilla checks the answer), and takes its socket. early is what the provider
-// sent behind its answer at once.
+// handshake connects to a provider with TLS and a WebSocket handshake (gorilla checks the response),
+// and takes over its socket. early has the bytes that followed the response.
 func (s *Session) handshake(ctx context.Context) (conn net.Conn, sock *socket, early []byte, err error) {
 	cfg, provider := s.service.cfg, s.request.Provider
 	var upgrade *upgrading
@@ -39,7 +38,7 @@ func (s *Session) handshake(ctx context.Context) (conn net.Conn, sock *socket, e
 			}
 			secured, err := secure(ctx, sock, address, s.service.deps.Authorities)
 			if err != nil {
-				_ = sock.Close() // the handshake's error says more
+				_ = sock.Close() // the handshake's error is more specific
 				return nil, err
 			}
 			upgrade.Conn = secured
@@ -67,7 +66,7 @@ func (s *Session) handshake(ctx context.Context) (conn net.Conn, sock *socket, e
 	return upgrade.Conn, sock, upgrade.early, nil
 }
 
-// secure makes the TLS handshake; authorities nil are the system's.
+// secure makes the TLS handshake. Nil authorities mean the system's.
 func secure(ctx context.Context, conn net.Conn, address string, authorities *tls.Config) (*tls.Conn, error) {
 	config := &tls.Config{}
 	if authorities != nil {
@@ -84,11 +83,10 @@ func secure(ctx context.Context, conn net.Conn, address string, authorities *tls
 	return secured, secured.HandshakeContext(ctx)
 }
 
-// upgrading gives who reads the answer to a handshake nothing that is behind
-// it.
+// upgrading is a connection that delivers no bytes beyond the handshake response.
 type upgrading struct {
 	net.Conn
-	seen  []byte // of the answer, while it is not whole
+	seen  []byte // response bytes so far, while incomplete
 	whole bool
 	early []byte
 }
@@ -112,8 +110,8 @@ func (u *upgrading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// endOfHeader is where an empty line ends; 0 when there is none. Lines may end
-// without a CR.
+// endOfHeader returns the offset after the empty line that ends a header, or 0 if there is none. Lines
+// may end without CR.
 func endOfHeader(b []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], '\n')

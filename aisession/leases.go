@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	leaseTTL     = 60 * time.Second // of a session's lease, from its last renewal
+	leaseTTL     = 60 * time.Second // life of a session's lease after its last renewal
 	leaseRenewal = 15 * time.Second
-	leaseTimeout = time.Second // for Redis to answer
+	leaseTimeout = time.Second // timeout of a Redis command
 )
 
-// acquireLease counts a session against its account's limit. The error is
-// fault.Limited. While Redis is away the limit does not hold: calls matter more.
+// acquireLease counts a session against its account's limit. The error is fault.Limited above the
+// limit. While Redis is unavailable the limit is not enforced, so that calls are still connected.
 func (s *Service) acquireLease(ctx context.Context, session *Session) error {
 	if s.cfg.MaxPerAccount == 0 {
 		return nil

@@ -14,42 +14,42 @@ import (
 )
 
 const (
-	readLimit    = 1 << 20          // bytes of a provider's message
-	writeLimit   = 5 * time.Second  // for the provider to take anything of what waits
-	lingerLimit  = 2 * time.Second  // for a provider to answer our close
-	hangLimit    = 10 * time.Second // for TCP to hear anything of what we sent
-	sendBuffer   = 64 << 10         // bytes in the kernel: what waits longer waits here, where it can be dropped
-	readBuffer   = 16 << 10         // bytes, of a wheel
-	readATick    = 64 << 10         // bytes of a provider's, 40 times as much as the richest format needs
-	recordsATick = 256              // of TLS, however small
-	fewBytes     = 16               // gorilla neither writes nor reads after the handshake
-	keptMessage  = 64 << 10         // of memory from one message to the next
+	readLimit    = 1 << 20          // bytes of one message from a provider
+	writeLimit   = 5 * time.Second  // how long the provider may read nothing while data waits
+	lingerLimit  = 2 * time.Second  // how long to wait for the provider's close frame
+	hangLimit    = 10 * time.Second // how long TCP waits for an acknowledgement
+	sendBuffer   = 64 << 10         // bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
+	readBuffer   = 16 << 10         // bytes, per wheel
+	readATick    = 64 << 10         // bytes read from a provider per tick, 40 times what the richest format needs
+	recordsATick = 256              // TLS records read per tick, however small
+	fewBytes     = 16               // gorilla's buffers are not used after the handshake
+	keptMessage  = 64 << 10         // bytes of memory kept between messages
 	closedNormal = websocket.CloseNormalClosure
 )
 
-// link is one connection to a provider: one session, as the provider sees it.
-// What is to be said waits in the outbox; the session's ticks write it, and read.
+// link is one connection to a provider, which the provider sees as one session. Outgoing messages wait
+// in the outbox; the session's ticks write them, and read.
 type link struct {
-	conn net.Conn // TLS, or sock itself
+	conn net.Conn // TLS connection, or sock itself
 	sock *socket
 	out  *outbox
 	in   messages
 	hear *reader
 	born time.Time
-	lost chan struct{} // closed when nothing can be said or heard any more
+	lost chan struct{} // closed when the connection is unusable
 
-	// What follows is the ticks' own.
-	early []byte    // came with the answer to the handshake
-	stuck time.Time // since when the kernel takes nothing; zero: it does
-	leave time.Time // when to wait no more for the provider's close; zero: ours is not out
+	// The following fields are used by the ticks only.
+	early []byte    // bytes that arrived with the handshake response
+	stuck time.Time // when the kernel stopped accepting data; zero while it does
+	leave time.Time // deadline for the provider's close frame; zero before ours is sent
 	over  bool      // lost is closed
 
 	mu      sync.Mutex
-	parting bool  // we have said that we close
-	err     error // why it is lost; nil when we closed it
+	parting bool  // our close frame was queued
+	err     error // reason of the loss; nil if we closed
 }
 
-// connect makes a connection and says start on it.
+// connect makes a connection and sends start on it.
 func (s *Session) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.service.cfg.ConnectTimeout)
 	defer cancel()
@@ -70,13 +70,13 @@ func newLink(s *Session, conn net.Conn, sock *socket) *link {
 	return l
 }
 
-// text queues a message that is no audio, and says whether it had room.
+// text queues a message other than audio and reports whether there was room.
 func (l *link) text(appendTo func([]byte) []byte) bool {
 	b := appendTo(headerRoom(l.out.begin()))
 	return l.out.put(frame{memory: b, from: seal(b, opText)}) == 0
 }
 
-// audio queues a media message and says how many frames of audio had to go.
+// audio queues a media message and returns how many frames of audio were dropped for it.
 func (l *link) audio(payload []byte) (dropped int) {
 	b := aiprotocol.AppendMedia(headerRoom(l.out.begin()), payload)
 	return l.out.put(frame{memory: b, from: seal(b, opText), audio: true})
@@ -90,7 +90,7 @@ func (l *link) send(opcode byte, payload []byte, last bool) {
 // pong answers a ping.
 func (l *link) pong(data []byte) { l.send(opPong, data, false) }
 
-// sendClose queues the close frame: nothing goes out after it.
+// sendClose queues the close frame. Nothing is sent after it.
 func (l *link) sendClose() {
 	l.mu.Lock()
 	l.parting = true
@@ -98,8 +98,7 @@ func (l *link) sendClose() {
 	l.send(opClose, websocket.FormatCloseMessage(closedNormal, ""), true)
 }
 
-// read reads what the provider has sent since the last tick. buffer is for that
-// alone.
+// read reads the bytes that have arrived since the last tick. buffer is used during the call only.
 func (l *link) read(buffer []byte, now time.Time) {
 	l.sock.dry = false
 	if early := l.early; len(early) > 0 {
@@ -126,7 +125,7 @@ func (l *link) read(buffer []byte, now time.Time) {
 	}
 }
 
-// handleBytes hears what came.
+// handleBytes handles received bytes.
 func (l *link) handleBytes(b []byte, now time.Time) {
 	l.hear.now = now
 	err := l.in.take(b, l.hear)
@@ -137,7 +136,7 @@ func (l *link) handleBytes(b []byte, now time.Time) {
 	switch {
 	case errors.As(err, &gone):
 		l.sendCloseCode(websocket.CloseNormalClosure)
-		l.write(now) // our own farewell, if it waits
+		l.write(now) // send our close frame, if it is queued
 	case errors.Is(err, websocket.ErrReadLimit):
 		l.sendCloseCode(websocket.CloseMessageTooBig)
 	default:
@@ -146,17 +145,16 @@ func (l *link) handleBytes(b []byte, now time.Time) {
 	l.fail(err)
 }
 
-// sendCloseCode closes at once, if we have not: what is queued has nobody to hear
-// it.
+// sendCloseCode sends a close frame at once, unless one was sent, and drops queued frames.
 func (l *link) sendCloseCode(code int) {
 	if l.out.end() {
 		b := append(headerRoom(nil), websocket.FormatCloseMessage(code, "")...)
 		from := seal(b, opClose)
-		_, _ = l.conn.Write(b[from:]) // the provider may have gone already
+		_, _ = l.conn.Write(b[from:]) // best effort: the provider may have closed already
 	}
 }
 
-// write writes what is queued, as much as the kernel takes without waiting.
+// write writes queued frames, as much as the kernel accepts without blocking.
 func (l *link) write(now time.Time) {
 	if l.over {
 		return
@@ -185,11 +183,11 @@ func (l *link) write(now time.Time) {
 		l.fail(errors.New("the provider takes nothing"))
 	}
 	if !l.leave.IsZero() && now.After(l.leave) {
-		l.fail(nil) // it does not answer our close
+		l.fail(nil) // the provider did not answer our close frame
 	}
 }
 
-// fail ends the connection. The first reason counts.
+// fail ends the connection. The first reason is kept.
 func (l *link) fail(err error) {
 	if l.over {
 		return

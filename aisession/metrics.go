@@ -6,12 +6,12 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// What a provider's message can be beside the problems of aiprotocol.
+// Metric labels for a provider's messages, in addition to the problems of aiprotocol.
 const (
 	problemBinary   = "binary" // a binary frame
-	problemEmpty    = "empty"  // media without audio
-	problemMarks    = "marks"  // more marks than are kept
-	problemRequests = "asks"   // more transfers and keys than wait
+	problemEmpty    = "empty"  // a media message without audio
+	problemMarks    = "marks"  // more marks than can be stored
+	problemRequests = "asks"   // more transfers and keys than can be queued
 )
 
 type metrics struct {
@@ -30,10 +30,10 @@ type metrics struct {
 	unannounced     prometheus.Counter
 }
 
-// dropped counts what did not get through, by what it was.
+// dropped has the counters of lost audio, messages and events.
 type dropped struct{ toProvider, control, undecodable, late, overrun, events prometheus.Counter }
 
-// Why Open refused a session.
+// Reasons for which Open refuses a session.
 const (
 	refusedNode     = "node_limit"
 	refusedAccount  = "account_limit"
@@ -73,7 +73,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	droppedFrames := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by kind and reason."}, []string{"what"})
 	m.dropped = dropped{
-		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // it does not read
+		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // the provider does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),
 		undecodable: droppedFrames.WithLabelValues("undecodable"),
 		late:        droppedFrames.WithLabelValues("late_packet"),

@@ -2,34 +2,34 @@ package aisession
 
 import "sync"
 
-// outbox is what waits for the next tick to be written to a provider: it never
-// makes who puts wait. Audio beyond maxMedia pushes out the oldest audio.
+// outbox is the queue of frames that the next tick writes to a provider. Adding never blocks. Audio
+// above maxMedia frames drops the oldest audio.
 type outbox struct {
 	mu    sync.Mutex
 	queue []frame
 	free  [][]byte
-	media int // frames of audio in queue
+	media int // audio frames in queue
 	ended bool
 }
 
-// frame is one WebSocket frame, ready to be written.
+// frame is one encoded WebSocket frame.
 type frame struct {
 	memory []byte
-	from   int // where the frame begins in memory
+	from   int // start of the frame in memory
 	audio  bool
-	last   bool // nothing follows
+	last   bool // the close frame
 }
 
 func (f frame) bytes() []byte { return f.memory[f.from:] }
 
 const (
 	maxMedia = 100 // frames: 2 s
-	maxOther = 256 // frames that are no audio
+	maxOther = 256 // frames other than audio
 )
 
 func newOutbox() *outbox { return &outbox{} }
 
-// begin gives memory for a frame that will be put.
+// begin returns memory for a frame to be put.
 func (o *outbox) begin() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,8 +41,7 @@ func (o *outbox) begin() []byte {
 	return make([]byte, 0, 512)
 }
 
-// put queues a frame; dropped is how many frames had to go for it, itself or
-// older ones.
+// put queues a frame and returns how many frames were dropped for it, including itself.
 func (o *outbox) put(f frame) (dropped int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +74,7 @@ func (o *outbox) dropOldest() {
 	}
 }
 
-// end lets nothing more in, and says whether it was open until now.
+// end rejects further frames and reports whether it was open before.
 func (o *outbox) end() (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,7 +82,7 @@ func (o *outbox) end() (first bool) {
 	return first
 }
 
-// next takes the frame to write now; false when none waits.
+// next returns the frame to write; false if the queue is empty.
 func (o *outbox) next() (frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +97,7 @@ func (o *outbox) next() (frame, bool) {
 	return f, true
 }
 
-// done gives a written frame's memory back.
+// done reuses the memory of a written frame.
 func (o *outbox) done(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,30 +9,26 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// pacer ticks every session once in a frame's time, on absolute deadlines. It
-// has one wheel for each core, of which it uses as few as will do: a wheel turns
-// once in 20 ms and has a slot for every 2 ms, so that sessions of one slot
-// share a timer.
+// pacer ticks every session once per 20 ms frame on absolute deadlines. It has one wheel per core and
+// uses as few of them as suffice. A wheel makes one turn in 20 ms and has a slot every 2 ms; the
+// sessions of a slot share a timer.
 type pacer struct{ wheels []*wheel }
 
 const (
 	slotTime      = 2 * time.Millisecond
 	slotsPerFrame = int(audio.FrameDuration / slotTime)
-	// slack is how long after a caller's packet its tick comes at least: as much
-	// jitter costs nothing.
+	// slack is the shortest delay from a caller's packet to its tick. It absorbs that much jitter.
 	slack = 1500 * time.Microsecond
-	// roomy is the load up to which a wheel takes all sessions: half a core.
+	// wheelCapacity is the load up to which a wheel takes all sessions: half a core.
 	wheelCapacity = 200
-	// mostBack is how much after its tick a packet may come for the ticks to wait
-	// for it from then on. What comes later is for the jitter buffer.
+	// maxLate is the delay of a packet after its tick up to which the ticks are moved back to wait for
+	// such packets. The jitter buffer absorbs longer delays.
 	maxLate = 8 * time.Millisecond
-	// leastWatched packets, all of which waited for a slot longer than slack, make
-	// the ticks come sooner. Where that was wrong it takes twice as many the next
-	// time, mostWatched in the end.
+	// minWatched is the number of packets that must all wait for a slot longer than slack before the
+	// ticks are moved forward. Each time that proved wrong doubles the number, up to maxWatched.
 	minWatched = 10
 	maxWatched = 400
-	// tooLate is how far behind a wheel catches up; beyond it, the ticks missed
-	// are left out.
+	// maxBehind is the delay up to which a wheel catches up. The ticks of a longer delay are skipped.
 	maxBehind = 200 * time.Millisecond
 )
 
@@ -40,30 +36,30 @@ const (
 type schedule struct {
 	wheel *wheel // set once, before any other use
 
-	// wheel.mu holds for the rest.
-	slot      int           // -1: none
-	call      bool          // there is one, whose packets count
-	fresh     bool          // no packet of it has come
-	notBefore int64         // the first step that ticks: this turn's was before the ticks were moved back
-	packets   int           // since the ticks were moved, or looked at
-	least     time.Duration // that one of them had to wait for its tick
-	watch     int           // how many packets make the ticks come sooner
-	sooner    bool          // they did, and have not been moved back since
+	// The following fields are guarded by wheel.mu.
+	slot      int           // -1 if none
+	call      bool          // a call is attached and its packets count
+	fresh     bool          // no packet of the call has arrived
+	notBefore int64         // first step that ticks: this turn's tick came before the ticks were moved back
+	packets   int           // packets since the ticks were moved or examined
+	least     time.Duration // shortest wait of these packets for their tick
+	watch     int           // number of packets after which the ticks may be moved forward
+	sooner    bool          // they were moved forward, and not back since
 }
 
 type wheel struct {
-	base  time.Time     // of slot 0, turn 0
-	wake  chan struct{} // a session was added; holds at most one
+	base  time.Time     // time of slot 0 in turn 0
+	wake  chan struct{} // signals a new session; holds at most one token
 	sleep func(time.Duration)
-	load  atomic.Int64 // what its sessions' ticks cost
-	read  []byte       // what a tick reads a socket into
+	load  atomic.Int64 // total cost of its sessions' ticks
+	read  []byte       // read buffer of the ticks
 
 	mu       sync.Mutex
 	slots    [slotsPerFrame][]*Session
 	sessions int
 }
 
-// newPacer makes a pacer whose wheels wait by sleep.
+// newPacer returns a pacer whose wheels wait by calling sleep.
 func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
 	p := &pacer{}
 	for range wheels {
@@ -81,8 +77,8 @@ func (p *pacer) run(ctx context.Context) {
 	turning.Wait()
 }
 
-// assign gives a new session its wheel: the first that has room, so that few
-// timers serve many sessions, else the one with the least to do.
+// assign chooses a new session's wheel: the first one with room, so that few timers serve many
+// sessions, else the least loaded one.
 func (p *pacer) assign(s *Session) {
 	s.schedule = schedule{slot: -1, least: audio.FrameDuration, watch: minWatched}
 	cost := int64(s.cost())
@@ -101,13 +97,13 @@ func (p *pacer) assign(s *Session) {
 	s.schedule.wheel.load.Add(cost)
 }
 
-// release takes a session from its wheel for good.
+// release removes a session from its wheel permanently.
 func (p *pacer) release(s *Session) {
 	p.remove(s)
 	s.schedule.wheel.load.Add(-int64(s.cost()))
 }
 
-// add begins a session's ticks, if they have not begun.
+// add starts a session's ticks if they have not started.
 func (p *pacer) add(s *Session, now time.Time) {
 	w := s.schedule.wheel
 	w.mu.Lock()
@@ -117,7 +113,7 @@ func (p *pacer) add(s *Session, now time.Time) {
 	}
 }
 
-// followCall begins to follow the packets of a session's call, or ends it.
+// followCall starts or stops aligning a session's ticks to its call's packets.
 func (p *pacer) followCall(s *Session, call bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
@@ -125,11 +121,10 @@ func (p *pacer) followCall(s *Session, call bool) {
 	s.schedule.call, s.schedule.fresh = call, true
 }
 
-// packetArrived moves a session's ticks so that they come soon after the caller's
-// packets, of which one has come now: the first decides, one that just missed
-// its tick moves them back, and packets that all wait for long move them
-// forward. It says whether the ticks were moved back, in which case the
-// packet's place has been filled.
+// packetArrived moves a session's ticks so that they follow the caller's packets closely. The first
+// packet sets the slot; a packet that just missed its tick moves the ticks back; packets that all wait
+// for long move them forward. It reports whether the ticks were moved back, in which case the packet's
+// audio has already been concealed.
 func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
@@ -165,7 +160,7 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 	return false
 }
 
-// remove ends a session's ticks; one may still be under way.
+// remove stops a session's ticks. One may still be running.
 func (p *pacer) remove(s *Session) {
 	w := s.schedule.wheel
 	w.mu.Lock()
@@ -173,12 +168,12 @@ func (p *pacer) remove(s *Session) {
 	w.drop(s)
 }
 
-// slotFor is the slot that serves packets that come at now, and every 20 ms.
+// slotFor returns the slot for packets that arrive at now and every 20 ms.
 func (w *wheel) slotFor(now time.Time) int {
 	return int((now.Sub(w.base)+slack+slotTime-1)/slotTime) % slotsPerFrame
 }
 
-// place puts a session into a slot, from wherever it is.
+// place moves a session to a slot.
 func (w *wheel) place(s *Session, slot int) {
 	if slot == s.schedule.slot {
 		return
@@ -210,7 +205,7 @@ func (w *wheel) drop(s *Session) {
 	s.schedule.slot = -1
 }
 
-// turn ticks slot after slot until ctx ends.
+// turn ticks the slots in order until ctx ends.
 func (w *wheel) turn(ctx context.Context) {
 	var due []*Session
 	for step := w.now(); ctx.Err() == nil; {
@@ -240,17 +235,17 @@ func (w *wheel) turn(ctx context.Context) {
 	}
 }
 
-// now is the step that is under way.
+// now returns the current step.
 func (w *wheel) now() int64 { return int64(time.Since(w.base) / slotTime) }
 
-// idle reports that the wheel has no session.
+// idle reports whether the wheel has no sessions.
 func (w *wheel) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sessions == 0
 }
 
-// of is who ticks in a step.
+// of returns the sessions to tick in a step.
 func (w *wheel) of(step int64, into []*Session) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()

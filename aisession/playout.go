@@ -9,27 +9,26 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// playout is the provider's audio that waits to be played: whatever pieces it
-// came in, it goes out in frames. Positions are samples of the format's clock
-// since the session's start.
+// playout is the queue of provider audio to be played. It splits pieces of any size into frames.
+// Positions are samples of the format's clock since the session's start.
 type playout struct {
 	format audio.Format
-	limit  uint64        // samples that may wait
-	lead   time.Duration // to wait for before the first is played
+	limit  uint64        // largest number of queued samples
+	lead   time.Duration // audio to queue before playback starts
 
 	mu      sync.Mutex
-	bytes   []byte // samples, or opus packets each behind its length
-	head    int    // of what waits in bytes
-	in, out uint64 // positions: of the end of what came, of what is played next
-	played  uint64 // samples; less than out after a clear
+	bytes   []byte // samples, or opus packets each after its length
+	head    int    // offset of the first queued byte
+	in, out uint64 // positions of the end of received audio and of the next sample to play
+	played  uint64 // samples played; less than out after a clear
 	marks   []mark
 	playing bool
-	since   time.Time // the first of what waits came
-	fresh   bool      // something came since the last take
-	dryAt   time.Time // it ran empty; zero before the first time
+	since   time.Time // arrival of the oldest queued audio
+	fresh   bool      // audio has arrived since the last take
+	dryAt   time.Time // when it last ran empty; zero if never
 }
 
-// mark is a place in the audio that the provider wants to hear of.
+// mark is a position in the audio that the provider asked to be notified of.
 type mark struct {
 	at   uint64
 	name string
@@ -38,7 +37,7 @@ type mark struct {
 const (
 	maxMarks    = 256
 	lengthBytes = 2
-	keptBytes   = 64 << 10 // of memory, when nothing waits
+	keptBytes   = 64 << 10 // bytes of memory kept while empty
 )
 
 func newPlayout(format audio.Format, cfg Config) *playout {
@@ -48,7 +47,7 @@ func newPlayout(format audio.Format, cfg Config) *playout {
 	}
 }
 
-// put takes a piece of audio and says how much of it had no room.
+// put appends a piece of audio and returns the duration for which there was no room.
 func (p *playout) put(piece []byte, now time.Time) (dropped time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,19 +86,18 @@ func (p *playout) putPacket(packet []byte) (dropped time.Duration) {
 func (p *playout) empty() bool      { return p.in == p.out }
 func (p *playout) sampleBytes() int { return p.format.FrameBytes() / audio.FrameSamples(p.format.Rate) }
 
-// turn is what a take tells beside the audio.
+// turn has the transitions that a take observed.
 type turn struct {
-	began bool // the first of what waited, after silence
-	again bool // and the silence was so short that it was a gap
-	ended bool // nothing waits any more
+	began bool // playback began after silence
+	again bool // and the silence was shorter than gap
+	ended bool // the queue ran empty
 }
 
-// gap is how short a silence of the provider's is a hole in what it says.
+// gap is the longest silence that counts as an interruption of the provider's speech.
 const gap = 200 * time.Millisecond
 
-// take appends what is to be played next to into: want samples, or a packet;
-// less than want only when no more has come for a whole frame; nothing when
-// there is nothing to play.
+// take appends the audio to play next to into: want samples, or one packet. It appends fewer samples
+// only if no more audio has arrived to complete the frame, and nothing if there is nothing to play.
 func (p *playout) take(into []byte, want int, now time.Time) (piece []byte, t turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +120,7 @@ func (p *playout) take(into []byte, want int, now time.Time) (piece []byte, t tu
 		into = append(into, p.bytes[p.head+lengthBytes:p.head+n]...)
 		p.advance(n, uint64(p.format.Samples(into)))
 	case waits < uint64(want) && fresh:
-		return into, t // the rest of the frame may be on its way
+		return into, t // the rest of the frame may still arrive
 	default:
 		samples := min(waits, uint64(want))
 		n := int(samples) * p.sampleBytes()
@@ -142,7 +140,7 @@ func (p *playout) advance(n int, samples uint64) {
 	p.compact()
 }
 
-// compact gives back memory, at most once for as many bytes as it moves.
+// compact moves the queued bytes to the front once the free part is at least as large.
 func (p *playout) compact() {
 	switch rest := len(p.bytes) - p.head; {
 	case rest == 0 && cap(p.bytes) > keptBytes:
@@ -153,15 +151,14 @@ func (p *playout) compact() {
 	}
 }
 
-// hasAudio says whether anything is still to be played.
+// hasAudio reports whether anything is left to play.
 func (p *playout) hasAudio() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.empty()
 }
 
-// mark remembers to tell when all that came so far is played; false when there
-// are too many.
+// mark stores a mark at the end of the received audio. It returns false if there are too many.
 func (p *playout) mark(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +169,7 @@ func (p *playout) mark(name string) bool {
 	return true
 }
 
-// nextMark gives one mark that has been played, false when there is none.
+// nextMark removes and returns a mark that has been played; false if there is none.
 func (p *playout) nextMark() (aiprotocol.Mark, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,8 +181,7 @@ func (p *playout) nextMark() (aiprotocol.Mark, bool) {
 	return aiprotocol.Mark{Name: name, Played: p.format.Duration(int(p.played))}, true
 }
 
-// clear forgets what waits. Marks within it count as reached: who waits for one
-// is told.
+// clear drops the queued audio. Marks within it count as reached and are returned by nextMark.
 func (p *playout) clear() aiprotocol.Cleared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +192,7 @@ func (p *playout) clear() aiprotocol.Cleared {
 	return aiprotocol.Cleared{Played: p.format.Duration(int(p.played)), Dropped: p.format.Duration(int(dropped))}
 }
 
-// restart is clear for a new connection, whose positions begin anew.
+// restart clears the queue for a new connection, whose positions start at zero.
 func (p *playout) restart() {
 	p.clear()
 	p.mu.Lock()

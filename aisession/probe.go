@@ -19,11 +19,11 @@ const (
 	probeTone   = 440.0 // Hz
 	probeLevel  = 9000
 	probeLength = time.Second
-	probeAfter  = 500 * time.Millisecond // for what comes back
+	probeAfter  = 500 * time.Millisecond // time to wait for the response
 )
 
-// Test opens a session with a tone of a second and reports what happened. An
-// error is one of ours; what the provider does wrong is in the report.
+// Test opens a session, sends a tone of one second and returns a report. The error is set only for
+// failures on our side; failures of the provider are in the report.
 func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error) {
 	call := &probe{events: []string{}}
 	begun := time.Now()
@@ -67,11 +67,10 @@ type probe struct {
 
 	mu        sync.Mutex
 	events    []string
-	said, got aiprotocol.Event // the last message of each direction
+	said, got aiprotocol.Event // the last message in each direction
 }
 
-// note takes a message; of audio only what follows something else in its
-// direction.
+// note records a message in the report. Consecutive media messages of one direction are recorded once.
 func (p *probe) note(event aiprotocol.Event, last *aiprotocol.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,13 +113,13 @@ func (p *probe) sendTone(ctx context.Context) {
 	}
 }
 
-// Play implements Call: nobody listens.
+// Play implements Call and discards the frame.
 func (p *probe) Play([]byte) {}
 
 // Press implements Call.
 func (p *probe) Press(context.Context, byte, time.Duration) error { return nil }
 
-// Transfer implements Call: there is nothing to hand on.
+// Transfer implements Call and refuses.
 func (p *probe) Transfer(context.Context, string) error {
 	return fault.New(fault.KindUnsupported, "a test cannot be transferred")
 }

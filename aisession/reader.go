@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// reader takes what one connection's provider says, within the session's ticks.
+// reader handles the messages of one connection within the session's ticks.
 type reader struct {
 	session *Session
 	link    *link
@@ -20,7 +20,7 @@ func newReader(s *Session, l *link) *reader {
 	return &reader{session: s, link: l, decoder: aiprotocol.Decoder{Extensions: s.request.Provider.Extensions}}
 }
 
-// binary counts a frame that is no message.
+// binary counts a binary frame as malformed.
 func (r *reader) binary() { r.countMalformed(problemBinary, 0) }
 
 // ping answers a ping.
@@ -29,7 +29,7 @@ func (r *reader) ping(data []byte) {
 	r.link.pong(data)
 }
 
-// text takes a message; the bytes are valid until it returns.
+// text handles a message. Its bytes are valid during the call.
 func (r *reader) text(message []byte) {
 	m, err := r.decoder.FromProvider(message)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *reader) text(message []byte) {
 		r.media(m.Audio)
 		return
 	}
-	r.flood.charge(1, r.now) // a provider has no need of many
+	r.flood.charge(1, r.now) // extension messages count as useless, because a provider needs few
 	r.session.handleExtension(r.link, m)
 }
 

@@ -14,15 +14,14 @@ import (
 	"trunkline/config/aiprovider"
 )
 
-// refusal is an answer to the handshake that is no 101. A redirect is one too:
-// none is followed.
+// refusal is a handshake response other than 101. Redirects are included, because none is followed.
 type refusal struct{ status int }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("the provider answered the handshake with status %d", r.status)
 }
 
-// isFinal says that trying again would change nothing.
+// isFinal reports whether a retry would be of no use.
 func isFinal(err error) bool {
 	var (
 		refused *refusal
@@ -42,8 +41,8 @@ func isFinal(err error) bool {
 	return false
 }
 
-// describe says what went wrong to an account's administrator: no address that a
-// name led to, no header, no raw error.
+// describe returns a message for the account's administrator, without resolved addresses, headers or
+// raw errors.
 func describe(err error) string {
 	var (
 		refused *refusal

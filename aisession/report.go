@@ -8,18 +8,18 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// The states that ai.session reports.
+// States in ai.session events.
 const (
 	stateStarted = "started"
 	stateEnded   = "ended"
 )
 
 const (
-	maxReports   = 1024 // that wait to be published
+	maxReports   = 1024 // queue length
 	publishLimit = 10 * time.Second
 )
 
-// report is the event ai.session: nothing in it is secret.
+// report is the ai.session event. It contains no secrets.
 type report struct {
 	Event      string  `json:"event"`
 	AccountID  string  `json:"account_id"`
@@ -35,8 +35,8 @@ type report struct {
 	trace tracing.Carrier
 }
 
-// report queues an event. When Kafka is away for long it is dropped: a session
-// does not wait for who watches it.
+// report queues an event. It drops the event if the queue is full, so that sessions never wait for
+// Kafka.
 func (s *Service) report(session *Session, state string, reason Reason) {
 	r := &session.request
 	if r.Ingress == IngressTest {
@@ -57,7 +57,7 @@ func (s *Service) report(session *Session, state string, reason Reason) {
 	}
 }
 
-// publish sends events until ctx ends, and then what waits.
+// publish publishes events until ctx ends, and then the queued ones.
 func (s *Service) publish(ctx context.Context) {
 	for {
 		select {

@@ -15,7 +15,7 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Service opens sessions. It is safe for concurrent use.
+// Service opens AI sessions. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
 	deps    Deps
@@ -25,12 +25,12 @@ type Service struct {
 	events  chan report
 
 	mu       sync.Mutex
-	sessions map[string]*Session // by id; also those being opened
+	sessions map[string]*Session // by id, including those being opened
 	draining bool
 	empty    chan struct{} // closed when draining and no session is left
 }
 
-// New makes a service that Run brings to life.
+// New returns a Service that opens sessions while Run runs.
 func New(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}, nil
 }
 
-// Run carries the sessions until ctx ends; then it opens no more, lets those
-// there are finish for Config.DrainLimit, and ends them.
+// Run carries the sessions until ctx ends. It then opens no more, waits up to Config.DrainLimit for
+// the existing ones, and ends the rest.
 func (s *Service) Run(ctx context.Context) error {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -82,10 +82,9 @@ func (s *Service) drain() {
 	}
 }
 
-// Open connects to a request's provider and says start. Until Run or Close the
-// session is the caller's. A fault.KindLimited is a limit, fault.KindUnavailable
-// a provider that is away or a process that ends, fault.KindRefused a provider
-// that refuses.
+// Open connects to a request's provider and sends start. The caller must call Run or Close on the
+// session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the provider cannot
+// be reached or the process is shutting down, and fault.KindRefused if the provider refuses.
 func (s *Service) Open(ctx context.Context, r Request) (*Session, error) {
 	return s.openSession(ctx, r, nil)
 }
@@ -106,7 +105,7 @@ func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Ses
 	return session, nil
 }
 
-// connectFirst counts a session in and connects it.
+// connectFirst admits a session and connects it.
 func (s *Service) connectFirst(ctx context.Context, session *Session) error {
 	if err := s.admit(ctx, session); err != nil {
 		return err
@@ -143,7 +142,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	return session, nil
 }
 
-// admit counts a session in, or says which limit it is over.
+// admit adds a session, or returns the error of the limit that it exceeds.
 func (s *Service) admit(ctx context.Context, session *Session) error {
 	s.mu.Lock()
 	draining, full := s.draining, s.cfg.MaxSessions > 0 && len(s.sessions) >= s.cfg.MaxSessions
@@ -168,7 +167,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	return nil
 }
 
-// leave counts a session out.
+// leave removes a session.
 func (s *Service) leave(session *Session) {
 	s.releaseLease(session)
 	s.pacer.release(session)
@@ -181,7 +180,7 @@ func (s *Service) leave(session *Session) {
 	}
 }
 
-// closed takes a session whose provider has been told.
+// closed completes a session whose provider connection has been closed.
 func (s *Service) closed(session *Session) {
 	stats := session.callerAudio.Stats()
 	s.metrics.dropped.late.Add(float64(stats.Late))

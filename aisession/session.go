@@ -13,45 +13,45 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Session is one call's audio at one provider, over as many connections as that
-// takes. Heard, Pressed and HungUp are for the call; they never wait and may be
-// called by any goroutine, also when the session has ended.
+// Session carries one call's audio to and from one provider, over one connection at a time. The call's
+// ingress uses Heard, Pressed and HungUp; they never block and may be called from any goroutine, also
+// after the session has ended.
 type Session struct {
 	service   *Service
 	sessionID string
 	request   Request
 	log       *slog.Logger
 	opened    time.Time
-	span      tracing.Span // of its life
+	span      tracing.Span // span of the session's life
 	trace     tracing.Carrier
 
 	callerAudio *audio.Jitter
 	toProvider  *audio.Path
 	playout     *playout
 	toCall      *audio.Path
-	schedule    schedule // in the pacer
+	schedule    schedule // used by the pacer
 
-	link atomic.Pointer[link] // nil while there is none
+	link atomic.Pointer[link] // nil while there is no connection
 
 	endOnce   sync.Once
-	endSignal chan struct{} // closed: over says how
+	endSignal chan struct{} // closed after over is set
 	ending    Ending
-	probe     *probe // of a test, which sees every message and connects once; else nil
+	probe     *probe // set for a test, which records every message and connects once
 	requests  chan providerRequest
-	first     atomic.Bool  // the provider has been heard since its start
-	soundAt   atomic.Int64 // Unix nanoseconds: audio came last from the provider, or the start was said
+	first     atomic.Bool  // the provider's first audio has arrived
+	soundAt   atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
 
-	ticking sync.Mutex // of what follows, and of the paths
-	call    Call       // nil before Run and after
-	scratch []byte     // a packet
-	frame   []byte     // a frame that goes out
-	spokeAt time.Time  // the caller was loud last
+	ticking sync.Mutex // guards the following fields and the paths
+	call    Call       // nil before and after Run
+	scratch []byte     // buffer of a packet
+	frame   []byte     // buffer of an outgoing frame
+	spokeAt time.Time  // when the caller was last loud
 }
 
-// ID is unique among all sessions.
+// ID returns the session's unique id.
 func (s *Session) ID() string { return s.sessionID }
 
-// Provider is whose session it is.
+// Provider returns the session's provider.
 func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
 
 func (s *Session) start() aiprotocol.Start {
@@ -66,16 +66,15 @@ func (s *Session) start() aiprotocol.Start {
 	}
 }
 
-// Heard takes a packet of the caller's audio, in the call's format. payload is
-// copied.
+// Heard adds a packet of the caller's audio, in the call's format. It copies payload.
 func (s *Session) Heard(timestamp uint32, payload []byte) {
 	missed := s.callerAudio.Put(timestamp, payload)
 	if s.service.pacer.packetArrived(s, time.Now(), missed) {
-		s.callerAudio.Skip() // from now on the ticks wait for such packets
+		s.callerAudio.Skip() // later ticks wait for such packets
 	}
 }
 
-// Pressed takes a key press of the caller, once it has ended.
+// Pressed reports a completed key press of the caller.
 func (s *Session) Pressed(digit byte, duration time.Duration) {
 	press := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
 	if l := s.link.Load(); l != nil && aiprotocol.IsDigit(press.Digit) {
@@ -85,14 +84,13 @@ func (s *Session) Pressed(digit byte, duration time.Duration) {
 	}
 }
 
-// HungUp ends the session because the call has ended. cause is as Cause takes
-// it.
+// HungUp ends the session because the call has ended. cause is converted with Cause.
 func (s *Session) HungUp(cause string) { s.end(Ending{Reason: CallerHungUp, Cause: Cause(cause)}) }
 
-// Ended is closed when the session is about to end, whoever ends it.
+// Ended returns a channel that is closed when the session begins to end, for any reason.
 func (s *Session) Ended() <-chan struct{} { return s.endSignal }
 
-// end lets the first reason count.
+// end ends the session. The first call sets the reason.
 func (s *Session) end(e Ending) {
 	s.endOnce.Do(func() {
 		s.ending = e
@@ -100,7 +98,7 @@ func (s *Session) end(e Ending) {
 	})
 }
 
-// fallBack ends the session for want of a provider: the fallback acts.
+// fallBack ends the session with the provider's fallback action, because the provider has failed.
 func (s *Session) fallBack(reason Reason) {
 	s.end(Ending{
 		Reason: reason, Cause: aiprotocol.NormalClearing,
@@ -108,9 +106,8 @@ func (s *Session) fallBack(reason Reason) {
 	})
 }
 
-// Run carries the call's audio until the call, the provider or ctx ends the
-// session. It returns when the call has been released and the provider has been
-// told.
+// Run carries the call's audio until the call, the provider or ctx ends the session. It returns when
+// the call has been released and the hangup has been sent to the provider.
 func (s *Session) Run(ctx context.Context, call Call) Ending {
 	s.attach(call)
 	var asking sync.WaitGroup
@@ -142,7 +139,7 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	}
 }
 
-// current is the connection there is, and what says that it is lost.
+// current returns the current connection and a channel that is closed when it is lost.
 func (s *Session) current() (*link, <-chan struct{}) {
 	if l := s.link.Load(); l != nil {
 		return l, l.lost
@@ -156,8 +153,7 @@ func (s *Session) release(call Call) {
 	}
 }
 
-// attach gives the call its part in the ticks. What the caller said before is
-// not the provider's.
+// attach makes the ticks serve the call. Audio received earlier is dropped.
 func (s *Session) attach(call Call) {
 	s.callerAudio.Reset()
 	s.ticking.Lock()
@@ -166,7 +162,7 @@ func (s *Session) attach(call Call) {
 	s.service.pacer.followCall(s, true)
 }
 
-// detach ends the call's part in the ticks: it hears nothing after it.
+// detach stops the ticks from serving the call: they no longer call Play.
 func (s *Session) detach() {
 	s.service.pacer.followCall(s, false)
 	s.ticking.Lock()
@@ -174,13 +170,13 @@ func (s *Session) detach() {
 	s.call = nil
 }
 
-// Close ends a session that was opened and not Run: the call did not come about.
+// Close ends a session that was opened but not run, because the call was not established.
 func (s *Session) Close(cause string) {
 	s.HungUp(cause)
 	s.hangUpProvider()
 }
 
-// hangUpProvider says hangup and closes, and waits until that is out.
+// hangUpProvider sends hangup, closes the connection, and waits until both are written.
 func (s *Session) hangUpProvider() {
 	if l := s.link.Load(); l != nil {
 		reason := s.ending.Cause
@@ -194,21 +190,21 @@ func (s *Session) hangUpProvider() {
 	s.service.closed(s)
 }
 
-// noteSent tells a test of a message to the provider.
+// noteSent records a message to the provider if this is a test.
 func (s *Session) noteSent(event aiprotocol.Event) {
 	if s.probe != nil {
 		s.probe.note(event, &s.probe.said)
 	}
 }
 
-// noteReceived tells a test of a message from the provider.
+// noteReceived records a message from the provider if this is a test.
 func (s *Session) noteReceived(event aiprotocol.Event) {
 	if s.probe != nil {
 		s.probe.note(event, &s.probe.got)
 	}
 }
 
-// watchSilence ticks while there is a limit to a provider's silence.
+// watchSilence returns a ticker's channel if there is a limit for the provider's silence.
 func (s *Session) watchSilence() (<-chan time.Time, func()) {
 	limit := s.service.cfg.SilenceTimeout
 	if limit == 0 {

@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sleepFor sleeps, or a little less, in the kernel: a thread of its own wakes within
-// some 50 µs of its time. One of Go's timers is up to a millisecond late, and
-// wakes a second thread, that finds nothing to do, each time.
+// sleepFor sleeps in the kernel for d or slightly less. The thread wakes within about 50 µs of its
+// time. A Go timer is up to a millisecond late and wakes a second, idle thread each time.
 func sleepFor(d time.Duration) {
 	t := unix.NsecToTimespec(d.Nanoseconds())
-	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &t, nil) // the caller looks at the clock
+	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &t, nil) // the caller checks the clock
 }

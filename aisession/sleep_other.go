@@ -4,5 +4,5 @@ package aisession
 
 import "time"
 
-// nap sleeps.
-func nap(d time.Duration) { time.Sleep(d) }
+// sleepFor sleeps for d.
+func sleepFor(d time.Duration) { time.Sleep(d) }

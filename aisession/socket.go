@@ -13,20 +13,19 @@ import (
 	"trunkline/internal/rawio"
 )
 
-// socket is a provider's TCP connection, with TLS above it or not. The
-// handshakes use it as any other. take makes it the ticks' own: from then on
-// reading and writing never wait, and Go's poller, which would wake a thread
-// for each frame that comes, does not know of it. One goroutine at a time uses
-// it.
+// socket is a provider's TCP connection, used directly or below TLS. During the handshakes it is an
+// ordinary net.Conn. After take it belongs to the session's ticks: reads and writes never block, and
+// the connection is removed from Go's poller, which would wake a thread for each frame. It is for one
+// goroutine at a time.
 type socket struct {
-	net.Conn        // until take
-	fd       int    // since take; closed: -1
-	pending  []byte // written, and not taken by the kernel yet
-	dry      bool   // the last read took all there was
+	net.Conn        // before take
+	fd       int    // after take; -1 when closed
+	pending  []byte // bytes that the kernel has not accepted yet
+	dry      bool   // the last read emptied the kernel's buffer
 }
 
-// errWait is what reading answers when nothing has come. TLS goes on after an
-// error that says it is a timeout.
+// errWait is the error of a read without data. It reports a timeout, after which crypto/tls can
+// continue reading.
 var errWait error = wait{}
 
 type wait struct{}
@@ -37,7 +36,7 @@ func (wait) Temporary() bool { return true }
 
 const closed = -1
 
-// take takes the connection away from Go's poller.
+// take removes the connection from Go's poller.
 func (s *socket) take() error {
 	conn, ok := s.Conn.(syscall.Conn)
 	if !ok {
@@ -52,7 +51,7 @@ func (s *socket) take() error {
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("taking the provider's socket: %w", err)
 	}
-	err = s.Conn.Close() // ours is another descriptor of the same connection
+	err = s.Conn.Close() // fd is a duplicate descriptor of the same connection
 	s.Conn = nil
 	return err
 }
@@ -81,7 +80,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements net.Conn. What the kernel has no room for is kept for flush.
+// Write implements net.Conn. It keeps bytes that the kernel does not accept for flush.
 func (s *socket) Write(b []byte) (int, error) {
 	if s.Conn != nil {
 		return s.Conn.Write(b)
@@ -101,7 +100,7 @@ func (s *socket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush writes what is kept; moved says that the kernel took some of it.
+// flush writes kept bytes. moved reports whether the kernel accepted any.
 func (s *socket) flush() (moved bool, err error) {
 	if len(s.pending) == 0 {
 		return false, nil
@@ -117,7 +116,7 @@ func (s *socket) flush() (moved bool, err error) {
 	return true, nil
 }
 
-// SetWriteDeadline implements net.Conn: TLS sets one for its farewell.
+// SetWriteDeadline implements net.Conn. crypto/tls calls it before its close alert.
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	if s.Conn != nil {
 		return s.Conn.SetWriteDeadline(t)

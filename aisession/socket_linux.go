@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tune makes a provider that is gone or does not read be noticed in seconds. A
-// socket that refuses it works all the same.
+// tune sets TCP options so that a provider that is gone or does not read is detected within seconds.
+// Errors are ignored, because the options are optional.
 func tune(tcp *net.TCPConn) {
 	_ = tcp.SetWriteBuffer(sendBuffer)
 	raw, err := tcp.SyscallConn()

@@ -4,5 +4,5 @@ package aisession
 
 import "net"
 
-// tune makes a provider that does not read be noticed in seconds.
+// tune limits the send buffer so that a provider that does not read is detected within seconds.
 func tune(tcp *net.TCPConn) { _ = tcp.SetWriteBuffer(sendBuffer) }

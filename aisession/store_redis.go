@@ -13,7 +13,7 @@ import (
 	"trunkline/config/aiprovider"
 )
 
-// RedisStore keeps announced calls and the accounts' places in Redis.
+// RedisStore stores announced calls and session leases in Redis.
 type RedisStore struct {
 	client redis.UniversalClient
 	prefix string
@@ -23,7 +23,7 @@ type RedisStore struct {
 //go:embed take.lua
 var takeScript string
 
-// NewRedisStore keeps its keys under prefix. The client is not closed.
+// NewRedisStore returns a store that uses keys with the prefix. It does not close client.
 func NewRedisStore(client redis.UniversalClient, prefix string) *RedisStore {
 	return &RedisStore{client: client, prefix: prefix, take: redis.NewScript(takeScript)}
 }
@@ -33,7 +33,7 @@ func (r *RedisStore) announcedKey(uuid string) string {
 }
 func (r *RedisStore) leasesKey(account string) string { return r.prefix + "aisession:seats:" + account }
 
-// RedisAnnouncements are the announced calls of a RedisStore.
+// RedisAnnouncements implements Announcements in a RedisStore.
 type RedisAnnouncements struct{ *RedisStore }
 
 // Put implements Announcements.
@@ -67,11 +67,11 @@ func (r RedisAnnouncements) Take(ctx context.Context, uuid string) (a aiprovider
 	return a, true, nil
 }
 
-// RedisSessionLeases are the accounts' places of a RedisStore: a sorted set for each
-// account, scored by when a place is lost.
+// RedisSessionLeases implements SessionLeases in a RedisStore: one sorted set per account, scored by
+// expiry.
 type RedisSessionLeases struct{ *RedisStore }
 
-// Acquire implements Seats.
+// Acquire implements SessionLeases.
 func (r RedisSessionLeases) Acquire(ctx context.Context, accountID, session string, max int) (bool, error) {
 	now := time.Now()
 	taken, err := r.take.Run(ctx, r.client, []string{r.leasesKey(accountID)},
@@ -82,7 +82,7 @@ func (r RedisSessionLeases) Acquire(ctx context.Context, accountID, session stri
 	return taken == 1, nil
 }
 
-// Renew implements Seats.
+// Renew implements SessionLeases.
 func (r RedisSessionLeases) Renew(ctx context.Context, accounts map[string]string) error {
 	if len(accounts) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (r RedisSessionLeases) Renew(ctx context.Context, accounts map[string]strin
 	return nil
 }
 
-// Release implements Seats.
+// Release implements SessionLeases.
 func (r RedisSessionLeases) Release(ctx context.Context, accountID, session string) error {
 	if err := r.client.ZRem(ctx, r.leasesKey(accountID), session).Err(); err != nil {
 		return fmt.Errorf("freeing a place: %w", err)

@@ -7,11 +7,11 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// loud is the level from which a caller counts as speaking: about -40 dB of full
-// scale. It only times how long a provider takes to answer.
+// loud is the level above which the caller counts as speaking, about -40 dB of full scale. It is used
+// only to measure the provider's response time.
 const loud audio.Level = 300
 
-// What a session's ticks cost, roughly: in quarters of a per cent of a core.
+// Approximate cost of a session's ticks, in units of 0.25 % of a core.
 const (
 	usualCost = 1
 	opusCost  = 8
@@ -24,8 +24,8 @@ func (s *Session) cost() int {
 	return usualCost
 }
 
-// tick moves one frame each way, and is all that ever reads or writes the
-// provider's socket. now is the tick's deadline, buffer what is read into.
+// tick moves one frame in each direction. Only ticks read and write the provider's socket. now is the
+// tick's deadline and buffer the read buffer.
 func (s *Session) tick(now time.Time, buffer []byte) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()
@@ -102,7 +102,7 @@ func (s *Session) measure(t turn, now time.Time) {
 	}
 }
 
-// sendMarks answers the marks that have been played.
+// sendMarks sends the marks that have been played.
 func (s *Session) sendMarks() {
 	for {
 		mark, reached := s.playout.nextMark()

@@ -6,8 +6,7 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// beginSpan begins the span of the session's life, in the trace of whoever
-// brought the call.
+// beginSpan begins the span of the session's life, in the trace of the incoming call.
 func (s *Session) beginSpan(ctx context.Context) context.Context {
 	r := &s.request
 	ctx, s.span = s.service.deps.Tracer.Start(ctx, "ai_session", tracing.Account(r.Provider.AccountID),
@@ -17,7 +16,7 @@ func (s *Session) beginSpan(ctx context.Context) context.Context {
 	return ctx
 }
 
-// endSpan says how the session ended.
+// endSpan records how the session ended.
 func (s *Session) endSpan() {
 	s.span.Set(tracing.Text("trunkline.ai_session.reason", string(s.ending.Reason)))
 	switch s.ending.Reason {
@@ -27,8 +26,7 @@ func (s *Session) endSpan() {
 	s.span.End(nil)
 }
 
-// tryConnect is connect in a span of its own. The trace stays with us: a
-// provider is told nothing of it.
+// tryConnect calls connect in a span. The trace context is not sent to the provider.
 func (s *Session) tryConnect(ctx context.Context) (*link, error) {
 	tracer := s.service.deps.Tracer
 	if tracer == nil {

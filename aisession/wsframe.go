@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// WebSocket frames (RFC 6455, 5.2). gorilla makes the handshake; what we write
-// is built in place, once, and what comes is read where the socket put it
-// (wsread.go).
+// WebSocket frames (RFC 6455, section 5.2). gorilla makes the handshake only. Outgoing frames are
+// built in place, and incoming ones are parsed in the read buffer (wsread.go).
 const (
 	opContinuation = 0x0
 	opText         = 0x1
@@ -18,21 +17,20 @@ const (
 
 	finBit      = 0x80
 	reservedBit = 0x70
-	controlBit  = 0x08 // of an opcode
+	controlBit  = 0x08 // set in the opcodes of control frames
 	maskBit     = 0x80
-	maxHeader   = 14 // for any payload
+	maxHeader   = 14 // bytes, for the largest payload
 	maskBytes   = 4
 	maxControl  = 125 // bytes of a control frame
 	lengthIs16  = 126
 	lengthIs64  = 127
 )
 
-// headerRoom is what a message is appended to, so that its header fits before
-// it.
+// headerRoom returns b with room for a header, to which the message is appended.
 func headerRoom(b []byte) []byte { return append(b[:0], make([]byte, maxHeader)...) }
 
-// seal masks the payload, which begins behind headerRoom, and puts the header
-// before it: the frame is all of b from what it answers.
+// seal masks the payload that follows headerRoom and writes the header in front of it. The frame
+// starts at b[from].
 func seal(b []byte, opcode byte) (from int) {
 	payload := b[maxHeader:]
 	var header [maxHeader]byte
@@ -50,7 +48,7 @@ func seal(b []byte, opcode byte) (from int) {
 		binary.BigEndian.PutUint64(header[2:], uint64(len(payload)))
 		n += 8
 	}
-	key := rand.Uint32() // its generator is seeded by the system and cannot be foretold
+	key := rand.Uint32() // math/rand/v2 is seeded randomly, so keys are unpredictable
 	binary.LittleEndian.PutUint32(header[n:], key)
 	n += maskBytes
 	mask(payload, key)
@@ -58,7 +56,7 @@ func seal(b []byte, opcode byte) (from int) {
 	return maxHeader - n
 }
 
-// mask applies the key, whose bytes are little-endian here.
+// mask applies the key, whose bytes are in little-endian order.
 func mask(b []byte, key uint32) {
 	wide := uint64(key)<<32 | uint64(key)
 	for ; len(b) >= 8; b = b[8:] {

@@ -7,35 +7,36 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// messages makes a server's messages of its frames (RFC 6455, 5), whatever
-// pieces they come in. What comes in one frame and one piece is handed on where
-// it lies; the rest is put together in memory that is bounded by readLimit.
+// messages assembles a server's messages from its frames (RFC 6455, section 5), received in pieces of
+// any size. A message within one frame and one piece is passed on without a copy. Others are assembled
+// in memory bounded by readLimit.
 type messages struct {
 	header [maxHeader]byte
-	have   int    // bytes of header
-	left   uint64 // of the frame's payload
-	inside bool   // a frame: its header is whole
+	have   int    // header bytes received
+	left   uint64 // payload bytes of the frame to come
+	inside bool   // the frame's header is complete
 	fin    bool
 	opcode byte
 
-	whole   []byte // of the message, so far
-	size    uint64 // of the message, so far, kept or not
-	kind    byte   // of the message that is under way; 0: none
+	whole   []byte // message bytes so far
+	size    uint64 // size of the message so far, whether stored or not
+	kind    byte   // opcode of the message in progress; 0: none
 	control []byte
 }
 
-// messageHandler takes what messages makes. The bytes last until it returns.
+// messageHandler handles assembled messages. The bytes are valid during the call.
 type messageHandler interface {
 	text(message []byte)
 	binary()
 	ping(data []byte)
 }
 
-// errProtocol is a server that does not keep to RFC 6455.
+// errProtocol is the error of a server that violates RFC 6455.
 var errProtocol = errors.New("the provider's WebSocket frames are malformed")
 
-// take takes the next bytes. After an error none follow: websocket.ErrReadLimit
-// is a message over the limit, a *websocket.CloseError the server's close.
+// take handles received bytes. After an error it must not be called again. The error is
+// websocket.ErrReadLimit for a message above the limit and *websocket.CloseError for the server's
+// close frame.
 func (m *messages) take(b []byte, to messageHandler) error {
 	for len(b) > 0 {
 		if !m.inside {
@@ -54,7 +55,7 @@ func (m *messages) take(b []byte, to messageHandler) error {
 	return nil
 }
 
-// begin takes a frame's header, as much of it as there is.
+// begin parses a frame's header, which may be incomplete.
 func (m *messages) begin(b []byte) (rest []byte, err error) {
 	for m.have < m.headerSize() {
 		if len(b) == 0 {
@@ -77,7 +78,7 @@ func (m *messages) begin(b []byte) (rest []byte, err error) {
 	return b, m.check()
 }
 
-// headerSize is how long the header is, as far as one can tell by now.
+// headerSize returns the header's length, as far as the received bytes determine it.
 func (m *messages) headerSize() int {
 	if m.have >= 2 {
 		switch m.header[1] {
@@ -90,10 +91,10 @@ func (m *messages) headerSize() int {
 	return 2
 }
 
-// check looks at a header.
+// check validates a header.
 func (m *messages) check() error {
 	if m.header[0]&reservedBit != 0 || m.header[1]&maskBit != 0 {
-		return errProtocol // no extension was asked for, and servers do not mask
+		return errProtocol // no extension was requested, and servers must not mask
 	}
 	switch m.opcode {
 	case opText, opBinary:
@@ -120,7 +121,7 @@ func (m *messages) check() error {
 	return nil
 }
 
-// payload takes a piece of the frame's payload, of which left is still to come.
+// payload handles a piece of the frame's payload.
 func (m *messages) payload(piece []byte, to messageHandler) error {
 	m.inside = m.left > 0
 	if m.opcode&controlBit != 0 {
@@ -147,7 +148,7 @@ func (m *messages) payload(piece []byte, to messageHandler) error {
 	return nil
 }
 
-// controls takes a piece of a control frame.
+// controls handles a piece of a control frame.
 func (m *messages) controls(piece []byte, to messageHandler) error {
 	if m.inside || len(m.control) > 0 {
 		m.control = append(m.control, piece...)

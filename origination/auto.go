@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Auto is a driver for demonstrations: it rings real phones where the owner has one
-// registered, and simulates the call where not.
+// Auto is a driver for demonstrations: it calls real phones if the owner has one registered, and
+// simulates the call otherwise.
 type Auto struct {
 	Phones    Driver
 	Simulator Driver
@@ -79,7 +79,7 @@ func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
 	return append(adopt(ctx, a.Phones, phones), adopt(ctx, a.Simulator, simulated)...)
 }
 
-// adopt calls the driver's Adopt. A driver without one takes over no call.
+// adopt calls the driver's Adopt. A driver without Adopt takes over no calls.
 func adopt(ctx context.Context, driver Driver, open []Open) (rest []Open) {
 	adopter, ok := driver.(Adopter)
 	if !ok || len(open) == 0 {

@@ -8,12 +8,12 @@ import (
 	"trunkline/internal/fault"
 )
 
-// callStore holds the open calls of this process. A change is made here first, is
-// in the database a commit later, and on the channel after that. A call is removed
-// once it has ended and all of it is stored and announced.
+// callStore holds the open calls of this process. A change is made here first, is committed to the
+// database next, and is then published on the channel. A call is removed when it has ended and all of
+// its steps are stored and published.
 //
-// Changes that come while one transaction is being committed are written together
-// in the next one (docs/decisions/0008).
+// Changes made while a transaction is being committed are written together in the next one
+// (docs/decisions/0008).
 type callStore struct {
 	maxCalls int
 	rows     rows
@@ -26,10 +26,10 @@ type callStore struct {
 	mu             sync.Mutex
 	byID           map[string]*entry     // by Order.ID
 	byCall         map[string]*entry     // by the origination_call_id handed out; Order.ID before
-	urgent         []*entry              // to be written, with a caller waiting for it
-	dirty          []*entry              // to be written; entries without writeQueued have been
+	urgent         []*entry              // queued writes with a waiting caller
+	dirty          []*entry              // queued writes without a waiting caller, or whose caller has been answered
 	statements     []statement           // to be run in the next transaction
-	announceQueue  []*entry              // to be announced, each once
+	announceQueue  []*entry              // queued for publication, each once
 	earlyProgress  map[string]earlySteps // by a call id that is not known yet
 	lostCalls      bool                  // a write found a call that another node has taken over
 }
@@ -48,8 +48,8 @@ func (s *callStore) size() int {
 	return len(s.byID)
 }
 
-// create adds a call that is about to be placed and queues its row. The error is
-// fault.Unavailable when there are maxCalls.
+// create adds a call that is about to be placed and queues its row. The error is fault.Unavailable at
+// maxCalls.
 func (s *callStore) create(order Order, now time.Time) (written writeResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *callStore) create(order Order, now time.Time) (written writeResult, err
 	return s.queueUrgentWrite(e), nil
 }
 
-// confirm records that the platform has accepted the order. A call that it gave no
-// id is not followed any further.
+// confirm records that the platform has accepted the order. A call without an id from the platform is
+// not followed further.
 func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +140,7 @@ func (s *callStore) apply(e *entry, p Progress) {
 	s.queueWrite(e)
 }
 
-// adopt adds calls that another process, or this one before a restart, left in the
-// database.
+// adopt adds calls that another process, or an earlier run of this one, left in the database.
 func (s *callStore) adopt(taken []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,13 +18,12 @@ type progressEvent struct {
 }
 
 const (
-	maxAnnounced    = 256 // calls at once
+	maxAnnounced    = 256 // concurrent calls
 	announceTimeout = 10 * time.Second
 )
 
-// runAnnouncer publishes stored steps until ctx ends, those of one call in order,
-// each at least once. The count of published steps is written with the call's next
-// step, or by itself after the last.
+// runAnnouncer publishes stored steps until ctx ends, in order for each call and at least once. The
+// count of published steps is written with the call's next step, or separately after the last.
 func (s *callStore) runAnnouncer(ctx context.Context) {
 	pause := firstPause
 	for {
@@ -77,7 +76,7 @@ func (e *entry) event(i int) Event {
 	if step.State == Ended {
 		p.Cause = e.Cause
 	}
-	data, _ := json.Marshal(p) // strings and a number always marshal
+	data, _ := json.Marshal(p) // strings and numbers always marshal
 	return Event{e.AccountID, data, step.State, e.Order.Trace}
 }
 
@@ -100,8 +99,7 @@ func (s *callStore) publishBatch(ctx context.Context, batch []announcement, even
 	return err
 }
 
-// settled reports whether everything is stored, and everything stored is
-// published.
+// settled reports whether all changes are stored and all stored steps are published.
 func (s *callStore) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

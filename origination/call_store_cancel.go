@@ -1,6 +1,6 @@
 package origination
 
-// isOpen reports whether the call is this process's and has not ended.
+// isOpen reports whether this process has the call and it has not ended.
 func (s *callStore) isOpen(callID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -8,8 +8,8 @@ func (s *callStore) isOpen(callID string) bool {
 	return e != nil && e.State != Ended
 }
 
-// beginCancel marks the call as being cancelled. It returns false when that was
-// done before, or the call is not open here.
+// beginCancel marks the call as being cancelled. It returns false if it was marked before or is not
+// open here.
 func (s *callStore) beginCancel(callID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *callStore) beginCancel(callID string) bool {
 	return true
 }
 
-// undoCancel takes the mark of beginCancel back.
+// undoCancel removes the mark of beginCancel.
 func (s *callStore) undoCancel(callID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

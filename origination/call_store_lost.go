@@ -1,7 +1,7 @@
 package origination
 
-// dropOthers removes the known calls that are not among orderIDs, which are this
-// node's: another node took them over after this one's lease had expired.
+// dropOthers removes those known calls that are not in orderIDs, the node's calls in the database:
+// another node took them over after this node's lease expired.
 func (s *callStore) dropOthers(orderIDs []string, known map[string]bool) {
 	own := make(map[string]bool, len(orderIDs))
 	for _, id := range orderIDs {
@@ -29,8 +29,8 @@ func (s *callStore) storedIDs() map[string]bool {
 	return ids
 }
 
-// takeLostCalls returns whether a write has found a call of another node, and
-// resets that.
+// takeLostCalls reports whether a write found a call that another node has taken over, and resets that
+// flag.
 func (s *callStore) takeLostCalls() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// queueWrite queues a write of the call. s.mu is held.
+// queueWrite queues a write of the call. The caller holds s.mu.
 func (s *callStore) queueWrite(e *entry) {
 	if !e.writeQueued {
 		e.writeQueued = true
@@ -15,8 +15,8 @@ func (s *callStore) queueWrite(e *entry) {
 	}
 }
 
-// queueUrgentWrite queues a write of the call ahead of those that no caller waits
-// for. s.mu is held.
+// queueUrgentWrite queues a write of the call before those without a waiting caller. The caller holds
+// s.mu.
 func (s *callStore) queueUrgentWrite(e *entry) writeResult {
 	written := make(chan error, 1)
 	e.writeResults = append(e.writeResults, written)
@@ -41,7 +41,7 @@ func (s *callStore) inNextTransaction(run func(context.Context, sqldb.Runner) er
 	signal(s.writeSignal)
 }
 
-// queueAnnouncement queues the stored steps that have not been published. s.mu is held.
+// queueAnnouncement queues the stored steps that have not been published. The caller holds s.mu.
 func (s *callStore) queueAnnouncement(e *entry) {
 	if e.placed && !e.announceQueued && !e.deleted && e.Call.ID != "" && e.Announced < e.stored {
 		e.announceQueued = true
@@ -57,8 +57,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// pendingWrite is an entry that is being written, with its state as of when the
-// transaction began.
+// pendingWrite is an entry that is being written, with its state at the start of the transaction.
 type pendingWrite struct {
 	*entry
 	image   rowImage

@@ -41,8 +41,8 @@ func (s *callStore) runWriter(ctx context.Context) {
 	}
 }
 
-// backOff logs the error and waits before the next attempt, twice as long each
-// time up to lastPause. It returns false when ctx has ended.
+// backOff logs the error and waits before the next attempt, doubling the pause up to lastPause. It
+// returns false if ctx has ended.
 func (s *callStore) backOff(ctx context.Context, pause *time.Duration, message string, err error) (again bool) {
 	if ctx.Err() == nil {
 		s.log.WarnContext(ctx, message, "error", err)
@@ -89,7 +89,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 	return err
 }
 
-// remove removes a call. s.mu is held.
+// remove removes a call. The caller holds s.mu.
 func (s *callStore) remove(e *entry) {
 	delete(s.byID, e.Order.ID)
 	if s.byCall[e.Call.ID] == e {

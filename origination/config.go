@@ -7,23 +7,22 @@ import (
 
 // Config is the configuration of a Service. Zero fields take their defaults.
 type Config struct {
-	// Node is the name of this process, unique among all that ever ran.
+	// Node is the unique name of this process; it is never reused.
 	Node string
-	// Alone means that no other process places calls with this database: its open
-	// calls were left by an earlier run of this one.
+	// Alone means that no other process places calls with this database: its open calls are from an
+	// earlier run of this process.
 	Alone bool
-	// Rules say which destinations may be dialled; nil: all.
+	// Rules restrict the destinations that may be dialled; nil allows all.
 	Rules *Rules
-	// PerMinute is how many calls a user may place in a minute; 0: no limit.
+	// PerMinute limits the calls that a user may place in a minute; 0: no limit.
 	PerMinute int
-	// MaxCalls bounds the open calls of this process, then 503. 10,000 when zero.
+	// MaxCalls limits the open calls of this process; orders above it get 503. Default 10,000.
 	MaxCalls int
-	// Retention is how long ended calls are kept. 30 days when zero.
+	// Retention is how long ended calls are kept. Default 30 days.
 	Retention time.Duration
-	// PlaceTimeout is how long the platform may take to accept. 10 s when zero.
+	// PlaceTimeout is how long the platform may take to accept an order. Default 10 s.
 	PlaceTimeout time.Duration
-	// Lease is how long a node has its calls without renewing its lease. 10 s when
-	// zero.
+	// Lease is how long a node keeps its calls without renewing its lease. Default 10 s.
 	Lease time.Duration
 }
 
@@ -46,7 +45,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns what is wrong with the configuration.
+// Validate checks c.
 func (c Config) Validate() error {
 	switch {
 	case c.Node == "":

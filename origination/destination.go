@@ -10,8 +10,7 @@ import (
 
 const maxDestination = 64 // characters
 
-// checkDestination refuses destinations that are empty, too long, or have control
-// characters.
+// checkDestination rejects destinations that are empty, too long, or contain control characters.
 func checkDestination(destination string) error {
 	switch {
 	case !utf8.ValidString(destination):

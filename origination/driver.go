@@ -7,11 +7,10 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// State is the progress of a click to call.
+// State is the progress of a click-to-call call.
 type State string
 
-// The states in their order. A call may skip some (the owner's phone was not rung)
-// and always comes to Ended.
+// The states in order. A call may skip some and always reaches Ended.
 const (
 	Accepted     State = "accepted"
 	RingingUser  State = "ringing_user"
@@ -21,28 +20,28 @@ const (
 	Ended        State = "ended"
 )
 
-// Order is one call to be placed: ring the owner, and once they answer, dial
-// the destination and join the two.
+// Order is one call to place: ring the owner, dial the destination when the owner has answered, and
+// connect the two.
 type Order struct {
-	ID            string // ours, made before anything is dialled
-	InteractionID string // of every leg's record
+	ID            string // generated here before anything is dialled
+	InteractionID string // in the record of every leg
 	AccountID     string
-	Domain        string // the account's
-	UserID        string // the owner
-	Extension     string // the owner's presence_id: the first leg
+	Domain        string // SIP domain of the account
+	UserID        string // of the owner
+	Extension     string // presence_id of the owner, who is rung first
 	Destination   string // decoded; a number or an extension
 	ClickToCallID string // the platform's click-to-call resource of the user; "" before it was made
 
-	Trace tracing.Carrier // the request that asked for it; not stored
+	Trace tracing.Carrier // of the HTTP request; not stored
 }
 
-// Placed is a platform's answer to an Order it accepted.
+// Placed is a platform's answer to an accepted Order.
 type Placed struct {
-	// CallID is the origination_call_id to hand out: Order.ID, or the
-	// platform's own. "" when the platform gave none, although it placed the call.
+	// CallID is the origination_call_id to return: Order.ID, or the platform's own id. "" if the
+	// platform placed the call but gave none.
 	CallID string
-	// ClickToCallID is the platform's click-to-call resource of the user when
-	// this Order made it; "" when there was nothing to make.
+	// ClickToCallID is the id of the user's click-to-call resource on the platform if this Order
+	// created it, otherwise "".
 	ClickToCallID string
 }
 
@@ -54,26 +53,23 @@ type Progress struct {
 	At     time.Time
 }
 
-// Driver places calls on one phone platform. Its methods are called from many
-// goroutines.
+// Driver places calls on one phone platform. Its methods are safe for concurrent use.
 type Driver interface {
-	// Originate returns once the platform has accepted the order: it does not
-	// wait for an answer. Errors are fault.Refused (502) when the platform said
-	// no and fault.Unavailable (503) when it could not be asked; nothing was
-	// placed then, as far as can be known.
+	// Originate returns when the platform has accepted the order; it does not wait for an answer. The
+	// error is fault.Refused (502) if the platform refused and fault.Unavailable (503) if it could not
+	// be asked; as far as is known, no call was placed then.
 	Originate(ctx context.Context, order Order) (Placed, error)
-	// Cancel ends a call at whatever state it is in, with the cause
-	// ORIGINATOR_CANCEL; fault.NotFound for a call that this process's driver
-	// does not have.
+	// Cancel ends a call in any state with the cause ORIGINATOR_CANCEL. The error is fault.NotFound
+	// for a call that this process's driver does not have.
 	Cancel(ctx context.Context, callID string) error
-	// Follow reports the progress of the calls, in order for each call, until
-	// ctx ends; it is called once. open are the calls that had not ended when the
-	// process started: the driver follows those that the platform still has, and
-	// reports Ended for the rest. A step may be reported more than once.
+	// Follow reports the progress of the calls, in order for each call, until ctx ends. It is called
+	// once. open has the calls that had not ended when the process started: the driver follows those
+	// that the platform still has, and reports Ended for the rest. A step may be reported more than
+	// once.
 	Follow(ctx context.Context, open []Open, report func(Progress)) error
 }
 
-// Open is a call that an earlier process left unfinished.
+// Open is an unfinished call of an earlier process.
 type Open struct {
 	Order
 	CallID string

@@ -10,10 +10,10 @@ import (
 // entry is one call of a callStore, guarded by its lock.
 type entry struct {
 	row
-	placed         bool // the platform accepted it: its steps may be announced
-	stored         int  // steps in the database
+	placed         bool // the platform has accepted it: its steps may be published
+	stored         int  // number of steps in the database
 	writeQueued    bool // in callStore.urgent or dirty
-	rowChanged     bool // more than its steps has changed
+	rowChanged     bool // fields other than the steps have changed
 	announceQueued bool // in callStore.announceQueue
 	deleted        bool // the row is to be deleted
 	cancelSent     bool // the driver was asked to cancel it
@@ -32,14 +32,14 @@ func (r writeResult) wait(ctx context.Context) error {
 	}
 }
 
-// earlySteps is progress that came before the platform's answer with the call's id.
+// earlySteps is progress that arrived before the platform's answer with the call's id.
 type earlySteps struct {
-	steps []Progress // each further than the one before
+	steps []Progress // in the order of states
 	since time.Time
 }
 
-// advances reports whether a call with these steps would take another one. Steps
-// that it would not take are not kept, so that a platform's repeats use no room.
+// advances reports whether a step would advance a call that has these steps. Other steps are dropped,
+// so that a platform's repeats use no memory.
 func (e earlySteps) advances(to State) bool {
 	last := Accepted
 	if n := len(e.steps); n > 0 {
@@ -53,7 +53,7 @@ const (
 	earlyTTL = time.Minute
 )
 
-// alreadyWritten returns a result that is there already.
+// alreadyWritten returns a result that is available immediately.
 func alreadyWritten() writeResult {
 	done := make(chan error, 1)
 	done <- nil

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	settleFor   = 5 * time.Second // at the end
+	settleFor   = 5 * time.Second // limit at shutdown
 	settleEvery = 10 * time.Millisecond
 )
 
-// Adopter is a Driver that can take over the calls of a process that died while
-// this one is running. The calls of other drivers have ended with their process.
+// Adopter is a Driver that can take over the calls of a process that died while this one is running.
+// With other drivers, calls end with their process.
 type Adopter interface {
-	// Adopt follows those of the calls that the platform still has, reporting as in
-	// Follow, and returns the rest.
+	// Adopt follows those of the calls that the platform still has, with reports to Follow's callback,
+	// and returns the rest.
 	Adopt(ctx context.Context, open []Open) (rest []Open)
 }
 
-// Run follows calls, and stores and publishes their progress, until ctx ends. Then
-// it waits for the driver, and at most settleFor until everything is stored and
-// published. Calls that are still open are taken over by another node, or by this
-// one's next start.
+// Run follows calls, and stores and publishes their progress, until ctx ends. It then waits for the
+// driver, and at most settleFor until everything is stored and published. Calls that are still open
+// are taken over by another node, or by this node's next start.
 func (s *Service) Run(ctx context.Context) error {
 	open, err := s.takeOverAtStart(ctx)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// takeOverAtStart takes the lease, and the calls of nodes without one.
+// takeOverAtStart acquires the lease, and takes over the calls of nodes without one.
 func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
 	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	return open, nil
 }
 
-// awaitSettled waits until the callStore is settled, at most settleFor.
+// awaitSettled waits until the callStore is settled, for at most settleFor.
 func (s *Service) awaitSettled() {
 	late := time.After(settleFor)
 	for !s.calls.settled() {

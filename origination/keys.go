@@ -17,12 +17,12 @@ const (
 	lastCheck  = 200 * time.Millisecond
 )
 
-// keys is the table of Idempotency-Keys. A key belongs to the order that was placed,
-// or is being placed, under it.
+// keys is the table of Idempotency-Keys. A key belongs to the order that was placed, or is being
+// placed, with it.
 type keys struct {
 	db *sqldb.DB
-	// inNextTransaction runs a statement in a transaction together with others. The
-	// statement may run several times; done gets its error after the commit.
+	// inNextTransaction runs a statement in a transaction together with others. The statement may run
+	// several times; done is called with its error after the commit.
 	inNextTransaction func(run func(context.Context, sqldb.Runner) error, done func(error))
 }
 
@@ -35,10 +35,10 @@ func (k keys) run(ctx context.Context, doing string, statement func(context.Cont
 
 // claim is the state of a key.
 type claim struct {
-	mine        bool // the caller is to place the call
+	mine        bool // the caller holds the claim and places the call
 	destination string
 	done        bool
-	callID      string // when done
+	callID      string // set if done
 }
 
 func checkKey(key string) error {
@@ -49,12 +49,12 @@ func checkKey(key string) error {
 	return nil
 }
 
-// claim takes the key for an order, unless it is taken. A key is free again after
-// keyTTL, and when the lease of its order is over and the order was never stored:
-// then nothing has rung. An order that was stored is the answer under its key.
+// claim claims the key for an order unless it is taken. A key becomes free after keyTTL, and when its
+// order's lease has expired and the order was never stored, so that no phone has rung. If the order
+// was stored, its call is the answer for the key.
 func (k keys) claim(ctx context.Context, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := clock(k.db)
-	mine := false // belongs to the statement until run has returned without an error
+	mine := false // used by the statement until run has returned without an error
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
 			(user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
@@ -78,7 +78,7 @@ func (k keys) claim(ctx context.Context, userID, key, destination, orderID strin
 	return k.find(ctx, userID, key, destination)
 }
 
-// find reads a key without taking it; an unknown one is neither mine nor done.
+// find reads a key without claiming it. For an unknown key neither mine nor done is set.
 func (k keys) find(ctx context.Context, userID, key, destination string) (c claim, err error) {
 	err = k.db.QueryRowContext(ctx, `SELECT k.destination, k.done OR k.lease_until <= `+clock(k.db)+` AND c.id IS NOT NULL,
 			CASE WHEN k.done THEN k.call_id ELSE COALESCE(c.call_id, '') END
@@ -90,8 +90,8 @@ func (k keys) find(ctx context.Context, userID, key, destination string) (c clai
 	return c, sqldb.Wrap(err, "reading an idempotency key")
 }
 
-// complete stores the answer under the key. No caller waits for it: without it the
-// order's call is the answer, once the lease is over.
+// complete stores the answer of a key without a waiting caller. If it fails, the order's call is the
+// answer after the lease.
 func (k keys) complete(orderID, userID, key, callID string, done func(error)) {
 	k.inNextTransaction(func(ctx context.Context, tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `UPDATE origination_keys SET done = TRUE, call_id = $1

@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// renewLease extends the node's lease to now + lease, on the database's clock.
+// renewLease extends the node's lease to now + lease on the database's clock.
 func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
 	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+clock(t.db)+` + $2)
@@ -16,7 +16,7 @@ func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
 	}), "renewing the node's lease")
 }
 
-// releaseLease ends the node's lease: other nodes may take over its calls at once.
+// releaseLease ends the node's lease, so that other nodes may take over its calls at once.
 func (t rows) releaseLease(ctx context.Context) error {
 	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node = $1`, t.node)
@@ -32,9 +32,8 @@ func (t rows) expireOtherLeases(ctx context.Context) error {
 	}), "ending other nodes' leases")
 }
 
-// takeOverExpired moves the calls of nodes without a lease to this node. Of two
-// nodes that do it at once one gets each call: the other then finds it with a node
-// that has a lease.
+// takeOverExpired moves the calls of nodes without a lease to this node. If two nodes do so at once,
+// each call goes to one of them: the other finds that the call's node has a lease.
 func (t rows) takeOverExpired(ctx context.Context) (taken []row, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		found, err := tx.QueryContext(ctx, `UPDATE origination_calls SET node = $1 WHERE live AND node <> $1 AND node NOT IN

@@ -8,13 +8,13 @@ import (
 
 const (
 	renewalsPerLease = 4
-	checkEvery       = 500 * time.Millisecond // for cancel requests of other nodes
+	checkEvery       = 500 * time.Millisecond // interval of the check for cancel requests of other nodes
 	purgeEvery       = 10 * time.Minute
 )
 
-// runMaintenance renews the node's lease, takes over the calls of nodes whose lease
-// has expired, and cancels calls of this node that other nodes were asked to
-// cancel, until ctx ends. What fails is retried at the next tick.
+// runMaintenance renews the node's lease, takes over the calls of nodes whose lease has expired, and
+// cancels this node's calls whose cancellation was requested on other nodes, until ctx ends. Failures
+// are retried at the next tick.
 func (s *Service) runMaintenance(ctx context.Context) {
 	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(checkEvery)
 	defer renew.Stop()
@@ -36,8 +36,8 @@ func (s *Service) runMaintenance(ctx context.Context) {
 	}
 }
 
-// runPurge deletes old calls, keys and leases until ctx ends. It has a goroutine of
-// its own, as it may take longer than a lease.
+// runPurge deletes old calls, keys and leases until ctx ends. It has its own goroutine because it may
+// take longer than a lease.
 func (s *Service) runPurge(ctx context.Context) {
 	purge := time.NewTicker(purgeEvery)
 	defer purge.Stop()
@@ -54,7 +54,7 @@ func (s *Service) runPurge(ctx context.Context) {
 	}
 }
 
-// withinLease bounds a job, so that it does not delay the lease's renewal.
+// withinLease runs a job with a timeout, so that it does not delay the lease's renewal.
 func (s *Service) withinLease(ctx context.Context, job func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/renewalsPerLease)
 	defer cancel()

@@ -23,13 +23,13 @@ const (
 	cancelFailed    = "failed"
 )
 
-// refusals are the kinds of error that an origination ends with.
+// refusals has the error kinds of failed originations.
 var refusals = [...]fault.Kind{
 	fault.KindInvalid, fault.KindForbidden, fault.KindConflict, fault.KindUnprocessable,
 	fault.KindLimited, fault.KindInternal, fault.KindRefused, fault.KindUnavailable,
 }
 
-// causes are those that have a label of their own; the rest are "other".
+// causes has the causes with a metric label of their own; others are counted as "other".
 var causes = map[string]bool{
 	"NORMAL_CLEARING": true, "USER_BUSY": true, "NO_ANSWER": true, "NO_USER_RESPONSE": true, "CALL_REJECTED": true,
 	CauseAbsent: true, "UNALLOCATED_NUMBER": true, CauseCancelled: true, CauseLost: true, CauseUnknown: true,
@@ -89,7 +89,7 @@ func (m *metrics) stepped(c *Call) {
 	}
 }
 
-// kindLabel is the error's kind where it is one that originations end with.
+// kindLabel returns the metric label of an error's kind.
 func kindLabel(err error) string {
 	kind := fault.KindOf(err)
 	for _, known := range refusals {

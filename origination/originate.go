@@ -14,10 +14,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Originate rings the caller's own extension and, once it is answered, dials
-// the destination. callID is the origination_call_id, "" when the platform gave
-// none. Requests of a user with the same idempotencyKey ("": none) within a day
-// ring once and get the same answer.
+// Originate rings the caller's own extension and dials the destination once it is answered. callID is
+// the origination_call_id, or "" if the platform gave none. Requests of a user with the same
+// idempotencyKey ("" for none) within a day place one call and get the same answer.
 func (s *Service) Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error) {
 	callID, err = s.placeOrder(ctx, caller, destination, idempotencyKey)
 	if err != nil {
@@ -49,8 +48,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 	return s.place(ctx, order)
 }
 
-// admit returns the order of a caller who may place it, and counts it against the
-// limit.
+// admit returns the order of a caller who may place it, and counts it against the limit.
 func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	order, err := s.order(ctx, caller, destination)
 	if err == nil {
@@ -59,7 +57,7 @@ func (s *Service) admit(ctx context.Context, caller *identity.Principal, destina
 	return order, err
 }
 
-// order returns the caller's order after its checks.
+// order checks the request and returns its order.
 func (s *Service) order(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	user, err := s.users.User(ctx, caller.UserID)
 	if err != nil {
@@ -93,8 +91,8 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 
 // Namer is a Driver that chooses the ids of its calls.
 type Namer interface {
-	// Name returns the Order.ID to use, which contains the order's present unique
-	// id. Nothing is placed yet.
+	// Name returns the Order.ID to use, which contains the order's current unique id. It places
+	// nothing.
 	Name(ctx context.Context, order Order) (id string, err error)
 }
 
@@ -106,11 +104,11 @@ func name(ctx context.Context, driver Driver, order Order) (id string, err error
 	return namer.Name(ctx, order)
 }
 
-// gregorian is how many seconds before 1970 Kazoo's clock begins.
+// gregorian is the number of seconds from year 0, the start of Kazoo's clock, to 1970.
 const gregorian = 62_167_219_200
 
-// newInteraction makes an interaction id in Kazoo's shape: 11 digits of
-// Gregorian seconds and 8 hexadecimal ones.
+// newInteraction returns an interaction id in Kazoo's form: 11 digits of Gregorian seconds and 8
+// hexadecimal digits.
 func newInteraction(now time.Time) (string, error) {
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -132,8 +130,8 @@ func (s *Service) limit(ctx context.Context, userID string) error {
 	return nil
 }
 
-// placeOnce places the order unless the key has been used. A repeat rings nobody,
-// is not counted against the limit, and gets the first answer.
+// placeOnce places the order unless the key has been used. A repeated request places no call, is not
+// counted against the limit, and gets the first answer.
 func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	var order Order
 	admitted := false
@@ -164,12 +162,12 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 	}
 }
 
-// keyLease is how long placing an order can take at most.
+// keyLease returns the longest time that placing an order can take.
 func (s *Service) keyLease() time.Duration { return s.cfg.PlaceTimeout + 2*writeTimeout }
 
-// placeUnder places the order under a key that was claimed for it.
+// placeUnder places the order of a claimed key.
 func (s *Service) placeUnder(ctx context.Context, order Order, key string) (string, error) {
-	ctx = context.WithoutCancel(ctx) // the key is completed or released when the client has gone too
+	ctx = context.WithoutCancel(ctx) // the key is completed or released even if the client disconnects
 	callID, err := s.place(ctx, order)
 	if err == nil {
 		s.keys.complete(order.ID, order.UserID, key, callID, func(err error) {

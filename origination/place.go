@@ -8,10 +8,10 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// place stores the order, then has the platform dial it, so that no call rings that
-// the database does not have.
+// place stores the order and then has the platform dial it, so that every ringing call is in the
+// database.
 func (s *Service) place(ctx context.Context, order Order) (callID string, err error) {
-	// The order goes on when the client closes its request.
+	// The order continues if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.PlaceTimeout)
 	defer cancel()
 	ctx, span := s.tracer.Ask(ctx, "originate", tracing.Account(order.AccountID))
@@ -34,14 +34,14 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 		placed.CallID = ""
 	}
 	if err := s.calls.confirm(order.ID, placed).wait(ctx); err != nil {
-		// The call rings, so the answer is its id; the writer keeps trying.
+		// The phone rings, so return the id; the writer keeps trying to store it.
 		s.log.WarnContext(ctx, "storing a call's id delayed", "error", err)
 	}
 	return placed.CallID, nil
 }
 
-// originateOnPlatform has the platform place the order. A user's first order may
-// make the platform's click-to-call resource: the user's other orders wait for it.
+// originateOnPlatform has the platform place the order. A user's first order may create the platform's
+// click-to-call resource; the user's other orders wait for it.
 func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed, error) {
 	if order.ClickToCallID == "" {
 		lock := s.userLocks.acquire(order.UserID)
@@ -58,14 +58,14 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 	if !validID(placed.ClickToCallID) {
 		placed.ClickToCallID = ""
 	}
-	if placed.ClickToCallID != "" { // also when it was made and the call then refused
+	if placed.ClickToCallID != "" { // also if it was created and the call was then refused
 		s.saveResource(ctx, order.UserID, placed.ClickToCallID)
 	}
 	return placed, err
 }
 
-// saveResource stores the id of the resource that was made for the user. An id that
-// could not be stored is logged: the next order makes the resource again.
+// saveResource stores the id of the resource that was created for the user. A failure is logged: the
+// next order creates the resource again.
 func (s *Service) saveResource(ctx context.Context, userID, id string) {
 	s.userLocks.setResource(userID, id)
 	if err := s.users.SetClickToCallID(context.WithoutCancel(ctx), userID, id); err != nil {

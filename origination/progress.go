@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Step is one state that a call has come to.
+// Step is a state that a call has reached, with its time.
 type Step struct {
 	State State  `json:"state"`
 	At    Moment `json:"at"`
@@ -41,27 +41,26 @@ type Call struct {
 	History []Step `json:"history"`
 }
 
-// Causes that the service itself gives: Q.850 names, as in hangup_cause.
+// Causes set by the service itself: Q.850 names, as in hangup_cause.
 const (
 	CauseCancelled = "ORIGINATOR_CANCEL"
-	// CauseAbsent is of calls to a user without a registered phone.
+	// CauseAbsent is the cause of calls to a user without a registered phone.
 	CauseAbsent = "SUBSCRIBER_ABSENT"
-	// CauseLost is of calls whose end was not reported: they ended with their
-	// process, or while it was away.
+	// CauseLost is the cause of calls whose end was not reported, because they ended with their
+	// process or while it was down.
 	CauseLost = "NORMAL_TEMPORARY_FAILURE"
-	// CauseUnknown is of calls whose platform gave no valid cause.
+	// CauseUnknown is the cause of calls whose platform gave no valid one.
 	CauseUnknown = "NORMAL_UNSPECIFIED"
 )
 
-// states are the states in their order.
 var states = [...]State{Accepted, RingingUser, UserAnswered, Dialling, Bridged, Ended}
 
-// Rank returns the state's place in the order of states, -1 for an unknown state.
+// Rank returns the state's index in the order of states, or -1 for an unknown state.
 func (s State) Rank() int { return slices.Index(states[:], s) }
 
-// advance applies a step that goes forward, and reports whether it did: states only
-// rise, some may be skipped, and nothing comes after Ended. Late and repeated steps
-// change nothing. The times in the history do not decrease.
+// advance applies a step that moves the call forward, and reports whether it did. States may be
+// skipped, and nothing follows Ended. Late and repeated steps change nothing. The times in the history
+// do not decrease.
 func (c *Call) advance(p Progress) (taken bool) {
 	if p.State.Rank() <= c.State.Rank() {
 		return false
@@ -83,9 +82,8 @@ func (c *Call) advance(p Progress) (taken bool) {
 
 var causePattern = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 
-// causeOf returns a platform's cause as progress shows it. FreeSWITCH 1.10.4 and
-// later say USER_NOT_REGISTERED for a user without a registered phone; progress
-// has one name for that.
+// causeOf returns a platform's cause as shown in progress. FreeSWITCH 1.10.4 and later report
+// USER_NOT_REGISTERED for a user without a registered phone, which becomes CauseAbsent.
 func causeOf(said string) string {
 	if said == "USER_NOT_REGISTERED" {
 		return CauseAbsent

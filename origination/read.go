@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Get returns the progress of a call. The error is fault.NotFound for a call of an
-// account that the caller may not see.
+// Get returns the progress of a call. The error is fault.NotFound for a call of an account that the
+// caller may not see.
 func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID string) (*Call, error) {
 	r, err := s.visible(ctx, caller, callID)
 	if err != nil {
@@ -29,9 +29,9 @@ func (s *Service) visible(ctx context.Context, caller *identity.Principal, callI
 	return r, nil
 }
 
-// Cancel ends a call, for its owner or an administrator. It may return before the
-// call has ended: a call of another node is cancelled there. The error is
-// fault.Conflict for a call that has ended.
+// Cancel ends a call on behalf of its owner or an administrator. It may return before the call has
+// ended: a call of another node is cancelled there. The error is fault.Conflict for a call that has
+// ended.
 func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID string) error {
 	result, err := s.cancelCall(ctx, caller, callID)
 	s.metrics.cancels.WithLabelValues(result).Inc()
@@ -66,8 +66,7 @@ func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, ca
 	return cancelElsewhere, nil
 }
 
-// cancelHere ends a call of this node. A call that the driver does not have has
-// ended.
+// cancelHere ends a call of this node. A call that the driver does not have is treated as ended.
 func (s *Service) cancelHere(ctx context.Context, callID string) error {
 	err := s.driver.Cancel(ctx, callID)
 	if fault.KindOf(err) == fault.KindNotFound {

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// row is a call's row. Order.ID is ours, Call.ID the origination_call_id.
+// row is a call's row in the database.
 type row struct {
 	Order
 	Call
@@ -20,7 +20,7 @@ type row struct {
 	Created, Updated time.Time
 }
 
-// rows reads and writes the tables of calls and of the nodes that have them.
+// rows reads and writes the tables of calls and of node leases.
 type rows struct {
 	db   *sqldb.DB
 	node string
@@ -43,8 +43,8 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
-// clock is the SQL expression of the database's time in Unix milliseconds. Leases
-// are compared on this clock, as those of the nodes may differ.
+// clock returns the SQL expression of the database's time in Unix milliseconds. Leases are compared on
+// this clock, because the nodes' clocks may differ.
 func clock(db *sqldb.DB) string {
 	if db.Postgres() {
 		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
@@ -52,8 +52,7 @@ func clock(db *sqldb.DB) string {
 	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }
 
-// find returns the call with the origination_call_id. The error is fault.NotFound
-// when there is none.
+// find returns the call with the origination_call_id. The error is fault.NotFound if there is none.
 func (t rows) find(ctx context.Context, callID string) (row, error) {
 	missing := fault.NotFound("There is no such call")
 	if !validID(callID) {
@@ -67,7 +66,7 @@ func (t rows) find(ctx context.Context, callID string) (row, error) {
 	return found, sqldb.Wrap(err, "reading a call")
 }
 
-// validID reports whether the database and the call records take the id.
+// validID reports whether an id fits the database and the call records.
 func validID(id string) bool {
 	if id == "" || len(id) > 255 {
 		return false
@@ -80,8 +79,7 @@ func validID(id string) bool {
 	return true
 }
 
-// requestCancel marks a call to be cancelled by the node that has it. It returns
-// false when the call has ended.
+// requestCancel marks a call to be cancelled by its node. It returns false if the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
@@ -96,7 +94,7 @@ func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err
 	return open, sqldb.Wrap(err, "requesting a call's cancellation")
 }
 
-// listCancelRequests returns the node's calls that other nodes were asked to cancel.
+// listCancelRequests returns the node's calls whose cancellation was requested on other nodes.
 func (t rows) listCancelRequests(ctx context.Context) (callIDs []string, err error) {
 	return t.queryStrings(ctx, "listing calls to cancel", `SELECT call_id FROM origination_calls
 		WHERE node = $1 AND live AND cancel_requested AND state <> '`+string(Ended)+`'`, t.node)

@@ -14,13 +14,13 @@ import (
 type rowImage struct {
 	row
 	deleted    bool // the row is to be deleted
-	rowChanged bool // more than its steps has changed
+	rowChanged bool // fields other than the steps have changed
 }
 
-const columnCount = 17 // those of columns, and the node
+const columnCount = 17 // columns, including the node
 
-// upserts are the statements that write a number of calls, by that number. They
-// leave a call of another node as it is.
+// upserts maps a number of calls to the statement that writes that many. The statements do not change
+// a call of another node.
 var upserts = func() map[int]string {
 	made := map[int]string{}
 	for _, n := range chunks {
@@ -40,12 +40,12 @@ var upserts = func() map[int]string {
 	return made
 }()
 
-// chunks are the numbers of calls in one statement: few, so that the database keeps
-// their plans.
+// chunks has the numbers of calls per statement. There are few, so that the database can cache the
+// plans.
 var chunks = [...]int{32, 8, 1}
 
-// store writes the calls and runs the statements in one transaction. all is false
-// when another node has taken over one of the calls.
+// store writes the calls and runs the statements in one transaction. all is false if another node has
+// taken over one of the calls.
 func (t rows) store(ctx context.Context, calls []rowImage, statements []statement) (all bool, err error) {
 	err = t.db.Load(ctx, func(tx *sqldb.Loader) error {
 		for _, st := range statements {
@@ -66,18 +66,18 @@ func (t rows) store(ctx context.Context, calls []rowImage, statements []statemen
 	return all, sqldb.Wrap(err, "storing calls")
 }
 
-// batch is what one statement does with calls, size of them at a time.
+// batch is a statement that writes size calls at a time.
 type batch struct {
 	statement    string
 	size         int
 	values       func(to []any, r *row) ([]any, error)
 	calls        []rowImage
-	mayMatchNone bool // a row may not be there
+	mayMatchNone bool // zero affected rows are not an error
 }
 
-// plan returns the statements that write the calls. PostgreSQL gets many rows in one
-// statement, which saves round trips; SQLite is fastest with a small prepared
-// statement, and faster still with one that changes no indexed column.
+// plan returns the statements that write the calls. PostgreSQL writes many rows per statement, which
+// saves round trips. SQLite is fastest with small prepared statements, in particular those that change
+// no indexed column.
 func (t rows) plan(calls []rowImage) []batch {
 	var deleted, changed, steps []rowImage
 	for _, c := range calls {

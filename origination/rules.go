@@ -9,24 +9,24 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Rules say which destinations may be dialled. Without any, all may be.
+// Rules restrict the destinations that may be dialled. The zero value allows all.
 type Rules struct {
 	everyone patterns
 	accounts map[string]patterns
 }
 
-// patterns are regular expressions that are looked for in the destination. What
-// a denying one is found in is refused; where there are allowing ones, so is
-// what none of them is found in. nil is "not set", which an account inherits.
+// patterns has regular expressions that are searched in the destination. A match of deny refuses it;
+// if allow is not empty, no match of allow refuses it too. nil means "not set": an account inherits
+// the general list.
 type patterns struct{ allow, deny []*regexp.Regexp }
 
-// RuleTexts are Rules as an operator writes them. Those of accounts are written
-// ACCOUNT=PATTERN, and take the place of everyone's list of the same kind.
+// RuleTexts are Rules as configured. Rules of an account have the form ACCOUNT=PATTERN and replace the
+// general list of the same kind.
 type RuleTexts struct {
 	Allow, Deny, AccountAllow, AccountDeny []string
 }
 
-// ParseRules reads Rules.
+// ParseRules parses Rules.
 func ParseRules(texts RuleTexts) (*Rules, error) {
 	r := &Rules{accounts: map[string]patterns{}}
 	var err error
@@ -71,7 +71,7 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
-// Check refuses a destination that the account may not dial (fault.Forbidden).
+// Check returns fault.Forbidden for a destination that the account may not dial.
 func (r *Rules) Check(accountID, destination string) error {
 	in := func(p *regexp.Regexp) bool { return p.MatchString(destination) }
 	own, allow, deny := r.accounts[accountID], r.everyone.allow, r.everyone.deny

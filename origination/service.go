@@ -25,22 +25,20 @@ type Users interface {
 	Tree() *identity.Tree
 }
 
-// Limiter counts a user's originations. It returns how long to wait when the limit
-// is exceeded, else 0.
+// Limiter counts a user's originations. It returns 0, or the time to wait if the limit is exceeded.
 type Limiter interface {
 	Fail(ctx context.Context, limits ...identity.Limit) time.Duration
 }
 
-// Event is one of our own events (format trunkline.event) of an account.
+// Event is an event of format trunkline.event of an account.
 type Event struct {
 	AccountID string
 	Data      []byte
-	State     State           // that the call has come to
-	Trace     tracing.Carrier // of the request that the call came from
+	State     State           // that the call has reached
+	Trace     tracing.Carrier // of the request that placed the call
 }
 
-// Publisher sends events to the channel in order; nil means that all of them are
-// durable.
+// Publisher publishes events on the channel in order. A nil error means that all of them are durable.
 type Publisher interface {
 	Publish(ctx context.Context, events ...Event) error
 }
@@ -54,7 +52,7 @@ type Deps struct {
 	Publisher Publisher
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
-	Tracer    *tracing.Tracer // nil: tracing is off
+	Tracer    *tracing.Tracer // nil disables tracing
 }
 
 // Service places calls and records their progress. It is safe for concurrent use.
@@ -70,10 +68,10 @@ type Service struct {
 	metrics   *metrics
 	log       *slog.Logger
 	tracer    *tracing.Tracer
-	running   atomic.Bool // Run follows calls
+	running   atomic.Bool // set while Run follows calls
 }
 
-// New makes a service and migrates its tables.
+// New returns a service and migrates its tables.
 func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

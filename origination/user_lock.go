@@ -2,9 +2,9 @@ package origination
 
 import "sync"
 
-// perUserLock serializes the first orders of each user, which may make the user's
-// click-to-call resource on the platform, and keeps the ids of the resources that
-// were made: an order may have read its user before the id was stored.
+// perUserLock serializes each user's first orders, which may create the user's click-to-call resource
+// on the platform. It caches the ids of created resources, because an order may have read its user
+// before the id was stored.
 type perUserLock struct {
 	mu        sync.Mutex
 	locks     map[string]*userLock
@@ -12,7 +12,7 @@ type perUserLock struct {
 }
 
 type userLock struct {
-	turn    chan struct{} // holds one while an order is on the platform
+	turn    chan struct{} // holds a token while an order is on the platform
 	holders int           // guarded by perUserLock.mu
 }
 

@@ -12,14 +12,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// call is one connection's call.
+// call is the call of one connection.
 type call struct {
 	conn     net.Conn
 	session  *aisession.Session
-	kind     byte // of the session's audio
+	kind     byte // message kind of the session's audio
 	receiver *streamed.Receiver
 	sender   *streamed.Sender
-	other    atomic.Pointer[rate] // what Asterisk has changed to; nil: the session's
+	other    atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
 }
 
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
@@ -36,8 +36,7 @@ func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
 
 func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
 
-// read takes messages until the call or the connection ends. Kinds that are not
-// known are left out.
+// read handles messages until the call or the connection ends. It ignores unknown kinds.
 func (c *call) read(r *reader) {
 	defer c.gone()
 	for {
@@ -82,5 +81,5 @@ func (c *call) Transfer(context.Context, string) error {
 	return fault.New(fault.KindUnsupported, "AudioSocket cannot transfer a call")
 }
 
-// Release implements aisession.Call: serve hangs up when the session has ended.
+// Release implements aisession.Call. It does nothing: serve hangs up when the session has ended.
 func (c *call) Release(aisession.Ending) {}

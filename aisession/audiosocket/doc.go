@@ -1,22 +1,21 @@
-// Package audiosocket is the ingress for Asterisk: its AudioSocket protocol over
-// TCP, for calls that were announced by their UUID (contract, section D).
+// Package audiosocket is the ingress for Asterisk: it serves Asterisk's AudioSocket protocol over TCP,
+// for calls that were announced by UUID (docs/ai.md).
 //
-// A message is a kind of one byte, a length of two, and so much payload. The
-// first one names the call; then audio comes and goes, key presses come, and
-// either side may hang up. The kind of a message of audio says its rate. The session
-// has that of the first, for which it waits a little, and else 8 kHz: Asterisk
-// is silent while the caller is. Audio of another kind later is resampled, and
-// what is played follows it.
+// A message is one byte of kind, two bytes of length, and the payload. The first message has the
+// call's UUID. Audio then flows both ways, Asterisk sends key presses, and either side may hang up.
+// The kind of an audio message gives its rate. The session uses the rate of the first audio message,
+// for which the server waits up to rateLimit, and 8 kHz otherwise, because Asterisk sends nothing
+// while the caller is silent. Later audio of another rate is resampled, and playback changes to that
+// rate.
 //
-// It refuses every call that nobody announced, and TLS: the listener is for a
-// network that only the PBX is on. It can neither press keys nor transfer for a
-// provider. A call that is hung up and one that is handed back look the same to
-// Asterisk: its dialplan goes on behind AudioSocket().
+// Calls that were not announced are refused. TLS is not supported: the listener is for a network on
+// which only the PBX is. The ingress can neither press keys nor transfer calls for a provider.
+// Asterisk cannot distinguish a hang-up from a call that is handed back; in both cases its dialplan
+// continues after AudioSocket().
 //
-// Goroutines: Run accepts; each connection has one that reads, one that writes
-// and one that runs its session. They end with the connection; the connections
-// end with their sessions, or at once when Run ends before they have one. When
-// there are more than Config.MaxConnections, a new one is closed; when Asterisk
-// does not read, the oldest frames are dropped, and a write that hangs for
+// Goroutines: Run accepts connections, and each connection has one goroutine that reads, one that
+// writes and one that runs its session. They end with the connection. A connection ends with its
+// session, or at once if Run ends before it has one. Above Config.MaxConnections a new connection is
+// closed. While Asterisk does not read, the oldest frames are dropped, and a write that blocks for
 // writeLimit ends the call.
 package audiosocket

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// The kinds of messages (Asterisk, res_audiosocket.h).
+// Message kinds (Asterisk, res_audiosocket.h).
 const (
 	kindHangup = 0x00
 	kindUUID   = 0x01
@@ -17,22 +17,22 @@ const (
 
 const headerSize = 3
 
-// rates are the kinds of audio that Asterisk has and we take.
+// rates maps the supported audio kinds to their rates in Hz.
 var rates = map[byte]int{kindSlin8: 8000, 0x11: 12000, 0x12: 16000, 0x13: 24000, 0x14: 32000, 0x16: 48000}
 
-// message is one message; its payload is the reader's memory until the next.
+// message is one message. Its payload is the reader's memory and is valid until the next message.
 type message struct {
 	kind    byte
 	payload []byte
 }
 
-// reader reads messages.
+// reader reads messages from a connection.
 type reader struct {
 	from   io.Reader
 	buffer [headerSize + 0xffff]byte
 }
 
-// next reads one message. io.EOF is the end between two messages.
+// next reads one message. It returns io.EOF only for the end of input between messages.
 func (r *reader) next() (message, error) {
 	if _, err := io.ReadFull(r.from, r.buffer[:headerSize]); err != nil {
 		return message{}, err
@@ -45,7 +45,7 @@ func (r *reader) next() (message, error) {
 	return message{r.buffer[0], payload}, nil
 }
 
-// appendMessage appends a message; a payload over 64 KiB - 1 is cut.
+// appendMessage appends a message to b. It truncates a payload above 64 KiB - 1.
 func appendMessage(b []byte, kind byte, payload []byte) []byte {
 	payload = payload[:min(len(payload), 0xffff)]
 	b = append(b, kind)

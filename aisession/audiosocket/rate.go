@@ -2,17 +2,16 @@ package audiosocket
 
 import "trunkline/telephony/audio"
 
-// rate turns audio of a kind into the session's and back: Asterisk says with
-// each message at what rate it is, and what we send is to be of the newest.
+// rate converts audio between a message kind's rate and the session's. Asterisk gives the rate with
+// each message and expects audio at the newest one.
 type rate struct {
 	kind     byte
-	in, out  *audio.Path // used by the reader, and by the session's ticks
+	in, out  *audio.Path // in is used by the reader, out by the session's ticks
 	heard    []byte
 	toPlayed []byte
 }
 
-// hear takes audio. One whose rate is another than that of the message before
-// changes what is played too.
+// hear passes received audio to the session. A change of rate also changes the rate of playback.
 func (c *call) hear(m message) {
 	r := c.other.Load()
 	switch {
@@ -29,7 +28,7 @@ func (c *call) hear(m message) {
 		c.other.Store(r)
 	}
 	for piece, n := m.payload, 0; len(piece) > 0; piece = piece[n:] {
-		// A path takes no more than about a frame at once.
+		// A Path accepts about one frame at a time.
 		n = min(len(piece), audio.Format{Encoding: audio.PCM16, Rate: rates[m.kind]}.FrameBytes())
 		if r.in.Push(piece[:n]) != nil {
 			return
@@ -45,7 +44,8 @@ func (c *call) hear(m message) {
 	}
 }
 
-// newRate is nil for a rate that cannot be had, of which there is none in rates.
+// newRate returns the converter of a kind, or nil if there is no resampler for it; every kind in rates
+// has one.
 func newRate(kind, session byte) *rate {
 	theirs, ours := audio.Format{Encoding: audio.PCM16, Rate: rates[kind]}, audio.Format{Encoding: audio.PCM16, Rate: rates[session]}
 	in, err := audio.NewPath(theirs, ours)
@@ -59,12 +59,12 @@ func newRate(kind, session byte) *rate {
 	return &rate{kind: kind, in: in, out: out}
 }
 
-// played is a frame of the session's at Asterisk's rate.
+// played converts a frame of the session to Asterisk's rate.
 func (r *rate) played(frame []byte) []byte {
 	if r.out.Push(frame) != nil {
 		return nil
 	}
-	if r.out.Wants() > 0 { // the resampler's delay, once
+	if r.out.Wants() > 0 { // happens once, due to the resampler's delay
 		r.out.Silence(r.out.Wants())
 	}
 	out, err := r.out.Frame(r.toPlayed[:0])

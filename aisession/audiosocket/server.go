@@ -24,28 +24,28 @@ type Sessions interface {
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 }
 
-// Config is how the listener listens.
+// Config has the address and the limit of the listener.
 type Config struct {
 	Listen         string // host:port
-	MaxConnections int    // 0: 1000
+	MaxConnections int    // 0 means 1000
 }
 
-// Server takes connections of Asterisk.
+// Server accepts connections from Asterisk.
 type Server struct {
 	sessions Sessions
 	listener net.Listener
 	log      *slog.Logger
-	places   chan struct{} // one for each connection
+	places   chan struct{} // one token per connection
 	calls    sync.WaitGroup
 }
 
 const (
 	usualConnections = 1000
-	helloLimit       = 5 * time.Second        // for the UUID
-	rateLimit        = 300 * time.Millisecond // for the first audio to say its rate
-	idleLimit        = 60 * time.Second       // Asterisk sends all the time
+	helloLimit       = 5 * time.Second        // timeout for the UUID
+	rateLimit        = 300 * time.Millisecond // time to wait for the first audio, which has the rate
+	idleLimit        = 60 * time.Second       // read timeout; Asterisk sends continuously
 	writeLimit       = 5 * time.Second
-	acceptPause      = 100 * time.Millisecond // after an accept that failed
+	acceptPause      = 100 * time.Millisecond // pause after a failed accept
 )
 
 // New binds the listener.
@@ -63,10 +63,10 @@ func New(config Config, sessions Sessions, log *slog.Logger) (*Server, error) {
 	return &Server{sessions: sessions, listener: listener, log: log, places: make(chan struct{}, config.MaxConnections)}, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the listener's address.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close gives the listener back, if Run has not.
+// Close closes the listener of a Server that was not run.
 func (s *Server) Close() error {
 	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("audiosocket: %w", err)
@@ -74,8 +74,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run takes connections until ctx ends, and waits until the sessions on them
-// have ended.
+// Run accepts connections until ctx ends, and returns when their sessions have ended.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.calls.Wait()
 	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
@@ -110,12 +109,12 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 		if err := s.serve(ctx, conn); err != nil {
 			s.log.InfoContext(ctx, "AudioSocket connection refused", "error", err)
 			_ = conn.SetWriteDeadline(time.Now().Add(writeLimit))
-			_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // it is closed anyhow
+			_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: it is closed in any case
 		}
 	})
 }
 
-// serve carries one call.
+// serve handles one call.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	opening, opened := context.WithCancel(ctx)
 	defer opened()
@@ -137,7 +136,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	if !unblock() { // the process ends
+	if !unblock() { // the process is shutting down
 		session.Close(aiprotocol.NormalClearing)
 		return ctx.Err()
 	}
@@ -151,13 +150,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	session.Run(context.WithoutCancel(ctx), c)
 	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeLimit))
-	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // Asterisk may be gone
+	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
 	_ = conn.Close()
 	<-reading
 	return nil
 }
 
-// hello reads the message that names the call.
+// hello reads the message with the call's UUID.
 func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
 		return uuid.UUID{}, err
@@ -172,14 +171,13 @@ func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 	return uuid.UUID(m.payload), nil
 }
 
-// firstAudio waits a little for audio, to learn its kind.
+// firstAudio waits up to rateLimit for audio and returns its kind.
 func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(rateLimit)); err != nil {
 		return 0, nil, err
 	}
 	if peeked, ok := r.from.(*bufio.Reader); ok {
-		// Only a whole header is taken: a message that comes while we give up
-		// waiting is not cut.
+		// Read only a complete header, so that a timeout does not split a message.
 		header, err := peeked.Peek(headerSize)
 		var slow net.Error
 		if errors.As(err, &slow) && slow.Timeout() {

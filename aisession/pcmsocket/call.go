@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// call is one socket's call.
+// call is the call of one WebSocket.
 type call struct {
 	ws       *websocket.Conn
 	session  *aisession.Session
@@ -23,7 +23,7 @@ type call struct {
 	sender   *streamed.Sender
 
 	mu   sync.Mutex
-	over bool // the last deadline is set
+	over bool // the final read deadline is set
 }
 
 func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
@@ -31,7 +31,7 @@ func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
-		if now.Sub(pinged) > pingEvery { // frames go all the time
+		if now.Sub(pinged) > pingEvery { // the client sends frames continuously
 			pinged = now
 			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeLimit)); err != nil {
 				return err
@@ -46,7 +46,7 @@ func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
 	return c
 }
 
-// await gives the client time to say something, unless that is over.
+// await extends the read deadline unless the final one is set.
 func (c *call) await() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *call) await() error {
 	return c.ws.SetReadDeadline(time.Now().Add(idleLimit))
 }
 
-// farewell closes. The client has a second to agree, while what it still sends
-// is read, so that our close is not lost to a reset.
+// farewell sends the close frame. The client has a second to answer, during which its frames are read
+// so that a TCP reset does not discard our close frame.
 func (c *call) farewell(code int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,14 +67,14 @@ func (c *call) farewell(code int, reason string) {
 		err = c.ws.SetReadDeadline(time.Now().Add(agreeLimit))
 	}
 	if err != nil {
-		_ = c.ws.Close() // the client is gone
+		_ = c.ws.Close() // the client has closed the connection
 	}
 }
 
-// gone ends the session because the client is.
+// gone ends the session after the client has disconnected.
 func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
 
-// read takes frames until the connection ends.
+// read handles frames until the connection ends.
 func (c *call) read() {
 	defer c.gone()
 	buffer := make([]byte, 4<<10)
@@ -106,7 +106,7 @@ func (c *call) read() {
 func (c *call) text(r io.Reader) {
 	raw, err := io.ReadAll(io.LimitReader(r, maxHello+1))
 	if err != nil {
-		return // the next read says so
+		return // the next read returns the error
 	}
 	if digit, duration, ok := parsePress(raw); ok {
 		c.session.Pressed(digit, duration)
@@ -126,6 +126,6 @@ func (c *call) Transfer(context.Context, string) error {
 	return fault.New(fault.KindUnsupported, "a media WebSocket cannot transfer a call")
 }
 
-// Release implements aisession.Call: serve closes the socket when the session
-// has ended.
+// Release implements aisession.Call. It does nothing: serve closes the socket when the session has
+// ended.
 func (c *call) Release(aisession.Ending) {}

@@ -1,18 +1,19 @@
 // Package pcmsocket is the ingress for FreeSWITCH's audio-stream modules: a
-// WebSocket on which 16-bit PCM comes and goes (contract, section D).
+// WebSocket with 16-bit PCM in both directions (docs/ai.md).
 //
 //	client  one text frame {callId, otherLegCallId?, callerIdNumber?, calleeIdNumber?, sampleRate?}
 //	        then binary frames of samples, any size, and {"event":"dtmf","dtmf":{"digit","duration"}}
 //	server  binary frames of 20 ms
 //
-// It refuses to check credentials: package api has done that. It can neither
-// press keys nor transfer for a provider; the media server is the one to ask.
-// The close code says how it ended: 1000 with "hangup" and the cause, 1000 with
-// "return" when the call is handed back, 1013 when no session could be had now,
-// 1011 when the provider refuses, 1008 and 1003 for a client that does not keep
-// to the above.
+// Package api checks the credentials before. The ingress can neither press keys
+// nor transfer calls for a provider; the media server's own API can. The close
+// code gives the end of the call: 1000 with "hangup" and the cause, 1000 with
+// "return" if the call is handed back, 1013 if no session was available, 1011
+// if the provider refused, 1008 and 1003 for a client that violates the
+// protocol above.
 //
-// Goroutines: the request's reads; one writes frames; one runs the session. All
-// end with the connection. When the client does not read, the oldest frames are
-// dropped, and a write that hangs for writeLimit ends the call.
+// Goroutines: the request's goroutine reads, one writes frames, and one runs the
+// session. All end with the connection. While the client does not read, the
+// oldest frames are dropped, and a write that blocks for writeLimit ends the
+// call.
 package pcmsocket

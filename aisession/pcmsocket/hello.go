@@ -14,7 +14,7 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// hello is the first frame. Unknown fields are ignored: modules add their own.
+// hello is the first frame. Unknown fields are ignored, because modules add their own.
 type hello struct {
 	CallID         string `json:"callId"`
 	OtherLegCallID string `json:"otherLegCallId"`
@@ -24,7 +24,7 @@ type hello struct {
 }
 
 const (
-	maxText  = 256 // bytes of a field
+	maxText  = 256 // bytes per field
 	maxHello = 16 << 10
 )
 
@@ -62,7 +62,7 @@ func (h hello) request(p aiprovider.Provider) aisession.Request {
 	}
 }
 
-// press is a key press, which comes as a text frame.
+// press is a key press, sent as a text frame.
 type press struct {
 	Event string `json:"event"`
 	DTMF  struct {
@@ -73,7 +73,7 @@ type press struct {
 
 const longestPress = time.Minute
 
-// parsePress reads a text frame; false for what is no key press.
+// parsePress parses a text frame. It returns false if the frame is not a key press.
 func parsePress(raw []byte) (digit byte, duration time.Duration, ok bool) {
 	var p press
 	if len(raw) > maxHello || json.Unmarshal(raw, &p) != nil || p.Event != "dtmf" || !aiprotocol.IsDigit(p.DTMF.Digit) {

@@ -14,27 +14,27 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Sessions opens sessions.
+// Sessions opens AI sessions.
 type Sessions interface {
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 }
 
-// Ingress serves the socket.
+// Ingress serves the WebSocket.
 type Ingress struct {
 	sessions Sessions
 	log      *slog.Logger
 }
 
-// New makes an ingress.
+// New returns an Ingress.
 func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{sessions, log} }
 
 const (
-	helloLimit = 5 * time.Second  // for the first frame
-	idleLimit  = 60 * time.Second // a client silent for so long is gone
+	helloLimit = 5 * time.Second  // timeout for the first frame
+	idleLimit  = 60 * time.Second // read timeout
 	pingEvery  = 20 * time.Second
 	writeLimit = 5 * time.Second
-	agreeLimit = time.Second // for the client to answer our close
-	readLimit  = 256 << 10   // bytes of a frame: seconds of audio
+	agreeLimit = time.Second // time for the client to answer our close frame
+	readLimit  = 256 << 10   // bytes per frame: several seconds of audio
 )
 
 // ServeMedia upgrades the request and carries the call until it ends.
@@ -42,12 +42,11 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10}
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // the upgrader has answered
+		return // the upgrader has sent the response
 	}
 	defer func() { _ = ws.Close() }()
 	ws.SetReadLimit(readLimit)
-	// The request's own context says nothing about a connection that was taken
-	// over.
+	// The request's context does not end with the hijacked connection.
 	ctx := context.WithoutCancel(r.Context())
 	if code, reason := i.serve(ctx, ws, p); code != 0 {
 		deadline := time.Now().Add(writeLimit)
@@ -57,8 +56,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	}
 }
 
-// drain reads what the client still sends, so that our close is not lost to a
-// reset.
+// drain reads what the client still sends, so that a TCP reset does not discard our close frame.
 func drain(ws *websocket.Conn) {
 	if ws.SetReadDeadline(time.Now().Add(agreeLimit)) != nil {
 		return
@@ -70,7 +68,8 @@ func drain(ws *websocket.Conn) {
 	}
 }
 
-// serve says with which code to close; 0 when the client is gone.
+// serve carries the call and returns the close code and reason; the code is 0 if the client has
+// disconnected.
 func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Provider) (code int, reason string) {
 	if err := ws.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
 		return 0, ""
@@ -108,7 +107,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	return 0, ""
 }
 
-// refusal puts an error of Open into a close frame.
+// refusal returns the close code and reason for an error of Open.
 func refusal(err error) (code int, reason string) {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -122,6 +121,6 @@ func refusal(err error) (code int, reason string) {
 	default:
 		code = websocket.CloseInternalServerErr
 	}
-	const most = 120 // of a close frame's 123 bytes
+	const most = 120 // a close frame has room for 123 bytes
 	return code, f.Message[:min(len(f.Message), most)]
 }

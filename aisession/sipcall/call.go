@@ -12,17 +12,17 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// call is a leg as its session uses it.
+// call is a SIP leg that implements aisession.Call.
 type call struct {
 	media        *media
 	hangup       func(sip.Cause)
 	dialTransfer func(ctx context.Context, destination string) error
-	leaving      atomic.Bool // a REFER is under way: the leg's end may be what it brings
+	leaving      atomic.Bool // a REFER is in progress: the end of the leg may be its result
 }
 
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
-	_ = c.media.agreed.Load().stream.Send(frame) // the port counts what is not sent
+	_ = c.media.agreed.Load().stream.Send(frame) // the port counts failures
 }
 
 // Press implements aisession.Call.
@@ -32,7 +32,7 @@ func (c *call) Press(ctx context.Context, digit byte, duration time.Duration) er
 
 const maxDestination = 128 // bytes
 
-// Transfer implements aisession.Call. The error's words are for the provider.
+// Transfer implements aisession.Call. The error's message is sent to the provider.
 func (c *call) Transfer(ctx context.Context, destination string) error {
 	if len(destination) > maxDestination || strings.ContainsFunc(destination, func(r rune) bool { return r <= ' ' || r == '@' || r == 0x7f }) {
 		return fault.InvalidField("destination", "invalid", "must be an extension or a number")
@@ -48,8 +48,8 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 	return err
 }
 
-// refer is the transfer of a call that came to us: the PBX, or the phone, calls
-// the destination itself, and our part in it ends.
+// refer returns the transfer of an incoming call: the PBX or phone calls the destination itself and
+// the leg ends.
 func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
 	return func(ctx context.Context, destination string) error {
 		c.leaving.Store(true)
@@ -60,7 +60,7 @@ func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
 		}
 		c.leaving.Store(false)
 		select {
-		case <-leg.Done(): // meanwhile, and nobody has told the session
+		case <-leg.Done(): // the leg ended meanwhile and the session has not been notified
 			c.media.session.HungUp(string(leg.Cause()))
 		default:
 		}
@@ -75,7 +75,7 @@ func (c *call) Release(e aisession.Ending) {
 		return
 	}
 	cause := sip.Cause(e.Cause)
-	if !cause.Known() { // the provider may have named any
+	if !cause.Known() { // the provider chooses the cause
 		cause = sip.NormalClearing
 	}
 	c.hangup(cause)

@@ -1,17 +1,14 @@
-// Package sipcall is the ingress by SIP and RTP: a call to
-// sip:ai-<provider id>@… .
+// Package sipcall is the ingress for SIP and RTP: a call to sip:ai-<provider id>@… (docs/ai.md).
 //
-// An invitation is answered once its provider has been told of the call; until
-// then it rings. The codec is the one that costs the provider's format least,
-// of PCMU, PCMA and opus; keys come by telephone-event.
+// An INVITE is answered when its provider has received start; until then the call rings. The codec is
+// the one of PCMU, PCMA and opus with the cheapest conversion to the provider's format. Keys are
+// received as telephone-event.
 //
-// It refuses a phone whose user may not see the provider's account, as if there
-// were no such provider. A transfer is a REFER to the caller; telephony/pbx transfers a call that it
-// handed over itself (localcall.Call). A call that is handed back ends with
-// NORMAL_TEMPORARY_FAILURE, so that the PBX's dialplan can go on from there; other
-// calls end with their cause.
+// A phone whose user may not see the provider's account is refused as if the provider did not exist. A
+// transfer is a REFER to the caller; for a call that telephony/pbx handed over itself, it transfers
+// the call (localcall.Call). A call that is handed back ends with NORMAL_TEMPORARY_FAILURE, so that
+// the PBX's dialplan can continue from there. Other calls end with their cause.
 //
-// Goroutines: each invitation's runs its session, and one waits for the leg's
-// end. They end with the leg or the session, whichever ends first; both end with
-// the process.
+// Goroutines: the goroutine of each INVITE runs its session, and one more waits for the end of the
+// leg. Both end with the leg or the session, whichever ends first.
 package sipcall

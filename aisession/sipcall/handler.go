@@ -14,10 +14,10 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Prefix is what the user of a provider's address begins with.
+// Prefix is the prefix of the user part of a provider's address.
 const Prefix = "ai-"
 
-// Sessions opens sessions.
+// Sessions opens AI sessions.
 type Sessions interface {
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 }
@@ -27,21 +27,21 @@ type Providers interface {
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 }
 
-// Deps are what the handler works with.
+// Deps has the dependencies of a Handler.
 type Deps struct {
 	Sessions  Sessions
 	Providers Providers
 	Ports     *rtp.Ports
-	// Sees says whether a user of one account may call a provider of another;
-	// the first is "" of trusted networks, which see every account there is.
+	// Sees reports whether users of the first account may call providers of the second. The first
+	// account is "" for trusted networks, which may call all.
 	Sees func(accountID, providerAccountID string) bool
 	Log  *slog.Logger
 }
 
-// Handler takes calls to providers; give it to sip.Server.Handle with Prefix.
+// Handler handles calls to providers. Register it with sip.Server.Handle and Prefix.
 type Handler struct{ deps Deps }
 
-// New makes a handler.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
 // ServeInvite implements sip.Handler.
@@ -55,7 +55,7 @@ func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	}
 }
 
-// serve takes one call. Its error comes before the call is answered.
+// serve handles one call. It returns an error only if the call was not answered.
 func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	provider, err := h.provider(ctx, invite)
 	if err != nil {
@@ -97,8 +97,8 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	return nil
 }
 
-// provider finds whom the call is for. A provider that the caller may not see
-// does not exist.
+// provider returns the provider that is called. The error is fault.NotFound for a provider that the
+// caller may not see.
 func (h *Handler) provider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
 	return h.visible(ctx, strings.TrimPrefix(invite.User(), Prefix), invite.Caller().AccountID)
 }
@@ -115,7 +115,7 @@ func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) ais
 	caller, callee := invite.From().User, invite.To().User
 	if own := invite.Caller(); own.UserID != "" {
 		caller = own.Extension
-	} else { // a trusted network
+	} else { // trusted network
 		if asserted := userOf(invite.Header("P-Asserted-Identity")); asserted != "" {
 			caller = asserted
 		}
@@ -128,10 +128,9 @@ func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) ais
 	}
 }
 
-// dialled returns the number that was dialled to reach the provider, as the PBX
-// that forwarded the call gives it: the user of To, unless that is the provider's
-// own address; else P-Called-Party-ID (RFC 7315), Diversion (RFC 5806) or
-// History-Info (RFC 7044).
+// dialled returns the number that was dialled to reach the provider, as given by the PBX that
+// forwarded the call: the user of To, unless it is the provider's own address; else P-Called-Party-ID
+// (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044).
 func dialled(invite *sip.Invite, to string) string {
 	if !strings.HasPrefix(to, Prefix) {
 		return to
@@ -144,7 +143,7 @@ func dialled(invite *sip.Invite, to string) string {
 	return to
 }
 
-// userOf is the user of the first address in a header, as "Bob"
+// userOf returns the user of the first address in a header such as "Bob"
 // <sip:+49301@example.com;user=phone> or <tel:+49301>.
 func userOf(header string) string {
 	if _, inner, ok := strings.Cut(header, "<"); ok {
@@ -166,7 +165,7 @@ func userOf(header string) string {
 	return number
 }
 
-// causeOf is how an invitation is refused.
+// causeOf returns the cause with which an INVITE is refused for an error.
 func causeOf(err error) sip.Cause {
 	switch fault.KindOf(err) {
 	case fault.KindNotFound:

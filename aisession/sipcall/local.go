@@ -10,7 +10,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// taken is a call that a provider took; it is a localcall.Session.
+// taken is a local call connected to a provider. It implements localcall.Session.
 type taken struct {
 	endSignal chan struct{}
 	endCause  sip.Cause // set before done is closed
@@ -22,9 +22,8 @@ func (t *taken) Done() <-chan struct{} { return t.endSignal }
 // Cause implements localcall.Session.
 func (t *taken) Cause() sip.Cause { return t.endCause }
 
-// Take implements localcall.Destination: it opens a session for a call to a
-// provider's address. The error is fault.NotFound for an address of no provider
-// that the caller may see.
+// Take implements localcall.Destination. It opens a session for a call to a provider's address. The
+// error is fault.NotFound if the address has no provider that the caller may see.
 func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session, error) {
 	provider, err := h.visible(ctx, strings.TrimPrefix(l.Destination, Prefix), l.AccountID)
 	if err != nil {

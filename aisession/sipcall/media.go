@@ -14,11 +14,11 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// media is a leg's RTP both ways. Its codec never changes: a later offer
-// without it is refused.
+// media is the RTP media of a leg in both directions. Its codec never changes: a later offer without
+// it is refused.
 type media struct {
 	port    *rtp.Port
-	source  netip.Addr // of the signalling
+	source  netip.Addr // address of the signalling
 	local   *sip.Local
 	codec   sip.Codec
 	format  audio.Format
@@ -26,14 +26,14 @@ type media struct {
 	agreed  atomic.Pointer[agreement]
 }
 
-// agreement is what the newest offer and its answer settled.
+// agreement is the result of the newest offer and answer.
 type agreement struct {
 	stream       *rtp.Stream
-	audio, event uint8 // payload types that the peer sends; event 0: none
+	audio, event uint8 // payload types that the peer sends; event is 0 without telephone-event
 	keypad       *rtp.Keypad
 }
 
-// negotiate answers an invitation's offer.
+// negotiate answers the offer of an INVITE.
 func negotiate(port *rtp.Port, invite *sip.Invite, encoding string) (*media, *sip.Session, error) {
 	offer := invite.Offer()
 	if offer == nil {
@@ -50,8 +50,8 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string) (*media, *si
 	return m, answer, nil
 }
 
-// preferred are the codecs that become a provider's format with the least loss.
-// For pcm16 the caller's own order holds.
+// preferred returns the codecs in order of the loss in conversion to a provider's format. For pcm16 it
+// returns nil: the caller's order applies.
 func preferred(encoding string) []sip.Codec {
 	switch encoding {
 	case aiprotocol.ULaw:
@@ -72,7 +72,7 @@ func formatOf(c sip.Codec) audio.Format {
 	return audio.Format{Encoding: audio.Opus, Rate: 48000}
 }
 
-// settle sends and takes what was agreed from now on.
+// settle applies a negotiated session.
 func (m *media) settle(agreed sip.Agreed) {
 	format := agreed.Formats[0]
 	next := &agreement{
@@ -83,15 +83,14 @@ func (m *media) settle(agreed sip.Agreed) {
 		keypad: &rtp.Keypad{Clock: agreed.Events.Clock},
 	}
 	if before := m.agreed.Load(); before != nil && before.keypad.Clock == next.keypad.Clock {
-		next.keypad = before.keypad // it knows which press was told
+		next.keypad = before.keypad // keeps the record of reported presses
 	}
 	m.agreed.Store(next)
 	m.port.SetRemote(agreed.Remote, m.source)
 	m.port.Hold(!agreed.Receives)
 }
 
-// reoffered answers an offer that the peer makes during the call: a hold, or
-// another address.
+// reoffered answers an offer that the peer makes during the call, such as a hold or another address.
 func (m *media) reoffered(_ context.Context, offer *sip.Session) (*sip.Session, error) {
 	answer, agreed, err := m.local.Answer(offer, m.codec)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package streamed is what the ingresses over TCP share: audio that comes in
-// pieces of any size, and frames that go out on a socket which may be slow.
+// Package streamed has the parts that the ingresses over TCP share: a Receiver for audio in pieces of
+// any size, and a Sender for frames to a connection that may be slow.
 //
-// It refuses to know what the frames look like on the wire. A Sender has one
-// goroutine, which its Close ends; when more than a second of audio waits, the
-// oldest frame is dropped. A Receiver belongs to the connection's reader.
+// It does not depend on the wire format of frames. A Sender has one goroutine, which Close ends; when
+// more than one second of audio is queued, the oldest frame is dropped. A Receiver is for the
+// goroutine that reads the connection.
 package streamed

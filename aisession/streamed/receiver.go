@@ -2,26 +2,26 @@ package streamed
 
 import "trunkline/telephony/audio"
 
-// Session takes audio from a Receiver; aisession.Session is one.
+// Session receives audio from a Receiver; *aisession.Session implements it.
 type Session interface {
 	Heard(timestamp uint32, payload []byte)
 }
 
-// Receiver gives a session a stream of 16-bit samples that comes in pieces of any
-// size, a half sample at their ends too.
+// Receiver passes a stream of 16-bit samples to a session. Pieces may have any size and may end within
+// a sample.
 type Receiver struct {
 	session   Session
-	frame     int // bytes
+	frame     int // frame size in bytes
 	timestamp uint32
-	half      []byte // the first byte of a sample, if it came alone
+	half      []byte // the first byte of an incomplete sample
 }
 
-// NewReceiver makes a receiver of samples at a rate.
+// NewReceiver returns a receiver of samples with a rate in Hz.
 func NewReceiver(session Session, rate int) *Receiver {
 	return &Receiver{session: session, frame: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), half: make([]byte, 0, 2)}
 }
 
-// Write takes a piece.
+// Write adds a piece of the stream.
 func (r *Receiver) Write(piece []byte) {
 	if len(r.half) == 1 && len(piece) > 0 {
 		r.half = append(r.half, piece[0])

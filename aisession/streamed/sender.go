@@ -2,23 +2,23 @@ package streamed
 
 import "sync"
 
-// Sender writes frames to a connection, one after another. Put never waits for it.
+// Sender writes frames to a connection in order. Put never blocks.
 type Sender struct {
 	write func(frame []byte) error
 	queue chan []byte
 	free  chan []byte
 	over  chan struct{} // closed by Close
-	ended chan struct{} // the writer has
+	ended chan struct{} // closed when the writer has ended
 	once  sync.Once
 }
 
 const (
-	maxFrames = 50 // a second
+	maxFrames = 50 // one second
 	maxFree   = 4
 )
 
-// NewSender starts to write. After an error of write nothing more is written,
-// and failed is called once.
+// NewSender starts the writer. After write returns an error, nothing more is written and failed is
+// called once.
 func NewSender(write func(frame []byte) error, failed func()) *Sender {
 	o := &Sender{
 		write: write, queue: make(chan []byte, maxFrames), free: make(chan []byte, maxFree),
@@ -47,7 +47,7 @@ func (o *Sender) run(failed func()) {
 	}
 }
 
-// Begin gives memory for a frame that will be put.
+// Begin returns memory for a frame to be put.
 func (o *Sender) Begin() []byte {
 	select {
 	case b := <-o.free:
@@ -57,8 +57,7 @@ func (o *Sender) Begin() []byte {
 	}
 }
 
-// Put queues a frame, which belongs to the sender from now on. It is called by one
-// goroutine at a time.
+// Put queues a frame and takes ownership of it. It is for one goroutine at a time.
 func (o *Sender) Put(frame []byte) {
 	for {
 		select {
@@ -67,13 +66,13 @@ func (o *Sender) Put(frame []byte) {
 		default:
 		}
 		select {
-		case <-o.queue: // the oldest
+		case <-o.queue: // drop the oldest
 		default:
 		}
 	}
 }
 
-// Close ends the writer and waits for it. What waits is not written.
+// Close ends the writer and waits for it. Queued frames are not written.
 func (o *Sender) Close() {
 	o.once.Do(func() { close(o.over) })
 	<-o.ended

@@ -8,7 +8,7 @@ import (
 	"trunkline/event"
 )
 
-// What the service says to a provider. Each appends one message's JSON to dst.
+// Messages from the service to a provider. Each function appends one message's JSON to dst.
 
 // AppendStart appends the first message of a session.
 func AppendStart(dst []byte, s Start) []byte {
@@ -27,8 +27,8 @@ func AppendStart(dst []byte, s Start) []byte {
 	return append(dst, `}}}`...)
 }
 
-// AppendMedia appends a message of audio, which is the same in both directions.
-// It allocates nothing where dst has room for it.
+// AppendMedia appends an audio message, which has the same form in both directions. It does not
+// allocate if dst has room.
 func AppendMedia(dst, audio []byte) []byte {
 	dst = append(dst, `{"event":"media","media":{"payload":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, audio)
@@ -55,7 +55,7 @@ func AppendHangup(dst []byte, h Hangup) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendMark appends the answer to a mark (extra).
+// AppendMark appends the answer to a mark (extension).
 func AppendMark(dst []byte, m Mark) []byte {
 	dst = append(dst, `{"event":"mark","mark":{"name":`...)
 	dst = event.AppendString(dst, m.Name)
@@ -64,7 +64,7 @@ func AppendMark(dst []byte, m Mark) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendCleared appends the answer to a clear (extra).
+// AppendCleared appends the answer to a clear (extension).
 func AppendCleared(dst []byte, c Cleared) []byte {
 	dst = append(dst, `{"event":"cleared","cleared":{"playedMs":`...)
 	dst = appendMilliseconds(dst, c.Played)
@@ -73,8 +73,7 @@ func AppendCleared(dst []byte, c Cleared) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendTransferRefused appends the answer to a transfer that did not come about
-// (extra): the call goes on.
+// AppendTransferRefused appends the answer to a transfer that failed (extension). The call continues.
 func AppendTransferRefused(dst []byte, destination, why string) []byte {
 	dst = append(dst, `{"event":"transfer","transfer":{"destination":`...)
 	dst = event.AppendString(dst, destination)

@@ -4,14 +4,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Decoder reads messages. The zero one is as the service reads a provider that
-// did not opt in to anything: members it does not know are ignored, and every
-// event but media is unknown.
+// Decoder decodes messages. The zero value decodes as the service does for a provider without
+// extensions: it ignores unknown members, and the provider's only known event is media.
 type Decoder struct {
-	// Extensions also reads the extras.
+	// Extensions enables the extension events.
 	Extensions bool
-	// Strict refuses what the descriptions do not have: unknown and repeated
-	// members, and base64 that is not padded.
+	// Strict rejects messages that do not match the protocol's description exactly: unknown and
+	// repeated members, and base64 without padding.
 	Strict bool
 
 	message Message
@@ -19,19 +18,17 @@ type Decoder struct {
 	body    values
 }
 
-// keptAudio is how much memory a decoder keeps from one message to the next: a
-// provider that sends much at once takes it for that message only.
+// keptAudio is the largest buffer in bytes that a decoder keeps between messages.
 const keptAudio = 64 << 10
 
-// FromProvider reads a message that a provider sent. The answer lasts until the
-// next message is read. The error is an *Error.
+// FromProvider decodes a message from a provider. The result is valid until the next message is
+// decoded. The error is an *Error.
 func (d *Decoder) FromProvider(raw []byte) (*Message, error) { return d.read(raw, requests) }
 
-// ToProvider reads a message of the service's, as a provider does.
+// ToProvider decodes a message from the service to a provider.
 func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.read(raw, statements) }
 
-// top are the members of a message that can matter: its event, and the object
-// of that name.
+// top has the members of a message that are decoded: the event, and the objects named after events.
 var top = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
 	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer))
 
@@ -61,7 +58,7 @@ func (d *Decoder) read(raw []byte, known []shape) (*Message, error) {
 	}
 	d.body = values{}
 	if err := fields.Scan(body, d.body[:]); err != nil {
-		return nil, newError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has seen it before
+		return nil, newError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
 	}
 	if d.Strict {
 		if err := shape.only(raw, body); err != nil {

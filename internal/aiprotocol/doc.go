@@ -1,18 +1,18 @@
-// Package aiprotocol is the messages that Trunkline and an AI provider exchange
-// over a WebSocket (specification, "AI provider events"), both ways, and the
-// extras that a provider can opt in to (contract, "D. AI provider").
+// Package aiprotocol encodes and decodes the messages that Trunkline and an AI
+// provider exchange over a WebSocket, including the extensions that a provider
+// can opt in to (docs/ai.md).
 //
-// If this is your first change, read message.go: what there is to say. append.go
-// writes the messages of the service, request.go those of a provider; decode.go
-// reads both.
+// If this is your first change, read message.go, which has the messages.
+// append.go encodes those of the service, request.go those of a provider;
+// decode.go decodes both.
 //
-//	to the provider    start, media*, dtmf*, hangup     extras: mark, cleared, transfer
-//	from the provider  media*                           extras: clear, mark, hangup, transfer, dtmf
+//	to the provider    start, media*, dtmf*, hangup     extensions: mark, cleared, transfer
+//	from the provider  media*                           extensions: clear, mark, hangup, transfer, dtmf
 //
-// Writing appends to a slice of the caller's and reading decodes into the
-// decoder's own memory, so that a frame of audio costs no allocation either way.
+// Encoding appends to a slice of the caller's, and decoding uses the decoder's
+// own memory, so that an audio frame allocates nothing in either direction.
 //
-// It refuses to know about sockets, time or audio: what order messages come in,
-// and what a payload sounds like, is for those who use it. No goroutines, no
-// locks; a Decoder belongs to one goroutine.
+// The package has no sockets, clocks or audio codecs: the order of messages and
+// the meaning of a payload are the caller's concern. It has no goroutines and
+// no locks; a Decoder is for one goroutine at a time.
 package aiprotocol

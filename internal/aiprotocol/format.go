@@ -2,28 +2,28 @@ package aiprotocol
 
 import "time"
 
-// Encodings of audio, as media.audioFormat and mediaFormat.encoding have them.
+// Audio encodings, as in media.audioFormat and mediaFormat.encoding.
 const (
 	PCM16 = "pcm16"     // signed, 16 bits, little-endian, mono
 	ULaw  = "g711_ulaw" // ITU-T G.711
-	Opus  = "opus"      // one packet in each media message
+	Opus  = "opus"      // one packet per media message
 )
 
-// Frame is how much audio one media message of ours holds.
+// Frame is the duration of the audio in one media message of the service.
 const Frame = 20 * time.Millisecond
 
-// Format is how a session's audio is encoded.
+// Format is the audio format of a session.
 type Format struct {
 	Encoding   string
 	SampleRate int // Hz
 }
 
-// Formats lists every format there is. Each encoding has one sample rate.
+// Formats returns all formats. Each encoding has one sample rate.
 func Formats() []Format {
 	return []Format{{PCM16, 24000}, {ULaw, 8000}, {Opus, 48000}}
 }
 
-// FormatOf is the format with this encoding.
+// FormatOf returns the format with an encoding.
 func FormatOf(encoding string) (Format, bool) {
 	for _, f := range Formats() {
 		if f.Encoding == encoding {
@@ -33,7 +33,7 @@ func FormatOf(encoding string) (Format, bool) {
 	return Format{}, false
 }
 
-// FrameBytes is the size of one Frame, 0 where packets have no fixed size.
+// FrameBytes returns the size of a Frame in bytes, or 0 if packets vary in size.
 func (f Format) FrameBytes() int {
 	samples := f.SampleRate * int(Frame/time.Millisecond) / 1000
 	switch f.Encoding {

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// Event names a message.
+// Event is the name of a message's event.
 type Event string
 
-// The specification's events.
+// The basic events.
 const (
 	EventStart  Event = "start"  // to the provider, once, first
 	EventMedia  Event = "media"  // both ways
-	EventDTMF   Event = "dtmf"   // to the provider; from it: play the tone (extra)
-	EventHangup Event = "hangup" // to the provider, last; from it: end the call (extra)
+	EventDTMF   Event = "dtmf"   // to the provider; from the provider: play the tone (extension)
+	EventHangup Event = "hangup" // to the provider, last; from the provider: end the call (extension)
 )
 
-// Extras, for a provider that opted in.
+// Extension events, for a provider that opted in.
 const (
-	EventMark     Event = "mark"     // from the provider: tell me when this is played; to it: it is
-	EventClear    Event = "clear"    // from the provider: forget what is not played yet
-	EventCleared  Event = "cleared"  // to the provider: it is forgotten
-	EventTransfer Event = "transfer" // from the provider: hand the call on; to it: that failed
+	EventMark     Event = "mark"     // from the provider: report when the audio so far has been played; to it: the report
+	EventClear    Event = "clear"    // from the provider: drop the audio that has not been played
+	EventCleared  Event = "cleared"  // to the provider: the audio was dropped
+	EventTransfer Event = "transfer" // from the provider: transfer the call; to it: the transfer failed
 )
 
-// Reasons of a hangup that the specification calls common. Others are allowed.
+// Common reasons of a hangup. Other reasons are allowed.
 const (
 	NormalClearing   = "NORMAL_CLEARING"
 	UserBusy         = "USER_BUSY"
@@ -33,29 +33,29 @@ const (
 	OriginatorCancel = "ORIGINATOR_CANCEL"
 )
 
-// Message is one message, read. What its event does not carry is zero.
+// Message is a decoded message. Fields that its event does not have are zero.
 type Message struct {
 	Event       Event
 	Start       Start
-	Audio       []byte // of media; the decoder's memory, until it reads the next
+	Audio       []byte // of media; valid until the next message is decoded
 	DTMF        DTMF
 	Hangup      Hangup
 	Mark        Mark
 	Cleared     Cleared
 	Destination string // of transfer
-	Refusal     string // of a transfer: why it failed
+	Refusal     string // of a failed transfer: the reason
 }
 
-// Call names the two legs of a call.
+// Call has the ids of a call's two legs.
 type Call struct {
 	CallID         string
 	OtherLegCallID string // "" when there is no other leg
 }
 
-// Start tells the provider what call it is about.
+// Start describes the call to the provider.
 type Start struct {
 	Call
-	CallerIDNumber string // E.164 where the party has such a number
+	CallerIDNumber string // E.164 if the party has such a number
 	CalleeIDNumber string
 	AccountID      string
 	Media          Format
@@ -65,7 +65,7 @@ type Start struct {
 type DTMF struct {
 	Call
 	Digit    string        // one of Digits
-	Duration time.Duration // whole milliseconds on the wire; 0: unknown, left out
+	Duration time.Duration // whole milliseconds in JSON; 0 means unknown and is omitted
 }
 
 // Hangup is the end of the call. A provider's request has no Call.
@@ -74,19 +74,19 @@ type Hangup struct {
 	Reason string // "": left out
 }
 
-// Mark is a place in the provider's audio. A provider's request has a name only.
+// Mark is a position in the provider's audio. A provider's request has only the name.
 type Mark struct {
 	Name   string
-	Played time.Duration // of the provider's audio since the session's start
+	Played time.Duration // duration of provider audio played since the session's start
 }
 
-// Cleared says what became of the provider's audio at its clear.
+// Cleared is the result of a clear.
 type Cleared struct {
 	Played  time.Duration // since the session's start
 	Dropped time.Duration // by this clear
 }
 
-// Digits are the keys there are.
+// Digits has all keys.
 const Digits = "0123456789*#ABCD"
 
 // IsDigit reports whether digit is one key.

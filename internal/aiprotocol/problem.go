@@ -2,28 +2,27 @@ package aiprotocol
 
 import "fmt"
 
-// Problem says what is wrong with a message. Problems are bounded: they are used
-// as metric labels.
+// Problem is the kind of a message's error. The set is bounded: problems are used as metric labels.
 type Problem string
 
-// The problems there are.
+// The problems.
 const (
 	ProblemNotJSON Problem = "not_json"      // not one JSON object
-	ProblemNoEvent Problem = "no_event"      // event is missing or no string
-	ProblemUnknown Problem = "unknown_event" // also an extra that was not opted in to
-	ProblemBody    Problem = "bad_body"      // the object named as the event is missing or none
-	ProblemField   Problem = "bad_field"     // a field is missing, of another type or out of bounds
+	ProblemNoEvent Problem = "no_event"      // event is missing or not a string
+	ProblemUnknown Problem = "unknown_event" // includes extension events without opt-in
+	ProblemBody    Problem = "bad_body"      // the event's object is missing or not an object
+	ProblemField   Problem = "bad_field"     // a field is missing, has another type or is out of range
 	ProblemBase64  Problem = "bad_base64"    // a payload that is not base64
-	ProblemExtra   Problem = "unknown_field" // found by a strict decoder only
+	ProblemExtra   Problem = "unknown_field" // only from a strict decoder
 )
 
-// Problems lists them all.
+// Problems returns all problems.
 func Problems() []Problem {
 	return []Problem{ProblemNotJSON, ProblemNoEvent, ProblemUnknown, ProblemBody, ProblemField, ProblemBase64, ProblemExtra}
 }
 
-// Error is what a decoder answers for a message it does not take. Its detail
-// names fields and events, shortened, and never holds a field's value.
+// Error is the error of a message that was not decoded. Its detail names fields and events, shortened,
+// and never contains a field's value.
 type Error struct {
 	Problem Problem
 	Detail  string

@@ -8,21 +8,20 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// fields are the members of all the messages' objects, and values their values
-// in one of them.
+// fields has the members of all messages' objects; values has their values in one of them.
 var fields = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
 	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error")
 
 type values [17]jsonscan.Value
 
-// longestText bounds what a field may hold: far more than a number, a name or a
-// reason needs.
+// longestText is the largest length of a text field in bytes, far above that of any number, name or
+// reason.
 const longestText = 1024
 
-// longest bounds a duration on the wire.
+// longest is the largest duration in a message.
 const longest = 24 * time.Hour
 
-// text reads a string; one that need not be there is "" where it is not.
+// text decodes a string. An optional string that is absent is "".
 func (v *values) text(event Event, name string, required bool) (string, error) {
 	value := v[fields[name]]
 	if value == nil && !required {
@@ -38,7 +37,7 @@ func (v *values) text(event Event, name string, required bool) (string, error) {
 	return string(text), nil
 }
 
-// texts reads required strings.
+// texts decodes required strings.
 func (v *values) texts(event Event, into map[string]*string) error {
 	for name, target := range into {
 		text, err := v.text(event, name, true)
@@ -50,7 +49,7 @@ func (v *values) texts(event Event, into map[string]*string) error {
 	return nil
 }
 
-// milliseconds reads a number of them, 0 where an optional one is not there.
+// milliseconds decodes a number of milliseconds. An optional number that is absent is 0.
 func (v *values) milliseconds(event Event, name string, required bool) (time.Duration, error) {
 	value := v[fields[name]]
 	if value == nil && !required {
@@ -74,7 +73,7 @@ func (d *Decoder) readMedia() error {
 	switch {
 	case d.Strict:
 		encoding = encoding.Strict()
-	case len(payload)%4 != 0: // as some write it
+	case len(payload)%4 != 0: // unpadded base64
 		encoding = base64.RawStdEncoding
 	}
 	if need := encoding.DecodedLen(len(payload)); cap(d.audio) < need {

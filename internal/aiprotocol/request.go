@@ -2,20 +2,20 @@ package aiprotocol
 
 import "trunkline/event"
 
-// What a provider that opted in may ask of the service, beside sending audio
-// with AppendMedia. Each appends one message's JSON to dst.
+// Requests of a provider with extensions, besides audio with AppendMedia. Each function appends one
+// message's JSON to dst.
 
-// AppendClear asks to forget the audio that is not played yet.
+// AppendClear requests that audio that has not been played be dropped.
 func AppendClear(dst []byte) []byte { return append(dst, `{"event":"clear","clear":{}}`...) }
 
-// AppendMarkRequest asks to be told when the audio sent so far is played.
+// AppendMarkRequest requests a mark when the audio sent so far has been played.
 func AppendMarkRequest(dst []byte, name string) []byte {
 	dst = append(dst, `{"event":"mark","mark":{"name":`...)
 	dst = event.AppendString(dst, name)
 	return append(dst, `}}`...)
 }
 
-// AppendHangupRequest asks to end the call; the reason may be "".
+// AppendHangupRequest requests the end of the call. The reason may be "".
 func AppendHangupRequest(dst []byte, reason string) []byte {
 	dst = append(dst, `{"event":"hangup","hangup":{`...)
 	if reason != "" {
@@ -25,14 +25,14 @@ func AppendHangupRequest(dst []byte, reason string) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendTransferRequest asks to hand the call on.
+// AppendTransferRequest requests a transfer of the call.
 func AppendTransferRequest(dst []byte, destination string) []byte {
 	dst = append(dst, `{"event":"transfer","transfer":{"destination":`...)
 	dst = event.AppendString(dst, destination)
 	return append(dst, `}}`...)
 }
 
-// AppendDTMFRequest asks to play a key's tone to the caller.
+// AppendDTMFRequest requests that a key's tone be played to the caller.
 func AppendDTMFRequest(dst []byte, d DTMF) []byte {
 	dst = append(dst, `{"event":"dtmf","dtmf":{`...)
 	dst = d.append(dst)

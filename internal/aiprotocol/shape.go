@@ -7,16 +7,16 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// shape is what a message of one event looks like in one direction.
+// shape is the form of an event's message in one direction.
 type shape struct {
 	event      Event
 	extra      bool
-	mayBeEmpty bool     // no field is required: the object may be left out
-	fields     []string // of its object
+	mayBeEmpty bool     // no field is required: the object may be absent
+	fields     []string // members of its object
 	read       func(*Decoder) error
 }
 
-// requests are what a provider may send.
+// requests has the messages that a provider may send.
 var requests = []shape{
 	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
 	{EventClear, true, true, nil, (*Decoder).readNothing},
@@ -26,7 +26,7 @@ var requests = []shape{
 	{EventDTMF, true, false, []string{"digit", "duration"}, (*Decoder).readDigit},
 }
 
-// statements are what the service sends.
+// statements has the messages that the service sends.
 var statements = []shape{
 	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
 	{EventStart, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
@@ -46,7 +46,7 @@ func find(known []shape, name []byte) *shape {
 	return nil
 }
 
-// only refuses members that the shape does not have, and repeated ones.
+// only returns an error for members that the shape does not have, and for repeated ones.
 func (s *shape) only(raw, body jsonscan.Value) error {
 	whole := jsonscan.Value(bytes.TrimLeft(raw, " \t\r\n"))
 	if err := onlyMembers(whole, "the message", []string{"event", string(s.event)}); err != nil {
@@ -71,7 +71,7 @@ func onlyMembers(object jsonscan.Value, where string, allowed []string) (err err
 	return err
 }
 
-// shorten keeps what a peer named fit for a line.
+// shorten shortens a name that a peer sent for use in an error.
 func shorten(name []byte) []byte {
 	const most = 40
 	return name[:min(len(name), most)]

@@ -6,26 +6,24 @@ import (
 	"trunkline/origination"
 )
 
-// maxLegs is how many legs of a call are kept: more can ring, but no decision needs
-// them.
+// maxLegs is the largest number of legs stored per call. Decisions need no more.
 const maxLegs = 32
 
-// call is the state of one open call, from events and comparisons. Driver.mu guards
-// it.
+// call is the state of one open call, from events and comparisons. Driver.mu guards it.
 type call struct {
 	id     string
 	job    string // Job-UUID of its originate, and in its channels' tags
-	epoch  int    // of the connection over which it was placed, 0 for an earlier process's
+	epoch  int    // of the connection over which it was placed; 0 for a call of an earlier process
 	unseen bool   // no event or channel of it has been seen
 
 	state     origination.State
 	legs      map[string]*leg // by channel id
 	cause     string          // why the job failed, "" while it has not
-	bridged   bool            // the owner's leg is joined with the loopback, perhaps to hear it ring
+	bridged   bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
 	reached   bool            // the destination has answered
-	cancelled bool            // every channel of it that appears is to be hung up
+	cancelled bool            // every channel that appears is to be hung up
 	unwanted  bool            // Originate returned an error for it: nothing is reported
-	missing   time.Time       // when comparisons first found no channel of it; zero while they find one
+	missing   time.Time       // when comparisons first found no channel; zero while they find one
 }
 
 // leg is one channel.
@@ -33,7 +31,7 @@ type leg struct {
 	owner    bool
 	answered bool
 	ended    bool
-	cause    string // why it ended; of owners' legs only
+	cause    string // hangup cause; set for owners' legs only
 }
 
 func newCall(id string, state origination.State, epoch int) *call {
@@ -42,7 +40,7 @@ func newCall(id string, state origination.State, epoch int) *call {
 	}
 }
 
-// leg returns the call's leg with the channel id, nil when there are maxLegs.
+// leg returns the call's leg with the channel id, or nil above maxLegs.
 func (c *call) leg(channel string, owner bool) *leg {
 	l := c.legs[channel]
 	if l == nil && len(c.legs) < maxLegs {
@@ -52,7 +50,7 @@ func (c *call) leg(channel string, owner bool) *leg {
 	return l
 }
 
-// markSeen records that a sign of the call was seen.
+// markSeen records that an event or channel of the call was seen.
 func (c *call) markSeen() {
 	c.unseen = false
 	c.missing = time.Time{}
@@ -69,9 +67,8 @@ func (c *call) alive() []string {
 	return channels
 }
 
-// ended reports whether the call is over, and its cause: the owner's answered leg has
-// ended, or the job has failed. The end of a phone that was answered a moment after
-// another one (LOSE_RACE) does not count.
+// ended reports whether the call has ended, and its cause: the owner's answered leg has ended, or the
+// job has failed. The end of a phone that was answered just after another (LOSE_RACE) does not count.
 func (c *call) ended() (string, bool) {
 	over := c.cause != ""
 	for _, l := range c.legs {
@@ -100,15 +97,14 @@ func (c *call) lastCause() string {
 	return cause
 }
 
-// rank is the order of the states.
 var rank = map[origination.State]int{
 	origination.Accepted: 0, origination.RingingUser: 1, origination.UserAnswered: 2,
 	origination.Dialling: 3, origination.Bridged: 4, origination.Ended: 5,
 }
 
-// advance moves the call to the state and returns the steps to report, including
-// those between that were not seen; none when the call has come further already.
-// ringing_user is not filled in: the owner's phone may not have rung.
+// advance moves the call to the state and returns the steps to report, including skipped ones; none if
+// the call has reached the state already. ringing_user is not filled in, because the owner's phone may
+// not have rung.
 func (c *call) advance(to origination.State) []origination.State {
 	var steps []origination.State
 	for _, state := range []origination.State{origination.UserAnswered, origination.Dialling} {

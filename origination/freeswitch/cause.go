@@ -2,7 +2,7 @@ package freeswitch
 
 import "strings"
 
-// Causes are the switch's names of Q.850 causes, as in hangup_cause.
+// FreeSWITCH's names of Q.850 causes, as in hangup_cause.
 const (
 	causeCancelled = "ORIGINATOR_CANCEL"
 	causeNormal    = "NORMAL_CLEARING"
@@ -10,8 +10,8 @@ const (
 	causeLost      = "LOSE_RACE" // of a leg: another one was answered first
 )
 
-// cleanCause returns text where it is the name of a cause, else causeUnknown: causes
-// are stored and shown.
+// cleanCause returns text if it has the form of a cause name, else causeUnknown, because causes are
+// stored and shown.
 func cleanCause(text string) string {
 	if text == "" || len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return causeUnknown
@@ -19,11 +19,10 @@ func cleanCause(text string) string {
 	return text
 }
 
-// ownerCause returns why the call ended, from the hangup cause of the owner's leg
-// and its originate_disposition. A leg whose destination did not answer ends with
-// NORMAL_CLEARING; the disposition then has the destination's cause. An owner who
-// hangs up while the destination is being dialled leaves "failure", and after the
-// destination's leg has ended, ORIGINATOR_CANCEL.
+// ownerCause returns the cause of the call's end from the hangup cause of the owner's leg and its
+// originate_disposition. A leg whose destination did not answer ends with NORMAL_CLEARING; the
+// disposition then has the destination's cause. If the owner hangs up while the destination is being
+// dialled, the disposition is "failure" and, after the destination's leg has ended, ORIGINATOR_CANCEL.
 func ownerCause(hangup, disposition string) string {
 	if hangup != causeNormal {
 		return cleanCause(hangup)

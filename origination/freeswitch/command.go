@@ -11,22 +11,22 @@ import (
 	"trunkline/origination"
 )
 
-// The tag of a channel, in presence_data: whose leg it is, and of which job.
+// The parts of a channel's tag in presence_data, which identifies the leg's side and its job.
 const (
 	tagPrefix      = "trunkline:"
 	tagOwner       = "owner"
 	tagDestination = "destination"
 )
 
-// jobOf is the Job-UUID of a call. It is made from the call's id, so that a
-// process finds what an earlier one placed.
+// jobOf returns the Job-UUID of a call. It is derived from the call's id, so that a process finds the
+// calls of an earlier one.
 func jobOf(callID string) string {
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("trunkline:freeswitch:"+callID)).String()
 }
 
 func tag(side, job string) string { return tagPrefix + side + ":" + job }
 
-// readTag is the reverse of tag; ok is false for what is not one.
+// readTag parses a tag. ok is false if text is not a tag.
 func readTag(text string) (side, job string, ok bool) {
 	rest, ok := strings.CutPrefix(text, tagPrefix)
 	if !ok {
@@ -35,18 +35,17 @@ func readTag(text string) (side, job string, ok bool) {
 	return strings.Cut(rest, ":")
 }
 
-// onDestination are the variables that go through the loopback to the
-// destination's leg.
+// onDestination lists the variables that are exported through the loopback to the destination's leg.
 const onDestination = "origination_call_id,interaction_id,account_id,presence_data,sip_h_X-svc_call_type"
 
-// Bounds of what is sent, in bytes.
+// Limits of values in bytes.
 const (
 	maxNumber = 64
 	maxDomain = 253
 )
 
-// originate returns the command that places the order, whose Domain is the
-// switch's. The error says why the order cannot be carried.
+// originate returns the command that places the order, whose Domain is the switch's. The error says
+// why a value cannot be sent.
 func (c Config) originate(order origination.Order) (string, error) {
 	for _, v := range []struct {
 		field, value, also string
@@ -69,7 +68,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		}
 		return text
 	}
-	// No origination_uuid: the owner's second phone would fail as a duplicate.
+	// origination_uuid is not set: the owner's second phone would fail as a duplicate.
 	job := jobOf(order.ID)
 	owner := variables{
 		{"presence_data", tag(tagOwner, job)},
@@ -78,8 +77,8 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"origination_caller_id_number", fill(c.OwnerCallerID)},
 		{"origination_caller_id_name", quote(fill(c.OwnerCallerName))},
 		{"originate_timeout", seconds(c.OwnerTimeout)},
-		{"ignore_early_media", "true"}, // or a phone's early media would count as its answer
-		{"loopback_bowout", "false"},   // an owner whose calls are forwarded has a loopback too
+		{"ignore_early_media", "true"}, // otherwise a phone's early media would count as its answer
+		{"loopback_bowout", "false"},   // an owner with call forwarding has a loopback too
 	}
 	if c.Ringback != "-" {
 		owner = append(owner, variable{"ringback", c.Ringback})
@@ -94,13 +93,13 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"originate_timeout", seconds(c.DestinationTimeout)},
 		{"ignore_early_media", "false"}, // the owner hears the network's announcements
 		{"loopback_bowout", "false"},
-		{"ignore_display_updates", "true"}, // or the loopback's record names the callee as its caller
+		{"ignore_display_updates", "true"}, // otherwise the loopback's record has the callee as its caller
 		{"loopback_export", onDestination},
 		{"export_vars", onDestination},
 		{"origination_call_id", order.ID}, // last, where readers of last_arg look for its end
 	}
 	command := fmt.Sprintf("originate %s%s &bridge(%s%s)", owner, fill(c.Owner), destination, fill(c.Destination))
-	if err == nil && strings.Contains(command, callSeparator) { // a template and a value together
+	if err == nil && strings.Contains(command, callSeparator) { // a template combined with a value
 		err = fault.Invalid("the call cannot be dialled")
 	}
 	return command, err
@@ -108,8 +107,8 @@ func (c Config) originate(order origination.Order) (string, error) {
 
 type variable struct{ name, value string }
 
-// variables are written with ";" between them: "," is needed within values, and
-// quotes around those would not survive the command's own splitting.
+// variables are written with ";" as the separator: "," is needed within values, and quotes around
+// values would be removed when the switch splits the command.
 type variables []variable
 
 func (v variables) String() string {
@@ -121,7 +120,7 @@ func (v variables) String() string {
 	return out.String() + "}"
 }
 
-// quote keeps blanks from splitting the command.
+// quote quotes a value with blanks, which would otherwise split the command.
 func quote(text string) string {
 	if strings.Contains(text, " ") {
 		return "'" + text + "'"

@@ -10,37 +10,37 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// Config is one FreeSWITCH and how to dial on it. In the templates stand
-// {extension}, {domain}, {destination} and {context}.
+// Config has the address of one FreeSWITCH and its dial templates, in which {extension}, {domain},
+// {destination} and {context} are replaced.
 type Config struct {
 	Address  string // host:port of the event socket
 	User     string // "user@domain" to log in as a user of the directory; "" with the password alone
 	Password string
 
-	Owner              string // dial string of the owner's phones; user/{extension}@{domain}
-	Destination        string // dial string behind them; loopback/{destination}/{context}/XML
-	Context            string // dialplan context in which the destination is looked up; default
+	Owner              string // dial string of the owner's phones; default user/{extension}@{domain}
+	Destination        string // dial string of the destination; default loopback/{destination}/{context}/XML
+	Context            string // dialplan context of the destination; default "default"
 	Domain             string // for {domain}; "" asks the switch which of the account's domain and its own the owner is in
-	OwnerCallerID      string // number that the owner's phone shows; {destination}
-	OwnerCallerName    string // name beside it; Click to call
-	CallerID           string // number that the destination is shown; {extension}
-	CallerName         string // name beside it; {extension}
+	OwnerCallerID      string // number that the owner's phone shows; default {destination}
+	OwnerCallerName    string // name that the owner's phone shows; default Click to call
+	CallerID           string // number shown to the destination; default {extension}
+	CallerName         string // name shown to the destination; default {extension}
 	Ringback           string // tone for the owner while the destination rings; "-" for none
 	OwnerTimeout       time.Duration
 	DestinationTimeout time.Duration
 
-	DialTimeout    time.Duration // to be logged in
-	CommandTimeout time.Duration // for the switch to answer a command
-	ReconnectMin   time.Duration // first pause before connecting again
-	ReconnectMax   time.Duration // longest
-	AuditEvery     time.Duration // between looks at the switch's channels
-	GoneAfter      time.Duration // how long a call must be without a channel to have ended
-	QueueTimeout   time.Duration // how long a call waits for its turn where the switch limits sessions per second
-	MaxCalls       int           // unfinished calls
-	AllEvents      bool          // subscribe to all events, to notice missing ones at once
+	DialTimeout    time.Duration // limit for connecting and logging in
+	CommandTimeout time.Duration // limit for the reply to a command
+	ReconnectMin   time.Duration // first pause before reconnecting
+	ReconnectMax   time.Duration // longest pause before reconnecting
+	AuditEvery     time.Duration // interval of comparisons with the switch's channels
+	GoneAfter      time.Duration // time without a channel after which a call has ended
+	QueueTimeout   time.Duration // longest wait of a call when the switch limits sessions per second
+	MaxCalls       int           // largest number of unfinished calls
+	AllEvents      bool          // subscribe to all events, which detects lost ones at once
 }
 
-// WithDefaults fills what is zero.
+// WithDefaults returns c with its zero values replaced by the defaults.
 func (c Config) WithDefaults() Config {
 	setDefault(&c.Owner, "user/{extension}@{domain}")
 	setDefault(&c.Destination, "loopback/{destination}/{context}/XML")
@@ -70,8 +70,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate is for a Config with its defaults filled. The socket's own settings
-// are checked by New.
+// Validate checks a Config that has its defaults filled in. New checks the socket's settings.
 func (c Config) Validate() error {
 	for name, positive := range map[string]bool{
 		"owner_timeout":       c.OwnerTimeout >= time.Second,
@@ -86,7 +85,7 @@ func (c Config) Validate() error {
 			return fault.InvalidField(name, "invalid", name+" is too small")
 		}
 	}
-	// What is filled in is checked with each order; here what stands around it.
+	// The values are checked with each order; this checks the templates.
 	example := placeholders{"extension": "1", "domain": "d", "destination": "2", "context": "c"}
 	for _, t := range []struct{ name, text, also string }{
 		{"owner", c.Owner, ownerDialChars}, {"destination", c.Destination, destinationDialChars},
@@ -109,7 +108,7 @@ func (c Config) socket() esl.Config {
 	}
 }
 
-// Deps are what a Driver works with.
+// Deps has the dependencies of a Driver.
 type Deps struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer

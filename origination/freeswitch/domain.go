@@ -9,8 +9,8 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// ask runs an api command on a connection. ok is false when the switch refuses
-// it; the error is one of the connection.
+// ask runs an api command on a connection. ok is false if the switch refuses it; the error is one of
+// the connection.
 func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
 	text, err = conn.API(ctx, command)
 	var refusal *esl.Refusal
@@ -20,8 +20,7 @@ func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok b
 	return strings.TrimSpace(text), err == nil, err
 }
 
-// survey asks the switch for its own domain and its sessions-per-second, and
-// logs what it answered.
+// survey queries the switch's own domain and its sessions-per-second, and logs the answers.
 func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
 	about := []any{"address", d.cfg.Address}
 	if d.cfg.Domain == "" {
@@ -47,7 +46,7 @@ func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain strin
 	return switchDomain, nil
 }
 
-// askPace asks the switch for its sessions-per-second and keeps to them.
+// askPace queries the switch's sessions-per-second and sets the pacer to it.
 func (d *Driver) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
 	text, _, err := ask(ctx, conn, "status")
 	if err != nil {
@@ -58,10 +57,9 @@ func (d *Driver) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err
 	return sessions, nil
 }
 
-// domainOf returns what stands for {domain} in an order's dial strings: the
-// configured domain; else the account's where the switch's directory has the
-// owner in it; else the switch's own where that has the owner. An owner in
-// neither is dialled in the account's domain.
+// domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the
+// account's if the switch's directory has the owner in it; else the switch's own if that has the
+// owner; else the account's.
 func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) (string, error) {
 	if d.cfg.Domain != "" {
 		return d.cfg.Domain, nil
@@ -76,7 +74,7 @@ func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) 
 	conn, switchDomain, found := d.conn, d.switchDomain, d.domains[accountDomain]
 	d.mu.Unlock()
 	if conn == nil || found != "" || !strings.Contains(d.cfg.Owner+d.cfg.Destination, "{domain}") {
-		return firstOf(found, accountDomain), nil // without a connection the order fails for that
+		return firstOf(found, accountDomain), nil // without a connection the order fails anyway
 	}
 	for _, candidate := range []string{accountDomain, switchDomain} {
 		if candidate == "" {

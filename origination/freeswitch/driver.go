@@ -20,16 +20,16 @@ type Driver struct {
 	log     *slog.Logger
 	metrics *metrics
 	pace    *pacer
-	adopted chan struct{} // holds one while calls that were taken over have not been compared yet
+	adopted chan struct{} // signals that calls were taken over and have not been compared yet
 
 	mu    sync.Mutex
-	conn  *esl.Conn        // nil while there is none
-	epoch int              // of conn; rises with each
-	calls map[string]*call // unfinished, by call id
-	jobs  map[string]*call // the same, by job
+	conn  *esl.Conn        // nil while disconnected
+	epoch int              // number of conn; increases with each
+	calls map[string]*call // unfinished calls by call id
+	jobs  map[string]*call // unfinished calls by job
 
 	switchDomain string            // what the switch says is its own; "" while there is no connection
-	domains      map[string]string // domains on the switch by the account's, where it has been asked
+	domains      map[string]string // cache: domain on the switch by the account's domain
 }
 
 var (
@@ -98,8 +98,8 @@ func (d *Driver) placeOrder(ctx context.Context, order origination.Order) error 
 	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrCommand):
 		d.forget(c) // it was not sent
 	default:
-		// The switch may have got the command. The caller gets an error, so
-		// nothing may ring: every channel of the call is hung up.
+		// The switch may have received the command. The caller gets an error, so no phone may ring:
+		// hang up every channel of the call.
 		c.cancelled, c.unwanted = true, true
 	}
 	return fault.Unavailable(err, retryAfter, "the phone platform did not answer")
@@ -122,8 +122,8 @@ func (d *Driver) begin(id string) (*call, *esl.Conn, error) {
 	return c, d.conn, nil
 }
 
-// Cancel implements origination.Driver. A call without a channel yet, or placed over
-// a connection that is lost, is hung up when a channel of it appears.
+// Cancel implements origination.Driver. If the call has no channel yet, or was placed over a lost
+// connection, it is hung up when a channel appears.
 func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	d.mu.Lock()
 	c, conn := d.calls[callID], d.conn
@@ -146,12 +146,12 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	return nil
 }
 
-// hangUp ends one channel. It is no error when the switch has no such channel, or the
-// connection is lost: Follow connects again, and the comparison then ends the call.
+// hangUp ends one channel. It returns nil if the switch has no such channel or the connection is lost:
+// Follow reconnects and the comparison then ends the call.
 func (d *Driver) hangUp(ctx context.Context, conn *esl.Conn, channel string) error {
 	_, err := conn.API(ctx, killCommand(channel))
 	var refusal *esl.Refusal
-	if errors.As(err, &refusal) && !strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // versions differ in case
+	if errors.As(err, &refusal) && !strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // the case differs between versions
 		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
 	}
 	if err != nil && ctx.Err() != nil {

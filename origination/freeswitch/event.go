@@ -7,15 +7,15 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// subscribedEvents are the events that a call's progress is taken from. A leg's end
-// has two (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
+// subscribedEvents has the events from which a call's progress is derived. The end of a leg has two
+// (CHANNEL_HANGUP, CHANNEL_DESTROY), in case one is lost.
 var subscribedEvents = []string{
 	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE",
 	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
 }
 
-// event applies one event and returns what is to be reported and hung up. Events may
-// come in any order.
+// event applies one event and returns the reports and hang-ups that follow. Events may arrive in any
+// order.
 func (d *Driver) event(e *esl.Event) outcome {
 	name := e.Name()
 	if name == "BACKGROUND_JOB" {
@@ -56,7 +56,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 		if l.owner {
 			l.cause = ownerCause(e.Get("Hangup-Cause"), e.Get("variable_originate_disposition"))
 			if t := e.Get("Caller-Channel-Answered-Time"); t != "" && t != "0" {
-				l.answered = true // its CHANNEL_ANSWER is late, or lost
+				l.answered = true // its CHANNEL_ANSWER is late or lost
 			}
 		}
 		return nil
@@ -76,9 +76,8 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 	return c.advanceDestination(!l.owner)
 }
 
-// advanceDestination returns the steps of the destination's side. The owner's leg is
-// bridged as soon as it hears the destination ring, so the call is bridged only when
-// the destination has answered too.
+// advanceDestination returns the steps of the destination's side. The owner's leg is bridged as soon
+// as it hears ringing, so the call counts as bridged only after the destination has answered.
 func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
 	case c.bridged && c.reached:

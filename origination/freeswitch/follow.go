@@ -45,18 +45,18 @@ func (d *Driver) addOpen(open []origination.Open) {
 	}
 }
 
-// Adopt implements origination.Adopter: the switch still has the calls of a process
-// that died. They are compared at once; those that the switch does not have end.
+// Adopt implements origination.Adopter: the switch still has the calls of a process that died. They
+// are compared at once; those without channels on the switch end.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	d.addOpen(open)
 	select {
 	case d.adopted <- struct{}{}:
-	default: // a comparison is due already
+	default: // a comparison is pending
 	}
 	return nil
 }
 
-// session is one connection, from its making to its end.
+// session runs one connection from connecting to its end.
 func (d *Driver) session(ctx context.Context, report func(origination.Progress)) error {
 	conn, err := d.client.Dial(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *Driver) session(ctx context.Context, report func(origination.Progress))
 	return (&follower{Driver: d, conn: conn, report: report}).run(ctx)
 }
 
-// subscribe asks for the events of our calls alone, or for all there are.
+// subscribe subscribes to the events of our calls, or to all events.
 func (d *Driver) subscribe(ctx context.Context, conn *esl.Conn) error {
 	if d.cfg.AllEvents {
 		return conn.Subscribe(ctx, "plain", "ALL")
@@ -133,7 +133,7 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 				return lookGap, nil
 			}
 		case <-f.conn.Done():
-			f.takeEvents() // events that came before the end
+			f.takeEvents() // events that arrived before the end
 			return "", f.conn.Err()
 		case <-next:
 			return lookPeriodic, nil
@@ -145,8 +145,7 @@ func (f *follower) events(ctx context.Context, next <-chan time.Time) (string, e
 	}
 }
 
-// takeEvents applies the events that have arrived, and reports whether some are
-// missing.
+// takeEvents applies the events that have arrived, and reports whether some were lost.
 func (f *follower) takeEvents() (gap bool) {
 	for _, e := range f.conn.Take() {
 		if n, ok := e.Sequence(); ok && f.cfg.AllEvents {
@@ -160,8 +159,8 @@ func (f *follower) takeEvents() (gap bool) {
 	return gap
 }
 
-// execute hangs up and reports. A hangup that cannot be sent is left to the
-// comparison after the next connect.
+// execute hangs up channels and sends reports. A hang-up that cannot be sent is left to the comparison
+// after the next connect.
 func (f *follower) execute(o outcome) {
 	for _, channel := range o.kill {
 		if err := f.conn.Tell(killCommand(channel)); err != nil {

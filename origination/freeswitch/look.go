@@ -11,7 +11,7 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// Reasons for a comparison, label "why".
+// Reasons for a comparison, used as the metric label "why".
 const (
 	lookConnected = "connected"
 	lookPeriodic  = "periodic"
@@ -19,18 +19,18 @@ const (
 	lookAdopted   = "adopted"
 )
 
-// row is one of "show channels as json".
+// row is one row of "show channels as json".
 type row struct {
 	UUID  string `json:"uuid"`
 	Tag   string `json:"presence_data"`
 	State string `json:"callstate"`
 }
 
-// compare compares the open calls with the switch's channels. soon means that some
-// were not found, so that the next comparison should come soon.
+// compare compares the open calls with the switch's channels. soon means that some were not found and
+// the next comparison should follow shortly.
 func (f *follower) compare(ctx context.Context, why string) (soon bool, err error) {
 	f.metrics.looks.WithLabelValues(why).Inc()
-	if why == lookPeriodic { // sessions-per-second can be changed while the switch runs
+	if why == lookPeriodic { // sessions-per-second can change while the switch runs
 		if _, err := f.askPace(ctx, f.conn); err != nil {
 			return false, err
 		}
@@ -39,7 +39,7 @@ func (f *follower) compare(ctx context.Context, why string) (soon bool, err erro
 	if err != nil {
 		return false, err
 	}
-	f.takeEvents() // events that came meanwhile: a hangup says more than a missing channel
+	f.takeEvents() // events that arrived meanwhile: a hangup event is more reliable than a missing channel
 	seen := make(map[string]bool, len(rows))
 	for _, side := range []string{tagDestination, tagOwner} { // see applyChannelState
 		for _, r := range rows {
@@ -61,9 +61,9 @@ func (f *follower) compare(ctx context.Context, why string) (soon bool, err erro
 	return soon, nil
 }
 
-// table returns every channel with our tag, also of other nodes' calls. Where the
-// switch refuses it (a restricted user, no core database) the known channels are
-// asked for one by one; calls of an earlier process cannot be found then.
+// table returns all channels with our tag, including those of other nodes' calls. If the switch
+// refuses the command (a restricted user, no core database), the known channels are queried one at a
+// time; calls of an earlier process cannot be found then.
 func (f *follower) table(ctx context.Context) ([]row, error) {
 	text, err := f.conn.API(ctx, "show channels like "+tagPrefix+" as json")
 	var refusal *esl.Refusal
@@ -94,7 +94,7 @@ func (d *Driver) applyRow(r row, job string, owner bool) outcome {
 	}
 	l := c.leg(r.UUID, owner)
 	if l == nil || l.ended {
-		return outcome{} // the table is a moment behind
+		return outcome{} // the table lags behind events
 	}
 	c.markSeen()
 	var kill []string
@@ -114,8 +114,8 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	case up:
 		l.answered = true
 		steps := c.advance(origination.UserAnswered)
-		// The owner's leg is in RING_WAIT while it waits for the destination,
-		// which has been looked at before: ACTIVE now means joined.
+		// The owner's leg is in RING_WAIT while it waits for the destination, whose state was applied
+		// before; ACTIVE then means joined.
 		if c.reached && state != "RING_WAIT" {
 			c.bridged = true
 			steps = append(steps, c.advance(origination.Bridged)...)
@@ -145,7 +145,7 @@ func (d *Driver) absent(seen map[string]bool) []absence {
 	return absent
 }
 
-// exists asks for each channel by its id, as the table lags a little.
+// exists queries each channel by its id, because the table lags behind.
 func (f *follower) exists(ctx context.Context, channels []string) (bool, error) {
 	for _, channel := range channels {
 		text, err := f.conn.API(ctx, "uuid_exists "+channel)
@@ -160,8 +160,8 @@ func (f *follower) exists(ctx context.Context, channels []string) (bool, error) 
 	return false, nil
 }
 
-// applyAbsence ends a call that has had no channel for GoneAfter. waits means that
-// the time is not over yet.
+// applyAbsence ends a call that has had no channel for GoneAfter. waits means that this time has not
+// passed.
 func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,8 +181,8 @@ func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	}
 	patience := d.cfg.GoneAfter
 	if c.unseen && c.epoch == d.epoch {
-		// Its job may not have made a channel yet, and no event has been missed
-		// since: the job's result will come.
+		// Its job may not have created a channel yet, and no event has been lost since, so the job's
+		// result will arrive.
 		patience += d.cfg.OwnerTimeout
 	}
 	if time.Since(c.missing) < patience {

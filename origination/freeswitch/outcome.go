@@ -6,7 +6,7 @@ import (
 	"trunkline/origination"
 )
 
-// outcome is what follows from an event or a comparison.
+// outcome is the result of applying an event or a comparison.
 type outcome struct {
 	reports []origination.Progress
 	kill    []string // channels to hang up
@@ -17,8 +17,8 @@ func (o *outcome) add(other outcome) {
 	o.kill = append(o.kill, other.kill...)
 }
 
-// conclude turns a call's steps into reports and removes a call that is over. d.mu is
-// held.
+// conclude converts a call's steps to reports and removes a call that has ended. The caller holds
+// d.mu.
 func (d *Driver) conclude(c *call, steps []origination.State, kill []string) outcome {
 	now := time.Now()
 	out := outcome{kill: kill}
@@ -34,7 +34,7 @@ func (d *Driver) conclude(c *call, steps []origination.State, kill []string) out
 	return out
 }
 
-// finish ends a call. d.mu is held.
+// finish ends a call. The caller holds d.mu.
 func (d *Driver) finish(c *call, cause string) outcome {
 	d.forget(c)
 	if c.unwanted {

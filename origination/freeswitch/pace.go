@@ -14,32 +14,31 @@ import (
 )
 
 const (
-	// sessionsPerCall is what one call takes of the switch's sessions-per-second:
-	// the owner's leg, the two of the loopback, and the destination's.
+	// sessionsPerCall is the number of sessions that a call counts against the switch's
+	// sessions-per-second: the owner's leg, the loopback's two, and the destination's.
 	sessionsPerCall = 4
-	// paceShare leaves some of them to answers that do not come evenly, and to
-	// the switch's other calls.
+	// paceShare is the share of sessions-per-second that is used, which leaves room for uneven answers
+	// and the switch's other calls.
 	paceShare = 0.9
 )
 
-// pacer spaces originations so that the switch does not refuse their sessions.
-// Beyond sessions-per-second FreeSWITCH refuses new sessions, also the ones that
-// a call needs after its owner has answered.
+// pacer spaces originations to stay below sessions-per-second. Above it FreeSWITCH refuses new
+// sessions, including those that a call needs after its owner has answered.
 type pacer struct {
 	limiter *rate.Limiter
-	maxWait time.Duration // that a call waits
+	maxWait time.Duration // longest wait of a call
 	metrics *metrics
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	sessions int // per second, as the switch said; 0: not known
+	sessions int // per second, from the switch; 0: unknown
 }
 
 func newPacer(most time.Duration, m *metrics, log *slog.Logger) *pacer {
 	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: most, metrics: m, log: log}
 }
 
-// set takes the switch's sessions-per-second; 0 takes the limit away.
+// set sets the switch's sessions-per-second; 0 removes the limit.
 func (p *pacer) set(sessions int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +60,8 @@ func (p *pacer) perSecond() int {
 	return p.sessions
 }
 
-// wait returns when it is the call's turn. The error is a fault.Unavailable that
-// says when to ask again: the turn would come too late.
+// wait waits for the call's turn. The error is fault.Unavailable with a retry time if the wait would
+// be longer than maxWait.
 func (p *pacer) wait(ctx context.Context) error {
 	turn := p.limiter.Reserve()
 	delay := turn.Delay()
@@ -94,12 +93,11 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 }
 
-// statusLimit is in the answer to "status":
-// 0 session(s) per Sec out of max 30, peak 2, last 5min 0.
+// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
+// 0.
 var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
 
-// readStatus returns the switch's sessions-per-second, 0 where the answer does
-// not have it.
+// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
 func readStatus(text string) int {
 	found := statusLimit.FindStringSubmatch(text)
 	if found == nil {

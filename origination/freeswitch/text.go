@@ -8,15 +8,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// A value stands inside braces, inside an application's argument, inside a
-// command, and each of the three splits, unquotes and expands in its own way. So
-// nothing is escaped: a value that holds more than letters, digits and the few
-// characters that mean nothing anywhere is refused.
+// A value is inside braces, inside an application's argument, inside a command, and each of the three
+// levels splits, unquotes and expands in its own way. Nothing is escaped: a value with characters
+// other than letters, digits and a few that have no meaning at any level is refused.
 const (
-	numberChars          = "+*#" // beside letters, digits and . _ -
+	numberChars          = "+*#" // besides letters, digits and . _ -
 	domainChars          = ":"
-	displayChars         = numberChars + " " // quoted, where blanks split
-	toneChars            = "%(),:/=[]@*+"    // the administrator's own, as are the dial strings
+	displayChars         = numberChars + " " // quoted where blanks split
+	toneChars            = "%(),:/=[]@*+"    // from the administrator, as are the dial strings
 	ownerDialChars       = numberChars + "@:/,|[]=%"
 	destinationDialChars = numberChars + "@:/="
 )
@@ -24,9 +23,8 @@ const (
 // callSeparator separates calls in one originate command.
 const callSeparator = ":_:"
 
-// safe says whether the text is made of letters, digits, ". _ -" and the
-// characters of also, and can be sent as it is. Letters beyond ASCII are for
-// what a phone displays.
+// safe reports whether text consists of letters, digits, ". _ -" and the characters of also, and can
+// be sent unchanged. Letters beyond ASCII are allowed for names that a phone displays.
 func safe(text, also string) bool {
 	if strings.Contains(text, callSeparator) {
 		return false
@@ -43,7 +41,7 @@ func safe(text, also string) bool {
 	return true
 }
 
-// placeholders are the values of a template's {names}.
+// placeholders maps a template's {names} to values.
 type placeholders map[string]string
 
 func (b placeholders) fill(template string) (string, error) {
@@ -64,7 +62,7 @@ func (b placeholders) fill(template string) (string, error) {
 	}
 }
 
-// check refuses a value that cannot be carried safely.
+// check returns an error for a value that cannot be sent safely.
 func check(field, value, also string, most int) error {
 	switch {
 	case value == "":

@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	mostAnswer = 1 << 20 // bytes of an answer that are read
+	mostAnswer = 1 << 20 // bytes read of a response
 	retryAfter = 2 * time.Second
 )
 
-// Faults that the driver acts on.
+// Errors that the driver handles.
 var (
 	errNotThere = fault.New(fault.KindRefused, "The platform does not have this")
 	errNotJSON  = fault.New(fault.KindRefused, "The platform's answer is not readable")
 )
 
-// crossbar speaks Kazoo's HTTP API.
+// crossbar is a client of Kazoo's HTTP API.
 type crossbar struct {
 	url, key string
 	timeout  time.Duration
 	client   *http.Client
 
-	login sync.Mutex // held while a token is asked for: others wait for it
+	login sync.Mutex // held during a token request; others wait for it
 	mu    sync.Mutex
 	token string
 }
 
-// newCrossbar uses the client's transport, and follows nobody elsewhere: an
-// order that is sent on might ring twice, and the token is for one host.
+// newCrossbar returns a client with the transport of the given one. It follows no redirects: a
+// repeated order might ring twice, and the token is for one host.
 func newCrossbar(cfg Config, client *http.Client) *crossbar {
 	stays := *client
 	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &crossbar{url: cfg.URL, key: cfg.APIKey, timeout: cfg.Timeout, client: &stays}
 }
 
-// do sends data and reads the answer's data into into (nil: not at all). An old
-// token is replaced once.
+// do sends data and decodes the response's data into into, unless that is nil. It replaces an expired
+// token once.
 func (c *crossbar) do(ctx context.Context, method, path string, data, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -67,7 +67,7 @@ func (c *crossbar) do(ctx context.Context, method, path string, data, into any) 
 	return err
 }
 
-// freshToken is a token that is not old; "" is no token.
+// freshToken returns a token other than old; "" means no token.
 func (c *crossbar) freshToken(ctx context.Context, old string) (string, error) {
 	c.login.Lock()
 	defer c.login.Unlock()
@@ -98,7 +98,7 @@ func (c *crossbar) current() string {
 	return c.token
 }
 
-// errToken is a token that is not known any more.
+// errToken is the error of a token that is no longer valid.
 var errToken = errors.New("the token is not valid")
 
 func (c *crossbar) ask(ctx context.Context, method, path, token string, data, into any) error {
@@ -116,7 +116,7 @@ func (c *crossbar) ask(ctx context.Context, method, path, token string, data, in
 	})
 }
 
-// exchange is one request and its answer.
+// exchange makes one request and reads its response.
 func (c *crossbar) exchange(ctx context.Context, method, path, token string, data any, read func([]byte) error) error {
 	var body io.Reader
 	if data != nil {
@@ -137,9 +137,9 @@ func (c *crossbar) exchange(ctx context.Context, method, path, token string, dat
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return away(errors.Unwrap(err)) // what it wraps does not name the address, which has a phone number in it
+		return away(errors.Unwrap(err)) // the wrapped error does not contain the URL, which has a phone number
 	}
-	defer func() { _ = response.Body.Close() }() // only read
+	defer func() { _ = response.Body.Close() }() // read only
 	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
 	if err := verdict(response); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *crossbar) exchange(ctx context.Context, method, path, token string, dat
 	if err == nil {
 		err = read(answer)
 	}
-	if err != nil { // whatever it was, the platform has done what it was asked
+	if err != nil { // the platform has carried out the request in any case
 		return fmt.Errorf("reading the platform's answer: %w", errNotJSON)
 	}
 	return nil
@@ -157,7 +157,7 @@ func away(cause error) error {
 	return fault.Unavailable(cause, retryAfter, "The platform cannot be reached")
 }
 
-// verdict is what a status means.
+// verdict returns the error for a response's status.
 func verdict(r *http.Response) error {
 	switch status := r.StatusCode; {
 	case status < 300:
@@ -173,7 +173,7 @@ func verdict(r *http.Response) error {
 	}
 }
 
-// text is a JSON string; anything else is as good as none.
+// text is a JSON string; other values decode as "".
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.

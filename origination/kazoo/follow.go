@@ -16,8 +16,8 @@ import (
 
 const (
 	pollers = 8
-	// A channel that is not there so long after the call was accepted will not
-	// come: Kazoo gives an owner 30 s.
+	// A channel that has not appeared this long after the call was accepted will not appear: Kazoo
+	// rings an owner for 30 s.
 	comesWithin = 45 * time.Second
 )
 
@@ -29,11 +29,11 @@ type call struct {
 
 	mu        sync.Mutex
 	state     origination.State
-	seen      bool // there was a channel
+	seen      bool // a channel has been seen
 	cancelled bool
 }
 
-// track begins to follow a call.
+// track starts following a call.
 func (d *Driver) track(id string, order origination.Order, state origination.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +71,8 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 	}
 }
 
-// Adopt implements origination.Adopter: Kazoo has its calls whoever follows.
+// Adopt implements origination.Adopter. Kazoo keeps its calls regardless of the process that follows
+// them.
 func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	for _, o := range open {
 		d.track(o.CallID, o.Order, o.State)
@@ -79,7 +80,7 @@ func (d *Driver) Adopt(_ context.Context, open []origination.Open) (rest []origi
 	return nil
 }
 
-// poll asks for every call once. What could not be asked is asked next time.
+// poll queries every call once. Failed queries are repeated at the next poll.
 func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	var group errgroup.Group
 	group.SetLimit(pollers)
@@ -100,16 +101,16 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 			return nil
 		})
 	}
-	_ = group.Wait() // its functions do not fail
+	_ = group.Wait() // its functions return no errors
 }
 
-// channel is what Kazoo says of one.
+// channel is a channel as described by Kazoo.
 type channel struct {
 	Answered bool `json:"answered"`
 	OtherLeg text `json:"other_leg_call_id"`
 }
 
-// look asks how far a call is.
+// look queries the progress of a call.
 func (d *Driver) look(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
 	err := d.crossbar.do(ctx, http.MethodGet, d.channel(c), nil, &now)
@@ -126,7 +127,7 @@ func (d *Driver) look(ctx context.Context, c *call) ([]origination.Progress, err
 	}
 	c.seen = true
 	if c.cancelled {
-		return nil, d.hangUp(ctx, c) // it came after it was cancelled
+		return nil, d.hangUp(ctx, c) // the channel appeared after the cancellation
 	}
 	state := origination.RingingUser
 	switch {
@@ -146,7 +147,7 @@ func (d *Driver) channel(c *call) string {
 	return d.account(c.order.AccountID) + "/channels/" + url.PathEscape(c.id)
 }
 
-// ended is the end of a call whose channel is gone. c.mu is held.
+// ended returns the final step of a call whose channel is gone. The caller holds c.mu.
 func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	end := origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseUnknown, At: time.Now()}
 	if c.cancelled {
@@ -169,8 +170,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	return end
 }
 
-// Cancel implements origination.Driver. A call that has no channel yet is hung
-// up when it has one.
+// Cancel implements origination.Driver. A call without a channel is hung up when one appears.
 func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	c := d.find(callID)
 	if c == nil {

@@ -14,15 +14,15 @@ import (
 	"trunkline/origination"
 )
 
-// Config are the driver's settings.
+// Config has the driver's settings.
 type Config struct {
-	URL    string // of Crossbar, as https://kazoo.example.com:8443
-	APIKey string // of an account that sees those of Accounts
-	// Accounts are the Kazoo account ids of ours; what is not here has the same.
+	URL    string // of Crossbar, such as https://kazoo.example.com:8443
+	APIKey string // of an account that has access to those of Accounts
+	// Accounts maps our account ids to Kazoo's; an id that is absent is the same in Kazoo.
 	Accounts map[string]string
-	// Timeout of one request; 8 s when zero.
+	// Timeout is the limit of one request; default 8 s.
 	Timeout time.Duration
-	// PollEvery is how often it is asked how far calls are; 2 s when zero.
+	// PollEvery is the interval of progress polls; default 2 s.
 	PollEvery time.Duration
 }
 
@@ -37,9 +37,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what cannot work.
+// Validate checks c.
 func (c Config) Validate() error {
-	parsed, err := url.Parse(c.URL) // its error could show a password
+	parsed, err := url.Parse(c.URL) // its error could contain a password
 	switch {
 	case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil:
 		return errors.New("kazoo: the url must be like https://kazoo.example.com:8443")
@@ -58,10 +58,10 @@ type Driver struct {
 	log      *slog.Logger
 
 	mu    sync.Mutex
-	calls map[string]*call // being followed, by the id given out
+	calls map[string]*call // followed calls by the returned id
 }
 
-// New makes a driver. It does not connect before its first call.
+// New returns a driver. It does not connect before its first call.
 func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 	return &Driver{cfg: cfg, crossbar: newCrossbar(cfg, client), log: log, calls: map[string]*call{}}, nil
 }
 
-// account is the path of the account's resources.
+// account returns the path of the account's resources.
 func (d *Driver) account(ours string) string {
 	id, mapped := d.cfg.Accounts[ours]
 	if !mapped {
@@ -92,7 +92,7 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	}
 	answer, err := d.connect(ctx, order, resource)
 	if errors.Is(err, errNotThere) && placed.ClickToCallID == "" {
-		// Somebody deleted it. It is made again, once.
+		// The document was deleted on the platform; create it again, once.
 		if placed.ClickToCallID, err = d.provision(ctx, order); err != nil {
 			return placed, err
 		}
@@ -110,8 +110,8 @@ func (d *Driver) Originate(ctx context.Context, order origination.Order) (origin
 	return placed, nil
 }
 
-// resource is the clicktocall document of a user. SIPHeaders mark the leg to
-// the destination in the call records (specification, "CDR row").
+// resource is the clicktocall document of a user. SIPHeaders mark the leg to the destination in the
+// call records (docs/calls.md).
 type resource struct {
 	Name         string            `json:"name"`
 	Extension    string            `json:"extension"`
@@ -121,7 +121,7 @@ type resource struct {
 	SIPHeaders   map[string]string `json:"custom_sip_headers"`
 }
 
-// provision makes the user's clicktocall document.
+// provision creates the user's clicktocall document.
 func (d *Driver) provision(ctx context.Context, order origination.Order) (id string, err error) {
 	var made struct {
 		ID string `json:"id"`
@@ -139,7 +139,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	return made.ID, nil
 }
 
-// connected is the answer to connect, of any version.
+// connected is the response to connect in any version.
 type connected struct {
 	Origination text `json:"origination_call_id"`
 	Outbound    text `json:"outbound_call_id"`
@@ -155,17 +155,17 @@ func (c connected) id() string {
 	return ""
 }
 
-// usable says whether what Kazoo calls an id can be one.
+// usable reports whether an id from Kazoo is valid.
 func usable(id string) bool {
 	return id != "" && len(id) <= 255 && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// connect rings the owner. It is a POST, which nobody sends again on its own.
+// connect rings the owner. It is a POST, which no HTTP layer repeats.
 func (d *Driver) connect(ctx context.Context, order origination.Order, resource string) (answer connected, err error) {
 	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" + url.QueryEscape(order.Destination)
 	err = d.crossbar.do(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
 	if errors.Is(err, errNotJSON) {
-		err = nil // accepted all the same
+		err = nil // the call was accepted nevertheless
 	}
 	return answer, err
 }

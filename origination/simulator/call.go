@@ -8,7 +8,7 @@ import (
 	"trunkline/origination"
 )
 
-// The clock of a call, from its being placed (contract, section B).
+// Times of a call's steps after it was placed (docs/calls.md).
 const (
 	ownerAnswers       = 300 * time.Millisecond
 	destinationAnswers = ownerAnswers + 600*time.Millisecond
@@ -16,14 +16,14 @@ const (
 	noAnswer           = ownerAnswers + 3*time.Second
 )
 
-// step is what happens to a call at a time since it was placed.
+// step is a change of a call at a time after it was placed.
 type step struct {
 	state origination.State
 	after time.Duration
 	cause string
 }
 
-// stepsTo is the course of a call to the destination.
+// stepsTo returns the course of a call to the destination.
 func stepsTo(destination string) []step {
 	steps := []step{
 		{origination.RingingUser, 0, ""},
@@ -41,7 +41,7 @@ func stepsTo(destination string) []step {
 	return append(steps, step{origination.Bridged, destinationAnswers, ""}, step{origination.Ended, hangUp, "NORMAL_CLEARING"})
 }
 
-// call is one simulated call. Its goroutine alone has it, but for the channel.
+// call is one simulated call. Only its goroutine uses it, except for the channel.
 type call struct {
 	origination.Order
 	id         string
@@ -49,13 +49,12 @@ type call struct {
 	cancelOnce sync.Once
 
 	begun time.Time
-	left  []step                          // what is to come
-	times map[origination.State]time.Time // when it came to a state
-	sends []send                          // what is to go to Kafka, in order
+	left  []step                          // steps to come
+	times map[origination.State]time.Time // when it reached a state
+	sends []send                          // queued for Kafka, in order
 }
 
-// newCall is a call that came to state at since. What was before went by the
-// clock.
+// newCall returns a call that reached state at since. Earlier steps get their regular times.
 func newCall(id string, order origination.Order, since time.Time, state origination.State) *call {
 	c := &call{
 		Order: order, id: id, cancelled: make(chan struct{}), begun: since,
@@ -74,7 +73,7 @@ func newCall(id string, order origination.Order, since time.Time, state originat
 	return c
 }
 
-// run takes the call through its course, or to an early end.
+// run runs the call through its course, or to an early end.
 func (s *Simulator) run(c *call) {
 	defer s.forget(c)
 	<-s.followed
@@ -97,7 +96,7 @@ func (s *Simulator) run(c *call) {
 	s.sendAll(c)
 }
 
-// waitFor waits until the step is due. The cause says why the call ends before.
+// waitFor waits until the step is due. It returns a cause if the call ends before.
 func (s *Simulator) waitFor(c *call, next step) (cause string) {
 	due := time.NewTimer(time.Until(c.begun.Add(next.after)))
 	defer due.Stop()
@@ -114,7 +113,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 	}
 }
 
-// come notes the state, and what there is to tell of it.
+// come records the state and queues its events.
 func (c *call) come(state origination.State) {
 	c.times[state] = time.Now()
 	if state == origination.UserAnswered {
@@ -122,7 +121,7 @@ func (c *call) come(state origination.State) {
 	}
 }
 
-// end notes the end and makes the call's records.
+// end records the end and creates the call's records.
 func (c *call) end(cause string) {
 	c.times[origination.Ended] = time.Now()
 	for _, row := range c.rows(cause) {

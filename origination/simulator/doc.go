@@ -1,14 +1,12 @@
-// Package simulator is a phone platform that is made up: its owners answer
-// after 0.3 s, its destinations 0.6 s later, and 2 s after that everybody hangs
-// up; 9901 is busy, 9902 rejects, 9903 never answers (contract, section B). Its
-// call records and events take the same way through Kafka as a real platform's,
-// with media_server "simulator", and its ids begin with "sim-".
+// Package simulator is a simulated phone platform: owners answer after 0.3 s, destinations 0.6 s
+// later, and the call ends 2 s after that; 9901 is busy, 9902 rejects, 9903 never answers
+// (docs/calls.md). Its call records and events go through Kafka as a real platform's do, with
+// media_server "simulator", and its ids begin with "sim-".
 //
-// It refuses to ring anything. It keeps nothing: a call goes by the clock, so
-// one that a crash interrupted is taken up where it would be by now.
+// It rings no phones and stores nothing: a call follows the clock, so a call interrupted by a crash
+// continues at the state it would have reached.
 //
-// Each call has one goroutine until its records are on Kafka. When Follow's
-// context ends the calls end too, with NORMAL_TEMPORARY_FAILURE, and Follow
-// waits up to drainTimeout for their records. At Config.MaxCalls it answers
-// fault.Unavailable.
+// Each call has one goroutine until its records are in Kafka. When Follow's context ends, the calls
+// end with NORMAL_TEMPORARY_FAILURE, and Follow waits up to drainTimeout for their records. At
+// Config.MaxCalls it returns fault.Unavailable.
 package simulator

@@ -10,21 +10,20 @@ import (
 	"trunkline/origination"
 )
 
-// The legs of a call: the owner's phone; the loopback leg that dials; the
-// destination's.
+// The legs of a call: the owner's phone, the loopback leg that dials, and the destination's.
 const (
 	legOwner       = "owner"
 	legLoopback    = "loopback"
 	legDestination = "destination"
 )
 
-// legs makes the ids of legs from the call's, so that a record that is made
+// legs is the UUID namespace of leg ids, which are derived from the call's id so that a record created
 // again after a crash is the same record.
 var legs = uuid.MustParse("6f1a1b52-2c0e-4a2b-9d43-1c2f6f6f3c11")
 
 func (c *call) leg(name string) string { return uuid.NewSHA1(legs, []byte(c.id+"/"+name)).String() }
 
-// rows are the records of the legs that there were.
+// rows returns the records of the call's legs.
 func (c *call) rows(cause string) []event.CDR {
 	owner := c.row(legOwner, c.begun, c.times[origination.UserAnswered], cause)
 	owner.Direction, owner.From, owner.To = "outbound", c.Destination, c.Extension
@@ -65,7 +64,7 @@ func (c *call) row(leg string, begun, answered time.Time, cause string) event.CD
 	return row
 }
 
-// channelEvent is an event of the owner's phone, in the generic format.
+// channelEvent is an event of the owner's phone in the generic format.
 type channelEvent struct {
 	Type      event.Type  `json:"type"`
 	AccountID string      `json:"account_id"`
@@ -73,8 +72,7 @@ type channelEvent struct {
 	Data      channelData `json:"data"`
 }
 
-// channelData names the user and no agent_id: whoever places a call need not be
-// an agent, whose state is the contact center's to say.
+// channelData has the user but no agent_id: a user who places a call need not be an agent.
 type channelData struct {
 	UserID            string `json:"user_id"`
 	PresenceID        string `json:"presence_id"`
@@ -98,6 +96,6 @@ func (c *call) event(kind event.Type, at origination.State, cause string) []byte
 	data, _ := json.Marshal(channelEvent{kind, c.AccountID, c.times[at].Unix(), channelData{
 		UserID: c.UserID, PresenceID: c.Extension, Destination: c.Destination, CallID: c.leg(legOwner),
 		InteractionID: c.InteractionID, OriginationCallID: c.id, HangupCause: cause, MediaServer: MediaServer,
-	}}) // texts and numbers always marshal
+	}}) // strings and numbers always marshal
 	return data
 }

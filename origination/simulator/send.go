@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// send sends one thing to Kafka.
+// send publishes one record or event to Kafka.
 type send func(ctx context.Context, records Records) error
 
 const (
-	sendTimeout = time.Second // how long a call stands still for Kafka
+	sendTimeout = time.Second // longest wait of a call's course for Kafka
 	resendPause = 500 * time.Millisecond
 )
 
-// send sends what the call has to send, for as long as it may take. What is
-// left is sent with what comes next.
+// send publishes the call's queue for at most the given time. The remainder is published with the next
+// step.
 func (s *Simulator) send(c *call, most time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	_ = s.sendIn(ctx, c) // it stays to be sent, and sendAll tells
+	_ = s.sendIn(ctx, c) // it stays queued; sendAll logs the failure
 }
 
 func (s *Simulator) sendIn(ctx context.Context, c *call) error {
@@ -31,8 +31,7 @@ func (s *Simulator) sendIn(ctx context.Context, c *call) error {
 	return nil
 }
 
-// sendAll tries until everything is sent; at the end of Follow, until that has
-// waited for long enough.
+// sendAll retries until everything is published or, at the end of Follow, drainTimeout has passed.
 func (s *Simulator) sendAll(c *call) {
 	for told := false; len(c.sends) > 0; told = true {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -44,7 +43,7 @@ func (s *Simulator) sendAll(c *call) {
 		if !told {
 			s.log.Warn("publishing a simulated call's records failed, will retry", "error", err)
 		}
-		var over <-chan struct{} // never, until Follow ends
+		var over <-chan struct{} // nil blocks until Follow ends
 		select {
 		case <-s.ending:
 			over = s.drained.Done()

@@ -13,21 +13,21 @@ import (
 	"trunkline/origination"
 )
 
-// MediaServer is what the simulator's call records name.
+// MediaServer is the media_server of the simulator's call records.
 const MediaServer = "simulator"
 
-// idPrefix begins the id of every simulated call.
+// idPrefix is the prefix of every simulated call's id.
 const idPrefix = "sim-"
 
-// drainTimeout is how long call records may take to leave at the end.
+// drainTimeout is how long call records may take to be published at shutdown.
 const drainTimeout = 5 * time.Second
 
-// Config are the simulator's settings.
+// Config has the simulator's settings.
 type Config struct {
-	MaxCalls int // at once, then fault.Unavailable
+	MaxCalls int // concurrent calls; fault.Unavailable above
 }
 
-// Validate says what cannot work.
+// Validate checks c.
 func (c Config) Validate() error {
 	if c.MaxCalls < 1 {
 		return errors.New("simulator: there must be room for a call")
@@ -35,11 +35,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Records takes what a phone platform tells of its calls; nil means that it is
+// Records publishes a phone platform's call records and events. A nil error means that the record is
 // durable.
 type Records interface {
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
-	// PublishEvent takes an event in the generic format.
+	// PublishEvent publishes an event in the generic format.
 	PublishEvent(ctx context.Context, accountID string, data []byte) error
 }
 
@@ -56,11 +56,11 @@ type Simulator struct {
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
-	calls map[string]*call // by the id given out
+	calls map[string]*call // by the returned id
 	ended bool
 }
 
-// New makes a simulator. It does nothing before Follow.
+// New returns a simulator. It runs no calls before Follow.
 func New(cfg Config, records Records, log *slog.Logger) (*Simulator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -71,11 +71,10 @@ func New(cfg Config, records Records, log *slog.Logger) (*Simulator, error) {
 	}, nil
 }
 
-// Simulated says whether the id is one of a simulated call.
+// Simulated reports whether the id is that of a simulated call.
 func Simulated(callID string) bool { return strings.HasPrefix(callID, idPrefix) }
 
-// Name implements origination.Namer: nobody is to take a simulated call for a
-// real one.
+// Name implements origination.Namer, so that a simulated call is recognizable by its id.
 func (s *Simulator) Name(_ context.Context, order origination.Order) (id string, err error) {
 	return idPrefix + order.ID, nil
 }
@@ -138,7 +137,7 @@ func (s *Simulator) Follow(ctx context.Context, open []origination.Open, report 
 	return nil
 }
 
-// Adopt implements origination.Adopter: it takes up simulated calls.
+// Adopt implements origination.Adopter: it continues simulated calls.
 func (s *Simulator) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
 	for _, o := range open {
 		c := newCall(o.CallID, o.Order, o.Since, o.State)

@@ -108,7 +108,7 @@ func (p *Path) Wants() int {
 func (p *Path) Frame(packet []byte) ([]byte, error) {
 	n := FrameSamples(p.outRate)
 	if len(p.ready) < n {
-		return packet, fmt.Errorf("audio: a frame of %d samples, but %d are there", n, len(p.ready))
+		return packet, fmt.Errorf("audio: frame needs %d samples, %d available", n, len(p.ready))
 	}
 	p.last = loudness(p.ready[:n])
 	packet, err := p.encoder.Encode(packet, p.ready[:n])

@@ -90,7 +90,7 @@ func (c *Client) expect(in *bufio.Reader, kind string) (frame, error) {
 	case f.kind() == typeDisconnect:
 		return f, ErrDisconnect
 	case f.kind() != kind:
-		return f, fmt.Errorf("%w: another message than %s", ErrMalformed, kind)
+		return f, fmt.Errorf("%w: unexpected message, want %s", ErrMalformed, kind)
 	}
 	return f, nil
 }

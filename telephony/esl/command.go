@@ -63,7 +63,7 @@ func unexpected(f frame) error {
 	if err := parseRefusal(f.headers.get("Reply-Text")); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: a reply of another kind than its command's", ErrMalformed)
+	return fmt.Errorf("%w: reply does not match its command", ErrMalformed)
 }
 
 // result counts an answered command. It ends the connection after a reply of the wrong kind, because

@@ -132,7 +132,7 @@ func (c *Conn) answer(f frame) error {
 		if c.endReason != nil {
 			return c.endReason
 		}
-		return fmt.Errorf("%w: a reply to no command", ErrMalformed)
+		return fmt.Errorf("%w: reply without a command", ErrMalformed)
 	}
 	head := c.waiters[0]
 	c.waiters = c.waiters[1:]

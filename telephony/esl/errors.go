@@ -5,20 +5,20 @@ import "errors"
 // Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
 // returns the network error.
 var (
-	ErrDenied     = errors.New("event socket: the switch does not accept the password")
-	ErrRejected   = errors.New("event socket: the switch's access list does not admit this address")
-	ErrDisconnect = errors.New("event socket: the switch took its leave")
-	ErrMalformed  = errors.New("event socket: not a message of the event socket")
-	ErrTooLarge   = errors.New("event socket: message over the limit")
-	ErrSlow       = errors.New("event socket: events arrived faster than they were taken")
+	ErrDenied     = errors.New("event socket: wrong password")
+	ErrRejected   = errors.New("event socket: this address is not in the switch's access list")
+	ErrDisconnect = errors.New("event socket: the switch disconnected")
+	ErrMalformed  = errors.New("event socket: malformed message")
+	ErrTooLarge   = errors.New("event socket: message larger than the limit")
+	ErrSlow       = errors.New("event socket: event queue full")
 	ErrClosed     = errors.New("event socket: connection closed")
 )
 
 // Reasons for which a command failed while its connection stays open.
 var (
-	ErrTimeout = errors.New("event socket: no reply in time")
+	ErrTimeout = errors.New("event socket: timeout waiting for a reply")
 	ErrBusy    = errors.New("event socket: too many commands without a reply")
-	ErrCommand = errors.New("event socket: command with a line break or a zero byte")
+	ErrCommand = errors.New("event socket: command contains a line break or a zero byte")
 )
 
 // Refusal is the switch's "-ERR" or "-USAGE" reply to a command.

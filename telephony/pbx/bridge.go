@@ -9,14 +9,13 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// bridge is the media of one call, and the offers that change it. a is the
-// owner's or caller's side.
+// bridge is the media of one call and the offers that change it. a is the owner's or caller's side.
 type bridge struct {
 	tones *tones
 
 	mu           sync.Mutex
 	a, b         *side  // b is nil until it has answered
-	fixedCodec   bool   // a talks to a localcall.Destination: its codec stays
+	fixedCodec   bool   // a is connected to a localcall.Destination: its codec is fixed
 	stopRingTone func() // stops the ring tone
 }
 
@@ -66,8 +65,7 @@ func (b *bridge) stopTone() {
 	}
 }
 
-// endRingTone ends the ring tone. With local, the codec of side a is fixed from now
-// on.
+// endRingTone ends the ring tone. If local, the codec of side a is fixed from now on.
 func (b *bridge) endRingTone(local bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,9 +73,8 @@ func (b *bridge) endRingTone(local bool) {
 	b.fixedCodec = local
 }
 
-// join relays media between the two sides. When the owner accepted several codecs
-// and the destination chose another than the owner's first, the owner is asked
-// to change.
+// join relays media between the two sides. If the owner accepted several codecs and the destination
+// chose another than the owner's first, the owner is re-invited with that codec.
 func (b *bridge) join(ctx context.Context, other *side) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

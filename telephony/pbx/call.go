@@ -26,16 +26,16 @@ func newCall(d *Driver, accountID, interactionID string) *call {
 	return &call{driver: d, accountID: accountID, interactionID: interactionID, ctx: ctx, cancel: cancel}
 }
 
-// stopped is the cause of a context that ended a call.
+// stopped is the cancellation cause of a call's context.
 type stopped struct{ cause sip.Cause }
 
 func (s stopped) Error() string { return "the call was stopped with " + string(s.cause) }
 
-// stop ends the call with a cause; the first one holds.
+// stop ends the call with a cause. The first cause is kept.
 func (c *call) stop(cause sip.Cause) { c.cancel(stopped{cause}) }
 
-// causeOf returns the cause of a failure within a call: of what stopped its context,
-// else of the error.
+// causeOf returns the cause of a failure within a call: that of its stopped context, else that of the
+// error.
 func causeOf(ctx context.Context, err error) sip.Cause {
 	var s stopped
 	if errors.As(context.Cause(ctx), &s) {

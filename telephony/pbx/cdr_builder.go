@@ -24,8 +24,8 @@ const (
 	outbound = "outbound"
 )
 
-// The specification's mark of the destination's leg. Its INVITE has it as a header
-// with the prefix "X-", as FreeSWITCH writes custom headers.
+// Mark of the destination's leg in call records (docs/calls.md). Its INVITE has it as a header with
+// the prefix "X-", as FreeSWITCH writes custom headers.
 const (
 	callTypeHeader = "svc_call_type"
 	callTypeValue  = "clicktocall"
@@ -50,7 +50,7 @@ func (b *cdrBuilder) setUser(user sip.User) {
 // setOriginationID marks a leg to the destination with the origination_call_id.
 func (b *cdrBuilder) setOriginationID() { b.row.OriginationCallID = b.call.originationID() }
 
-// setClickToCall marks the leg that the look-up of a click to call returns.
+// setClickToCall marks the leg that a lookup of a click-to-call call returns.
 func (b *cdrBuilder) setClickToCall() {
 	if b.call.order != nil {
 		b.row.CustomSIPHeaders = json.RawMessage(clickToCall)
@@ -90,11 +90,11 @@ func (b *cdrBuilder) publish(cause sip.Cause) {
 	}
 }
 
-// wholeSeconds returns the difference of two times that are truncated to seconds.
+// wholeSeconds returns the difference of two times truncated to seconds.
 func wholeSeconds(from, to time.Time) int64 { return max(to.Unix()-from.Unix(), 0) }
 
-// publishAgentEvent queues an event when the leg is a user's. It has no agent_id: a
-// user with a phone need not be an agent of the contact center.
+// publishAgentEvent queues an event if the leg is a user's. It has no agent_id: a user with a phone
+// need not be an agent of the contact center.
 func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[string]any) {
 	if b.user.UserID == "" {
 		return

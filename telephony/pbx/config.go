@@ -7,30 +7,28 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Config is how calls are placed. Zero values take the defaults that their
-// comments name.
+// Config has the settings of a Driver. Zero values take the defaults given at each field.
 type Config struct {
 	MediaServer        string        // this node's name, for call records
-	OwnerTimeout       time.Duration // how long an owner's phones ring: 30 s
-	DestinationTimeout time.Duration // how long a destination rings: 60 s
-	DrainTimeout       time.Duration // how long shutting down may take: 5 s
-	MaxCalls           int           // at once: 1000
-	OutboxSize         int           // records that may wait to be published: 20,000
+	OwnerTimeout       time.Duration // how long the owner's phones ring; default 30 s
+	DestinationTimeout time.Duration // how long a destination rings; default 60 s
+	DrainTimeout       time.Duration // limit of shutting down; default 5 s
+	MaxCalls           int           // concurrent calls; default 1000
+	OutboxSize         int           // records waiting to be published; default 20,000
 	LocalPrefix        string        // of destinations that localcall.Destination takes: "ai-"
-	Codecs             []sip.Codec   // in order of preference: sip.AllCodecs
+	Codecs             []sip.Codec   // in order of preference; default sip.AllCodecs
 	Trunk              Trunk
-	// MayDial says whether an account's phones may call a number by the trunk;
-	// nil: they may.
+	// MayDial reports whether an account's phones may call a number by the trunk; nil allows all.
 	MayDial func(accountID, number string) bool
 }
 
-// Trunk is where numbers go that are nobody's extension.
+// Trunk is the SIP trunk for numbers that are not a user's extension.
 type Trunk struct {
 	Address            string // host or host:port; "" is no trunk
 	Username, Password string // of its digest; "" is none
-	CallerID           string // shown in place of the caller's extension
-	StripPrefix        string // taken off a number before it is sent
-	Transport          string // UDP or TCP: UDP
+	CallerID           string // shown instead of the caller's extension
+	StripPrefix        string // removed from a number before it is sent
+	Transport          string // UDP or TCP; default UDP
 }
 
 func (c Config) withDefaults() Config {

@@ -96,7 +96,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	defer t.mu.Unlock()
 	if t.closed || t.far != nil {
 		end(far, reached, sip.OriginatorCancel)
-		return fault.Conflict("the call has gone on already")
+		return fault.Conflict("the call has ended or is connected to another destination")
 	}
 	t.far, t.cdr = far, reached
 	return nil

@@ -39,8 +39,8 @@ type Driver struct {
 
 var _ origination.Driver = (*Driver)(nil)
 
-// New makes a driver. It is to be given to the server with Handle("", driver)
-// and Watch(driver) before that runs. local may be nil.
+// New returns a driver. It must be registered with the server's Handle("", driver) and Watch(driver)
+// before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
 	records Records, reg prometheus.Registerer, log *slog.Logger,
@@ -85,7 +85,7 @@ func (d *Driver) add(c *call) error {
 	case len(d.calls) >= d.config.MaxCalls:
 		return fault.Unavailable(nil, time.Second, "too many calls at once")
 	case d.calls[c.id] != nil:
-		return fault.Conflict("a call of this id is being placed")
+		return fault.Conflict("a call with this id is in progress")
 	}
 	d.calls[c.id] = c
 	d.metrics.calls.Inc()
@@ -140,8 +140,8 @@ func (d *Driver) has(id string) bool {
 	return d.calls[id] != nil
 }
 
-// Run publishes records until ctx ends, and then until the calls are over and
-// theirs are published.
+// Run publishes records until ctx ends, and then until the calls have ended and their records are
+// published.
 func (d *Driver) Run(ctx context.Context) error {
 	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

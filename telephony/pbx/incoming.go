@@ -49,7 +49,7 @@ func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
 	return cause
 }
 
-// connectIncoming connects a call. It returns when it has ended, with its cause.
+// connectIncoming connects a call. It returns the cause when the call has ended.
 func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) sip.Cause {
 	d := c.driver
 	offered := supported(d.config.Codecs, invite.Offer())
@@ -122,7 +122,7 @@ func (d *Driver) newSides() (near, far *side, err error) {
 	return near, far, nil
 }
 
-// supported returns the codecs of an offer that are ours too, in the offer's order.
+// supported returns the codecs of an offer that this driver supports, in the offer's order.
 func supported(ours []sip.Codec, offer *sip.Session) []sip.Codec {
 	var codecs []sip.Codec
 	for _, theirs := range offer.Codecs {

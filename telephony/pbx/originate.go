@@ -8,7 +8,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// originate carries a click to call from its beginning to its end.
+// originate runs a click-to-call call from its beginning to its end.
 func (c *call) originate() { c.end(c.place()) }
 
 func (c *call) place() sip.Cause {
@@ -47,7 +47,7 @@ func (c *call) place() sip.Cause {
 	return cause
 }
 
-// recordUnplaced publishes the owner's record of a call that rang no phone.
+// recordUnplaced publishes the owner's record of a call for which no phone rang.
 func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) sip.Cause {
 	t := c.newCDR(sip.NewCallID(), outbound, numbers)
 	t.setUser(owner)
@@ -55,8 +55,8 @@ func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) 
 	return cause
 }
 
-// connect dials the destination for an owner who has answered. It returns when the
-// call has ended, with its cause.
+// connect dials the destination for an owner who has answered. It returns the cause when the call has
+// ended.
 func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	ctx, cancel := watch(c.ctx, b.a.leg)
 	defer cancel()
@@ -87,7 +87,7 @@ func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder)
 		phones[i].cdr.setOriginationID()
 		phones[i].cdr.row.OtherLegCallID = owner.row.CallID
 	}
-	phones[0].cdr.setClickToCall() // of phones that all fail, one stands for the call
+	phones[0].cdr.setClickToCall() // if all phones fail, one record represents the call
 	far, err := d.newSide()
 	if err != nil {
 		d.log.Warn("no free media port", "error", err)

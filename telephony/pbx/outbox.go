@@ -11,15 +11,15 @@ import (
 	"trunkline/event"
 )
 
-// Records is where call records and events go: cdr.raw with the format
-// svc.cdr, and cc.raw with the format generic.
+// Records publishes call records to cdr.raw in the format svc.cdr, and events to cc.raw in the format
+// generic.
 type Records interface {
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
 	PublishEvent(ctx context.Context, accountID string, data []byte) error
 }
 
-// shards is how many records are published at once. Records of one call are in one
-// shard, which keeps their order.
+// shards is the number of records published concurrently. Records of one call are in one shard, which
+// keeps their order.
 const shards = 16
 
 // outbox publishes the records and events of calls, and retries until it succeeds.
@@ -56,7 +56,7 @@ type ccEvent struct {
 	Data      map[string]any `json:"data"`
 }
 
-// event publishes an event; those of one key stay in order.
+// event queues an event. Events with the same key stay in order.
 func (o *outbox) event(key, accountID, eventType string, at time.Time, data map[string]any) {
 	body, err := json.Marshal(ccEvent{Type: eventType, AccountID: accountID, Timestamp: at.Unix(), Data: data})
 	if err != nil {
@@ -70,7 +70,7 @@ func (o *outbox) cdr(key string, row event.CDR) {
 	o.put(key, record{accountID: row.AccountID, cdr: &row})
 }
 
-// put never waits.
+// put queues a record without blocking.
 func (o *outbox) put(key string, r record) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key)) // never fails
@@ -93,7 +93,7 @@ func (o *outbox) put(key string, r record) {
 	}
 }
 
-// close lets run end once all that waits is published.
+// close makes run return once all queued records are published.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,8 +106,8 @@ func (o *outbox) close() {
 	}
 }
 
-// run publishes until the outbox is closed and empty, or ctx ends: then what
-// is left is lost.
+// run publishes until the outbox is closed and empty, or ctx ends; the remaining records are then
+// lost.
 func (o *outbox) run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, shard := range o.shards {

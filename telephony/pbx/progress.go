@@ -7,7 +7,7 @@ import (
 	"trunkline/origination"
 )
 
-// progress queues steps for Follow: a few for each call, and calls are bounded.
+// progress is the queue of steps for Follow. Each call has few, and the number of calls is bounded.
 type progress struct {
 	mu      sync.Mutex
 	waiting []origination.Progress
@@ -22,7 +22,7 @@ func (p *progress) add(step origination.Progress) {
 	p.mu.Unlock()
 	select {
 	case p.more <- struct{}{}:
-	default: // Follow has been woken
+	default: // Follow has been signalled already
 	}
 }
 

@@ -7,15 +7,15 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// offered answers an offer that a side's peer makes during the call. A hold is
-// answered here, and nothing is sent to the holding side. Another codec is taken when
-// media still can pass, or the other side changes to it too.
+// offered answers an offer that a side's peer makes during the call. A hold is answered without
+// notifying the other side, and nothing is sent to the holding side. Another codec is accepted if
+// media can still be relayed, or the other side changes to it too.
 func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	other := b.otherThan(s)
 	if s.leg == nil || other != nil && other.leg == nil {
-		return nil, fault.Conflict("the call is not up yet")
+		return nil, fault.Conflict("the call is not connected yet")
 	}
 	answer, agreed, err := s.local.Answer(offer, b.preferred(s)...)
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 	chosen := agreed.Formats[0].Codec
 	switch {
 	case b.fixedCodec && !chosen.Same(s.codec()):
-		return nil, fault.New(fault.KindUnsupported, "the codec cannot be changed while a session talks")
+		return nil, fault.New(fault.KindUnsupported, "the codec cannot be changed during an AI session")
 	case other != nil && !connectable(chosen, other.codec()):
 		if err := change(ctx, other, chosen); err != nil {
 			return nil, err
@@ -41,8 +41,8 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 	return answer, nil
 }
 
-// preferred returns the codecs that need the least change: the codec in use, then what the
-// other side can have without changing.
+// preferred returns the codecs in order of the least change: the codec in use, then those that the
+// other side can use without changing.
 func (b *bridge) preferred(s *side) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
 	if other := b.otherThan(s); other != nil {

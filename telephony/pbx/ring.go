@@ -8,17 +8,17 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// phone is one target to be dialled, and its record.
+// phone is one target to be dialled, and the record of its leg.
 type phone struct {
 	sip.Call
 	cdr *cdrBuilder
 }
 
-// ringGroup is several phones that are dialled at once for one side.
+// ringGroup is a group of phones that are dialled concurrently for one side.
 type ringGroup struct {
 	bridge  *bridge
 	side    *side
-	codecs  []sip.Codec // to offer
+	codecs  []sip.Codec // offered to the phones
 	phones  []phone
 	timeout time.Duration
 	onRing  func() // called once
@@ -30,9 +30,9 @@ type ringResult struct {
 	err   error
 }
 
-// ring dials the phones at once. The first that answers becomes the side's leg, and
-// its cdrBuilder is returned; the records of the others are published. It returns
-// when no phone rings any more.
+// ring dials the phones concurrently. The first that answers becomes the side's leg, and its
+// cdrBuilder is returned; the records of the others are published. It returns when no phone rings any
+// more.
 func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	ctx, stop := context.WithTimeout(ctx, r.timeout)
 	defer stop()
@@ -61,11 +61,11 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	if winner == nil {
 		return nil, r.finishFailed(ctx, failures)
 	}
-	once.Do(r.onRing) // it answered at once, or its 200 overtook its 180
+	once.Do(r.onRing) // it answered at once, or its 200 arrived before its 180
 	return r.finishWon(offer, winner, failures)
 }
 
-// collect waits for all results; the first leg is the winner.
+// collect waits for all results. The first leg wins.
 func (r ringGroup) collect(results <-chan ringResult, cancel context.CancelCauseFunc) (winner *ringResult, failures []ringResult) {
 	for range r.phones {
 		result := <-results
@@ -103,20 +103,20 @@ func (r ringGroup) finishWon(offer *sip.Session, winner *ringResult, failures []
 	return t, nil
 }
 
-// mostSpecificCauses returns the causes to prefer when all phones of a user failed.
+// mostSpecificCauses returns the causes in order of preference when all phones of a user failed.
 func mostSpecificCauses() []sip.Cause {
 	return []sip.Cause{sip.UserBusy, sip.CallRejected, sip.NoAnswer, sip.IncompatibleDestination}
 }
 
-// finishFailed publishes the records of phones that all failed, and returns the one
-// failure that stands for them.
+// finishFailed publishes the records of phones that all failed, and returns the failure that
+// represents them.
 func (r ringGroup) finishFailed(ctx context.Context, failures []ringResult) error {
 	causes := map[sip.Cause]bool{}
 	var first sip.Cause
 	for _, f := range failures {
 		cause := causeOf(ctx, f.err)
 		if cause == sip.RecoveryOnTimerExpire {
-			cause = sip.NoAnswer // it rang, as far as anybody can tell
+			cause = sip.NoAnswer // assume that it rang
 		}
 		causes[cause] = true
 		if first == "" {

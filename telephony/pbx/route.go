@@ -11,15 +11,15 @@ import (
 
 // caller is the calling party of a destination.
 type caller struct {
-	user   string // the extension, or whatever a trunk gave
+	user   string // the extension, or the trunk's caller number
 	name   string
 	domain string // the account's
-	// outside means that the call came by a trunk: it must not leave by one.
+	// outside means that the call came from a trunk and must not leave by one.
 	outside bool
 }
 
-// route finds the phones of a destination, each with a cdrBuilder. The error is a
-// *sip.Failure with the cause when there is none.
+// route returns the phones of a destination, each with a cdrBuilder. The error is a *sip.Failure with
+// the cause if there are none.
 func (c *call) route(ctx context.Context, by caller, destination string) ([]phone, error) {
 	d := c.driver
 	user, err := d.directory.SIPUser(ctx, by.domain, destination)
@@ -65,7 +65,7 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 	return phones, nil
 }
 
-// trunk returns the trunk as a phone to be dialled for a number.
+// trunk returns the trunk as a target for a number.
 func (c *call) trunk(by caller, number string) phone {
 	t := c.driver.config.Trunk
 	shown := or(t.CallerID, by.user)

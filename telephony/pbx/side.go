@@ -24,7 +24,7 @@ func (d *Driver) newSide() (*side, error) {
 	return &side{port: port, local: sip.NewLocal(port.Addr(), d.config.Codecs)}, nil
 }
 
-// settle applies what an offer and its answer have agreed on.
+// settle applies the result of an offer and its answer.
 func (s *side) settle(agreed sip.Agreed) {
 	s.agreed = agreed
 	s.port.SetRemote(agreed.Remote, s.leg.Source().Addr())
@@ -36,7 +36,7 @@ func (s *side) codec() sip.Codec { return s.agreed.Formats[0].Codec }
 // connectable reports whether media of two codecs can be relayed.
 func connectable(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
 
-// withOtherLaw adds the other law of G.711 where one is there: they are converted.
+// withOtherLaw adds the other law of G.711 if one is present, because the laws can be converted.
 func withOtherLaw(codecs []sip.Codec) []sip.Codec {
 	if !slices.ContainsFunc(codecs, sip.Codec.IsG711) {
 		return codecs
@@ -58,7 +58,7 @@ func codecsOf(formats []sip.Format) []sip.Codec {
 	return codecs
 }
 
-// mapping returns how payload types of from become those of to.
+// mapping returns the mapping of payload types from one side to the other.
 func mapping(from, to *side) rtp.Mapping {
 	first := to.agreed.Formats[0]
 	m := rtp.Mapping{Clock: first.Clock}

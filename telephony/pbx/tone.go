@@ -8,18 +8,18 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// The ring tone (ITU-T E.180): 425 Hz for a second, then four of silence.
+// The ring tone (ITU-T E.180): 425 Hz for one second, then four seconds of silence.
 const (
 	toneHz     = 425
-	toneLevel  = 4000 // of 32767
+	toneLevel  = 4000 // amplitude, of 32767
 	toneOn     = 50   // frames of 20 ms
 	tonePeriod = 250
 	frameSize  = 160
-	// toneFrames repeat without a step: 425 Hz is 17 periods in 320 samples.
+	// toneFrames frames repeat without a phase step: 425 Hz has 17 periods in 320 samples.
 	toneFrames = 2
 )
 
-// tones has the ring tone in the laws of G.711.
+// tones has the ring tone in both laws of G.711.
 type tones struct{ uLaw, aLaw tone }
 
 type tone struct {
@@ -42,8 +42,7 @@ func newTone(law *g711.Law) (t tone) {
 	return t
 }
 
-// source is the tone for a codec. Opus phones hear silence, which opens their
-// way through NAT all the same.
+// source returns the tone for a codec. For opus it is silence, which still opens the path through NAT.
 func (t *tones) source(codec sip.Codec) rtp.Source {
 	switch {
 	case codec.Same(sip.PCMU()):
@@ -71,5 +70,5 @@ func (r *toneSource) Next(buffer []byte) int {
 
 type opusSilence struct{}
 
-// Next is rtp.Source's: a frame of 20 ms that decodes to silence (RFC 6716).
+// Next implements rtp.Source with a frame of 20 ms that decodes to silence (RFC 6716).
 func (opusSilence) Next(buffer []byte) int { return copy(buffer, []byte{0xF8, 0xFF, 0xFE}) }

@@ -112,11 +112,11 @@ func (k *Keypad) length(ticks uint16) time.Duration {
 func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) error {
 	event := strings.IndexByte(digits, digit)
 	if event < 0 || s.format.Events == 0 {
-		return fault.New(fault.KindUnsupported, "the key cannot be sent to this peer")
+		return fault.New(fault.KindUnsupported, "the peer did not negotiate telephone-event")
 	}
 	timestamp, ok := s.sendPress()
 	if !ok {
-		return fault.Conflict("a key is being pressed already")
+		return fault.Conflict("another key press is being sent")
 	}
 	defer s.endPress(timestamp, duration)
 	timer := time.NewTimer(0)

@@ -31,11 +31,11 @@ func (c Config) Validate() error {
 	case !c.Listen.IsValid():
 		return errors.New("rtp: no listen address")
 	case c.Listen.IsUnspecified() && !c.Advertise.IsValid():
-		return errors.New("rtp: an address to advertise is needed when listening on all")
+		return errors.New("rtp: an advertised address is required when listening on the unspecified address")
 	case c.Advertise.IsValid() && c.Advertise.Is4() != c.Listen.Is4():
-		return errors.New("rtp: the listen and advertised addresses are not of one family")
+		return errors.New("rtp: the listen and advertised addresses have different address families")
 	case c.Min == 0 || c.firstEven() > int(c.Max):
-		return fmt.Errorf("rtp: there is no even port from %d to %d", c.Min, c.Max)
+		return fmt.Errorf("rtp: no even port between %d and %d", c.Min, c.Max)
 	}
 	return nil
 }

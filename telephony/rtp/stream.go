@@ -63,7 +63,7 @@ func NewStream(port *Port, format Format) *Stream {
 // are dropped and the timestamp advances.
 func (s *Stream) Send(payload []byte) error {
 	if len(payload) > maxPacket-headerSize {
-		return fault.New(fault.KindTooLarge, "a media frame of %d bytes", len(payload))
+		return fault.New(fault.KindTooLarge, "media frame of %d bytes is too large", len(payload))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

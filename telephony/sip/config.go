@@ -74,10 +74,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("sip: the listen address: %w", err)
 	}
 	if addr, err := netip.ParseAddr(host); c.Advertise == "" && (host == "" || err == nil && addr.IsUnspecified()) {
-		return errors.New("sip: an address to advertise is needed when listening on all")
+		return errors.New("sip: an advertised address is required when listening on the unspecified address")
 	}
 	if d := c.withDefaults(); d.MinExpires < time.Second || d.MinExpires > d.MaxExpires {
-		return errors.New("sip: the bounds of a registration's life are reversed or too short")
+		return errors.New("sip: the registration time limits are reversed or too short")
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (c Config) advertised(bound netip.AddrPort) (host string, port int, err err
 	}
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || number == 0 {
-		return "", 0, errors.New("sip: the advertised port is not one")
+		return "", 0, errors.New("sip: the advertised port is invalid")
 	}
 	return host, int(number), nil
 }

@@ -213,7 +213,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 		return
 	}
 	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
-		s.log.Debug("INVITE transaction ended at once", "error", err)
+		s.log.Debug("INVITE transaction ended before it was handled", "error", err)
 	}
 	handler.ServeInvite(ctx, invite)
 	invite.close()

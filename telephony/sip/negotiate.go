@@ -72,7 +72,7 @@ func withEvents(codecs []Codec) []Codec {
 func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error) {
 	chosen, ok := l.choose(offer, prefer)
 	if !ok {
-		return nil, Agreed{}, fault.New(fault.KindUnsupported, "no codec is common to both sides")
+		return nil, Agreed{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
 	agreed := Agreed{
 		Formats: []Format{{Codec: chosen, Send: chosen.PayloadType, Receive: chosen.PayloadType}},

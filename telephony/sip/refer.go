@@ -170,11 +170,11 @@ func statusOf(body []byte) (int, error) {
 	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
 	words := strings.Fields(line)
 	if len(words) < 2 || !strings.HasPrefix(words[0], "SIP/") {
-		return 0, fmt.Errorf("sip: no status in a NOTIFY")
+		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}
 	code, err := strconv.Atoi(words[1])
 	if err != nil || code < 100 || code > 699 {
-		return 0, fmt.Errorf("sip: no status in a NOTIFY")
+		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}
 	return code, nil
 }

@@ -18,7 +18,7 @@ func (s *Server) reinvited(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 	s.background.Go(func() {
 		if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
-			s.log.Debug("re-INVITE transaction ended at once", "error", err)
+			s.log.Debug("re-INVITE transaction ended before it was handled", "error", err)
 		}
 		leg.answerInvite(r, tx)
 	})
@@ -109,7 +109,7 @@ func (l *Leg) answerBody(body []byte) (*Session, error) {
 		return ours, nil // a refresh of the session timer
 	}
 	if l.onOffer == nil {
-		return nil, fault.New(fault.KindUnsupported, "this call cannot be changed")
+		return nil, fault.New(fault.KindUnsupported, "this call's session cannot be changed")
 	}
 	answer, err := l.onOffer(l.ctx, offer)
 	if err != nil {

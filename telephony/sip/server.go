@@ -79,7 +79,7 @@ func New(config Config, directory Directory, bindings Bindings, reg prometheus.R
 	}
 	var key [32]byte
 	if _, err := rand.Read(key[:]); err != nil {
-		return nil, fmt.Errorf("making the key of nonces: %w", err)
+		return nil, fmt.Errorf("generating the nonce key: %w", err)
 	}
 	s.nonces = newNonces(key, s.config.NonceLifetime)
 	s.guard = newGuard(s.config.Limits, s.config.TrustedNetworks, s.metrics)
@@ -109,7 +109,7 @@ func (s *Server) listen() error {
 		}
 		bound, err := netip.ParseAddrPort(udp.LocalAddr().String())
 		if err != nil {
-			return errors.Join(fmt.Errorf("the SIP address: %w", err), udp.Close())
+			return errors.Join(fmt.Errorf("parsing the SIP address: %w", err), udp.Close())
 		}
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
@@ -209,7 +209,7 @@ const settleLimit = 3 * time.Second
 // serve handles the end of a listener: only Run may close it.
 func (s *Server) serve(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
-		s.log.Error("a SIP listener ended", "error", err)
+		s.log.Error("SIP listener failed", "error", err)
 	}
 }
 
