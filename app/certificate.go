@@ -75,7 +75,7 @@ func (c *certificates) refresh() {
 	c.log.Info("certificate reloaded", "file", c.certFile, "expires", loaded.Leaf.NotAfter)
 }
 
-// times are when the files were changed last; zero where one is not there.
+// times returns the modification times of the files, zero for a missing file.
 func (c *certificates) times() (times [2]time.Time) {
 	for i, file := range []string{c.certFile, c.keyFile} {
 		if info, err := os.Stat(file); err == nil {

@@ -67,7 +67,7 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 	return nil
 }
 
-// originationDriver is the one place where platforms are chosen.
+// originationDriver returns the driver of the configured platform.
 func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
 	switch s.Driver {

@@ -77,11 +77,11 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	return s, nil
 }
 
-// Tree is the account tree as it is now.
+// Tree returns the account tree as it is now.
 func (s *Service) Tree() *Tree { return s.directory.Load().tree }
 
-// JWKS is the JSON Web Key Set that tokens are checked with. It must not be
-// changed.
+// JWKS returns the JSON Web Key Set that tokens are checked with. It must not
+// be changed.
 func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
 
 // Changed is closed when accounts, API keys or revocations change the next

@@ -112,7 +112,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	return b.taken, nil
 }
 
-// maxFailures is how often a record may fail, one time after another in one
+// maxFailures is the number of times that a record may fail in a row in one
 // worker, before it becomes a dead letter. retry's waits lie between: about 6
 // seconds. Errors that say something is unavailable do not count.
 const maxFailures = 8

@@ -95,7 +95,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// sealing is nil when the account's recordings are kept plain.
+// sealing returns nil when the account's recordings are kept plain.
 func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {

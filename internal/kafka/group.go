@@ -33,11 +33,12 @@ const (
 	leaveWithin = 5 * time.Second
 )
 
-// RunGroup takes part in a consumer group until ctx ends, then returns nil.
-// For each partition that is given to it, it runs work in a goroutine; the
-// assignment's context ends when the partition is taken away or ctx ends, and work
-// must then return soon, having committed what it finished. Work that returns
-// earlier is started again after a pause. Kafka being away is waited out.
+// RunGroup takes part in a consumer group until ctx ends, then returns nil. For
+// each partition that is given to it, it runs work in a goroutine; the
+// assignment's context ends when the partition is taken away or ctx ends, and
+// work must then return soon, having committed what it finished. Work that
+// returns earlier is started again after a pause. While Kafka is unavailable it
+// waits.
 func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Assignment) error) error {
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
@@ -114,14 +115,14 @@ func (g *group) setMemberID(id string) {
 }
 
 // balancer assigns partitions in turn, and records how many there were. That
-// count is what new partitions are told by: kafka-go's own watch first looks
-// some time after they were assigned, and misses those made in between.
+// count detects new partitions: kafka-go's own watch first looks some time
+// after they were assigned, and misses those made in between.
 type balancer struct {
 	kafkago.RoundRobinGroupBalancer
 	group *group
 }
 
-// AssignGroups is part of kafkago.GroupBalancer; the group's leader calls it.
+// AssignGroups implements kafkago.GroupBalancer; the group's leader calls it.
 func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	assigned := map[string]int{}
 	for _, p := range partitions {

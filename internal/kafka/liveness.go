@@ -20,11 +20,11 @@ type Liveness interface {
 
 const (
 	reportInterval = 400 * time.Millisecond
-	// memberSilence is how long a member's count stands still before others
-	// remove the member from the group.
+	// memberSilence is the time that a member's count stands still before
+	// others remove the member from the group.
 	memberSilence = 1800 * time.Millisecond
-	// blindSpot is the time between two reports from which on nothing is known
-	// of others: this process was stopped, or Redis was away.
+	// blindSpot is the time between two reports above which nothing is known of
+	// others: this process was stopped, or Redis was away.
 	blindSpot = 1200 * time.Millisecond
 )
 
@@ -108,7 +108,7 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	return res.Error
 }
 
-// silences tells members that have fallen silent.
+// silences detects members that stopped reporting.
 type silences struct {
 	updated time.Time
 	members map[string]heard

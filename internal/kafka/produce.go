@@ -21,8 +21,8 @@ type ProducerConfig struct {
 	BatchBytes      int           // of one batch of several records; default 1,000,000, what any topic takes
 	DeliveryTimeout time.Duration // from Produce to giving up; default 30 s
 
-	// RoomWait is how long Produce waits for room within MaxBytes before it
-	// answers fault.Unavailable; 0: as long as its context lasts; negative:
+	// RoomWait is the time that Produce waits for space within MaxBytes before
+	// it answers fault.Unavailable; 0: as long as its context lasts; negative:
 	// not at all.
 	RoomWait time.Duration
 }
@@ -120,7 +120,7 @@ func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 	}
 }
 
-// takeRoom waits for room for size bytes.
+// takeRoom waits for size bytes of free buffer space.
 func (p *Producer) takeRoom(ctx context.Context, size int64) error {
 	if !p.room.TryAcquire(size) {
 		if p.cfg.RoomWait < 0 {

@@ -51,7 +51,7 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-// dueOf is when an event is due; without a rate that is now.
+// dueOf returns the due time of an event; without a rate that is now.
 func (l *lane) dueOf(number int) time.Time {
 	if l.rate == 0 {
 		return l.source.cfg.Clock.Now()
@@ -59,7 +59,7 @@ func (l *lane) dueOf(number int) time.Time {
 	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
 }
 
-// after is the number of the lane's next event after number.
+// after returns the number of the lane's next event after number.
 func (l *lane) after(number int) int {
 	streams := len(l.source.cfg.Accounts)
 	for number++; number%streams%l.lanes != l.number; number++ {
@@ -67,7 +67,7 @@ func (l *lane) after(number int) int {
 	return number
 }
 
-// batch is the events that are due, at least one.
+// batch returns the events that are due, at least one.
 func (l *lane) batch(events []Event) []Event {
 	s := l.source
 	l.memory = l.memory[:0]
@@ -98,7 +98,7 @@ func (l *lane) event(due time.Time) Event {
 	return event
 }
 
-// batchDue is when the lane's next batch is due: lanes take turns.
+// batchDue returns the due time of the next batch: publishers take turns.
 func (l *lane) batchDue() time.Time {
 	batch := l.batches*l.lanes + l.number + 1
 	return l.dueOf(batch * l.source.cfg.Batch)

@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// retryGroup is the consumer group that remembers how far the letters of one
-// original topic were sent back. Each topic has its own, so that --topic does
-// not pass over the letters of others.
+// retryGroup returns the consumer group that remembers how far the letters of
+// one original topic were sent back. Each topic has its own, so that --topic
+// does not pass over the letters of others.
 func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 
 // all sends every letter that no retry of all has sent yet. Several at once

@@ -18,7 +18,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Address is what to configure as the address of the broker; Dial takes any.
+// Address is the address to configure for the broker; Dial accepts any.
 const Address = "embedded:9092"
 
 // Config of an embedded broker.
@@ -120,7 +120,7 @@ func (b *Broker) start() error {
 	return nil
 }
 
-// open opens the door and the log behind it.
+// open opens the listener and the log.
 func (b *Broker) open() error {
 	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP, b)
 	if err != nil {
@@ -154,7 +154,7 @@ func (b *Broker) prepare() error {
 // Dial connects to the broker; it is made for kafka.Config.Dial.
 func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return b.door.dial(ctx) }
 
-// TCPAddr is where tools can connect, nil when nowhere.
+// TCPAddr returns the TCP address for tools, nil when the broker has none.
 func (b *Broker) TCPAddr() net.Addr { return b.door.tcpAddr() }
 
 // Err returns why the broker has stopped taking writes, nil while it takes

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// door is the one listener kfake has. Connections come to it from within the
-// process, from the unix socket, and from the loopback port when there is one.
+// pipeListener is the only listener of kfake. Connections come to it from
+// within the process, from the unix socket, and from the loopback port when
+// there is one.
 type door struct {
 	broker    *Broker
 	dir       string
@@ -71,7 +72,7 @@ func (d *door) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept is part of net.Listener.
+// Accept implements net.Listener.
 func (d *door) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.conns:
@@ -81,7 +82,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is part of net.Listener. kfake closes it too.
+// Close implements net.Listener. kfake closes it too.
 func (d *door) Close() error {
 	var errs []error
 	d.once.Do(func() {
@@ -95,8 +96,8 @@ func (d *door) Close() error {
 	return errors.Join(errs...)
 }
 
-// Addr is part of net.Listener: what the broker tells clients to connect to.
-// All but those on the port dial as they are told, whatever the address.
+// Addr implements net.Listener: it returns the address that the broker
+// advertises. Only clients of the TCP port use it.
 func (d *door) Addr() net.Addr {
 	if d.tcp != nil {
 		return d.tcp.Addr()

@@ -96,8 +96,8 @@ func (b *Broker) dropTo(p held, offset int64) error {
 	return b.cluster.DeleteRecords(p.topic, p.Partition, offset)
 }
 
-// level is the size to cut the largest partitions to so that all together hold
-// nine tenths of most; when they hold no more than most, it cuts none.
+// level returns the size to cut the largest partitions to so that all together
+// hold nine tenths of most; when they hold no more than most, it cuts none.
 func level(partitions []held, most int64) int64 {
 	sizes := make([]int64, len(partitions))
 	var total int64

@@ -75,7 +75,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	return report, nil
 }
 
-// converse says what the service says in a session, up to its hangup. It ends
+// converse sends the messages of a whole session, up to the hangup. It ends
 // early when the provider does.
 func (s *session) converse(ctx context.Context) error {
 	if !s.wait(ctx, time.Now().Add(listenBefore)) {
@@ -103,7 +103,7 @@ func (s *session) converse(ctx context.Context) error {
 	return err
 }
 
-// step is one frame, and what else falls into its time.
+// step returns one frame, and what else falls into its time.
 func (s *session) step(n, frames int) error {
 	switch n {
 	case frames / 4:
@@ -157,7 +157,7 @@ func (s *session) say(message []byte) error {
 	return s.conn.WriteMessage(websocket.TextMessage, message)
 }
 
-// wait is false when there is nobody to wait with any more.
+// wait returns false when there is nobody to wait with any more.
 func (s *session) wait(ctx context.Context, until time.Time) bool {
 	select {
 	case <-s.ended:
