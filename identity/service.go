@@ -30,11 +30,11 @@ type Service struct {
 	log       *slog.Logger
 	passwords *passwords
 
-	directory atomic.Pointer[directory]
-	revoked   revocations
-	strangers strangers
-	changes   signal
-	changing  chan struct{} // held by the one change under way
+	directory       atomic.Pointer[directory]
+	revoked         revocations
+	unknownAccounts negativeCache
+	changes         signal
+	changing        chan struct{} // held by the one change under way
 
 	polling sync.Mutex
 	loaded  revision      // guarded by polling

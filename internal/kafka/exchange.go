@@ -84,13 +84,15 @@ const (
 	metadataVersion       = 12 // flexible
 	initProducerIDVersion = 1
 
-	// DescribeCluster is unknown to kafka-go. Version 2 is new in Kafka 4.0; an
-	// older broker closes the connection.
-	describeCluster        protocol.ApiKey = 60
-	describeClusterVersion                 = 2
+	// DescribeCluster, which kafka-go does not have. Version 2 is new in Kafka
+	// 4.0; an older broker closes the connection.
+	describeClusterVersion = 2
 
 	epochEndVersion = 3
 )
+
+// describeCluster is the API key of DescribeCluster.
+const describeCluster protocol.ApiKey = 60
 
 // appendHead begins a request; endFrame completes it. The correlation id is
 // always zero: a connection has one request at a time.

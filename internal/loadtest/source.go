@@ -172,7 +172,7 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	var failed error
 	for number := range lanes {
 		running.Go(func() {
-			l := &lane{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
+			l := &publisher{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)

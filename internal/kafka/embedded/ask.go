@@ -21,7 +21,7 @@ type asker struct {
 
 // newAsker connects; the end of ctx breaks the connection.
 func (b *Broker) newAsker(ctx context.Context) (*asker, error) {
-	conn, err := b.door.dial(ctx)
+	conn, err := b.listener.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
