@@ -178,8 +178,8 @@ func (c *Conn) Spilled() int {
 	if c.tls == nil {
 		return 0
 	}
-	c.rawConn.mu.Lock()
-	defer c.rawConn.mu.Unlock()
+	c.socket.mu.Lock()
+	defer c.socket.mu.Unlock()
 	return cap(c.socket.pending)
 }
 
