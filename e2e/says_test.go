@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// sayings are the table of docs/operations.md, which says what each line of the
-// program means and how to mend it.
+// sayings are the rows of the table in docs/operations.md that gives the cause
+// of each line of the program, and what to do.
 type sayings struct {
 	mu   sync.Mutex
 	rows []*row

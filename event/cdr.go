@@ -79,9 +79,9 @@ type CDRField struct {
 
 // CDRFields returns the fields of a CDR, in order. The slice is shared: do not
 // change it.
-func CDRFields() []CDRField { return cdrFields }
+func CDRFields() []CDRField { return fieldTable }
 
-var cdrFields = func() []CDRField {
+var fieldTable = func() []CDRField {
 	row := reflect.TypeFor[CDR]()
 	kinds := map[reflect.Type]CDRKind{
 		reflect.TypeFor[string](): CDRText, reflect.TypeFor[int64](): CDRTime,
@@ -128,8 +128,8 @@ func (e *CDRError) Error() string { return e.Field + ": " + e.Reason }
 // Check returns a *CDRError for a row that its readers could not store or find
 // again.
 func (r *CDR) Check() error {
-	for i := range cdrFields {
-		f := &cdrFields[i]
+	for i := range fieldTable {
+		f := &fieldTable[i]
 		switch f.Kind {
 		case CDRText:
 			text := *f.Text(r)

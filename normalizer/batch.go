@@ -198,7 +198,7 @@ func (b *batch) add(out kafka.Record, from int) error {
 	out.Headers = b.headers[from:len(b.headers):len(b.headers)]
 	size := recordBytes(&out)
 	if size > b.limit {
-		return tooLarge()
+		return rejectTooLarge()
 	}
 	b.size += size
 	b.events = append(b.events, out)

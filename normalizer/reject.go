@@ -14,6 +14,6 @@ const (
 
 var kinds = append(format.Kinds(), TooLarge, UnknownFormat, UnknownAccount, Unrecognised, NoAccount, Internal)
 
-func tooLarge() *format.Rejection {
+func rejectTooLarge() *format.Rejection {
 	return format.Rejectf(TooLarge, "its message is larger than the topic takes")
 }

@@ -168,7 +168,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 		w.oneAtATime = true
 		return 0, nil
 	}
-	w.rejectFirst(&records[0], tooLarge())
+	w.rejectFirst(&records[0], rejectTooLarge())
 	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ import (
 // sure of a record.
 var sources = []*format.Source{&freeswitch.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
-var formats, byName = func() ([]*format.Format, map[string]*format.Format) {
+var registered, byName = func() ([]*format.Format, map[string]*format.Format) {
 	var all []*format.Format
 	names := make(map[string]*format.Format)
 	for _, s := range sources {
@@ -32,7 +32,7 @@ var formats, byName = func() ([]*format.Format, map[string]*format.Format) {
 }()
 
 // Formats returns all formats, sorted by name.
-func Formats() []*format.Format { return append([]*format.Format(nil), formats...) }
+func Formats() []*format.Format { return append([]*format.Format(nil), registered...) }
 
 // Lookup returns the format of that name.
 func Lookup(name string) (f *format.Format, ok bool) {

@@ -2,9 +2,9 @@ package fault
 
 import "errors"
 
-type permanent struct{ error }
+type permanentError struct{ error }
 
-func (p *permanent) Unwrap() error { return p.error }
+func (p *permanentError) Unwrap() error { return p.error }
 
 // Permanent marks an error that stays until an operator changes something: a
 // setting, a file, the version of the program. A supervisor need not try
@@ -13,11 +13,11 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanent{err}
+	return &permanentError{err}
 }
 
 // IsPermanent reports whether an error in err's chain was marked by Permanent.
 func IsPermanent(err error) bool {
-	var p *permanent
+	var p *permanentError
 	return errors.As(err, &p)
 }

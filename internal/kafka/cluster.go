@@ -15,17 +15,17 @@ import (
 
 // Cluster is one Kafka, real or embedded. It is safe for concurrent use.
 type Cluster struct {
-	cfg       Config
-	seeds     net.Addr
-	transport *kafkago.Transport
-	dialer    *kafkago.Dialer // consumer groups dial for themselves
-	leaders   leaders
-	fetchers  fetchers
-	offsets   brokerLookups[partitionQuestion, int64]
-	epochEnds brokerLookups[partitionQuestion, EpochEnd]
-	clock     clock
-	metrics   *metrics
-	log       *slog.Logger
+	cfg           Config
+	seeds         net.Addr
+	transport     *kafkago.Transport
+	dialer        *kafkago.Dialer // consumer groups dial for themselves
+	leaders       leaders
+	fetchers      fetchers
+	offsetLookups brokerLookups[partitionQuestion, int64]
+	epochEnds     brokerLookups[partitionQuestion, EpochEnd]
+	clock         clock
+	metrics       *metrics
+	log           *slog.Logger
 }
 
 // Open prepares to talk to Kafka. It does not connect: a Kafka that is away
@@ -38,7 +38,7 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	if _, err := cfg.SASL.mechanism(); err != nil {
+	if _, err := cfg.SASL.saslMechanism(); err != nil {
 		return nil, err
 	}
 	c := &Cluster{
@@ -51,10 +51,10 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 			// to know, see leaders. An empty list asks for no topics.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
-			ClientID:       cfg.clientID(),
+			ClientID:       cfg.clientIDOrDefault(),
 		},
 		dialer: &kafkago.Dialer{
-			ClientID: cfg.clientID(),
+			ClientID: cfg.clientIDOrDefault(),
 			DialFunc: connections.dial,
 			Timeout:  dialTimeout,
 		},
@@ -64,7 +64,7 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 	c.leaders.cluster = c
 	c.leaders.asked.ask = c.leaders.ask
 	c.fetchers.cluster = c
-	c.offsets.ask = c.askOffsets
+	c.offsetLookups.ask = c.askOffsets
 	c.epochEnds.ask = c.askEpochEnds
 	return c, nil
 }

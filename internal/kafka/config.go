@@ -95,14 +95,14 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-func (c *Config) clientID() string {
+func (c *Config) clientIDOrDefault() string {
 	if c.ClientID == "" {
 		return "trunkline"
 	}
 	return c.ClientID
 }
 
-func (c *Config) dial() func(context.Context, string, string) (net.Conn, error) {
+func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, error) {
 	if c.Dial != nil {
 		return c.Dial
 	}

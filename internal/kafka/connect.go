@@ -50,7 +50,7 @@ func newConnector(cfg *Config, log *slog.Logger) (*connector, error) {
 
 // dial opens a connection that is ready for requests.
 func (c *connector) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.cfg.dial()(ctx, network, address)
+	conn, err := c.cfg.dialFunc()(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 		return conn, nil
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	authenticated := &authenticatedConn{Conn: conn, sasl: &c.cfg.SASL, clientID: c.cfg.clientID()}
+	authenticated := &authenticatedConn{Conn: conn, sasl: &c.cfg.SASL, clientID: c.cfg.clientIDOrDefault()}
 	err := authenticated.authenticate()
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -125,8 +125,9 @@ func (t *TLS) stamps() []fileStamp {
 	return stamps
 }
 
-// mechanism returns the mechanism with the password as it is now.
-func (s *SASL) mechanism() (sasl.Mechanism, error) {
+// saslMechanism returns the configured mechanism. It reads PasswordFile anew at
+// each call.
+func (s *SASL) saslMechanism() (sasl.Mechanism, error) {
 	password := s.Password
 	if s.PasswordFile != "" {
 		text, err := os.ReadFile(s.PasswordFile)
@@ -191,7 +192,7 @@ func (a *authenticatedConn) Read(p []byte) (int, error) {
 
 // authenticate runs the exchange of the mechanism.
 func (a *authenticatedConn) authenticate() error {
-	mechanism, err := a.sasl.mechanism()
+	mechanism, err := a.sasl.saslMechanism()
 	if err != nil {
 		return err
 	}

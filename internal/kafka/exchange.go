@@ -83,13 +83,15 @@ const (
 	metadataVersion       = 12 // flexible
 	initProducerIDVersion = 1
 
-	// DescribeCluster is unknown to kafka-go. Version 2 is new in Kafka 4.0; an
-	// older broker closes the connection.
-	describeCluster        protocol.ApiKey = 60
-	describeClusterVersion                 = 2
+	// DescribeCluster, which kafka-go does not have. Version 2 is new in Kafka
+	// 4.0; an older broker closes the connection.
+	describeClusterVersion = 2
 
 	epochEndVersion = 3
 )
+
+// describeCluster is the API key of DescribeCluster.
+const describeCluster protocol.ApiKey = 60
 
 // appendHead begins a request; endFrame completes it. The correlation id is
 // always zero: a connection has one request at a time.
@@ -114,12 +116,12 @@ func endFrame(b []byte) []byte {
 
 // ask sends one small request to address and gives its response.
 func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientID()))))
+	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 }
 
 // askFlexible is ask in the flexible encoding.
 func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientID()))))
+	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 	r, err := c.askFrame(ctx, address, key, version, frame)
 	if err == nil {
 		r.tags(nil)

@@ -304,7 +304,7 @@ func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchParti
 		}
 	}
 	g.forgotten = nil
-	return appendFetch(nil, g.fetchers.cluster.cfg.clientID(), g.session, fetchWait, g.partBuffer(), list, forgotten), list
+	return appendFetch(nil, g.fetchers.cluster.cfg.clientIDOrDefault(), g.session, fetchWait, g.partBuffer(), list, forgotten), list
 }
 
 // runPassing fetches what the waiting request does not have, for as long as
@@ -327,7 +327,7 @@ func (g *fetchGroup) runPassing() {
 			g.mu.Unlock()
 			return
 		}
-		request := appendFetch(nil, g.fetchers.cluster.cfg.clientID(), noSession, passingWait, g.partBuffer(), partitions, nil)
+		request := appendFetch(nil, g.fetchers.cluster.cfg.clientIDOrDefault(), noSession, passingWait, g.partBuffer(), partitions, nil)
 		g.mu.Unlock()
 		response, err := g.exchange(request, memory, passingWait)
 		memory = g.distribute(response, err, id, noSession)

@@ -50,7 +50,7 @@ func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition in
 	if err != nil {
 		return 0, err
 	}
-	return c.offsets.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, timestamp})
+	return c.offsetLookups.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, timestamp})
 }
 
 // askOffsets sends ListOffsets requests to a broker.
@@ -118,7 +118,7 @@ func (c *Cluster) lastBetween(ctx context.Context, topic string, partition int, 
 		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()
 	var last *Record
-	for r.next < next {
+	for r.nextOffset < next {
 		records, err := r.step(ctx)
 		if err != nil {
 			return nil, err

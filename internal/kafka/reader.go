@@ -21,21 +21,21 @@ import (
 // the partition's leader, see fetchGroup; Close takes it out again. Until then
 // up to 2 MiB of records are fetched ahead.
 type Reader struct {
-	cluster   *Cluster
-	name      string // topic with prefix
-	compacted bool
-	topicID   TopicID // zero: not known yet
-	next      int64   // offset to read next
-	epochs    epochHistory
-	checked   int32 // leader epoch under which the last record's epoch was checked
-	end       int64 // of the log, as of the last response
-	wait      retry.Backoff
-	failing   bool
-	meter     readMeter
+	cluster    *Cluster
+	name       string // topic with prefix
+	compacted  bool
+	topicID    TopicID // zero: not known yet
+	nextOffset int64   // offset to read next
+	epochs     epochHistory
+	checked    int32 // leader epoch under which the last record's epoch was checked
+	end        int64 // of the log, as of the last response
+	wait       retry.Backoff
+	failing    bool
+	meter      readMeter
 
-	sub     *subscription
-	idle    atomic.Int64                 // Unix nanoseconds, see Idle
-	waiting atomic.Pointer[subscription] // while Read waits on it
+	sub       *subscription
+	idleNanos atomic.Int64                 // Unix nanoseconds, see Idle
+	waiting   atomic.Pointer[subscription] // while Read waits on it
 
 	held      chunk  // what is being read
 	pending   []byte // its batches that are not decoded yet
@@ -78,7 +78,7 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
 		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
-		topicID: cfg.From.TopicID, next: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
+		topicID: cfg.From.TopicID, nextOffset: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
 		wait:    retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
 		meter:   c.metrics.reading(cfg.Topic),
 		decoder: decoder{topic: cfg.Topic, partition: cfg.Partition},
@@ -103,15 +103,15 @@ func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 // Position is where the next Read starts. The topic's id is known after the
 // first Read.
 func (r *Reader) Position() LogPosition {
-	return LogPosition{TopicID: r.topicID, Offset: r.next, LeaderEpoch: r.epochs.last()}
+	return LogPosition{TopicID: r.topicID, Offset: r.nextOffset, LeaderEpoch: r.epochs.last()}
 }
 
 // Next is the offset the next Read starts from.
-func (r *Reader) Next() int64 { return r.next }
+func (r *Reader) Next() int64 { return r.nextOffset }
 
 // Lag is how many offsets lie between the reader and the end of its log, as of
 // its last fetch.
-func (r *Reader) Lag() int64 { return max(r.end-r.next, 0) }
+func (r *Reader) Lag() int64 { return max(r.end-r.nextOffset, 0) }
 
 // Idle is when a response last had nothing new: everything that was in the log
 // then had been handed out before. Zero: never. It may be asked while Read
@@ -122,7 +122,7 @@ func (r *Reader) Idle() time.Time {
 			return idle
 		}
 	}
-	ns := r.idle.Load()
+	ns := r.idleNanos.Load()
 	if ns == 0 {
 		return time.Time{}
 	}
@@ -150,24 +150,24 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	}
 	fetched := len(r.pending)
 	for len(r.pending) > 0 && fetched-len(r.pending) < readBytes && len(r.records) < readRecords {
-		b, err := r.batch(r.pending, r.next)
-		if err == nil && b.found && !r.compacted && b.base > r.next {
+		b, err := r.batch(r.pending, r.nextOffset)
+		if err == nil && b.found && !r.compacted && b.base > r.nextOffset {
 			r.records = r.records[:b.before]
 			return r.records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.base})
 		}
 		if err != nil {
-			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.next), Reason: err.Error()})
+			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.nextOffset), Reason: err.Error()})
 		}
 		if !b.found { // cut by the broker: the next response has it whole
 			if r.untouched { // but the first is always sent whole
-				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: "a batch that does not come whole"})
+				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "a batch that does not come whole"})
 			}
 			fetched -= len(r.pending)
 			r.pending = nil
 			break
 		}
 		r.epochs.add(b.epoch, b.next)
-		r.next, r.suspected, r.untouched = b.next, -1, false
+		r.nextOffset, r.suspected, r.untouched = b.next, -1, false
 		if b.more {
 			break
 		}
@@ -183,18 +183,18 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	r.detach()
 	r.cluster.metrics.failed("fetch", "corrupt")
-	if r.suspected != r.next {
-		r.suspected = r.next
+	if r.suspected != r.nextOffset {
+		r.suspected = r.nextOffset
 		return nil
 	}
 	if len(r.records) > 0 {
 		return nil
 	}
-	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.next, r.end
-	if gap.Resume <= r.next { // the damage hides where its batch ends
+	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.end
+	if gap.Resume <= r.nextOffset { // the damage hides where its batch ends
 		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 		if err == nil {
-			gap.Resume, err = r.readableAfter(ctx, r.next, end)
+			gap.Resume, err = r.readableAfter(ctx, r.nextOffset, end)
 		}
 		if err != nil {
 			return away(err, "looking for the end of damage")
@@ -227,7 +227,7 @@ func (r *Reader) fetch(ctx context.Context) error {
 			r.detach()
 		}
 		if errors.Is(err, kafkago.InvalidMessage) { // the broker found the damage
-			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.next, Reason: err.Error()}); err == nil {
+			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()}); err == nil {
 				continue
 			}
 			return err
@@ -266,7 +266,7 @@ func (r *Reader) attach(ctx context.Context) error {
 		r.topicID = t.id
 	}
 	if r.topicID != t.id {
-		return r.cluster.gap(ctx, r.topic, r.partition, r.next, GapRecreated)
+		return r.cluster.gap(ctx, r.topic, r.partition, r.nextOffset, GapRecreated)
 	}
 	if r.epochs.last() != UnknownEpoch && r.checked != leader.epoch {
 		if err := r.checkEpoch(ctx); err != nil {
@@ -275,7 +275,7 @@ func (r *Reader) attach(ctx context.Context) error {
 		r.checked = leader.epoch
 	}
 	r.sub = r.cluster.fetchers.subscribe(leader.address, fetchPartition{
-		fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: r.next,
+		fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: r.nextOffset,
 		leaderEpoch: leader.epoch, lastEpoch: r.epochs.last(),
 	})
 	return nil
@@ -306,7 +306,7 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 	}
 	if t.batches != nil {
 		if !t.idle.IsZero() {
-			r.idle.Store(t.idle.UnixNano())
+			r.idleNanos.Store(t.idle.UnixNano())
 		}
 		r.held, r.pending, r.untouched = t.chunk, t.batches, true
 		r.aborts.reset(t.aborted)
@@ -332,13 +332,13 @@ func (r *Reader) outOfRange(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case r.next < first:
-		return OutOfRange(r.topic, r.partition, r.next, first, next)
-	case r.next > next:
+	case r.nextOffset < first:
+		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
+	case r.nextOffset > next:
 		if err := r.checkEpoch(ctx); err != nil {
 			return err
 		}
-		return OutOfRange(r.topic, r.partition, r.next, first, next)
+		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
 	return nil
 }
@@ -351,7 +351,7 @@ func (r *Reader) checkEpoch(ctx context.Context) error {
 		return nil
 	}
 	end, err := r.cluster.EpochEnd(ctx, r.topic, r.partition, last)
-	if err != nil || end.LeaderEpoch == last && end.Offset >= r.next {
+	if err != nil || end.LeaderEpoch == last && end.Offset >= r.nextOffset {
 		return err
 	}
 	return r.diverged(ctx, end)
@@ -364,10 +364,10 @@ func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
 	if err != nil {
 		return err
 	}
-	if r.next <= first { // what was read before it is gone anyway
-		return OutOfRange(r.topic, r.partition, r.next, first, next)
+	if r.nextOffset <= first { // what was read before it is gone anyway
+		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
-	return truncated(r.topic, r.partition, r.next, min(end.Offset, r.epochs.endOf(end.LeaderEpoch)), first, next)
+	return truncated(r.topic, r.partition, r.nextOffset, min(end.Offset, r.epochs.endOf(end.LeaderEpoch)), first, next)
 }
 
 // errLeaderBehind says that a leader did not know an offset that is in the log.
@@ -385,7 +385,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	}
 	if !r.failing {
 		r.failing = true
-		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.next, "err", err)
+		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "err", err)
 	}
 	if !r.wait.Wait(ctx) {
 		return ctx.Err()
@@ -397,7 +397,7 @@ func (r *Reader) recovered() {
 	r.wait.Reset()
 	if r.failing {
 		r.failing = false
-		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.next)
+		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 func (c *Cluster) Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*Record)) error {
 	r := c.NewReader(topic, partition, from)
 	defer func() { r.Close() }()
-	for r.next < to {
+	for r.nextOffset < to {
 		records, err := r.step(ctx)
 		if gap, ok := errors.AsType[*GapError](err); ok {
 			if gap.Restarted() {
 				return fault.Unavailable(err, retryAfter, "the log was cut while it was read")
 			}
-			if gap.Resume <= r.next {
+			if gap.Resume <= r.nextOffset {
 				return nil
 			}
 			r.Close()
@@ -35,7 +35,7 @@ func (c *Cluster) Scan(ctx context.Context, topic string, partition int, from, t
 				each(&records[i])
 			}
 		}
-		if len(records) == 0 && r.end <= r.next {
+		if len(records) == 0 && r.end <= r.nextOffset {
 			return nil
 		}
 	}

@@ -67,7 +67,7 @@ func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error
 			return nil
 		case <-tick.C:
 		}
-		err := c.followPartitions(ctx, specs)
+		err := c.growFollowers(ctx, specs)
 		if err != nil && !failing && ctx.Err() == nil {
 			c.log.Warn("adding partitions to topics failed", "error", err)
 		}
@@ -75,7 +75,7 @@ func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error
 	}
 }
 
-func (c *Cluster) followPartitions(ctx context.Context, specs []TopicSpec) error {
+func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 	names := make([]string, len(specs))
 	for i, s := range specs {
 		names[i] = c.topic(s.Name)

@@ -12,14 +12,14 @@ import (
 // Backoff computes growing waits. It is not safe for concurrent use.
 type Backoff struct {
 	First, Max time.Duration // of a wait, before jitter
-	next       time.Duration
+	bound      time.Duration
 }
 
 // Next returns how long to wait now: between half and all of a time that
 // doubles with every call, from First up to Max.
 func (b *Backoff) Next() time.Duration {
-	d := max(b.next, b.First)
-	b.next = min(2*d, b.Max)
+	d := max(b.bound, b.First)
+	b.bound = min(2*d, b.Max)
 	return d/2 + rand.N(d/2+1)
 }
 
@@ -27,10 +27,10 @@ func (b *Backoff) Next() time.Duration {
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Reset makes the next wait begin at First again.
-func (b *Backoff) Reset() { b.next = 0 }
+func (b *Backoff) Reset() { b.bound = 0 }
 
 // Started reports whether there was a wait since the last Reset.
-func (b *Backoff) Started() bool { return b.next != 0 }
+func (b *Backoff) Started() bool { return b.bound != 0 }
 
 // Sleep waits for d. It returns false when ctx ended first, also where d is
 // not positive.

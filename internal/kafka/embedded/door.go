@@ -101,7 +101,7 @@ func (d *door) Addr() net.Addr {
 	if d.tcp != nil {
 		return d.tcp.Addr()
 	}
-	return address(Address)
+	return pipeAddress(Address)
 }
 
 func (d *door) tcpAddr() net.Addr {
@@ -111,7 +111,7 @@ func (d *door) tcpAddr() net.Addr {
 	return d.tcp.Addr()
 }
 
-type address string
+type pipeAddress string
 
-func (address) Network() string  { return "pipe" }
-func (a address) String() string { return string(a) }
+func (pipeAddress) Network() string  { return "pipe" }
+func (a pipeAddress) String() string { return string(a) }
