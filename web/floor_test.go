@@ -177,7 +177,7 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		// The server looks at what it has forgotten by now; the board at the next message.
 		want := inShort(f, time.Unix(0, int64(m.id)))
 		shown = max(shown, len(want))
-		if snapshot.Matters(m.Type) && !slices.Equal(got[i], want) {
+		if snapshot.IsRelevant(m.Type) && !slices.Equal(got[i], want) {
 			t.Fatalf("message %d, %s %s %s:\nthe board  %q\nthe server %q", i, m.Metadata.Format, m.Type, m.Data, got[i], want)
 		}
 	}
@@ -216,7 +216,7 @@ func folded(t *testing.T, all []message) [][]string {
 }
 
 func inShort(f *snapshot.State, now time.Time) []string {
-	picture := snapshot.NewPicture()
+	picture := snapshot.NewView()
 	picture.Add(f, func(string) bool { return true }, now)
 	shown := []string{}
 	for _, a := range picture.Agents() {
