@@ -93,6 +93,6 @@ func (s *Service) haveDevice(ctx context.Context, u User, password string) {
 		err = s.storeDevice(ctx, s.db, u, account.Domain, password)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "storing a user's phone failed", slog.String("user_id", u.ID), slog.Any("error", err))
+		s.log.WarnContext(ctx, "storing a user's SIP device failed", slog.String("user_id", u.ID), slog.Any("error", err))
 	}
 }

@@ -42,7 +42,7 @@ type negativeCache struct {
 }
 
 const (
-	strangerLife = time.Second
+	strangerLife     = time.Second
 	negativeCacheMax = 4096
 )
 

@@ -127,7 +127,7 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
 	if err := s.poll(ctx); err != nil {
-		s.log.WarnContext(ctx, "a change is stored, but memory does not show it yet", "error", err)
+		s.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
 	}
 	return nil
 }

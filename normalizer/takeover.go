@@ -242,7 +242,7 @@ func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) erro
 		}
 		if isGap && gap.Restarted() || w.generation <= before {
 			if before == event.MaxGeneration {
-				w.log.Error("no generation left: new records will be taken for repeats", "topic", w.raw, "partition", w.Partition)
+				w.log.Error("event generations exhausted: new records will be treated as duplicates", "topic", w.raw, "partition", w.Partition)
 			}
 			w.generation = min(max(w.generation, before)+1, event.MaxGeneration)
 		}

@@ -139,8 +139,8 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if failures++; failures < maxFailures {
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
-		w.log.Error("record keeps failing, it becomes a dead letter", "topic", w.raw, "partition", w.Partition,
-			"offset", records[0].Offset, "failures", failures, "err", err)
+		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.raw, "partition", w.Partition,
+			"offset", records[0].Offset, "failures", failures, "error", err)
 		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
 		return nil
 	})

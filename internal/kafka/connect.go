@@ -105,11 +105,11 @@ func (c *connector) tlsConfig() *tls.Config {
 	c.stamps = stamps
 	changed, err := c.cfg.TLS.load()
 	if err != nil {
-		c.log.Warn("changed TLS files of Kafka cannot be used, the old ones stay in use", "error", err)
+		c.log.Warn("reloading the Kafka TLS files failed, keeping the old ones", "error", err)
 		return c.tls
 	}
 	c.tls = changed
-	c.log.Info("TLS files of Kafka loaded again")
+	c.log.Info("Kafka TLS files reloaded")
 	return c.tls
 }
 

@@ -138,7 +138,7 @@ func (s *generation) runWork(ctx context.Context, l *Assignment) {
 			wait.Reset()
 		}
 		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
-		s.log.Error("work on a partition ended, starting it again", "topic", l.Topic, "partition", l.Partition, "err", err)
+		s.log.Error("partition worker failed, restarting it", "topic", l.Topic, "partition", l.Partition, "error", err)
 		if !wait.Wait(ctx) {
 			return
 		}
@@ -164,7 +164,7 @@ func (s *generation) flush() {
 	}
 	if err := s.gen.CommitOffsets(offsets); err != nil {
 		s.cluster.metrics.failed("commit", reason(err))
-		s.log.Warn("could not commit offsets", "err", err)
+		s.log.Warn("offset commit failed", "error", err)
 		return
 	}
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
@@ -185,7 +185,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	for _, topic := range s.cfg.Topics {
 		n, err := s.cluster.Partitions(ctx, topic)
 		if err == nil && n != s.assigned[s.cluster.topic(topic)] {
-			s.log.Info("a topic has other partitions than before", "topic", topic, "partitions", n)
+			s.log.Info("topic partition count changed", "topic", topic, "partitions", n)
 			return true
 		}
 	}

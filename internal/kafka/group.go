@@ -78,7 +78,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	select {
 	case <-left:
 	case <-time.After(leaveWithin): // the coordinator is away: it will notice
-		g.log.Warn("left a consumer group without saying so")
+		g.log.Warn("consumer group leave timed out")
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (g *group) awaitTopics(ctx context.Context) bool {
 			continue
 		}
 		if !wait.Started() {
-			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "err", err)
+			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "error", err)
 		}
 		if !wait.Wait(ctx) {
 			return false
@@ -176,7 +176,7 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 		case err != nil:
 			g.cluster.metrics.failed("group", reason(err))
 			if !failing {
-				g.log.Warn("not in the consumer group, trying on", "err", err)
+				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
 			failing = true
 			continue // the membership waits before it tries again

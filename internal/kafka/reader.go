@@ -386,7 +386,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	}
 	if !r.failing {
 		r.failing = true
-		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "err", err)
+		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "error", err)
 	}
 	if !r.wait.Wait(ctx) {
 		return ctx.Err()
@@ -398,7 +398,7 @@ func (r *Reader) recovered() {
 	r.wait.Reset()
 	if r.failing {
 		r.failing = false
-		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
+		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
 	}
 }
 

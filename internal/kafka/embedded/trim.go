@@ -17,7 +17,7 @@ func (b *Broker) trimAlways(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := b.trim(ctx); err != nil && ctx.Err() == nil {
-			b.log.Error("trimming the embedded broker's log", "err", err)
+			b.log.Error("trimming the embedded broker's log", "error", err)
 		}
 		select {
 		case <-tick.C:
