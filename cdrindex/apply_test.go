@@ -270,8 +270,8 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	group.Wait()
 	err := x.db.Load(t.Context(), func(tx *sqldb.Loader) error {
 		existing, err := listPartitions(t.Context(), tx)
-		if len(there) != 3 {
-			t.Errorf("got %v", there)
+		if len(existing) != 3 {
+			t.Errorf("got %v", existing)
 		}
 		return err
 	})
