@@ -108,7 +108,7 @@ func everyWord(t *testing.T) (all []message) {
 	t.Helper()
 	word := regexp.MustCompile(`[a-z_]{4,}`)
 	var words []string
-	for _, file := range []string{"../fanout/snapshot/words.go", "static/words.js"} {
+	for _, file := range []string{"../fanout/snapshot/transitions.go", "static/words.js"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-/** The words of the sources, as fanout/snapshot/words.go has them. */
+/** The words of the sources, as fanout/snapshot/transitions.go has them. */
 
 /** @typedef {{state: ""|"waiting"|"offering"|"answered", begins: boolean, over: boolean}} Step */
 
