@@ -11,18 +11,19 @@ import (
 	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/internal/kafka"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/number"
 )
 
 // buildSessions builds the AI sessions and their ingresses.
-func (a *App) buildSessions(deps *api.Deps) error {
+func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Destination, err error) {
 	if !a.has(settings.RoleAISession) {
-		return nil
+		return nil, nil
 	}
 	s := a.settings.AISession
 	plan, err := number.NewPlan(a.settings.Numbers.Country, a.settings.Numbers.AccountCountry)
 	if err != nil {
-		return fmt.Errorf("numbers: %w", err)
+		return nil, fmt.Errorf("numbers: %w", err)
 	}
 	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
 	sessions, err := aisession.New(aisession.Config{
@@ -37,17 +38,17 @@ func (a *App) buildSessions(deps *api.Deps) error {
 		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
-		return fmt.Errorf("AI sessions: %w", err)
+		return nil, fmt.Errorf("AI sessions: %w", err)
 	}
-	if a.phones != nil {
-		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: a.phones.ports, Sees: a.sees, Log: a.log})
-		a.phones.server.Handle(sipcall.Prefix, calls)
-		a.phones.sessions = calls
+	if phones != nil {
+		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, Sees: a.sees, Log: a.log})
+		phones.server.Handle(sipcall.Prefix, calls)
+		onSIP = calls
 	}
 	if s.AudioSocketListen != "" {
 		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
 		if err != nil {
-			return taken("aisession.audiosocket_listen", err)
+			return nil, taken("aisession.audiosocket_listen", err)
 		}
 		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Before the sessions, so that it ends after them: it waits for its calls.
@@ -56,7 +57,7 @@ func (a *App) buildSessions(deps *api.Deps) error {
 	}
 	a.life.runs("AI sessions", sessions.Run)
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)
-	return nil
+	return onSIP, nil
 }
 
 // sees reports whether a caller's account may reach a provider's; "" is a trusted

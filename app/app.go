@@ -57,7 +57,6 @@ type App struct {
 	identity  *identity.Service
 	limiter   *identity.RedisLimiter
 	fanout    *fanout.Fanout // nil without the role
-	phones    *phones        // nil without SIP
 	health    *health
 	certs     *certificates   // of the public listener, nil with tls.mode off
 	tracer    *tracing.Tracer // nil: tracing is off
@@ -199,16 +198,21 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}
 	}
 	a.buildProviders(&deps)
-	if err := a.buildSIP(); err != nil {
+	phones, err := a.buildSIP()
+	if err != nil {
 		return err
 	}
-	if err := a.buildSessions(&deps); err != nil {
+	sessions, err := a.buildSessions(phones, &deps)
+	if err != nil {
 		return err
 	}
 	if err := a.buildReports(ctx, &deps); err != nil {
 		return err
 	}
-	if err := a.buildOrigination(ctx, &deps); err != nil {
+	if err := a.buildOrigination(ctx, phones, sessions, &deps); err != nil {
+		return err
+	}
+	if err := a.checkWired(&deps); err != nil {
 		return err
 	}
 	board, err := web.New()
@@ -225,6 +229,23 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	a.life.runsAtOnce("self-check", checker.Run)
 	return a.buildServer(handler)
+}
+
+// checkWired returns an error when a role of this process has no handler: a line
+// of buildRooms is missing or came too late.
+func (a *App) checkWired(deps *api.Deps) error {
+	for role, wired := range map[string]bool{
+		settings.RoleIngest: deps.Ingest != nil,
+		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
+		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil &&
+			deps.AIProviders != nil && deps.AIOpener != nil,
+		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
+	} {
+		if a.has(role) && !wired {
+			return fmt.Errorf("role %s has no handler", role)
+		}
+	}
+	return nil
 }
 
 func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {

@@ -20,6 +20,7 @@ import (
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
 	"trunkline/origination/simulator"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/pbx"
 )
 
@@ -28,7 +29,7 @@ var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call over the phone platform that the
 // settings name.
-func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
+func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, deps *api.Deps) error {
 	if !a.has(settings.RoleOrigination) {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 	if err != nil {
 		return fmt.Errorf("origination: %w", err)
 	}
-	driver, err := a.originationDriver(producer, rules)
+	driver, err := a.originationDriver(phones, sessions, producer, rules)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
 		a.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
 		return nil
@@ -68,11 +69,11 @@ func (a *App) buildOrigination(ctx context.Context, deps *api.Deps) error {
 }
 
 // originationDriver is the one place where platforms are chosen.
-func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
+func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
 	switch s.Driver {
 	case "", "sip":
-		return a.sipDriver(producer, rules)
+		return a.sipDriver(phones, sessions, producer, rules)
 	case "freeswitch":
 		return a.freeswitchDriver()
 	case "kazoo":
@@ -83,22 +84,22 @@ func (a *App) originationDriver(producer *kafka.Producer, rules *origination.Rul
 		return kazoo.New(kazoo.Config{URL: s.Kazoo.URL, APIKey: string(s.Kazoo.APIKey), Accounts: accounts}, http.DefaultClient, a.log)
 	}
 	simulates := "all calls"
-	if s.Driver == "auto" && a.phones != nil {
+	if s.Driver == "auto" && phones != nil {
 		simulates = "calls of users without a registered phone"
 	}
 	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulates)
 	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
-	if err != nil || s.Driver == "simulator" || a.phones == nil {
+	if err != nil || s.Driver == "simulator" || phones == nil {
 		return simulated, err
 	}
-	rung, err := a.sipDriver(producer, rules)
-	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: a.phones.server.Registered,
+	rung, err := a.sipDriver(phones, sessions, producer, rules)
+	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: phones.server.Registered,
 		Simulated: simulator.Simulated}, err
 }
 
 // sipDriver also takes the calls that phones and trunks make.
-func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*pbx.Driver, error) {
-	if a.phones == nil {
+func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (*pbx.Driver, error) {
+	if phones == nil {
 		return nil, errNoSIP
 	}
 	s := a.settings.SIP
@@ -110,12 +111,12 @@ func (a *App) sipDriver(producer *kafka.Producer, rules *origination.Rules) (*pb
 		MediaServer: name, OwnerTimeout: s.RingUser, DestinationTimeout: s.RingDestination, MaxCalls: s.MaxCalls,
 		Trunk:   trunk(s.Trunk),
 		MayDial: func(accountID, number string) bool { return rules.Check(accountID, number) == nil },
-	}, a.phones.server, a.phones.ports, a.phones.directory, a.phones.sessions, platformRecords{producer, "sip"}, a.registry, a.log)
+	}, phones.server, phones.ports, phones.directory, sessions, platformRecords{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err
 	}
-	a.phones.server.Handle("", driver)
-	a.phones.server.Watch(driver)
+	phones.server.Handle("", driver)
+	phones.server.Watch(driver)
 	a.life.runs("sip driver", driver.Run)
 	return driver, nil
 }

@@ -10,7 +10,6 @@ import (
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -21,25 +20,24 @@ type phones struct {
 	server    *sip.Server
 	ports     *rtp.Ports
 	directory sip.Directory
-	sessions  localcall.Destination // nil without the role aisession
 }
 
 // embeddedSIP is where phones register when nothing is set.
 const embeddedSIP = "127.0.0.1:5060"
 
 // buildSIP opens the SIP server where the roles and settings want one.
-func (a *App) buildSIP() error {
+func (a *App) buildSIP() (*phones, error) {
 	s := a.settings.SIP
 	listen, asked := s.Listen, s.Listen != ""
 	if !asked && len(a.settings.Kafka.Brokers) == 0 {
 		listen = embeddedSIP
 	}
 	if listen == "" || listen == settings.Off || !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
-		return nil
+		return nil, nil
 	}
 	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
 	if err != nil {
-		return fmt.Errorf("sip: %w", err)
+		return nil, fmt.Errorf("sip: %w", err)
 	}
 	directory := sipDirectory{identity: a.identity, defaultDomain: s.DefaultDomain}
 	server, err := sip.New(sip.Config{
@@ -47,24 +45,23 @@ func (a *App) buildSIP() error {
 	}, directory, bindings, a.registry, a.log)
 	if !asked && errors.Is(err, syscall.EADDRINUSE) {
 		a.log.Warn("sip: another program has the port, so phones cannot register here: set sip.listen", "address", listen)
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return taken("sip.listen", err)
+		return nil, taken("sip.listen", err)
 	}
 	ports, err := a.mediaPorts(server.Addr().Addr())
 	if err != nil {
-		return fmt.Errorf("sip.rtp_ports: %w", err)
+		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
 	if port, err := ports.Open(); err != nil {
 		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", s.RTPPorts, "error", err)
 	} else {
 		port.Close()
 	}
-	a.phones = &phones{server: server, ports: ports, directory: directory}
 	a.life.runs("sip", server.Run)
 	a.log.Info("sip: phones register here", "address", server.Addr().String())
-	return nil
+	return &phones{server: server, ports: ports, directory: directory}, nil
 }
 
 func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {

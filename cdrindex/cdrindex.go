@@ -23,8 +23,8 @@ type Index struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	made map[month]bool // partitions known to be there
+	mu              sync.Mutex
+	knownPartitions map[month]bool // partitions known to be there
 }
 
 // New brings the tables up to date.
@@ -39,5 +39,5 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registere
 	if err := db.Migrate(ctx, "cdrindex", files); err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg.withDefaults(), db: db, metrics: newMetrics(reg), log: log, made: make(map[month]bool)}, nil
+	return &Index{cfg: cfg.withDefaults(), db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil
 }

@@ -80,8 +80,8 @@ func decode(r *kafka.Record, epoch int64) (entry, error) {
 
 // Bounds of a row's start.
 const (
-	oldest = 946_684_800   // 2000-01-01
-	latest = 4_102_444_800 // 2100-01-01
+	minStart = 946_684_800   // 2000-01-01
+	maxStart = 4_102_444_800 // 2100-01-01
 )
 
 // check returns why a row cannot be stored.
@@ -89,7 +89,7 @@ func check(row *event.CDR) error {
 	if err := row.Check(); err != nil {
 		return err
 	}
-	if row.Timestamp < oldest || row.Timestamp >= latest {
+	if row.Timestamp < minStart || row.Timestamp >= maxStart {
 		return errors.New("timestamp: out of range")
 	}
 	return nil

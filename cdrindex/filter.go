@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	mostRange = 400 * 24 * 60 * 60
+	maxRange  = 400 * 24 * 60 * 60
 	endOfTime = 253_402_300_799 // the last second of year 9999
 )
 
@@ -55,7 +55,7 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 		CSV:               p.csv(accept),
 	}
 	if len(p.faults) == 0 {
-		p.together(&f)
+		p.checkCombination(&f)
 	}
 	if len(p.faults) > 0 {
 		return Filter{}, fault.Invalid(invalidQuery, p.faults...)
@@ -64,11 +64,11 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 }
 
 // together checks what parameters mean beside each other.
-func (p *parser) together(f *Filter) {
+func (p *parser) checkCombination(f *Filter) {
 	switch {
 	case f.End < f.Start:
 		p.fault("endDate", "out_of_range", "must not be before startDate")
-	case f.End-f.Start > mostRange:
+	case f.End-f.Start > maxRange:
 		p.fault("endDate", "out_of_range", "must be at most 400 days after startDate")
 	}
 	if _, err := parseStartKey(f.StartKey); err != nil {

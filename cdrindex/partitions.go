@@ -10,23 +10,23 @@ import (
 )
 
 // monthsAhead are made before the first call of them arrives.
-const monthsAhead = 2
+const partitionsAhead = 2
 
 // ensure makes the partitions of months that are missing.
-func (x *Index) ensure(ctx context.Context, months []month) error {
-	if !x.db.Postgres() || x.have(months) {
+func (x *Index) createPartitions(ctx context.Context, months []month) error {
+	if !x.db.Postgres() || x.partitionsKnown(months) {
 		return nil
 	}
 	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
-		there, err := partitions(ctx, tx)
+		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
 		for _, m := range months {
-			if slices.Contains(there, m) {
+			if slices.Contains(existing, m) {
 				continue
 			}
 			if err := createPartition(ctx, tx, m); err != nil {
@@ -41,22 +41,22 @@ func (x *Index) ensure(ctx context.Context, months []month) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, m := range months {
-		x.made[m] = true
+		x.knownPartitions[m] = true
 	}
 	return nil
 }
 
-func (x *Index) have(months []month) bool {
+func (x *Index) partitionsKnown(months []month) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !slices.ContainsFunc(months, func(m month) bool { return !x.made[m] })
+	return !slices.ContainsFunc(months, func(m month) bool { return !x.knownPartitions[m] })
 }
 
 // forget makes ensure look again: another node may have dropped a partition.
-func (x *Index) forget() {
+func (x *Index) clearKnownPartitions() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	clear(x.made)
+	clear(x.knownPartitions)
 }
 
 // lockPartitions makes nodes take turns until the transaction ends.
@@ -65,7 +65,7 @@ func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
 	return sqldb.Wrap(err, "waiting for another node's partitions")
 }
 
-func partitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
+func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
 	if err != nil {
@@ -109,7 +109,7 @@ func (x *Index) firstKept(now time.Time) month {
 }
 
 // dropBefore drops what began before the first kept month.
-func (x *Index) dropBefore(ctx context.Context, kept month) error {
+func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	tables := []string{callsTable, rowsTable}
 	if x.db.Postgres() {
 		tables = tables[:1]
@@ -129,15 +129,15 @@ func (x *Index) dropBefore(ctx context.Context, kept month) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
-		there, err := partitions(ctx, tx)
+		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return x.drop(ctx, tx, slices.DeleteFunc(there, func(m month) bool { return m >= kept }))
+		return x.dropPartitions(ctx, tx, slices.DeleteFunc(existing, func(m month) bool { return m >= kept }))
 	})
 }
 
-func (x *Index) drop(ctx context.Context, tx *sqldb.Loader, months []month) error {
+func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []month) error {
 	// Behind a long report all others would queue up: then rather later.
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
 		return sqldb.Wrap(err, "dropping partitions")
@@ -182,14 +182,14 @@ func (x *Index) runRetention(ctx context.Context) {
 func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
 	current := monthOf(now.Unix())
 	var months []month
-	for m := current; m <= current+monthsAhead; m++ {
+	for m := current; m <= current+partitionsAhead; m++ {
 		months = append(months, m)
 	}
-	if err := x.ensure(ctx, months); err != nil {
+	if err := x.createPartitions(ctx, months); err != nil {
 		return err
 	}
 	if kept := x.firstKept(now); kept > 0 {
-		return x.dropBefore(ctx, kept)
+		return x.deleteBefore(ctx, kept)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func parseStartKey(key string) (cursor, error) {
 	at, call, _ := strings.Cut(string(text), ".")
 	c := cursor{call: call}
 	c.started, err = strconv.ParseInt(at, 10, 64)
-	if err != nil || call == "" || c.started < oldest || c.started >= latest || c.key() != key {
+	if err != nil || call == "" || c.started < minStart || c.started >= maxStart || c.key() != key {
 		return cursor{}, errStartKey
 	}
 	return c, nil

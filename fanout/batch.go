@@ -19,9 +19,9 @@ type frame struct {
 	class   event.TypeSet
 	account string
 	id      event.ID
-	offset  int64   // in cc.evt
-	source  int64   // event.Position.Packed of the raw record, -1 when unknown
-	packed  *packed // the frame compressed; nil: compression is off
+	offset  int64            // in cc.evt
+	source  int64            // event.Position.Packed of the raw record, -1 when unknown
+	packed  *compressedFrame // the frame compressed; nil: compression is off
 }
 
 // batch is what one read of one partition gave. Its frames
@@ -49,9 +49,9 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	for i := range records {
 		size += len(records[i].Value) + conn.MaxHeader
 	}
-	var packs []packed
+	var packs []compressedFrame
 	if compress {
-		packs = make([]packed, len(records))
+		packs = make([]compressedFrame, len(records))
 	}
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	b.Allocate(size)

@@ -31,13 +31,13 @@ type Request struct {
 // Socket upgrades the request to a WebSocket and subscribes it (specification,
 // section C). An error is returned before anything was written: the caller
 // answers it.
-func (f *Fanout) Socket(w http.ResponseWriter, req Request) error {
-	err := f.socket(w, req)
-	f.refused(err)
+func (f *Fanout) ServeWebSocket(w http.ResponseWriter, req Request) error {
+	err := f.upgradeWebSocket(w, req)
+	f.countRefusal(err)
 	return err
 }
 
-func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
+func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	r := req.HTTP
 	if !isUpgrade(r) {
 		if r.ProtoMajor == 1 { // HTTP/2 has no such headers
@@ -46,8 +46,8 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
-	f.upgrades.Add(1)
-	defer f.upgrades.Add(-1)
+	f.handshakes.Add(1)
+	defer f.handshakes.Add(-1)
 	query := r.URL.Query()
 	// A client sets the query for this very connection, the header for many.
 	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))
@@ -57,12 +57,12 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	}
 	t := &webSocket{f: f}
 	s.transport = t
-	f.enter(s)
+	f.register(s)
 	ws, err := conn.Upgrade(w, r, f.cfg.Compression)
 	if err != nil {
-		f.leave(s.subscriber)
-		s.finish()
-		f.members.forget(s.subscriber)
+		f.unregister(s.subscriber)
+		s.markClosed()
+		f.members.delete(s.subscriber)
 		if errors.Is(err, conn.ErrListener) {
 			f.logger.Error("connection cannot be served", "error", err)
 		} else if !errors.Is(err, conn.ErrEnded) {
@@ -72,11 +72,11 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	}
 	t.attach(ws)
 	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
-	if !f.begin(func() { t.read(s.subscriber) }) {
+	if !f.startTask(func() { t.read(s.subscriber) }) {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}
-	f.open(s)
+	f.startDelivery(s)
 	return nil
 }
 
@@ -85,7 +85,7 @@ type admission struct {
 	*subscriber
 	starts   []start // by partition; nil: live from now on
 	earliest bool    // replay all there is
-	gaps     int64   // Fanout.gaps before the starts were looked up
+	gapCount int64   // Fanout.gaps before the starts were looked up
 }
 
 // admit makes all the checks of a subscription and finds where it starts. On
@@ -109,19 +109,19 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.cfg.HandshakeWait)
 	defer cancel()
-	if err := f.takeSeat(ctx, s); err != nil {
+	if err := f.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
 	a := &admission{subscriber: s}
-	a.gaps = f.gaps.Load()
+	a.gapCount = f.gapCount.Load()
 	if err = f.follower.acquire(ctx); err == nil && since != "" {
 		a.earliest = since == Earliest
-		if a.starts, err = f.starts(ctx, since, s.filter.Load()); err != nil {
+		if a.starts, err = f.resumeStarts(ctx, since, s.filter.Load()); err != nil {
 			f.follower.release()
 		}
 	}
 	if err != nil {
-		f.freeSeats(context.WithoutCancel(ctx), []*subscriber{s})
+		f.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, unavailable(err)
 	}
 	return a, nil
@@ -154,7 +154,7 @@ func unavailable(err error) error {
 	return fault.Unavailable(err, time.Second, "events are not available")
 }
 
-func (f *Fanout) refused(err error) {
+func (f *Fanout) countRefusal(err error) {
 	if err != nil {
 		f.metrics.refused.WithLabelValues(string(fault.KindOf(err))).Inc()
 	}

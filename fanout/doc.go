@@ -46,7 +46,7 @@
 //
 // # Lock order
 //
-// index.mu, traces.mu, subscriber.mu, conn's socket.mu; each may be skipped, none
-// may be taken in another order. stream.mu is taken after index.mu, and nothing
-// after it. webSocket.handshake is taken before socket.mu only.
+// index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none
+// may be taken in another order. partitionStream.mu is taken after index.mu, and nothing
+// after it. webSocket.handshake is taken before rawConn.mu only.
 package fanout

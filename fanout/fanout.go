@@ -50,30 +50,30 @@ type Fanout struct {
 	metrics   *metrics
 	logger    *slog.Logger
 
-	index      *index
-	history    *history
-	lookups    *offsetLookup
-	seen       seenAccounts
-	currentLog atomic.Pointer[logID]
-	gaps       atomic.Int64 // that streams have found in the log
-	writers    *conn.Writers[*subscriber]
-	follower   *follower
-	members    *members
-	tokens     tokens
-	traces     traces
-	folds      *folds
-	draining   atomic.Bool
-	upgrades   atomic.Int64   // handshakes that have begun and not ended
-	apart      atomic.Bool    // the shared view is away
-	sweeps     uint64         // of sweepOnce, which alone uses it
-	others     atomic.Int64   // connections of the other nodes, half a second ago at most
-	worst      hourlyLag      // of publishPresence
-	clients    sync.WaitGroup // readers, waiters and catch-ups; begun by begin
-	ending     sync.RWMutex   // ended is set, and nothing is begun any more, with it held
-	ended      bool
+	index               *index
+	history             *history
+	lookups             *offsetLookup
+	seen                seenAccounts
+	currentLog          atomic.Pointer[logID]
+	gapCount            atomic.Int64 // that streams have found in the log
+	writers             *conn.Writers[*subscriber]
+	follower            *follower
+	members             *members
+	tokens              tokens
+	traces              traces
+	folds               *folds
+	draining            atomic.Bool
+	handshakes          atomic.Int64   // handshakes that have begun and not ended
+	presenceUnavailable atomic.Bool    // the shared view is away
+	sweeps              uint64         // of sweepOnce, which alone uses it
+	otherConnections    atomic.Int64   // connections of the other nodes, half a second ago at most
+	worstLag            hourlyLag      // of publishPresence
+	tasks               sync.WaitGroup // readers, waiters and catch-ups; begun by begin
+	endMu               sync.RWMutex   // ended is set, and nothing is begun any more, with it held
+	ended               bool
 
-	life context.Context // of Run; set by New, so that sockets end with it
-	stop context.CancelFunc
+	runContext context.Context // of Run; set by New, so that sockets end with it
+	cancelRun  context.CancelFunc
 }
 
 // New checks the settings and builds the room; nothing runs yet.
@@ -87,7 +87,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
-	f.life, f.stop = context.WithCancel(context.Background())
+	f.runContext, f.cancelRun = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
@@ -101,26 +101,26 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
-		running.Go(func() { f.writers.Run(f.life) })
+		running.Go(func() { f.writers.Run(f.runContext) })
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
-		running.Go(func() { work(f.life) })
+		running.Go(func() { work(f.runContext) })
 	}
 	if f.cfg.SnapshotHistory > 0 {
-		running.Go(func() { f.folds.run(f.life) })
+		running.Go(func() { f.folds.run(f.runContext) })
 	}
 	<-ctx.Done()
 	f.draining.Store(true)
 	f.follower.close()
-	f.ending.Lock()
+	f.endMu.Lock()
 	f.ended = true
-	f.ending.Unlock()
-	f.stop()
-	for _, s := range append(f.members.all(), f.members.ending()...) {
+	f.endMu.Unlock()
+	f.cancelRun()
+	for _, s := range append(f.members.all(), f.members.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 	running.Wait()
-	f.clients.Wait()
+	f.tasks.Wait()
 	f.history.close()
 	return nil
 }
@@ -128,7 +128,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 // enter makes a subscriber a member: from here on it misses no event, no change
 // of permissions and no drain. Its outlet is not open yet; open hands what
 // waits meanwhile, the close frame included, to a writer.
-func (f *Fanout) enter(a *admission) {
+func (f *Fanout) register(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
 	s.replaying.Store(a.starts != nil)
@@ -145,7 +145,7 @@ func (f *Fanout) enter(a *admission) {
 		}
 		tree = now // applyPermissions may have applied it before the older one
 	}
-	if a.gaps != f.gaps.Load() {
+	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}
 	if f.draining.Load() {
@@ -174,22 +174,22 @@ func (f *Fanout) addToIndex(a *admission) {
 }
 
 // open begins to send.
-func (f *Fanout) open(a *admission) {
-	f.scheduleNow(f.life, a.subscriber)
+func (f *Fanout) startDelivery(a *admission) {
+	f.scheduleNow(f.runContext, a.subscriber)
 	if a.starts != nil {
 		r := f.newReplay(a.subscriber, a.starts, a.earliest)
-		f.begin(func() { f.catchUp(f.life, r) })
+		f.startTask(func() { f.catchUp(f.runContext, r) })
 	}
 }
 
 // begin starts work that Run waits for; it is false when Run is ending.
-func (f *Fanout) begin(work func()) bool {
-	f.ending.RLock()
-	defer f.ending.RUnlock()
+func (f *Fanout) startTask(work func()) bool {
+	f.endMu.RLock()
+	defer f.endMu.RUnlock()
 	if f.ended {
 		return false
 	}
-	f.clients.Go(work)
+	f.tasks.Go(work)
 	return true
 }
 
@@ -199,9 +199,9 @@ func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
 	if !first {
 		return
 	}
-	f.leave(s)
+	f.unregister(s)
 	if wake {
-		f.scheduleNow(f.life, s)
+		f.scheduleNow(f.runContext, s)
 	}
 }
 
@@ -213,8 +213,8 @@ func (f *Fanout) scheduleNow(ctx context.Context, s *subscriber) {
 // remove forgets a subscriber whose connection has ended for the reason d, or
 // that of an earlier disconnect.
 func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
-	f.leave(s)
-	if !s.finish() {
+	f.unregister(s)
+	if !s.markClosed() {
 		return
 	}
 	s.mu.Lock()
@@ -224,10 +224,10 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	s.mu.Unlock()
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close()
-	f.members.forget(s)
+	f.members.delete(s)
 }
 
-func (f *Fanout) leave(s *subscriber) {
+func (f *Fanout) unregister(s *subscriber) {
 	if !f.members.remove(s) {
 		return
 	}
@@ -306,7 +306,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 		}
 		f.disconnect(s, DisconnectRestart)
 	}
-	for ctx.Err() == nil && f.upgrades.Load()+int64(f.members.lingering()) > 0 {
+	for ctx.Err() == nil && f.handshakes.Load()+int64(f.members.countDisconnecting()) > 0 {
 		pause(ctx, 20*time.Millisecond)
 	}
 }

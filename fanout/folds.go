@@ -72,7 +72,7 @@ func (w *folds) measure() {
 		}
 		d.mu.Unlock()
 	}
-	w.f.metrics.folded(agents, calls, lag)
+	w.f.metrics.setSnapshotSizes(agents, calls, lag)
 }
 
 // callAge is after what time without an event a call is given up: switches are
@@ -90,7 +90,7 @@ func (w *folds) bounds() snapshot.Config {
 
 // admitAccounts does for a state what ensureAccountsLoaded does for deliveries: what it holds
 // must not be hidden from a snapshot because its account is too new.
-func (f *Fanout) admitAccounts(ctx context.Context, records []kafka.Record) {
+func (f *Fanout) loadRecordAccounts(ctx context.Context, records []kafka.Record) {
 	tree, asked := f.directory.Tree(), ""
 	for i := range records {
 		account := records[i].Header(event.HeaderAccount)

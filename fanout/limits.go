@@ -13,16 +13,16 @@ import (
 type Limits interface {
 	// Take takes one place in every scope, or none. When a scope is full it
 	// names it; with replace, the oldest connections are sent away instead.
-	Take(ctx context.Context, node string, s Seat, replace bool) (full string, err error)
+	Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error)
 	// Renew keeps the places of a node's connections, and returns those of them
 	// that another node has sent away.
-	Renew(ctx context.Context, node string, seats []Seat) (evicted []string, err error)
+	Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error)
 	// Free gives places back.
-	Free(ctx context.Context, node string, seats []Seat) error
+	Release(ctx context.Context, node string, seats []ConnectionLease) error
 }
 
 // Seat is one connection's places.
-type Seat struct {
+type ConnectionLease struct {
 	ID     string
 	Since  time.Time
 	Scopes []Scope
@@ -46,21 +46,21 @@ func (c Config) scopes(account, user, address string) []Scope {
 }
 
 // seat is a subscriber's places; without limits it has none.
-func (f *Fanout) seat(s *subscriber) Seat {
+func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
-	return Seat{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
+	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
 }
 
 // takeSeat applies the connection limits. While the shared view is away there
 // are none: the token alone admits.
-func (f *Fanout) takeSeat(ctx context.Context, s *subscriber) error {
-	seat := f.seat(s)
+func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
+	seat := f.connectionLease(s)
 	if len(seat.Scopes) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	full, err := f.limits.Take(ctx, f.cfg.NodeID, seat, f.cfg.ReplaceOldest)
+	full, err := f.limits.Acquire(ctx, f.cfg.NodeID, seat, f.cfg.ReplaceOldest)
 	if err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
@@ -76,27 +76,27 @@ func (f *Fanout) limited() bool {
 }
 
 // freeSeats gives back the places of subscribers that have left.
-func (f *Fanout) freeSeats(ctx context.Context, left []*subscriber) {
+func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
 	if !f.limited() || len(left) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	if err := f.limits.Free(ctx, f.cfg.NodeID, f.seats(left)); err != nil {
+	if err := f.limits.Release(ctx, f.cfg.NodeID, f.connectionLeases(left)); err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
 
 // renewSeats closes the subscribers that a newer connection has replaced, and
 // now and then keeps the places of the others.
-func (f *Fanout) renewSeats(ctx context.Context, renew bool) {
+func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 	if !f.limited() {
 		return
 	}
 	here := f.members.all()
-	var seats []Seat
+	var seats []ConnectionLease
 	if renew {
-		seats = f.seats(here)
+		seats = f.connectionLeases(here)
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
@@ -112,10 +112,10 @@ func (f *Fanout) renewSeats(ctx context.Context, renew bool) {
 	}
 }
 
-func (f *Fanout) seats(of []*subscriber) []Seat {
-	seats := make([]Seat, len(of))
+func (f *Fanout) connectionLeases(of []*subscriber) []ConnectionLease {
+	seats := make([]ConnectionLease, len(of))
 	for i, s := range of {
-		seats[i] = f.seat(s)
+		seats[i] = f.connectionLease(s)
 	}
 	return seats
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed take.lua
-var takeScript string
+//go:embed acquire.lua
+var acquireScript string
 
 // RedisLimits counts connections in Redis: a sorted set for each scope, whose
 // members are lost when they are not renewed, and a list for each node of the
 // connections that others have sent away.
 type RedisLimits struct {
-	client redis.UniversalClient
-	prefix string
-	take   *redis.Script
+	client  redis.UniversalClient
+	prefix  string
+	acquire *redis.Script
 }
 
 // NewRedisLimits keeps its keys under prefix. The client is not closed.
 func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
-	return &RedisLimits{client: client, prefix: prefix, take: redis.NewScript(takeScript)}
+	return &RedisLimits{client: client, prefix: prefix, acquire: redis.NewScript(acquireScript)}
 }
 
 // seatLife is how long a place outlives its last renewal.
-const seatLife = nodeLife
+const leaseDuration = nodeTTL
 
 // All scopes share one hash tag: the script takes several at once.
 func (l *RedisLimits) scope(name string) string { return l.prefix + "{fanout:seats}:" + name }
@@ -37,24 +37,24 @@ func (l *RedisLimits) evictions(node string) string {
 	return l.prefix + "{fanout:seats}:evicted:" + node
 }
 
-func seatMember(node string, s Seat) string {
+func leaseMember(node string, s ConnectionLease) string {
 	return node + "|" + s.ID + "|" + strconv.FormatInt(s.Since.UnixMilli(), 10)
 }
 
 // Take implements Limits.
-func (l *RedisLimits) Take(ctx context.Context, node string, s Seat, replace bool) (full string, err error) {
+func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error) {
 	now := time.Now()
 	flag := 0
 	if replace {
 		flag = 1
 	}
 	keys := make([]string, len(s.Scopes))
-	args := []any{now.UnixMilli(), now.Add(seatLife).UnixMilli(), seatMember(node, s), flag}
+	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, s), flag}
 	for i, scope := range s.Scopes {
 		keys[i] = l.scope(scope.Name)
 		args = append(args, scope.Max)
 	}
-	result, err := l.take.Run(ctx, l.client, keys, args...).Slice()
+	result, err := l.acquire.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("taking a place: %w", err)
 	}
@@ -62,10 +62,10 @@ func (l *RedisLimits) Take(ctx context.Context, node string, s Seat, replace boo
 		kind, _, _ := strings.Cut(s.Scopes[at-1].Name, ":")
 		return kind, nil
 	}
-	return "", l.evict(ctx, result[1:])
+	return "", l.notifyEvicted(ctx, result[1:])
 }
 
-func (l *RedisLimits) evict(ctx context.Context, members []any) error {
+func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 	if len(members) == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (l *RedisLimits) evict(ctx context.Context, members []any) error {
 		node, rest, _ := strings.Cut(name, "|")
 		id, _, _ := strings.Cut(rest, "|")
 		pipe.RPush(ctx, l.evictions(node), id)
-		pipe.PExpire(ctx, l.evictions(node), seatLife)
+		pipe.PExpire(ctx, l.evictions(node), leaseDuration)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("sending connections away: %w", err)
@@ -85,7 +85,7 @@ func (l *RedisLimits) evict(ctx context.Context, members []any) error {
 
 // Renew implements Limits. A place that was lost (Redis was away, or began
 // anew) is taken again.
-func (l *RedisLimits) Renew(ctx context.Context, node string, seats []Seat) (evicted []string, err error) {
+func (l *RedisLimits) Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error) {
 	pipe := l.client.Pipeline()
 	list := pipe.LRange(ctx, l.evictions(node), 0, -1)
 	pipe.Del(ctx, l.evictions(node))
@@ -97,23 +97,23 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, seats []Seat) (evi
 	for _, id := range evicted {
 		gone[id] = true
 	}
-	until := time.Now().Add(seatLife)
-	return evicted, l.each(ctx, seats, func(pipe redis.Pipeliner, key string, s Seat) {
+	until := time.Now().Add(leaseDuration)
+	return evicted, l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
 		if !gone[s.ID] {
-			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: seatMember(node, s)})
-			pipe.PExpire(ctx, key, seatLife)
+			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: leaseMember(node, s)})
+			pipe.PExpire(ctx, key, leaseDuration)
 		}
 	})
 }
 
 // Free implements Limits.
-func (l *RedisLimits) Free(ctx context.Context, node string, seats []Seat) error {
-	return l.each(ctx, seats, func(pipe redis.Pipeliner, key string, s Seat) {
-		pipe.ZRem(ctx, key, seatMember(node, s))
+func (l *RedisLimits) Release(ctx context.Context, node string, seats []ConnectionLease) error {
+	return l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
+		pipe.ZRem(ctx, key, leaseMember(node, s))
 	})
 }
 
-func (l *RedisLimits) each(ctx context.Context, seats []Seat, do func(redis.Pipeliner, string, Seat)) error {
+func (l *RedisLimits) forEachScope(ctx context.Context, seats []ConnectionLease, do func(redis.Pipeliner, string, ConnectionLease)) error {
 	for len(seats) > 0 {
 		n := min(len(seats), redisFields)
 		pipe := l.client.Pipeline()

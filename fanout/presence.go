@@ -40,14 +40,14 @@ type Presence interface {
 const (
 	presenceInterval = 500 * time.Millisecond
 	presenceWait     = time.Second
-	renewTurns       = 10 // places at limits are renewed every so many intervals
+	renewEvery       = 10 // places at limits are renewed every so many intervals
 )
 
 // publishPresence keeps the shared view current.
 func (f *Fanout) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
-	view := view{whole: true}
+	view := presenceState{publishAll: true}
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
@@ -57,23 +57,23 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		left := f.members.takeLeft()
-		f.shared(f.publish(ctx, &view, left))
+		left := f.members.takeRemoved()
+		f.recordPresenceResult(f.publish(ctx, &view, left))
 		f.reportDeliveryLag(ctx, time.Now())
-		f.freeSeats(ctx, left)
-		f.renewSeats(ctx, turn%renewTurns == 0)
+		f.releaseLeases(ctx, left)
+		f.renewLeases(ctx, turn%renewEvery == 0)
 	}
 }
 
 // view is what this node knows of its part of the shared view.
-type view struct {
-	off   bool // the count was wrong the last time
-	whole bool // publish everything the next time
+type presenceState struct {
+	mismatched bool // the count was wrong the last time
+	publishAll bool // publish everything the next time
 }
 
 // publish sends what has changed since the last time, or everything, and asks
 // for the others' count.
-func (f *Fanout) publish(ctx context.Context, v *view, left []*subscriber) error {
+func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
@@ -81,34 +81,34 @@ func (f *Fanout) publish(ctx context.Context, v *view, left []*subscriber) error
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if c := s.client(); v.whole || c.LastPing != s.published {
+		if c := s.client(); v.publishAll || c.LastPing != s.published {
 			s.published = c.LastPing
 			changed = append(changed, c)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.whole)
+	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.publishAll)
 	if err != nil {
-		v.whole = true
+		v.publishAll = true
 		return err
 	}
 	// Who came or left meanwhile makes a difference once, what was lost twice.
 	off := total != len(all)
-	v.whole, v.off = off && v.off, off
+	v.publishAll, v.mismatched = off && v.mismatched, off
 	others, err := f.presence.Others(ctx, f.cfg.NodeID)
 	if err == nil {
-		f.others.Store(int64(others))
+		f.otherConnections.Store(int64(others))
 	}
 	return err
 }
 
 // shared notes whether the shared view could be reached.
-func (f *Fanout) shared(err error) {
+func (f *Fanout) recordPresenceResult(err error) {
 	switch {
-	case err != nil && !f.apart.Swap(true):
+	case err != nil && !f.presenceUnavailable.Swap(true):
 		f.logger.Warn("shared connection state is away: counting this node alone", "error", err)
-	case err == nil && f.apart.Swap(false):
+	case err == nil && f.presenceUnavailable.Swap(false):
 		f.logger.Info("shared connection state is back")
 	}
 	result := "ok"
@@ -135,11 +135,11 @@ const (
 // Health is the node's status and the connections of the whole cluster, of
 // this node alone while the shared view is away. It asks nobody.
 func (f *Fanout) Health(context.Context) (Status, int) {
-	here, others := f.members.count(), int(f.others.Load())
+	here, others := f.members.count(), int(f.otherConnections.Load())
 	switch {
 	case f.draining.Load():
 		return StatusDraining, here + others
-	case f.apart.Load():
+	case f.presenceUnavailable.Load():
 		return StatusDegraded, here
 	}
 	return StatusOK, here + others

@@ -27,28 +27,28 @@ type start struct {
 type replay struct {
 	f        *Fanout
 	sub      *subscriber
-	sources  []*source // in the order of their partitions
-	pending  []*source // those with a message to deliver: a heap by head
-	skipGaps bool      // go on behind damage: the client asked for all there is
+	sources  []*replaySource // in the order of their partitions
+	pending  []*replaySource // those with a message to deliver: a heap by head
+	skipGaps bool            // go on behind damage: the client asked for all there is
 
-	filter *filter        // of sub, as of the last refresh
-	tree   *identity.Tree // as of the last refresh
-	checks int            // refreshes that changed either
-	unsent bool           // sub waits to be handed to a writer
-	sent   int
+	filter        *filter        // of sub, as of the last refresh
+	tree          *identity.Tree // as of the last refresh
+	filterVersion int            // refreshes that changed either
+	needsWriter   bool           // sub waits to be handed to a writer
+	sent          int
 }
 
 // source is one partition of a replay.
-type source struct {
-	stream *stream
+type replaySource struct {
+	stream *partitionStream
 	at     position // everything before has been delivered or left out
 	after  event.ID
 	bound  int64 // of the round: where the stream had delivered to
 
-	frames []frame  // from at.next on; none while they are not at hand
-	upTo   int64    // frames are complete up to here
-	head   event.ID // of frames[0], which is to be delivered next
-	check  int      // replay.checks when the filter admitted it
+	frames        []frame  // from at.next on; none while they are not at hand
+	upTo          int64    // frames are complete up to here
+	head          event.ID // of frames[0], which is to be delivered next
+	filterVersion int      // replay.checks when the filter admitted it
 }
 
 // errGone ends a replay whose subscriber has left.
@@ -78,7 +78,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *repl
 func (r *replay) extend(starts []start) {
 	streams := r.f.follower.list()
 	for _, st := range streams[min(len(r.sources), len(streams)):] {
-		s := &source{stream: st, at: startAt(0)}
+		s := &replaySource{stream: st, at: startAt(0)}
 		if st.partition < len(starts) {
 			s.at, s.after = starts[st.partition].position, starts[st.partition].after
 		}
@@ -90,8 +90,8 @@ func (r *replay) extend(starts []start) {
 func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
-	f.history.enter()
-	defer f.history.leave()
+	f.history.acquire()
+	defer f.history.release()
 	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
 	for {
 		advanced, err := r.round(ctx)
@@ -108,7 +108,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		case err == nil && !advanced: // the node it comes from was ahead of this one
 			pause(ctx, aheadPause)
 		case err == nil:
-		case !r.lost(err):
+		case !r.disconnectAtGap(err):
 			// Kafka is away: the subscriber stays, and misses nothing.
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
 			f.logger.Warn("replay delayed: Kafka unavailable", "error", err)
@@ -121,7 +121,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 
 // lost disconnects the subscriber when err says that the log no longer has what
 // it needs.
-func (r *replay) lost(err error) bool {
+func (r *replay) disconnectAtGap(err error) bool {
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return false
@@ -153,7 +153,7 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 
 // merge delivers what lies between the sources' positions and bounds. With wait
 // it waits while the client's queue is half full.
-func (r *replay) merge(ctx context.Context, load func(context.Context, *source) error, wait bool) error {
+func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
 	r.pending = r.pending[:0]
 	for _, s := range r.sources {
 		found, err := r.seek(ctx, s, load)
@@ -220,7 +220,7 @@ func (r *replay) sift(i int) {
 
 // seek moves the source to the next message that the subscriber is to get.
 // found is false when there is none below the bound.
-func (r *replay) seek(ctx context.Context, s *source, load func(context.Context, *source) error) (found bool, err error) {
+func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
 	for s.at.next < s.bound {
 		if s.at.next >= s.upTo {
 			if err := load(ctx, s); err != nil {
@@ -232,11 +232,11 @@ func (r *replay) seek(ctx context.Context, s *source, load func(context.Context,
 			if m.offset >= s.bound {
 				break
 			}
-			if !s.repeats(m) && m.id > s.after && r.filter.admits(m, r.tree) {
-				s.frames, s.at.next, s.head, s.check = s.frames[i:], m.offset, m.id, r.checks
+			if !s.isRepeat(m) && m.id > s.after && r.filter.admits(m, r.tree) {
+				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
 				return true, nil
 			}
-			s.pass(m)
+			s.advancePast(m)
 		}
 		s.frames, s.at.next = nil, min(s.upTo, s.bound)
 		s.upTo = s.at.next
@@ -244,17 +244,17 @@ func (r *replay) seek(ctx context.Context, s *source, load func(context.Context,
 	return false, nil
 }
 
-func (s *source) repeats(m *frame) bool {
+func (s *replaySource) isRepeat(m *frame) bool {
 	return m.repeat || m.source >= 0 && m.source <= s.at.source
 }
 
 // pass moves the source behind m.
-func (s *source) pass(m *frame) {
+func (s *replaySource) advancePast(m *frame) {
 	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
 }
 
 // load gets the frames at the source's position, of the ring or of history.
-func (r *replay) load(ctx context.Context, s *source) (err error) {
+func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); ok {
 		return nil
@@ -263,7 +263,7 @@ func (r *replay) load(ctx context.Context, s *source) (err error) {
 	for {
 		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
 		gap, passable := kafka.PassableGap(err)
-		if !passable || !r.mayPass(s, gap) {
+		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
 		if s.at.next = gap.Resume; s.at.next >= s.bound {
@@ -274,18 +274,18 @@ func (r *replay) load(ctx context.Context, s *source) (err error) {
 }
 
 // mayPass says whether the replay goes on behind a gap.
-func (r *replay) mayPass(s *source, gap *kafka.GapError) bool {
+func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return r.skipGaps || !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
 	case kafka.GapExpired:
-		return !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
 	}
 	return false
 }
 
 // loadRecent gets the frames at the source's position without waiting.
-func (r *replay) loadRecent(_ context.Context, s *source) error {
+func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); !ok {
 		return errNotInRing
@@ -294,25 +294,25 @@ func (r *replay) loadRecent(_ context.Context, s *source) error {
 }
 
 // deliver puts the source's next message on the subscriber's queue.
-func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
+func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error {
 	m, room := &s.frames[0], true
-	if s.check == r.checks || r.filter.admits(m, r.tree) {
-		var p pushed
+	if s.filterVersion == r.filterVersion || r.filter.admits(m, r.tree) {
+		var p pushResult
 		switch p, room = r.sub.pushReplayed(m); p {
-		case pushWakes:
-			r.unsent = true
-		case pushOver:
+		case pushNeedsWriter:
+			r.needsWriter = true
+		case pushRefused:
 			return errTooSlow
 		}
 		r.sent++
 	}
-	s.pass(m)
+	s.advancePast(m)
 	s.frames = s.frames[1:]
 	if !wait {
 		return nil
 	}
 	if !room {
-		if err := r.awaitRoom(ctx); err != nil {
+		if err := r.waitForSpace(ctx); err != nil {
 			return err
 		}
 	}
@@ -326,8 +326,8 @@ func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
 }
 
 // awaitRoom waits until the client's queue is half empty.
-func (r *replay) awaitRoom(ctx context.Context) error {
-	for room := r.sub.roomFor(false); room != nil; room = r.sub.roomFor(false) {
+func (r *replay) waitForSpace(ctx context.Context) error {
+	for room := r.sub.spaceAvailable(false); room != nil; room = r.sub.spaceAvailable(false) {
 		r.flush(ctx)
 		r.release()
 		select {
@@ -346,9 +346,9 @@ var errTooSlow = errors.New("subscriber is too slow")
 
 // flush hands the subscriber to a writer when something has been pushed.
 func (r *replay) flush(ctx context.Context) {
-	if r.unsent {
+	if r.needsWriter {
 		r.f.scheduleNow(ctx, r.sub)
-		r.unsent = false
+		r.needsWriter = false
 	}
 }
 
@@ -370,14 +370,14 @@ func (r *replay) refresh() {
 	filter, tree := r.sub.filter.Load(), r.f.directory.Tree()
 	if filter != r.filter || tree != r.tree {
 		r.filter, r.tree = filter, tree
-		r.checks++
+		r.filterVersion++
 	}
 }
 
 // release gives up all frames at hand, before something that may take long.
 func (r *replay) release() { r.releaseOthers(nil) }
 
-func (r *replay) releaseOthers(but *source) {
+func (r *replay) releaseOthers(but *replaySource) {
 	for _, s := range r.sources {
 		if s != but {
 			s.frames, s.upTo = nil, s.at.next

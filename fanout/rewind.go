@@ -27,15 +27,15 @@ func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 		worst = max(worst, s.lag.take(now))
 	}
 	hour := now.Truncate(time.Hour)
-	if !hour.Equal(f.worst.hour) {
-		f.worst.hour, f.worst.lag = hour, 0
+	if !hour.Equal(f.worstLag.hour) {
+		f.worstLag.hour, f.worstLag.lag = hour, 0
 	}
-	if f.worst.lag = max(f.worst.lag, worst); f.worst.lag == 0 {
+	if f.worstLag.lag = max(f.worstLag.lag, worst); f.worstLag.lag == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worst.lag); err != nil {
+	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worstLag.lag); err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
@@ -63,9 +63,9 @@ func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duratio
 // times. Ids tell when a message came in; one that the normalizer was late with
 // has an old id but was normalized later.
 type rewind struct {
-	came       time.Time
+	received   time.Time
 	normalized time.Time
-	dated      bool // the event tells when it was normalized
+	known      bool // the event tells when it was normalized
 }
 
 func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
@@ -76,24 +76,24 @@ func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
 
 // stops says whether a message that was normalized at that time, and all before
 // it, had been delivered.
-func (r rewind) stops(normalized time.Time, known bool) bool {
-	return !known || !r.dated || normalized.Before(r.normalized)
+func (r rewind) covers(normalized time.Time, known bool) bool {
+	return !known || !r.known || normalized.Before(r.normalized)
 }
 
 // rewindTo finds the start in the log. Clients who come back at the same time
 // share its look-ups: the time is rounded down, for old events more than for
 // new ones.
-func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, error) {
+func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
 	step := time.Second
-	for age := time.Since(to.came); step < age/32; {
+	for age := time.Since(to.received); step < age/32; {
 		step *= 2
 	}
-	offset, err := f.lookups.at(ctx, st.partition, to.came.Truncate(step))
+	offset, err := f.lookups.at(ctx, st.partition, to.received.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
 	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
-	if err != nil || to.stops(at, known) {
+	if err != nil || to.covers(at, known) {
 		return offset, err
 	}
 	first, next, err := f.lookups.bounds(ctx, st.partition)
@@ -104,7 +104,7 @@ func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, er
 }
 
 // rewindOver goes back from an offset over messages that were normalized late.
-func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, first, end int64) (int64, error) {
+func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
 		from := max(first, offset-step)
@@ -123,7 +123,7 @@ func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, 
 			if before[i].offset >= offset {
 				continue
 			}
-			if to.stops(processedAt(before[i].Payload())) {
+			if to.covers(processedAt(before[i].Payload())) {
 				return offset, nil
 			}
 			offset = before[i].offset
@@ -136,8 +136,8 @@ func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, 
 // rewindTo finds the start in the ring, if it goes back far enough: to a
 // message that came, and was normalized, before the times, or to when the
 // stream began.
-func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
-	if !to.dated {
+func (s *partitionStream) rewindTo(to rewind) (offset int64, ok bool) {
+	if !to.known {
 		return 0, false
 	}
 	s.mu.Lock()
@@ -150,11 +150,11 @@ func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
 			if !known {
 				return 0, false
 			}
-			if !m.repeat && m.id.Time().Before(to.came) && at.Before(to.normalized) {
+			if !m.repeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
 				return offset, true
 			}
 			offset = m.offset
 		}
 	}
-	return offset, !began.IsZero() && began.Before(to.came) && began.Before(to.normalized)
+	return offset, !began.IsZero() && began.Before(to.received) && began.Before(to.normalized)
 }

@@ -44,7 +44,7 @@ type SnapshotCall struct {
 // foldPatience is how long ago a state may have last held everything. It is
 // less than skew, so that since=<event_id>, too, finds all that is not in the
 // snapshot.
-const foldPatience = 2 * time.Second
+const maxSnapshotAge = 2 * time.Second
 
 // Snapshot is what the principal's accounts are doing. The types its login
 // asked for do not matter.
@@ -71,9 +71,9 @@ func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, 
 // the same instant in all. ok is false when one of them is behind.
 func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
 	all := w.list()
-	picture, places, last := snapshot.NewPicture(), make([]position, len(all)), event.ID(0)
+	picture, places, last := snapshot.NewView(), make([]position, len(all)), event.ID(0)
 	for i, d := range all {
-		if !d.show(now, func() {
+		if !d.inspect(now, func() {
 			picture.Add(d.state, admits, now)
 			places[i] = d.at
 			last = max(last, d.last)
@@ -93,10 +93,10 @@ func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Sn
 }
 
 // show lets look at the state while it stands still, if it is not behind.
-func (d *fold) show(now time.Time, look func()) bool {
+func (d *fold) inspect(now time.Time, look func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Sub(d.current()) > foldPatience {
+	if now.Sub(d.currentAsOf()) > maxSnapshotAge {
 		return false
 	}
 	look()

@@ -8,16 +8,16 @@ import "sync"
 // they are a small part. An empty queue has no memory of its own. The zero value
 // is empty; a Queue must not be copied or used by two goroutines at once.
 type Queue struct {
-	frames []*Frame
-	one    [1]*Frame // backs frames while there is only one
-	box    *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
-	head   int       // frames before head are gone
-	sent   int       // bytes of frames[head] that are already out
-	bytes  int       // waiting, all frames
-	held   int       // see Held
-	newest *Block    // of the last frame; nil: it has none, or nothing waits
-	tidied int       // frames before it have been looked at by Tidy
-	tls    int       // see SetSpilled; a part of held
+	frames  []*Frame
+	inline  [1]*Frame // backs frames while there is only one
+	pooled  *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
+	head    int       // frames before head are gone
+	sent    int       // bytes of frames[head] that are already out
+	bytes   int       // waiting, all frames
+	held    int       // see Held
+	newest  *Block    // of the last frame; nil: it has none, or nothing waits
+	tidied  int       // frames before it have been looked at by Tidy
+	spilled int       // see SetSpilled; a part of held
 }
 
 // pointerSlices are shared by all queues, so that a client at rest has none.
@@ -30,15 +30,15 @@ const maxPooled = 1024
 func (q *Queue) Push(f *Frame) {
 	switch {
 	case q.frames == nil:
-		q.frames = q.one[:0]
-	case q.box == nil:
-		q.box = pointerSlices.Get().(*[]*Frame)
-		q.frames = append((*q.box)[:0], q.frames...)
-		q.one[0] = nil // it would keep its block as long as anything waits
+		q.frames = q.inline[:0]
+	case q.pooled == nil:
+		q.pooled = pointerSlices.Get().(*[]*Frame)
+		q.frames = append((*q.pooled)[:0], q.frames...)
+		q.inline[0] = nil // it would keep its block as long as anything waits
 	}
 	q.frames = append(q.frames, f)
-	if q.box != nil && cap(q.frames) != cap(*q.box) {
-		*q.box = q.frames[:0] // the smaller slice would keep its frames
+	if q.pooled != nil && cap(q.frames) != cap(*q.pooled) {
+		*q.pooled = q.frames[:0] // the smaller slice would keep its frames
 	}
 	q.bytes += len(f.Wire)
 	q.held += pointerBytes
@@ -57,15 +57,15 @@ func (q *Queue) Waiting() int { return q.bytes }
 
 // SetSpilled sets the bytes of TLS records that the socket did not take.
 func (q *Queue) SetSpilled(bytes int) {
-	q.held += bytes - q.tls
-	q.tls = bytes
+	q.held += bytes - q.spilled
+	q.spilled = bytes
 }
 
 // CountHeld returns the memory that the queue keeps without the blocks that
 // CountHeld has already counted, in this or another queue, with the same number.
 // One goroutine at a time may count.
 func (q *Queue) CountHeld(count uint64) int {
-	held := q.tls
+	held := q.spilled
 	for _, f := range q.frames[q.head:] {
 		held += pointerBytes
 		switch {
@@ -235,18 +235,18 @@ func (q *Queue) DropTail() {
 	clear(q.frames[q.head+1:])
 	q.frames = q.frames[:q.head+1]
 	q.bytes = len(q.Rest())
-	q.held, q.newest = q.tls+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
+	q.held, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
 	q.tidied = q.head
 	q.Tidy()
 }
 
 // Clear forgets everything.
 func (q *Queue) Clear() {
-	if q.box != nil && cap(q.frames) <= maxPooled {
+	if q.pooled != nil && cap(q.frames) <= maxPooled {
 		clear(q.frames)
-		*q.box = q.frames[:0]
-		pointerSlices.Put(q.box)
+		*q.pooled = q.frames[:0]
+		pointerSlices.Put(q.pooled)
 	}
-	q.frames, q.box, q.head, q.sent, q.bytes, q.held, q.tidied, q.newest = nil, nil, 0, 0, 0, q.tls, 0, nil
-	q.one[0] = nil
+	q.frames, q.pooled, q.head, q.sent, q.bytes, q.held, q.tidied, q.newest = nil, nil, 0, 0, 0, q.spilled, 0, nil
+	q.inline[0] = nil
 }

@@ -25,7 +25,7 @@ type Agent struct {
 	Key
 	State, Status string   // the source's words; "" what it has not said
 	Since         int64    // Unix seconds, when state or status last became another
-	Heard         event.ID // the last message about it
+	LastMessage   event.ID // the last message about it
 }
 
 // CallState is how far a call has come.
@@ -41,11 +41,11 @@ const (
 // Call is one call that has not ended.
 type Call struct {
 	Key
-	Queue string // "": not said
-	Agent string // whom it is offered to or who answered; "": nobody, or not said
-	State CallState
-	Since int64    // Unix seconds, when it came into this state
-	Heard event.ID // the last message about it
+	Queue       string // "": not said
+	Agent       string // whom it is offered to or who answered; "": nobody, or not said
+	State       CallState
+	Since       int64    // Unix seconds, when it came into this state
+	LastMessage event.ID // the last message about it
 }
 
 // Config bounds a state; every bound is above 0.
@@ -58,8 +58,8 @@ type Config struct {
 
 // State is what the messages applied so far say.
 type State struct {
-	agents shelf[Agent]
-	calls  shelf[Call]
+	agents expiringMap[Agent]
+	calls  expiringMap[Call]
 	memory *memory
 }
 
@@ -68,8 +68,8 @@ func New(cfg Config) *State {
 	m := &memory{budget: cfg.Budget}
 	m.budget.states.Add(1)
 	return &State{
-		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, m),
-		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, m),
+		agents: newExpiringMap[Agent](cfg.AgentAge, cfg.PerAccount, m),
+		calls:  newExpiringMap[Call](cfg.CallAge, cfg.PerAccount, m),
 		memory: m,
 	}
 }
@@ -84,7 +84,7 @@ func (f *State) Release() {
 
 // fit drops what was not heard of for longest until the state is within the
 // budget.
-func (f *State) fit() {
+func (f *State) enforceBudget() {
 	for !f.memory.settle() {
 		agent, anyAgent := f.agents.oldest()
 		call, anyCall := f.calls.oldest()
@@ -101,7 +101,7 @@ func (f *State) fit() {
 
 // Matters says whether a message of the type can change a state: others need
 // not be read at all.
-func Matters(t event.Type) bool {
+func IsRelevant(t event.Type) bool {
 	switch t {
 	case event.QueueCall, event.AgentState, event.AgentLogin, event.AgentLogout, event.AgentStatus,
 		event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentBreakEnd, event.AgentTransfer:
@@ -112,34 +112,34 @@ func Matters(t event.Type) bool {
 
 // Apply takes in the next message.
 func (f *State) Apply(m Message) {
-	if !Matters(m.Type) {
+	if !IsRelevant(m.Type) {
 		return
 	}
 	said := read(&m)
-	f.agents.forget(m.ID)
-	f.calls.forget(m.ID)
+	f.agents.expire(m.ID)
+	f.calls.expire(m.ID)
 	f.agent(&m, said.agent)
 	f.call(&m, said.call)
-	f.fit()
+	f.enforceBudget()
 }
 
-func (f *State) agent(m *Message, said aboutAgent) {
+func (f *State) agent(m *Message, said agentUpdate) {
 	key := Key{m.Account, said.id}
 	switch {
 	case said.id == "":
 		return
-	case said.out:
+	case said.loggedOut:
 		f.agents.end(key, m.ID)
 		return
-	case said.state == "" && said.status == "", said.aside && f.agents.over(key):
+	case said.state == "" && said.status == "", said.keepsLogout && f.agents.hasEnded(key):
 		return
 	}
-	a, fresh := f.agents.hear(key, m.ID)
+	a, fresh := f.agents.touch(key, m.ID)
 	if fresh {
 		a.Key = key
 	}
 	was := *a
-	a.Heard = m.ID
+	a.LastMessage = m.ID
 	if said.state != "" {
 		a.State = said.state
 	}
@@ -152,26 +152,26 @@ func (f *State) agent(m *Message, said aboutAgent) {
 	f.agents.resize(key, len(a.State)+len(a.Status))
 }
 
-func (f *State) call(m *Message, said aboutCall) {
+func (f *State) call(m *Message, said callUpdate) {
 	if said.id == "" {
 		return
 	}
 	key := Key{m.Account, said.id}
 	known := f.calls.find(key)
-	if said.over {
-		if said.by == "" || known != nil && (known.Agent == "" || known.Agent == said.by) {
+	if said.ended {
+		if said.endedBy == "" || known != nil && (known.Agent == "" || known.Agent == said.endedBy) {
 			f.calls.end(key, m.ID)
 		}
 		return
 	}
-	if known == nil && (said.state == "" || !said.begins && f.calls.over(key)) {
+	if known == nil && (said.state == "" || !said.reopens && f.calls.hasEnded(key)) {
 		return
 	}
-	c, fresh := f.calls.hear(key, m.ID)
+	c, fresh := f.calls.touch(key, m.ID)
 	if fresh {
 		c.Key = key
 	}
-	c.Heard = m.ID
+	c.LastMessage = m.ID
 	if said.state != "" && said.state != c.State {
 		c.State, c.Since = said.state, m.Timestamp
 	}

@@ -6,36 +6,38 @@ import (
 	"trunkline/telephony/g711"
 )
 
-// Decoder turns packets into samples.
+// Decoder decodes packets of one format into samples.
 type Decoder interface {
-	// Decode appends the packet's samples.
+	// Decode appends the packet's samples to pcm.
 	Decode(pcm []int16, packet []byte) ([]int16, error)
-	// Conceal appends n samples in place of what was lost.
+	// Conceal appends n samples that replace lost audio to pcm.
 	Conceal(pcm []int16, n int) []int16
 }
 
-// Encoder turns samples into packets.
+// Encoder encodes samples into packets of one format.
 type Encoder interface {
 	// Encode appends one frame to packet.
 	Encode(packet []byte, pcm []int16) ([]byte, error)
 }
 
-// newDecoder gives samples at rate, which only opus can choose.
+// newDecoder returns a decoder whose samples have the given rate in Hz. Only opus can decode to a rate
+// other than the format's.
 func newDecoder(f Format, rate int) (Decoder, error) {
 	switch f.Encoding {
 	case Opus:
 		return newOpusDecoder(rate)
 	case ULaw:
-		return &waveform{decodeSamples: g711.ULaw().Decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: g711.ULaw().Decode, lossConcealer: newConcealer(rate)}, nil
 	case ALaw:
-		return &waveform{decodeSamples: g711.ALaw().Decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: g711.ALaw().Decode, lossConcealer: newConcealer(rate)}, nil
 	case PCM16:
-		return &waveform{decodeSamples: linear{}.decode, hide: newConcealer(rate)}, nil
+		return &waveform{decodeSamples: linear{}.decode, lossConcealer: newConcealer(rate)}, nil
 	}
 	return nil, fmt.Errorf("audio: no decoder for %s", f.Encoding)
 }
 
-// newEncoder takes samples at rate, which only opus can choose.
+// newEncoder returns an encoder for samples of the given rate in Hz. Only opus accepts a rate other
+// than the format's.
 func newEncoder(f Format, rate int) (Encoder, error) {
 	switch f.Encoding {
 	case Opus:
@@ -50,19 +52,19 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 	return nil, fmt.Errorf("audio: no encoder for %s", f.Encoding)
 }
 
-// waveform decodes what has no memory, and conceals by repetition.
+// waveform is a decoder for codecs without state between packets. It conceals losses by repetition.
 type waveform struct {
 	decodeSamples func(pcm []int16, packet []byte) []int16
-	hide          *concealer
+	lossConcealer *concealer
 }
 
 // Decode implements Decoder.
 func (w *waveform) Decode(pcm []int16, packet []byte) ([]int16, error) {
 	begin := len(pcm)
 	pcm = w.decodeSamples(pcm, packet)
-	w.hide.heard(pcm[begin:])
+	w.lossConcealer.recordDecoded(pcm[begin:])
 	return pcm, nil
 }
 
 // Conceal implements Decoder.
-func (w *waveform) Conceal(pcm []int16, n int) []int16 { return w.hide.conceal(pcm, n) }
+func (w *waveform) Conceal(pcm []int16, n int) []int16 { return w.lossConcealer.conceal(pcm, n) }

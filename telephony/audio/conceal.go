@@ -2,16 +2,16 @@ package audio
 
 import "math"
 
-// concealer fills in for lost samples by repeating the last pitch period, as
-// G.711 Appendix I does in principle: 10 ms at full level, then fading to
-// silence at 60 ms. The first samples after a loss are blended in over 4 ms.
+// concealer replaces lost samples by repeating the last pitch period, on the principle of G.711
+// Appendix I: 10 ms at full level, then a fade to silence at 60 ms. The first 4 ms after a loss are
+// blended with the concealment.
 type concealer struct {
-	rate    int
-	history []int16 // the last 40 ms heard, oldest first
-	period  []int16 // being repeated; empty when nothing is lost
-	at      int     // of the next sample in period
-	gone    int     // samples concealed since the loss began
-	tail    []int16 // what would have followed, for blending; reused
+	rate      int
+	history   []int16 // the last 40 ms decoded, oldest first
+	period    []int16 // the repeated pitch period; empty outside a loss
+	at        int     // index of the next sample in period
+	concealed int     // samples concealed since the loss began
+	tail      []int16 // continuation of the concealment, for blending; reused
 }
 
 func newConcealer(rate int) *concealer {
@@ -21,15 +21,15 @@ func newConcealer(rate int) *concealer {
 	}
 }
 
-// heard takes decoded samples. After a loss it blends their beginning.
-func (c *concealer) heard(pcm []int16) {
-	if c.gone > 0 && len(pcm) > 0 {
+// recordDecoded records decoded samples. After a loss it blends their beginning with the concealment.
+func (c *concealer) recordDecoded(pcm []int16) {
+	if c.concealed > 0 && len(pcm) > 0 {
 		n := min(len(pcm), cap(c.tail))
 		c.tail = c.fill(c.tail[:0], n)
 		for i, old := range c.tail {
 			pcm[i] = int16((int(pcm[i])*(i+1) + int(old)*(n-i-1)) / n)
 		}
-		c.gone = 0
+		c.concealed = 0
 	}
 	c.remember(pcm)
 }
@@ -43,9 +43,9 @@ func (c *concealer) remember(pcm []int16) {
 	copy(c.history[len(c.history)-len(pcm):], pcm)
 }
 
-// conceal appends n samples.
+// conceal appends n concealment samples to pcm.
 func (c *concealer) conceal(pcm []int16, n int) []int16 {
-	if c.gone == 0 {
+	if c.concealed == 0 {
 		lag := c.pitch()
 		c.period = append(c.period[:0], c.history[len(c.history)-lag:]...)
 		c.at = 0
@@ -60,12 +60,12 @@ func (c *concealer) fill(pcm []int16, n int) []int16 {
 	full, silent := c.rate/100, c.rate*60/1000
 	for range n {
 		var s int
-		if c.gone < silent {
+		if c.concealed < silent {
 			s = int(c.period[c.at])
-			if c.gone > full {
-				s = s * (silent - c.gone) / (silent - full)
+			if c.concealed > full {
+				s = s * (silent - c.concealed) / (silent - full)
 			}
-			c.gone++
+			c.concealed++
 		}
 		pcm = append(pcm, int16(s))
 		c.at = (c.at + 1) % len(c.period)
@@ -73,11 +73,10 @@ func (c *concealer) fill(pcm []int16, n int) []int16 {
 	return pcm
 }
 
-// pitch is the lag, 2.5 to 15 ms, at which the last 20 ms resemble themselves
-// most.
+// pitch returns the lag, between 2.5 and 15 ms, with the highest correlation of the last 20 ms.
 func (c *concealer) pitch() int {
 	shortest, longest := c.rate/400, c.rate/66
-	step := max(1, c.rate/8000) // the precision of 8 kHz is enough
+	step := max(1, c.rate/8000) // the resolution of 8 kHz is sufficient
 	end := len(c.history)
 	window := end - longest
 	best, bestScore := longest, math.Inf(-1)

@@ -1,16 +1,14 @@
-// Package audio turns one telephone codec into another, 20 ms at a time:
-// formats and the size of their frames, G.711, linear PCM, opus, a resampler,
-// loss concealment, and a jitter buffer fed by RTP sequence and timestamp.
+// Package audio converts between telephone codecs in frames of 20 ms. It has formats and their frame
+// sizes, G.711, linear PCM, opus, a resampler, loss concealment, and a jitter buffer driven by RTP
+// sequence numbers and timestamps.
 //
-// It refuses to know about calls, sockets and clocks: who calls Path.Frame
-// every 20 ms makes the pace. Samples are mono 16-bit; opus packets of two
-// channels are mixed down. Nothing is allocated for a frame once a Path has
-// run. No goroutines. What is full: a Jitter keeps at most maxPackets packets
-// and drops the oldest.
+// It has no knowledge of calls, sockets or clocks: the caller of Path.Frame sets the pace by calling
+// it every 20 ms. Samples are mono and 16-bit; stereo opus packets are mixed down. A Path allocates
+// nothing per frame once it has processed its first frames. The package starts no goroutines. A Jitter
+// holds at most maxPackets packets and drops the oldest above that.
 //
-// Opus is behind Decoder and Encoder: only opus.go knows the library, which
-// needs no cgo.
+// Opus is behind Decoder and Encoder: only opus.go imports the library, which needs no cgo.
 //
-// A Jitter may be used by two goroutines (who receives, who plays); all else
-// belongs to one. There is one lock, the Jitter's.
+// A Jitter is safe for two goroutines (the receiver and the player) and has the package's only lock.
+// All other types are for one goroutine at a time.
 package audio

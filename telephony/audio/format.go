@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// FrameDuration is how much audio a frame holds, everywhere.
+// FrameDuration is the duration of the audio in one frame.
 const FrameDuration = 20 * time.Millisecond
 
-// framesPerSecond follows from FrameDuration.
 const framesPerSecond = int(time.Second / FrameDuration)
 
-// Encoding is how samples are written.
+// Encoding is the name of a sample encoding.
 type Encoding string
 
-// The encodings; three have the specification's names.
+// The encodings.
 const (
 	PCM16 Encoding = "pcm16" // 16-bit little-endian
 	ULaw  Encoding = "g711_ulaw"
@@ -22,14 +21,14 @@ const (
 	Opus  Encoding = "opus"
 )
 
-// Format is an encoding and its clock: samples each second, for opus always
-// 48000, whatever is inside (RFC 7587).
+// Format is an encoding and its clock rate in Hz. The clock of opus is always 48000, whatever its
+// audio bandwidth (RFC 7587).
 type Format struct {
 	Encoding Encoding
 	Rate     int
 }
 
-// Validate says whether this package can read and write the format.
+// Validate checks that this package can decode and encode f.
 func (f Format) Validate() error {
 	switch f.Encoding {
 	case PCM16:
@@ -48,13 +47,13 @@ func (f Format) Validate() error {
 	return fmt.Errorf("audio: no format %s at %d Hz", f.Encoding, f.Rate)
 }
 
-// FrameSamples is how many samples a frame has at a rate.
+// FrameSamples returns the number of samples in a frame at a rate in Hz.
 func FrameSamples(rate int) int { return rate / framesPerSecond }
 
-// FrameBytes is the size of a frame; 0 for opus, whose packets vary.
+// FrameBytes returns the size of a frame in bytes, or 0 for opus, whose packets vary in size.
 func (f Format) FrameBytes() int { return FrameSamples(f.Rate) * f.sampleBytes() }
 
-// sampleBytes is 0 for opus.
+// sampleBytes returns the size of a sample in bytes, or 0 for opus.
 func (f Format) sampleBytes() int {
 	switch f.Encoding {
 	case PCM16:
@@ -65,8 +64,8 @@ func (f Format) sampleBytes() int {
 	return 1
 }
 
-// Samples is how many samples of the format's clock a packet holds; 0 when it
-// is no packet of the format.
+// Samples returns the duration of a packet in samples of the format's clock, or 0 if the packet is not
+// valid in the format.
 func (f Format) Samples(packet []byte) int {
 	if f.Encoding == Opus {
 		return opusSamples(packet)
@@ -74,7 +73,7 @@ func (f Format) Samples(packet []byte) int {
 	return len(packet) / f.sampleBytes()
 }
 
-// Duration is how long samples of the format's clock last.
+// Duration returns the duration of a number of samples of the format's clock.
 func (f Format) Duration(samples int) time.Duration {
 	return time.Duration(samples) * time.Second / time.Duration(f.Rate)
 }

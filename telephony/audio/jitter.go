@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// Jitter puts packets back into the order of their timestamps and says what is
-// missing, at the pace of who plays them. It starts with no delay: a packet
-// that comes after its time, when nothing behind it was played, moves the
-// clock back and so makes room for the jitter seen (up to maxDelay); when more
-// waits than is needed for a second, a frame is left out; for longer, where
-// leaving out was wrong before.
+// Jitter is a jitter buffer. It orders packets by timestamp and reports gaps, at the pace of its
+// reader.
+//
+// It starts without delay. A packet that arrives after its play-out time while nothing later has been
+// played moves the play-out clock back, which adds the observed jitter to the delay, up to maxDelay.
+// When more packets than needed have waited for a second, it skips one frame; after a skip that proved
+// wrong it waits for a longer period.
 type Jitter struct {
 	format Format
-	clock  bool // timestamps go on while nothing is sent, as those of RTP do
+	clock  bool // timestamps advance while nothing is sent, as in RTP
 
-	mu       sync.Mutex
-	queue    []packet // by timestamp
-	free     [][]byte // payloads to use again
-	started  bool
-	newest   uint32 // the timestamp to be played next
-	played   uint32 // the end of the last packet that was played
-	spare    int    // the least that waited behind what was played, of this window
-	frames   int    // played in this window
-	window   int    // frames
-	skipped  bool   // something was left out since the clock was moved back
-	lates    int    // dropped in a row: the sender's clock has jumped
-	counters JitterStats
+	mu        sync.Mutex
+	queue     []packet // ordered by timestamp
+	free      [][]byte // payload buffers to reuse
+	started   bool
+	newest    uint32 // next timestamp to play
+	played    uint32 // end of the last packet played
+	spare     int    // smallest number of samples waiting behind play-out, in this window
+	frames    int    // frames played in this window
+	window    int    // window length in frames
+	skipped   bool   // a packet was skipped since the clock last moved back
+	lateInRow int    // packets dropped in a row as late: detects a jump of the sender's clock
+	counters  JitterStats
 }
 
 type packet struct {
@@ -35,36 +36,36 @@ type packet struct {
 	payload   []byte
 }
 
-// JitterStats count since the beginning.
+// JitterStats has the counters of a Jitter.
 type JitterStats struct {
-	Packets  uint64 // taken
-	Late     uint64 // dropped: their time had passed
-	Repeated uint64 // dropped: there already, whole or in part
-	Overrun  uint64 // dropped: too many waited
-	Invalid  uint64 // dropped: no audio of the format
-	Lost     uint64 // samples that nothing was there for
-	Skipped  uint64 // samples left out to catch up
+	Packets  uint64 // packets accepted
+	Late     uint64 // packets dropped because their play-out time had passed
+	Repeated uint64 // packets dropped because all or part of their audio was present
+	Overrun  uint64 // packets dropped because the buffer was full
+	Invalid  uint64 // packets dropped because they are not valid in the format
+	Lost     uint64 // samples missing at their play-out time
+	Skipped  uint64 // samples skipped to reduce the delay
 }
 
 const (
 	maxPackets  = 64
 	maxDelay    = 200 * time.Millisecond
-	farAhead    = 10 // times maxDelay ahead is another clock
-	jumpAfter   = 10 // packets in a row too late: the clock is the sender's
+	farAhead    = 10 // multiple of maxDelay that indicates a new sender clock
+	jumpAfter   = 10 // late packets in a row after which the sender's clock is taken over
 	shortWindow = 50 // frames
 	longWindow  = 400
 )
 
-// NewJitter makes a buffer for packets of the format. clocked says that
-// timestamps tell the time (RTP); else they count what was sent.
+// NewJitter returns a jitter buffer for packets of the format. clocked means that timestamps measure
+// time, as in RTP; otherwise they count the samples sent.
 func NewJitter(format Format, clocked bool) *Jitter {
 	return &Jitter{format: format, clock: clocked, queue: make([]packet, 0, maxPackets), spare: maxSpare, window: shortWindow}
 }
 
 const maxSpare = int(^uint(0) >> 1)
 
-// Put takes a packet; payload is copied. missed says that it came too late for
-// the last Next, but not for one more: Skip then leaves it out.
+// Put adds a packet and copies its payload. missed reports that the packet was too late for the last
+// Next but is in time for the following one; the caller may then call Skip to leave it out.
 func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 	samples := j.format.Samples(payload)
 	j.mu.Lock()
@@ -106,7 +107,7 @@ func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 	return behind > 0 && behind <= FrameSamples(j.format.Rate) && len(j.queue) == 1
 }
 
-// Skip leaves out the packet that would be next: its time has been filled.
+// Skip drops the next packet. It is used when the packet's time was already concealed.
 func (j *Jitter) Skip() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,37 +119,37 @@ func (j *Jitter) Skip() {
 	}
 }
 
-// ahead is how far a is after b, in samples.
+// ahead returns by how many samples a is after b.
 func ahead(a, b uint32) int { return int(int32(a - b)) }
 
-// admit says whether a packet's time has not passed, and moves the clock where
-// that serves better than dropping it.
+// admit reports whether a packet is in time. It moves the play-out clock where that is better than
+// dropping the packet.
 func (j *Jitter) admit(timestamp uint32) bool {
 	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
 	early := ahead(timestamp, j.newest)
 	switch {
 	case early >= 0:
-		j.lates = 0
-		if early > farAhead*most { // another clock: what waits is of the old one
+		j.lateInRow = 0
+		if early > farAhead*most { // the sender's clock has changed: drop what the old one timed
 			for len(j.queue) > 0 {
 				j.release(j.take())
 				j.counters.Overrun++
 			}
 		}
 		if len(j.queue) == 0 && (early > most || !j.clock) {
-			j.newest = timestamp // nobody waits that long for what was never sent
+			j.newest = timestamp // the gap is too long to wait for
 		}
 		return true
 	case ahead(timestamp, j.played) >= 0 && -early <= most:
-		j.lates = 0
+		j.lateInRow = 0
 		j.newest = timestamp
 		if j.skipped {
 			j.skipped, j.window = false, min(2*j.window, longWindow)
 		}
 		return true
 	}
-	if j.lates++; j.lates > jumpAfter && len(j.queue) == 0 {
-		j.lates = 0
+	if j.lateInRow++; j.lateInRow > jumpAfter && len(j.queue) == 0 {
+		j.lateInRow = 0
 		j.newest, j.played = timestamp, timestamp
 		return true
 	}
@@ -156,8 +157,8 @@ func (j *Jitter) admit(timestamp uint32) bool {
 	return false
 }
 
-// Next gives what is to be played next: a packet, or how many samples are
-// missing, at most want. The packet's bytes are appended to into.
+// Next returns the next packet to play, or the number of missing samples, at most want. The payload is
+// appended to into.
 func (j *Jitter) Next(into []byte, want int) (payload []byte, missing int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -187,7 +188,7 @@ func (j *Jitter) Next(into []byte, want int) (payload []byte, missing int) {
 	return into, 0
 }
 
-// catchUp leaves a packet out when, for a whole window, there was one to spare.
+// catchUp skips a packet if at least one was to spare during a whole window.
 func (j *Jitter) catchUp() {
 	last := j.queue[len(j.queue)-1]
 	head := j.queue[0]
@@ -223,7 +224,7 @@ func (j *Jitter) buffer() []byte {
 	return b
 }
 
-// Reset forgets what waits: the next packet is the first.
+// Reset drops all waiting packets. The next packet sets the play-out clock.
 func (j *Jitter) Reset() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -231,10 +232,10 @@ func (j *Jitter) Reset() {
 		j.release(j.take())
 	}
 	j.started = false
-	j.frames, j.spare, j.lates = 0, maxSpare, 0
+	j.frames, j.spare, j.lateInRow = 0, maxSpare, 0
 }
 
-// Stats are the counts so far.
+// Stats returns the counters.
 func (j *Jitter) Stats() JitterStats {
 	j.mu.Lock()
 	defer j.mu.Unlock()

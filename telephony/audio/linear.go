@@ -2,7 +2,7 @@ package audio
 
 import "encoding/binary"
 
-// linear is 16-bit PCM, little-endian.
+// linear is the codec of 16-bit little-endian PCM.
 type linear struct{}
 
 func (linear) decode(pcm []int16, packet []byte) []int16 {

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	opusRate     = 48000 // of its clock
-	opusLongest  = 120   // ms in one packet (RFC 6716, section 3.2)
-	opusMost     = 1500  // bytes of a packet: RTP carries no larger
-	opusEffort   = 5     // of 10: what telephony needs, at half the cost
+	opusRate     = 48000 // Hz
+	opusLongest  = 120   // ms of audio in one packet (RFC 6716, section 3.2)
+	opusMost     = 1500  // bytes in one packet, bounded by the RTP packet
+	opusEffort   = 5     // encoder complexity, 0 to 10: sufficient for telephony at half the CPU cost of 10
 	opusKilobits = 1000
 )
 
-// opusSamples is a packet's duration at 48 kHz, from its first bytes (RFC 6716,
-// section 3.1); 0 when it is none.
+// opusSamples returns a packet's duration in samples at 48 kHz from its first bytes (RFC 6716, section
+// 3.1), or 0 if the packet is not valid.
 func opusSamples(packet []byte) int {
 	if len(packet) == 0 || len(packet) > opusMost {
 		return 0
 	}
 	config := int(packet[0] >> 3)
-	var frame int // at 48 kHz
+	var frame int // samples at 48 kHz
 	switch {
 	case config < 12: // SILK: 10, 20, 40, 60 ms
 		frame = [...]int{480, 960, 1920, 2880}[config&3]
@@ -46,11 +46,11 @@ func opusSamples(packet []byte) int {
 	return 0
 }
 
-// opusDecoder gives mono samples at any rate that opus knows.
+// opusDecoder decodes to mono samples at any rate that opus supports.
 type opusDecoder struct {
 	decoder *gopus.Decoder
 	rate    int
-	scratch []int16 // the longest packet
+	scratch []int16 // sized for the longest packet
 }
 
 func newOpusDecoder(rate int) (*opusDecoder, error) {
@@ -73,7 +73,7 @@ func (d *opusDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
 	return append(pcm, d.scratch[:n]...), nil
 }
 
-// Conceal implements Decoder: opus continues what it decoded last.
+// Conceal implements Decoder with opus's own loss concealment.
 func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
 	for n > 0 {
 		got, err := d.decoder.DecodeInt16(nil, d.scratch[:min(len(d.scratch), FrameSamples(d.rate))])
@@ -93,7 +93,7 @@ func (d *opusDecoder) zeros(n int) []int16 {
 	return d.scratch[:n]
 }
 
-// opusEncoder makes one packet of 20 ms of mono samples.
+// opusEncoder encodes 20 ms of mono samples into one packet.
 type opusEncoder struct {
 	encoder *gopus.Encoder
 	scratch []byte
@@ -116,7 +116,7 @@ func newOpusEncoder(rate int) (*opusEncoder, error) {
 	return &opusEncoder{encoder: encoder, scratch: make([]byte, opusMost)}, nil
 }
 
-// opusBitrate is what speech of that width needs.
+// opusBitrate returns the bit rate in bit/s for speech at a sampling rate in Hz.
 func opusBitrate(rate int) int {
 	if rate <= 16000 {
 		return 24 * opusKilobits

@@ -2,24 +2,24 @@ package audio
 
 import "fmt"
 
-// Path turns packets of one format into frames of another: decode, resample,
-// encode. Opus reads and writes the other side's rate itself.
+// Path converts packets of one format into frames of another: it decodes, resamples and encodes. Opus
+// codecs decode and encode at the other side's rate where they support it.
 type Path struct {
 	from, to  Format
 	decoder   Decoder
-	resampler *Resampler // nil: the rates are equal
+	resampler *Resampler // nil if the rates are equal
 	encoder   Encoder
-	inRate    int     // of the decoder
-	outRate   int     // of the encoder
-	decoded   []int16 // waits to be resampled; reused
-	ready     []int16 // waits to be encoded, at outRate
+	inRate    int     // decoder's rate in Hz
+	outRate   int     // encoder's rate in Hz
+	decoded   []int16 // samples waiting to be resampled; reused
+	ready     []int16 // samples waiting to be encoded, at outRate
 	last      Level
 }
 
-// Level is how loud a frame was: the mean of its samples' magnitudes.
+// Level is the loudness of a frame: the mean magnitude of its samples.
 type Level int
 
-// NewPath makes the path between two formats.
+// NewPath returns a path between two formats.
 func NewPath(from, to Format) (*Path, error) {
 	for _, f := range [...]Format{from, to} {
 		if err := f.Validate(); err != nil {
@@ -50,7 +50,7 @@ func NewPath(from, to Format) (*Path, error) {
 	return p, nil
 }
 
-// opusFits is the rate itself, or the next that opus knows.
+// opusFits returns the rate, or the next higher rate that opus supports.
 func opusFits(rate int) int {
 	for _, known := range [...]int{8000, 12000, 16000, 24000} {
 		if rate <= known {
@@ -60,8 +60,7 @@ func opusFits(rate int) int {
 	return opusRate
 }
 
-// Push takes a packet. What cannot be decoded is concealed, and the error says
-// so.
+// Push decodes a packet. It conceals a packet that cannot be decoded and returns the error.
 func (p *Path) Push(packet []byte) error {
 	pcm, err := p.decoder.Decode(p.decoded[:0], packet)
 	if err != nil {
@@ -72,12 +71,13 @@ func (p *Path) Push(packet []byte) error {
 	return nil
 }
 
-// Missing conceals samples of the incoming format's clock.
+// Missing conceals a number of samples of the incoming format's clock.
 func (p *Path) Missing(samples int) {
 	p.resample(p.decoder.Conceal(p.decoded[:0], samples*p.inRate/p.from.Rate))
 }
 
-// Silence is samples of the incoming format's clock that nobody sent.
+// Silence adds a number of silent samples of the incoming format's clock, for audio that was never
+// sent.
 func (p *Path) Silence(samples int) {
 	pcm := p.decoded[:0]
 	for range samples * p.inRate / p.from.Rate {
@@ -95,7 +95,7 @@ func (p *Path) resample(pcm []int16) {
 	p.ready = p.resampler.Process(p.ready, pcm)
 }
 
-// Wants is how many samples of the incoming clock are missing to a frame.
+// Wants returns the number of samples of the incoming clock that are missing for a complete frame.
 func (p *Path) Wants() int {
 	short := FrameSamples(p.outRate) - len(p.ready)
 	if short <= 0 {
@@ -104,7 +104,7 @@ func (p *Path) Wants() int {
 	return (short*p.from.Rate + p.outRate - 1) / p.outRate
 }
 
-// Frame appends one encoded frame; Wants must be 0.
+// Frame appends one encoded frame to packet. It may be called only when Wants returns 0.
 func (p *Path) Frame(packet []byte) ([]byte, error) {
 	n := FrameSamples(p.outRate)
 	if len(p.ready) < n {
@@ -116,12 +116,12 @@ func (p *Path) Frame(packet []byte) ([]byte, error) {
 	return packet, err
 }
 
-// Level is how loud the last frame was.
+// Level returns the loudness of the last frame.
 func (p *Path) Level() Level { return p.last }
 
 func loudness(pcm []int16) Level {
 	var sum int
-	for i := 0; i < len(pcm); i += 4 { // a quarter tells as much
+	for i := 0; i < len(pcm); i += 4 { // every fourth sample is sufficient
 		s := int(pcm[i])
 		sum += max(s, -s)
 	}

@@ -5,25 +5,25 @@ import (
 	"math"
 )
 
-// Resampler changes the rate of a stream of samples by a polyphase FIR filter:
-// pass band to 0.425 of the lower rate (3400 Hz of 8000), stop band from 0.575
-// (4600 Hz) at about -90 dB, delay 2.5 ms at 8000 Hz.
+// Resampler changes the sampling rate with a polyphase FIR filter. Its pass band ends at 0.425 of the
+// lower rate (3400 Hz of 8000), its stop band begins at 0.575 (4600 Hz) with about -90 dB, and its
+// delay is 2.5 ms at 8000 Hz.
 type Resampler struct {
-	up, down int         // output rate / input rate
+	up, down int         // output rate / input rate, reduced
 	phases   [][]float32 // taps of each of the up phases, oldest sample first
-	taps     int         // of one phase
+	taps     int         // number of taps in one phase
 	history  []float32   // the last taps-1 samples, then the new ones
-	phase    int         // of the next output
-	quiet    int         // samples of digital silence at the end of history
+	phase    int         // phase of the next output sample
+	quiet    int         // number of zero samples at the end of history
 }
 
 const (
-	tapsPerRatio = 40  // of the filter, for each step between the rates
-	kaiserBeta   = 9.0 // about 90 dB in the stop band
+	tapsPerRatio = 40  // filter taps for each step between the rates
+	kaiserBeta   = 9.0 // about 90 dB attenuation in the stop band
 )
 
-// NewResampler changes from one rate to another. Rates are multiples of 4000
-// from 8000 to 48000.
+// NewResampler returns a resampler between two rates in Hz. Rates are multiples of 4000 from 8000 to
+// 48000.
 func NewResampler(from, to int) (*Resampler, error) {
 	if _, known := tapsFor(from, to); !known {
 		return nil, fmt.Errorf("audio: no resampler from %d to %d Hz", from, to)
@@ -44,7 +44,7 @@ func NewResampler(from, to int) (*Resampler, error) {
 	return r, nil
 }
 
-// tapsFor is how many taps each phase has.
+// tapsFor returns the number of taps in each phase.
 func tapsFor(from, to int) (taps int, known bool) {
 	for _, rate := range [...]int{from, to} {
 		if rate < 8000 || rate > 48000 || rate%4000 != 0 {
@@ -56,7 +56,7 @@ func tapsFor(from, to int) (taps int, known bool) {
 	return (tapsPerRatio*max(up, down) + up - 1) / up, true
 }
 
-// Process appends in at the new rate to out.
+// Process appends the samples of in, at the new rate, to out.
 func (r *Resampler) Process(out, in []int16) []int16 {
 	for _, s := range in {
 		r.history = append(r.history, float32(s))
@@ -64,7 +64,7 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 			r.quiet = 0
 		}
 	}
-	at := 0 // the oldest sample of the next output
+	at := 0 // oldest input sample of the next output sample
 	for at+r.taps <= len(r.history) {
 		if r.quiet >= len(r.history)-at {
 			out = append(out, 0)
@@ -75,13 +75,13 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 		at += r.phase / r.up
 		r.phase %= r.up
 	}
-	// The filter's window only moves on: what it has passed is forgotten.
+	// Drop the samples before the filter's window.
 	kept := copy(r.history, r.history[at:])
 	r.history = r.history[:kept]
 	return out
 }
 
-// dot is the sum of the products; both have the same length.
+// dot returns the dot product of two slices of the same length.
 func dot(a, b []float32) float32 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float32
@@ -111,7 +111,7 @@ func rounded(v float32) int16 {
 	return int16(v + 0.5)
 }
 
-// lowPass is a Kaiser-windowed sinc: n taps, cutoff in cycles a sample.
+// lowPass returns a Kaiser-windowed sinc filter with n taps and its cutoff in cycles per sample.
 func lowPass(n int, cutoff, gain float64) []float64 {
 	taps := make([]float64, n)
 	var sum float64
@@ -131,7 +131,7 @@ func lowPass(n int, cutoff, gain float64) []float64 {
 	return taps
 }
 
-// bessel0 is the modified Bessel function of the first kind, order 0.
+// bessel0 returns the modified Bessel function of the first kind, order 0.
 func bessel0(x float64) float64 {
 	sum, term := 1.0, 1.0
 	for k := 1.0; term > sum*1e-12; k++ {

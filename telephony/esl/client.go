@@ -19,7 +19,7 @@ type Client struct {
 	metrics *metrics
 }
 
-// New checks the configuration; it connects to nothing.
+// New checks the configuration and returns a Client. It makes no connection.
 func New(cfg Config, deps Deps) (*Client, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -28,7 +28,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	return &Client{cfg: cfg, log: deps.Log, metrics: newMetrics(deps.Metrics)}, nil
 }
 
-// Dial connects and logs in. The Conn that it returns is the caller's to Close.
+// Dial connects and logs in. The caller must close the returned Conn.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()

@@ -9,49 +9,46 @@ import (
 	"time"
 )
 
-// API runs an api command and returns its output. The error is a *Refusal when
-// the switch answered with -ERR or -USAGE. The switch runs api commands one
-// after the other, and sends no event meanwhile: only quick ones belong here.
+// API runs an api command and returns its output. The error is a *Refusal if the switch answered -ERR
+// or -USAGE. The switch runs a connection's api commands one at a time and sends no events meanwhile,
+// so use API for quick commands only.
 func (c *Conn) API(ctx context.Context, command string) (string, error) {
-	f, err := c.ask(ctx, "api "+command)
+	f, err := c.roundTrip(ctx, "api "+command)
 	if err != nil {
 		return "", err
 	}
-	if f.kind() == typeReply { // not permitted to this user
+	if f.kind() == typeReply { // this user is not permitted to run it
 		return "", c.result(unexpected(f))
 	}
 	out := string(f.body)
 	return out, c.result(parseRefusal(out))
 }
 
-// Background starts a command in the switch; its output comes as the
-// BACKGROUND_JOB event with this Job-UUID. It returns once the switch has
-// accepted it.
+// Background starts a command with bgapi and returns when the switch has accepted it. The output
+// arrives as the BACKGROUND_JOB event whose Job-UUID is job.
 func (c *Conn) Background(ctx context.Context, command, job string) error {
-	return c.order(ctx, "bgapi "+command, "Job-UUID: "+job)
+	return c.runCommand(ctx, "bgapi "+command, "Job-UUID: "+job)
 }
 
-// Subscribe asks for events, "ALL" or names, as text/event-plain or
-// text/event-json: format is "plain" or "json".
+// Subscribe subscribes to events by name, or "ALL". format is "plain" or "json".
 func (c *Conn) Subscribe(ctx context.Context, format string, events ...string) error {
-	return c.order(ctx, "event "+format+" "+strings.Join(events, " "))
+	return c.runCommand(ctx, "event "+format+" "+strings.Join(events, " "))
 }
 
-// Filter lets only those of the subscribed events through in which the header
-// has the value, or matches it where it is a "/regular expression/". Each
-// further filter lets more through.
+// Filter limits the subscribed events to those whose header has the value, or matches it if it is a
+// "/regular expression/". Each further filter adds events.
 func (c *Conn) Filter(ctx context.Context, header, value string) error {
-	return c.order(ctx, "filter "+header+" "+value)
+	return c.runCommand(ctx, "filter "+header+" "+value)
 }
 
-// Tell sends an api command and does not wait for its reply.
+// Tell sends an api command without waiting for its reply.
 func (c *Conn) Tell(command string) error {
 	return c.send(&waiter{}, "api "+command)
 }
 
-// order is a command that is answered with command/reply.
-func (c *Conn) order(ctx context.Context, lines ...string) error {
-	f, err := c.ask(ctx, lines...)
+// runCommand runs a command that the switch answers with command/reply.
+func (c *Conn) runCommand(ctx context.Context, lines ...string) error {
+	f, err := c.roundTrip(ctx, lines...)
 	if err != nil {
 		return err
 	}
@@ -61,7 +58,7 @@ func (c *Conn) order(ctx context.Context, lines ...string) error {
 	return c.result(nil)
 }
 
-// unexpected is a reply that is neither +OK nor of the command's kind.
+// unexpected returns the error for a reply that is neither +OK nor of the command's kind.
 func unexpected(f frame) error {
 	if err := parseRefusal(f.headers.get("Reply-Text")); err != nil {
 		return err
@@ -69,8 +66,8 @@ func unexpected(f frame) error {
 	return fmt.Errorf("%w: a reply of another kind than its command's", ErrMalformed)
 }
 
-// result counts a command that was answered. A reply of the wrong kind means
-// that replies and commands are no longer in step, so it ends the connection.
+// result counts an answered command. It ends the connection after a reply of the wrong kind, because
+// commands and replies are then out of step.
 func (c *Conn) result(err error) error {
 	label := "ok"
 	if errors.Is(err, ErrMalformed) {
@@ -83,8 +80,8 @@ func (c *Conn) result(err error) error {
 	return err
 }
 
-// ask sends a command and waits for its reply.
-func (c *Conn) ask(ctx context.Context, lines ...string) (frame, error) {
+// roundTrip sends a command and waits for its reply.
+func (c *Conn) roundTrip(ctx context.Context, lines ...string) (frame, error) {
 	w := &waiter{reply: make(chan frame, 1)}
 	if err := c.send(w, lines...); err != nil {
 		return frame{}, err
@@ -95,7 +92,7 @@ func (c *Conn) ask(ctx context.Context, lines ...string) (frame, error) {
 	case f := <-w.reply:
 		return f, nil
 	case <-c.endSignal:
-		select { // it may have come just before the end
+		select { // the reply may have arrived just before the end
 		case f := <-w.reply:
 			return f, nil
 		default:
@@ -111,9 +108,9 @@ func (c *Conn) ask(ctx context.Context, lines ...string) (frame, error) {
 	}
 }
 
-// send writes a command and puts its waiter in line, both in the same order.
-// It may wait for the socket, at most CommandTimeout; then the connection has
-// ended, for half a command may be out.
+// send adds a command's waiter to the queue and writes the command, in the same order for all
+// commands. It waits for the socket for at most CommandTimeout and ends the connection after that,
+// because part of the command may have been written.
 func (c *Conn) send(w *waiter, lines ...string) error {
 	for _, line := range lines {
 		if strings.ContainsAny(line, "\r\n\x00") {

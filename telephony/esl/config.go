@@ -10,21 +10,21 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Config is how to reach one event socket.
+// Config has the address and the limits of one event socket.
 type Config struct {
-	Address  string // host:port; 127.0.0.1:8021 is the switch's default
+	Address  string // host:port; FreeSWITCH listens on 127.0.0.1:8021 by default
 	User     string // "user@domain" for userauth; "" logs in with the password alone
 	Password string
 
-	DialTimeout    time.Duration // to be logged in
-	CommandTimeout time.Duration // for a reply, and for the switch to take a command
-	MaxMessage     int           // bytes of one message
-	MaxPending     int           // commands without a reply
-	QueueEvents    int           // events that wait for Take
-	QueueBytes     int           // and their bytes
+	DialTimeout    time.Duration // limit for connecting and logging in
+	CommandTimeout time.Duration // limit for a reply, and for writing a command
+	MaxMessage     int           // largest message in bytes
+	MaxPending     int           // largest number of commands without a reply
+	QueueEvents    int           // largest number of events waiting for Take
+	QueueBytes     int           // largest size of the events waiting for Take, in bytes
 }
 
-// WithDefaults fills what is zero.
+// WithDefaults returns c with its zero values replaced by the defaults.
 func (c Config) WithDefaults() Config {
 	setDefault(&c.DialTimeout, 5*time.Second)
 	setDefault(&c.CommandTimeout, 5*time.Second)
@@ -42,7 +42,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate is for a Config with its defaults filled.
+// Validate checks a Config that has its defaults filled in.
 func (c Config) Validate() error {
 	switch {
 	case c.Address == "":
@@ -59,7 +59,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Deps are what a Client works with.
+// Deps has the dependencies of a Client.
 type Deps struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer

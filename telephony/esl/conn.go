@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// Conn is one logged-in connection. Its methods may be called from many
-// goroutines; Take from one at a time.
+// Conn is a logged-in connection. Its methods are safe for concurrent use, except that only one
+// goroutine at a time may call Take.
 type Conn struct {
 	client    *Client
 	net       net.Conn
 	in        *bufio.Reader
 	queue     *queue
 	endSignal chan struct{} // closed once the connection has ended
-	read      chan struct{} // closed once the reader has
+	read      chan struct{} // closed when the reader has ended
 
-	writing sync.Mutex // held while a command joins waiters and is written
+	writing sync.Mutex // serializes adding a waiter and writing its command
 
 	mu        sync.Mutex
 	waiters   []*waiter // in the order of their commands on the wire
-	endReason error     // why the connection ended
+	endReason error     // the first reason, once ended
 }
 
-// waiter is a command whose reply has not come.
+// waiter is a command without a reply yet.
 type waiter struct {
-	reply chan frame // holds one; nil when nobody cares
+	reply chan frame // has capacity 1; nil if the reply is to be dropped
 }
 
 func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
@@ -42,17 +42,17 @@ func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
 	return c
 }
 
-// Arrived has a token when Take may have something to return.
+// Arrived returns a channel that holds a token when Take may have events.
 func (c *Conn) Arrived() <-chan struct{} { return c.queue.arrived }
 
-// Take returns the events that have arrived since the last time, in the order
-// in which the switch wrote them. It never waits, and works after the end too.
+// Take returns the events that have arrived since the last call, in the order in which the switch sent
+// them. It does not block, and it also works after the connection has ended.
 func (c *Conn) Take() []*Event { return c.queue.take() }
 
-// Done is closed once the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.endSignal }
 
-// Err is why the connection ended, nil while it goes on.
+// Err returns the reason the connection ended, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Conn) Close() {
 	<-c.read
 }
 
-// end gives the connection up; the first reason counts.
+// end closes the connection. The first reason is kept.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	if c.endReason != nil {
@@ -73,7 +73,7 @@ func (c *Conn) end(err error) {
 		return
 	}
 	c.endReason = err
-	c.waiters = nil // each looks at done
+	c.waiters = nil // each waiter selects on endSignal
 	c.mu.Unlock()
 	close(c.endSignal)
 	if err := c.net.Close(); err != nil {
@@ -124,7 +124,7 @@ func (c *Conn) dispatch(f frame) error {
 	return fmt.Errorf("%w: unknown Content-Type", ErrMalformed)
 }
 
-// answer gives a reply to the command at the head of the queue.
+// answer delivers a reply to the command at the head of the queue.
 func (c *Conn) answer(f frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *Conn) answer(f frame) error {
 	head := c.waiters[0]
 	c.waiters = c.waiters[1:]
 	if head.reply != nil {
-		head.reply <- f // has room: it gets one reply
+		head.reply <- f // never blocks: the channel has capacity 1
 	}
 	return nil
 }

@@ -1,32 +1,29 @@
-// Package esl is a client of FreeSWITCH's event socket (mod_event_socket),
-// inbound mode: log in, send commands, receive events in the order in which the
-// switch wrote them.
+// Package esl is a client of FreeSWITCH's event socket (mod_event_socket) in inbound mode: it logs in,
+// sends commands, and receives events in the order in which the switch sent them.
 //
-// It refuses to know what a call is, to reconnect, and to hide a broken
-// connection: a Conn that ended stays ended, Err says why, and the caller dials
-// again and looks up what it missed.
+// It has no knowledge of calls and does not reconnect. A Conn that has ended stays ended and Err
+// returns the reason; the caller dials again and queries the state that it missed.
 //
-// # The way of a reply and of an event
+// # Replies and events
 //
-// The switch answers commands in the order in which it got them, and replies
-// carry no number. So a command joins the queue of waiters while it is being
-// written, and each reply goes to the head of that queue. A waiter that gave up
-// keeps its place: its late reply is dropped and can never become another's.
+// The switch answers commands in the order in which it received them, and replies have no number. A
+// command is therefore added to a queue of waiters as it is written, and each reply goes to the head
+// of that queue. A waiter whose caller gave up stays in the queue: its late reply is dropped and
+// cannot be taken for another's.
 //
-// Events go to one queue, which the caller empties with Take whenever Arrived
-// says so. No event is handled in a goroutine of its own.
+// Events go to one queue, which the caller empties with Take when Arrived has a token. Events are not
+// handled in separate goroutines.
 //
-// # Goroutines and who stops them
+// # Goroutines
 //
-// One reader for each Conn. It ends with the connection: when the peer closes,
-// when something malformed arrives, or at Close, which waits for it.
+// Each Conn has one reader. It ends with the connection: when the peer closes it, after malformed
+// input, or on Close, which waits for it.
 //
-// # When it is full
+// # Limits
 //
-// A message over MaxMessage, events over QueueEvents or QueueBytes, commands
-// over MaxPending. The first two end the connection (ErrTooLarge, ErrSlow):
-// growing would only move the loss to the switch, which drops events, and then
-// the listener, of a client that does not read. The third refuses the command.
+// A message above MaxMessage ends the connection with ErrTooLarge, events above QueueEvents or
+// QueueBytes with ErrSlow. Larger queues would only move the loss to the switch, which drops events
+// for a client that does not read, and then the listener. A command above MaxPending is refused.
 //
 // # Lock order
 //

@@ -2,8 +2,8 @@ package esl
 
 import "errors"
 
-// Why a connection could not be made, or ended. Conn.Err wraps one of these, or
-// is the network's own error.
+// Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
+// returns the network error.
 var (
 	ErrDenied     = errors.New("event socket: the switch does not accept the password")
 	ErrRejected   = errors.New("event socket: the switch's access list does not admit this address")
@@ -14,21 +14,21 @@ var (
 	ErrClosed     = errors.New("event socket: connection closed")
 )
 
-// Why a command failed while its connection goes on.
+// Reasons for which a command failed while its connection stays open.
 var (
 	ErrTimeout = errors.New("event socket: no reply in time")
 	ErrBusy    = errors.New("event socket: too many commands without a reply")
 	ErrCommand = errors.New("event socket: command with a line break or a zero byte")
 )
 
-// Refusal is the switch's "-ERR" or "-USAGE" to a command.
+// Refusal is the switch's "-ERR" or "-USAGE" reply to a command.
 type Refusal struct {
 	Reply string // trimmed, at most 200 bytes
 }
 
 func (r *Refusal) Error() string { return "event socket: " + r.Reply }
 
-// reason is a bounded label for why a connection ended.
+// reason returns the metric label for the end of a connection.
 func reason(err error) string {
 	for name, sentinel := range map[string]error{
 		"denied": ErrDenied, "rejected": ErrRejected, "disconnect": ErrDisconnect, "malformed": ErrMalformed,

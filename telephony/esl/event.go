@@ -12,12 +12,12 @@ import (
 type Event struct {
 	headers headers
 	content string
-	encoded bool // values are %XX encoded: text/event-plain
+	encoded bool // values are %XX encoded, as in text/event-plain
 	size    int  // bytes on the wire
 }
 
-// Get is the decoded value of a header, "" when the event has none. Of a
-// repeated header, and of a list, it is the first value.
+// Get returns the decoded value of a header, or "" if the event does not have it. For a repeated
+// header or a list it returns the first value.
 func (e *Event) Get(name string) string {
 	value := e.headers.get(name)
 	if !e.encoded {
@@ -30,13 +30,13 @@ func (e *Event) Get(name string) string {
 	return value
 }
 
-// Name is the Event-Name, such as CHANNEL_ANSWER.
+// Name returns the Event-Name, such as CHANNEL_ANSWER.
 func (e *Event) Name() string { return e.Get("Event-Name") }
 
-// Body is what follows the headers: the result of a BACKGROUND_JOB.
+// Body returns the event's body, such as the result of a BACKGROUND_JOB.
 func (e *Event) Body() string { return e.content }
 
-// Sequence is the switch's number of the event; ok is false without one.
+// Sequence returns the switch's number of the event. ok is false if it has none.
 func (e *Event) Sequence() (n uint64, ok bool) {
 	n, err := strconv.ParseUint(e.Get("Event-Sequence"), 10, 64)
 	return n, err == nil
@@ -49,8 +49,8 @@ func parseEvent(f frame) (*Event, error) {
 	return parsePlain(f.body)
 }
 
-// parsePlain reads text/event-plain: a message within the message, with its own
-// Content-Length where the event has a body.
+// parsePlain parses a text/event-plain body: a message within the message, with its own Content-Length
+// if the event has a body.
 func parsePlain(body []byte) (*Event, error) {
 	h, rest, err := parseHeaders(string(body))
 	if err != nil {
@@ -63,8 +63,8 @@ func parsePlain(body []byte) (*Event, error) {
 	return named(&Event{headers: h, content: rest[:length], encoded: true, size: len(body)})
 }
 
-// parseJSON reads text/event-json: one flat object; a header that was pushed
-// more than once is an array.
+// parseJSON parses a text/event-json body: one flat object, in which a header with several values is
+// an array.
 func parseJSON(body []byte) (*Event, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(body, &object); err != nil {

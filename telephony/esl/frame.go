@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The Content-Types of mod_event_socket.
+// Content-Types of mod_event_socket.
 const (
 	typeAuth       = "auth/request"
 	typeReply      = "command/reply"
@@ -29,7 +29,8 @@ type frame struct {
 
 func (f frame) kind() string { return f.headers.get("Content-Type") }
 
-// parseRefusal is the "-ERR" or "-USAGE" in a reply, nil when it says neither.
+// parseRefusal returns the *Refusal in a reply, or nil if the reply does not start with "-ERR" or
+// "-USAGE".
 func parseRefusal(text string) error {
 	if !strings.HasPrefix(text, "-ERR") && !strings.HasPrefix(text, "-USAGE") {
 		return nil
@@ -38,8 +39,7 @@ func parseRefusal(text string) error {
 	return &Refusal{Reply: text[:min(len(text), 200)]}
 }
 
-// readFrame reads the next message. The error is io.EOF only where a message
-// could have begun.
+// readFrame reads the next message. It returns io.EOF only for end of input between messages.
 func readFrame(in *bufio.Reader, limit int) (frame, error) {
 	block, err := readHeaderBlock(in, limit)
 	if err != nil {
@@ -59,13 +59,13 @@ func readFrame(in *bufio.Reader, limit int) (frame, error) {
 	}
 	f.body = make([]byte, length)
 	if _, err := io.ReadFull(in, f.body); err != nil {
-		return frame{}, midway(err)
+		return frame{}, unexpectedEOF(err)
 	}
 	return f, nil
 }
 
-// readHeaderBlock reads up to the empty line. Empty lines before the first
-// header are skipped, as every client of the event socket does.
+// readHeaderBlock reads up to the empty line that ends a header block. It skips empty lines before the
+// first header, as other clients of the event socket do.
 func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 	var block []byte
 	for skipped := 0; ; {
@@ -75,7 +75,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 		}
 		if err != nil {
 			if len(block)+len(line) > 0 {
-				err = midway(err)
+				err = unexpectedEOF(err)
 			}
 			return nil, err
 		}
@@ -105,8 +105,8 @@ func contentLength(h headers, limit int) (int, error) {
 	return int(n), nil
 }
 
-// midway is the end of input inside a message.
-func midway(err error) error {
+// unexpectedEOF converts io.EOF inside a message to io.ErrUnexpectedEOF.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// header is one line of a message; value is as it came.
+// header is one line of a message. Its value is not decoded.
 type header struct{ name, value string }
 
 type headers []header
 
-// get is the first value of the name, "" when there is none. Names are compared
-// ignoring case, as the switch does.
+// get returns the first value of a header, or "" if there is none. Names are compared
+// case-insensitively, as in the switch.
 func (h headers) get(name string) string {
 	for i := range h {
 		if len(h[i].name) == len(name) && strings.EqualFold(h[i].name, name) {
@@ -23,8 +23,8 @@ func (h headers) get(name string) string {
 	return ""
 }
 
-// parseHeaders reads "Name: value" lines up to an empty line or the end and
-// returns what follows that line.
+// parseHeaders parses "Name: value" lines up to an empty line or the end of block, and returns the
+// remainder after that line.
 func parseHeaders(block string) (headers, string, error) {
 	h := make(headers, 0, strings.Count(block, "\n")+1)
 	for block != "" {
@@ -43,9 +43,8 @@ func parseHeaders(block string) (headers, string, error) {
 	return h, "", nil
 }
 
-// parseHeader cuts at the first colon that a space follows: the name of a
-// channel variable may hold a colon ("variable_nolocal:x"), an encoded value
-// never holds either.
+// parseHeader splits a line at the first colon that is followed by a space. The name of a channel
+// variable may contain a colon ("variable_nolocal:x"); an encoded value contains neither.
 func parseHeader(line string) (header, error) {
 	name, value, ok := strings.Cut(line, ": ")
 	if !ok {
@@ -57,8 +56,8 @@ func parseHeader(line string) (header, error) {
 	return header{name, strings.TrimSpace(value)}, nil
 }
 
-// unescape decodes %XX. A value that is not well encoded is what it says: not
-// every module encodes.
+// unescape decodes %XX. It returns a value with invalid encoding unchanged, because not every module
+// encodes its values.
 func unescape(value string) string {
 	if !strings.Contains(value, "%") {
 		return value
@@ -70,5 +69,5 @@ func unescape(value string) string {
 	return decoded
 }
 
-// onlySpace says whether the bytes are nothing but line ends and blanks.
+// onlySpace reports whether b consists of white space.
 func onlySpace(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }

@@ -2,11 +2,10 @@ package esl
 
 import "sync"
 
-// queue holds events from the reader to the caller, bounded in number and in
-// bytes.
+// queue is a queue of events from the reader to the caller, bounded by number and by bytes.
 type queue struct {
 	maxEvents, maxBytes int
-	arrived             chan struct{} // holds one token while the queue may hold events
+	arrived             chan struct{} // holds a token while the queue may have events
 
 	mu     sync.Mutex
 	events []*Event
@@ -17,7 +16,7 @@ func newQueue(maxEvents, maxBytes int) *queue {
 	return &queue{maxEvents: maxEvents, maxBytes: maxBytes, arrived: make(chan struct{}, 1)}
 }
 
-// put says whether there was room.
+// put adds an event and reports whether there was room for it.
 func (q *queue) put(e *Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +32,7 @@ func (q *queue) put(e *Event) bool {
 	return true
 }
 
-// take empties the queue.
+// take returns all events and empties the queue.
 func (q *queue) take() []*Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,32 +1,31 @@
 package esl
 
 const (
-	// window is how far out of order events may arrive before a number that is
-	// missing is settled. The switch numbers an event when it makes it, and may
-	// send it much later: inversions are normal.
+	// window is the distance within which events may arrive out of order before a missing number is
+	// judged. The switch numbers an event when it creates it and may send it much later, so reordering
+	// is normal.
 	window = 1024
-	// longestHole is how many missing numbers in a row are normal: the switch
-	// makes events that it sends to nobody (REQUEST_PARAMS for each look into
-	// its directory, CHANNEL_DATA), one or two at a time.
+	// longestHole is the largest number of consecutive missing events that is not counted as a loss.
+	// The switch creates events that it sends to nobody (REQUEST_PARAMS for each directory lookup,
+	// CHANNEL_DATA), one or two at a time.
 	longestHole = 32
 )
 
-// Sequence finds lost events by their numbers. It can only be used by a
-// connection that is subscribed to ALL events, and only sees losses of more than
-// a few in a row, as when the switch's queue to us was full. The zero value is
-// ready.
+// Sequence detects lost events by their sequence numbers. The connection must be subscribed to ALL
+// events. Only losses of more than longestHole events in a row are detected, such as those of a full
+// queue in the switch. The zero value is ready to use.
 type Sequence struct {
 	started bool
-	next    uint64       // numbers below are settled
-	hole    uint64       // how many before next are missing, in a row
+	next    uint64       // all numbers below have been judged
+	missing uint64       // length of the run of missing numbers directly before next
 	seen    [window]bool // seen[n%window], for n from next to next+window-1
 }
 
-// Note takes the number of an event that arrived and returns how many events
-// before it are now known to be lost.
+// Note records the number of an event that arrived and returns how many earlier events are now known
+// to be lost.
 func (s *Sequence) Note(n uint64) (lost uint64) {
 	if !s.started {
-		// Some before it may still be on their way; nobody can say which.
+		// Earlier events may still arrive, so counting starts here.
 		s.started, s.next = true, n
 	}
 	if n < s.next {
@@ -45,35 +44,35 @@ func (s *Sequence) Note(n uint64) (lost uint64) {
 	return lost
 }
 
-// settle decides about the number next: missing for good, or not.
+// settle judges whether the event numbered next is lost.
 func (s *Sequence) settle() (lost uint64) {
 	arrived := &s.seen[s.next%window]
 	s.next++
 	if *arrived {
-		*arrived, s.hole = false, 0
+		*arrived, s.missing = false, 0
 		return 0
 	}
-	s.hole++
+	s.missing++
 	switch {
-	case s.hole == longestHole+1:
-		return s.hole
-	case s.hole > longestHole:
+	case s.missing == longestHole+1:
+		return s.missing
+	case s.missing > longestHole:
 		return 1
 	}
 	return 0
 }
 
-// jump settles all numbers below first, which is beyond the window.
+// jump judges all numbers below first, which is beyond the window.
 func (s *Sequence) jump(first uint64) (lost uint64) {
 	for range window {
 		lost += s.settle()
 	}
 	beyond := first - s.next
-	if s.hole <= longestHole {
-		beyond += s.hole
+	if s.missing <= longestHole {
+		beyond += s.missing
 	}
-	s.next, s.hole = first, s.hole+first-s.next
-	if s.hole <= longestHole {
+	s.next, s.missing = first, s.missing+first-s.next
+	if s.missing <= longestHole {
 		return lost
 	}
 	return lost + beyond

@@ -59,7 +59,7 @@ type toneSource struct {
 	frame int
 }
 
-// Next is rtp.Source's.
+// Next implements rtp.Source.
 func (r *toneSource) Next(buffer []byte) int {
 	n := r.frame % tonePeriod
 	r.frame++

@@ -9,17 +9,17 @@ import (
 	"trunkline/internal/fault"
 )
 
-// digits are the events of RFC 4733, 3.2 that are keys, by number.
+// digits has the keys of RFC 4733, section 3.2, indexed by event number.
 const digits = "0123456789*#ABCD"
 
 const (
 	eventSize   = 4
 	endBit      = 0x80
 	eventVolume = 10 // -10 dBm0
-	// endRepeats is how often an event's end is sent (RFC 4733, 2.5.1.4).
+	// endRepeats is the number of times an event's end is sent (RFC 4733, section 2.5.1.4).
 	endRepeats = 3
-	// releaseAfter is how long after the last packet of a key whose end got
-	// lost the key counts as released: senders repeat at least every 50 ms.
+	// releaseAfter is the time after a key's last packet at which the key counts as released when the
+	// packets of its end were lost. Senders repeat an event at least every 50 ms.
 	releaseAfter = 120 * time.Millisecond
 )
 
@@ -29,24 +29,23 @@ type Press struct {
 	Duration time.Duration
 }
 
-// Keypad makes presses of telephone-event packets: one for each key press,
-// however often its packets are repeated and whichever of them are lost. It is
-// for one stream, and one goroutine at a time.
+// Keypad turns telephone-event packets into key presses: one per press, however often its packets are
+// repeated and whichever of them are lost. A Keypad is for one stream and one goroutine at a time.
 type Keypad struct {
-	// Clock is the events' RTP clock in Hz.
+	// Clock is the RTP clock of the events in Hz.
 	Clock uint32
 
 	down      bool
 	digit     byte
-	timestamp uint32 // of the press, the same in all its packets
+	timestamp uint32 // timestamp of the press, the same in all its packets
 	duration  uint16
-	before    time.Duration // of the earlier segments of a long press
+	before    time.Duration // duration of the earlier segments of a long press
 	last      time.Time
-	reported  bool // one has been: timestamp is its
+	reported  bool // a press was reported, with this timestamp
 }
 
-// Event takes a telephone-event packet. It returns the press that ended by it:
-// the packet's own, or the one before when its end got lost.
+// Event handles a telephone-event packet. It returns the press that the packet ends, or the previous
+// press if its end was lost.
 func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
 	if len(packet.Payload) < eventSize || int(packet.Payload[0]) >= len(digits) {
 		return Press{}, false
@@ -54,7 +53,7 @@ func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
 	digit, end := digits[packet.Payload[0]], packet.Payload[1]&endBit != 0
 	duration := binary.BigEndian.Uint16(packet.Payload[2:])
 	if !k.down && k.reported && int32(packet.Timestamp-k.timestamp) <= 0 {
-		return Press{}, false // a repeated end, or a packet that came late
+		return Press{}, false // a repeated end, or a packet out of order
 	}
 	var (
 		press Press
@@ -78,20 +77,20 @@ func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
 	if end && !ended {
 		return k.release(), true
 	}
-	// Two presses cannot end in one packet's answer: one whose only packet
-	// seen is its end, right after one whose end got lost, ends by Idle.
+	// Only one press can be returned per packet. If the packet is the only one of its press and the
+	// end of the previous press was lost, Idle returns the second press.
 	return press, ended
 }
 
-// continues says whether an event is the next segment of a press longer than
-// 65,535 ticks (RFC 4733, 2.5.1.3).
+// continues reports whether an event is the next segment of a press longer than 65,535 ticks (RFC
+// 4733, section 2.5.1.3).
 func (k *Keypad) continues(digit byte, timestamp uint32) bool {
 	const nearFull = 0xF000
 	return digit == k.digit && k.duration >= nearFull && timestamp-k.timestamp <= 0xFFFF
 }
 
-// Idle takes the time that passes, with any other packet or a tick: a key
-// whose end got lost is released.
+// Idle is called on any other packet or periodically. It returns a press whose end was lost once it
+// counts as released.
 func (k *Keypad) Idle(now time.Time) (Press, bool) {
 	if !k.down || now.Sub(k.last) < releaseAfter {
 		return Press{}, false
@@ -108,8 +107,8 @@ func (k *Keypad) length(ticks uint16) time.Duration {
 	return time.Duration(ticks) * time.Second / time.Duration(max(k.Clock, 1))
 }
 
-// Press sends a key press (RFC 4733) in place of audio and returns when it has
-// been sent or ctx has ended. Nothing else is sent meanwhile.
+// Press sends a key press (RFC 4733) in place of audio and returns when it has been sent or ctx has
+// ended. No audio is sent meanwhile.
 func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) error {
 	event := strings.IndexByte(digits, digit)
 	if event < 0 || s.format.Events == 0 {
@@ -119,7 +118,7 @@ func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) 
 	if !ok {
 		return fault.Conflict("a key is being pressed already")
 	}
-	defer s.lift(timestamp, duration)
+	defer s.endPress(timestamp, duration)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	clock := s.format.eventsRate()
@@ -161,13 +160,13 @@ func (s *Stream) sendPress() (timestamp uint32, ok bool) {
 	return s.timestamp, true
 }
 
-// lift lets audio go on after the press.
-func (s *Stream) lift(pressed uint32, duration time.Duration) {
+// endPress resumes audio after a key press.
+func (s *Stream) endPress(pressed uint32, duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pressing, s.silent = false, true
 	if after := pressed + ticks(duration, s.format.Clock); int32(after-s.timestamp) > 0 {
-		s.timestamp = after // nobody sent audio meanwhile
+		s.timestamp = after // no audio arrived during the press
 	}
 }
 

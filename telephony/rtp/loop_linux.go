@@ -13,66 +13,64 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gather is how long a loop rests between looking at its sockets. A packet
-// waits that long at most, half of it in the middle, and all that came
-// meanwhile shares one wake-up: at a hundred calls ten packets do. The first
-// packet after a silence is read at once.
-const gather = time.Millisecond
+// pollPause is the pause of a loop between polls of its sockets. A packet waits at most that long, half
+// of it on average, and all packets of that time share one wake-up: about ten at a hundred calls. The
+// first packet after an idle period is read at once.
+const pollPause = time.Millisecond
 
 // loop reads many sockets in one goroutine.
 type loop struct {
-	log    *slog.Logger
-	epoll  int             // of the sockets
-	bell   *os.File        // an epoll of that epoll, which Go's poller watches
-	bellFd int             // bell's own
-	ring   syscall.RawConn // bell's
-	done   chan struct{}   // the goroutine has ended
+	log       *slog.Logger
+	epoll     int             // watches the sockets
+	idleEpoll *os.File        // an epoll that watches the first one; Go's poller watches it
+	idleFd    int             // file descriptor of bell
+	idleConn  syscall.RawConn // raw connection of bell
+	done      chan struct{}   // closed when the goroutine has ended
 
 	mu    sync.Mutex
 	ports map[int32]*Port // by file descriptor
 
-	// The goroutine's own.
+	// Used by the loop's goroutine only.
 	events [256]unix.EpollEvent
-	found  []unix.EpollEvent // the part of events that the last look filled
+	found  []unix.EpollEvent // the part of events that the last poll filled
 	in     inbox
 	packet Packet
 }
 
-// startLoop makes a loop and starts it. Sockets ring the bell only when it is
-// armed: watched by Go's poller themselves, or through an epoll that is always
-// armed, each packet would wake a thread, even one that the loop is about to
-// look for by itself.
+// startLoop starts a loop. The sockets are watched through a second epoll that is armed only while the
+// loop is idle. If Go's poller watched the sockets directly, or through an epoll that is always armed,
+// each packet would wake a thread, including those that the loop is about to poll for.
 func startLoop(log *slog.Logger) (*loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
 	l := &loop{log: log, epoll: epoll, ports: map[int32]*Port{}, done: make(chan struct{})}
-	if err := l.hang(); err != nil {
+	if err := l.createIdleEpoll(); err != nil {
 		return nil, errors.Join(err, unix.Close(epoll))
 	}
 	go l.run()
 	return l, nil
 }
 
-// hang makes the bell.
-func (l *loop) hang() (err error) {
-	if l.bellFd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+// createIdleEpoll creates the second epoll.
+func (l *loop) createIdleEpoll() (err error) {
+	if l.idleFd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("making an epoll: %w", err)
 	}
-	if err := unix.SetNonblock(l.bellFd, true); err != nil { // os.NewFile watches only such
-		return errors.Join(fmt.Errorf("setting up an epoll: %w", err), unix.Close(l.bellFd))
+	if err := unix.SetNonblock(l.idleFd, true); err != nil { // os.NewFile registers only non-blocking files with the poller
+		return errors.Join(fmt.Errorf("setting up an epoll: %w", err), unix.Close(l.idleFd))
 	}
-	l.bell = os.NewFile(uintptr(l.bellFd), "epoll")
-	err = unix.EpollCtl(l.bellFd, unix.EPOLL_CTL_ADD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLONESHOT})
+	l.idleEpoll = os.NewFile(uintptr(l.idleFd), "epoll")
+	err = unix.EpollCtl(l.idleFd, unix.EPOLL_CTL_ADD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLONESHOT})
 	if err == nil {
-		err = l.bell.SetReadDeadline(time.Time{}) // refused when Go's poller does not watch it
+		err = l.idleEpoll.SetReadDeadline(time.Time{}) // fails if Go's poller does not watch the file
 	}
 	if err == nil {
-		l.ring, err = l.bell.SyscallConn()
+		l.idleConn, err = l.idleEpoll.SyscallConn()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("watching an epoll: %w", err), l.bell.Close())
+		return errors.Join(fmt.Errorf("watching an epoll: %w", err), l.idleEpoll.Close())
 	}
 	return nil
 }
@@ -88,12 +86,12 @@ func (l *loop) add(p *Port) error {
 	return nil
 }
 
-// drop forgets a port, whose socket is still open.
+// drop removes a port whose socket is still open.
 func (l *loop) drop(p *Port) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.ports, int32(p.socket.fd))
-	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.socket.fd, nil) // closing the socket does it too
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.socket.fd, nil) // closing the socket removes it too
 }
 
 func (l *loop) port(fd int32) *Port {
@@ -108,9 +106,9 @@ func (l *loop) size() int {
 	return len(l.ports)
 }
 
-// stop ends the loop and waits for that.
+// stop ends the loop and waits for its goroutine.
 func (l *loop) stop() {
-	if err := l.bell.Close(); err != nil {
+	if err := l.idleEpoll.Close(); err != nil {
 		l.log.Warn("closing an epoll descriptor failed", "error", err)
 	}
 	<-l.done
@@ -119,8 +117,8 @@ func (l *loop) stop() {
 	}
 }
 
-// run reads one packet of each socket that has one, again until none has, and
-// rests. It waits for the bell only when nothing came while it rested.
+// run reads one packet from each socket that has one, repeats that until none has, and pauses. It
+// waits for the second epoll only if nothing arrived during the pause.
 func (l *loop) run() {
 	defer close(l.done)
 	rested := false
@@ -131,7 +129,7 @@ func (l *loop) run() {
 			l.read()
 			rested = false
 		case !rested:
-			time.Sleep(gather)
+			time.Sleep(pollPause)
 			rested = true
 		default:
 			if !l.wait() {
@@ -149,8 +147,8 @@ func (l *loop) look() {
 	l.found = l.events[:n]
 }
 
-// ready fills events with what has come; it does not wait, and so needs not
-// tell the scheduler, as unix.EpollWait does.
+// ready fills events with the sockets that are ready. It does not block, so it does not notify the
+// scheduler as unix.EpollWait does.
 func ready(epoll int, events []unix.EpollEvent) (n int, err error) {
 	found, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll),
 		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -171,21 +169,21 @@ func (l *loop) read() {
 	}
 }
 
-// wait arms the bell and waits for it; false when the loop is to end. Arming it
-// rings it when a socket has a packet already.
+// wait arms the second epoll and waits for it. It returns false when the loop is to end. Arming
+// reports a socket that already has a packet.
 func (l *loop) wait() bool {
-	armed, rung := false, [1]unix.EpollEvent{}
-	err := l.ring.Read(func(uintptr) bool {
+	armed, idleEvents := false, [1]unix.EpollEvent{}
+	err := l.idleConn.Read(func(uintptr) bool {
 		if !armed {
 			armed = true
-			err := unix.EpollCtl(l.bellFd, unix.EPOLL_CTL_MOD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
+			err := unix.EpollCtl(l.idleFd, unix.EPOLL_CTL_MOD, l.epoll, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT})
 			if err != nil {
 				l.log.Error("epoll wait failed", "error", err)
 				return true
 			}
 			return false
 		}
-		n, err := ready(l.bellFd, rung[:]) // disarms it
+		n, err := ready(l.idleFd, idleEvents[:]) // disarms it
 		return n > 0 || err != nil
 	})
 	return err == nil
@@ -196,7 +194,7 @@ func (p *Port) read(in *inbox, packet *Packet) {
 	p.receiving.Lock()
 	defer p.receiving.Unlock()
 	if p.socket.fd < 0 {
-		return // closed since the loop looked
+		return // closed since the poll
 	}
 	b, from, err := p.socket.receive(in)
 	switch err {

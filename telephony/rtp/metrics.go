@@ -2,16 +2,16 @@ package rtp
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Why a packet was dropped.
+// Reasons for dropping a packet.
 const (
 	dropStranger   = iota // not from the leg's peer
-	dropMalformed         // no RTP
+	dropMalformed         // not an RTP packet
 	dropControl           // RTCP on the media port
-	dropUnwanted          // nobody takes the leg's media yet
+	dropUnwanted          // the leg has no receiver yet
 	dropPayload           // a payload type that was not negotiated
-	dropHeld              // the peer does not want to receive
-	dropUnsent            // the socket refused it
-	dropUnreadable        // the socket gave an error in its place
+	dropHeld              // the peer is on hold
+	dropUnsent            // sending failed
+	dropUnreadable        // receiving failed
 	dropReasons
 )
 

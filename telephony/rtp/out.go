@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// out is what a port sends: one RTP source, whatever feeds it. Feeds number
-// and time their packets as they like; out shifts both so that they go on from
-// the last packet that was sent.
+// out is the sending side of a port: one RTP source for all feeds. A feed numbers and times its
+// packets from any start; out shifts both so that they continue from the last packet sent.
 type out struct {
 	mu     sync.Mutex
-	sdp    netip.AddrPort // where the peer's SDP says
-	remote netip.AddrPort // where media goes
+	sdp    netip.AddrPort // media address in the peer's SDP
+	remote netip.AddrPort // address that media is sent to
 	held   bool
 
 	ssrc      uint32
@@ -23,11 +22,11 @@ type out struct {
 	timestamp uint32
 	sentAt    time.Time
 
-	addSequence  uint16 // from the feed's numbers to ours
+	addSequence  uint16 // offset from the feed's numbers to ours
 	addTimestamp uint32
 }
 
-// feed tells one origin of packets from another.
+// feed identifies one origin of packets.
 type feed struct {
 	from *byte // unique for each stream or direction of a relay
 	ssrc uint32
@@ -50,8 +49,8 @@ func (o *out) ask(remote netip.AddrPort) {
 	o.sdp, o.remote = remote, remote
 }
 
-// follow sends to where the peer turned out to be. A peer that asked for
-// nothing still gets nothing.
+// follow sets the address that media is sent to from the peer's source address. It has no effect while
+// the peer's SDP asked for no media.
 func (o *out) follow(remote netip.AddrPort) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +65,7 @@ func (o *out) hold(held bool) {
 	o.held = held
 }
 
-// send writes a packet whose header is the feed's; it is changed in place.
+// send writes a packet with the feed's header and modifies it in place.
 func (p *Port) send(b []byte, from feed, clock uint32) error {
 	o := &p.out
 	o.mu.Lock()
@@ -78,8 +77,8 @@ func (p *Port) send(b []byte, from feed, clock uint32) error {
 	now := time.Now()
 	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
 	if o.feed != from {
-		// The new source's first packet takes the place of the next one of
-		// the old, at the time that has passed.
+		// The new feed's first packet takes the sequence number after the old feed's last one, at the
+		// timestamp of the time that has passed.
 		passed := uint32(now.Sub(o.sentAt).Nanoseconds() * int64(clock) / int64(time.Second))
 		o.addSequence = o.sequence + 1 - sequence
 		o.addTimestamp = o.timestamp + max(passed, 1) - timestamp
@@ -91,7 +90,7 @@ func (p *Port) send(b []byte, from feed, clock uint32) error {
 	binary.BigEndian.PutUint16(b[2:], sequence)
 	binary.BigEndian.PutUint32(b[4:], timestamp)
 	binary.BigEndian.PutUint32(b[8:], o.ssrc)
-	if int16(sequence-o.sequence) > 0 { // one that comes late does not turn time back
+	if int16(sequence-o.sequence) > 0 { // a reordered packet does not move the clock back
 		o.sequence, o.timestamp, o.sentAt = sequence, timestamp, now
 	}
 	if err := p.socket.send(b, o.remote); err != nil {

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const (
 	headerSize = 12
-	// maxPacket is the largest packet taken or sent: an Ethernet frame's.
+	// maxPacket is the largest packet sent or received, in bytes: one Ethernet frame.
 	maxPacket = 1500
 	version2  = 2 << 6
 
@@ -13,8 +13,8 @@ const (
 	markerBit    = 1 << 7
 )
 
-// Packet is one received RTP packet (RFC 3550, 5.1). Its payload is the port's
-// memory: it is valid until the Receiver returns.
+// Packet is one received RTP packet (RFC 3550, section 5.1). Its payload is the port's memory and is
+// valid until the Receiver returns.
 type Packet struct {
 	PayloadType uint8
 	Marker      bool
@@ -23,10 +23,10 @@ type Packet struct {
 	SSRC        uint32
 	Payload     []byte
 
-	raw []byte // the packet whole, header first
+	raw []byte // the whole packet with its header
 }
 
-// parse reads a packet in place and says whether it is one.
+// parse parses a packet in place and reports whether it is valid.
 func (p *Packet) parse(b []byte) bool {
 	if len(b) < headerSize || b[0]&0xC0 != version2 {
 		return false
@@ -58,12 +58,12 @@ func (p *Packet) parse(b []byte) bool {
 	return true
 }
 
-// isRTCP tells control packets that share the port (RFC 5761, 4) from media.
+// isRTCP reports whether a packet on a media port is RTCP (RFC 5761, section 4).
 func isRTCP(b []byte) bool {
 	return len(b) >= 2 && b[0]&0xC0 == version2 && b[1] >= 192 && b[1] <= 223
 }
 
-// putHeader writes a header of ours, without CSRC or extension.
+// putHeader writes a header without CSRC and extension.
 func putHeader(b []byte, payloadType uint8, marker bool, sequence uint16, timestamp uint32) {
 	b[0] = version2
 	b[1] = payloadType
@@ -72,5 +72,5 @@ func putHeader(b []byte, payloadType uint8, marker bool, sequence uint16, timest
 	}
 	binary.BigEndian.PutUint16(b[2:], sequence)
 	binary.BigEndian.PutUint32(b[4:], timestamp)
-	binary.BigEndian.PutUint32(b[8:], 0) // the port's SSRC is put in when it is sent
+	binary.BigEndian.PutUint32(b[8:], 0) // the port sets the SSRC when it sends
 }

@@ -7,37 +7,36 @@ import (
 	"sync"
 )
 
-// Receiver takes a port's packets.
+// Receiver receives the packets of a port.
 type Receiver interface {
-	// Receive is called on the goroutine that reads the port, and other ports
-	// too: one packet at a time, and it may not wait for anything.
+	// Receive handles one packet at a time. It is called on the goroutine that reads this and other
+	// ports, so it must not block.
 	Receive(packet *Packet)
 }
 
-// Port is one leg's socket.
+// Port is the media socket of one call leg.
 type Port struct {
 	ports *Ports
 	local netip.AddrPort
 
-	// socket is sent through while out.mu is held, read while receiving is,
-	// and closed while both are.
+	// socket is written with out.mu held, read with receiving held, and closed with both held.
 	socket *socket
 
-	receiving sync.Mutex // held while a Receiver works
-	receiver  Receiver   // nil: packets are dropped
+	receiving sync.Mutex // held while a Receiver runs
+	receiver  Receiver   // nil drops packets
 
 	out out
-	// from is whose packets are taken.
+	// from is the peer whose packets are accepted.
 	from peer
 
 	closing sync.Once
 }
 
-// peer is the other end as its signalling describes it and as it turned out.
+// peer is the remote end, as described by signalling and as observed.
 type peer struct {
 	mu      sync.Mutex
-	hosts   []netip.Addr   // whose first valid packet is believed
-	latched netip.AddrPort // whose packets are taken; invalid: not seen yet
+	hosts   []netip.Addr   // hosts whose first valid packet sets the peer's address
+	latched netip.AddrPort // the observed address; invalid before the first packet
 }
 
 func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
@@ -49,14 +48,13 @@ func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 	return p, nil
 }
 
-// Addr is where peers are to send: for the SDP.
+// Addr returns the local address to announce in SDP.
 func (p *Port) Addr() netip.AddrPort { return p.local }
 
-// SetRemote says where the peer's SDP wants media. The peer's own packets are
-// taken from there; or, because of address translation, from the first port
-// that sends a valid packet from that host or one of also (the host that its
-// signalling comes from), and then media goes there instead. An invalid or
-// unspecified address (a hold of old) stops sending.
+// SetRemote sets the media address in the peer's SDP. Packets are accepted from it or, because of
+// address translation, from the first port on that host or on one of also (the host of the peer's
+// signalling) that sends a valid packet; media is then sent to that port instead. An invalid or
+// unspecified address (a hold as in RFC 2543) stops sending.
 func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
@@ -79,20 +77,19 @@ func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 	}
 }
 
-// Hold stops sending, or lets it go on: the peer said that it does not want
-// to receive.
+// Hold stops or resumes sending, for a peer that does not want to receive.
 func (p *Port) Hold(held bool) { p.out.hold(held) }
 
-// Receive gives the port's packets to r from now on, nil drops them. When it
-// returns, the receiver before has been left.
+// Receive makes r receive the port's packets; nil drops them. When it returns, the previous receiver
+// is no longer running.
 func (p *Port) Receive(r Receiver) {
 	p.receiving.Lock()
 	p.receiver = r
 	p.receiving.Unlock()
 }
 
-// Close closes the socket and gives the port back. When it returns, the
-// receiver has been left.
+// Close closes the socket and returns the port to the range. When it returns, the receiver is no
+// longer running.
 func (p *Port) Close() {
 	p.closing.Do(func() {
 		if err := p.ports.readers.remove(p); err != nil {
@@ -102,8 +99,8 @@ func (p *Port) Close() {
 	})
 }
 
-// shut closes the socket once nobody uses it.
-func (p *Port) shut() error {
+// closeSocket closes the socket while nothing uses it.
+func (p *Port) closeSocket() error {
 	p.receiving.Lock()
 	defer p.receiving.Unlock()
 	p.out.mu.Lock()
@@ -111,7 +108,7 @@ func (p *Port) shut() error {
 	return p.socket.close()
 }
 
-// take hands a datagram on if it is the peer's media; receiving is held.
+// take passes a datagram to the receiver if it is the peer's media. The caller holds receiving.
 func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	dropped := &p.ports.metrics.dropped
 	if isRTCP(b) {
@@ -134,7 +131,7 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	p.receiver.Receive(packet)
 }
 
-// isPeer says whether a valid packet is the peer's, and believes the first.
+// isPeer reports whether a valid packet is from the peer. The first one sets the peer's address.
 func (p *Port) isPeer(from netip.AddrPort) bool {
 	p.from.mu.Lock()
 	defer p.from.mu.Unlock()

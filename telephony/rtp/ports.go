@@ -14,14 +14,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Config says where media goes in and out.
+// Config has the addresses and the port range of media.
 type Config struct {
 	// Listen is the address that sockets are bound to.
 	Listen netip.Addr
-	// Advertise is the address that peers are told; zero: Listen.
+	// Advertise is the address announced to peers; the zero value means Listen.
 	Advertise netip.Addr
-	// Min and Max bound the ports. Even ones are used; the odd one above each
-	// is left alone, for it is where a peer may send RTCP.
+	// Min and Max bound the ports, inclusive. Only even ports are used; the odd port above each is
+	// left for RTCP that a peer may send.
 	Min, Max uint16
 }
 
@@ -42,7 +42,7 @@ func (c Config) Validate() error {
 
 func (c Config) firstEven() int { return int(c.Min) + int(c.Min)%2 }
 
-// Ports hands out media ports of a range.
+// Ports allocates media ports from a range.
 type Ports struct {
 	config  Config
 	metrics *metrics
@@ -51,10 +51,10 @@ type Ports struct {
 	readers readers
 
 	mu   sync.Mutex
-	free []uint16 // first in, first out: a port rests before it is used again
+	free []uint16 // FIFO: a port rests before it is reused
 }
 
-// NewPorts makes the range; no socket is opened yet.
+// NewPorts returns the allocator of a range. It opens no sockets.
 func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Ports, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	return p, nil
 }
 
-// Open binds the next free port, and has it read. The error is
-// fault.KindUnavailable when the range is used up.
+// Open binds the next free port and starts reading it. The error is fault.KindUnavailable if no port
+// is free.
 func (p *Ports) Open() (*Port, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Ports) Open() (*Port, error) {
 			return port, nil
 		}
 		p.free = append(p.free, number)
-		if !errors.Is(err, syscall.EADDRINUSE) { // another program's, for now
+		if !errors.Is(err, syscall.EADDRINUSE) { // another program uses the port
 			return nil, fmt.Errorf("opening a media port: %w", err)
 		}
 	}

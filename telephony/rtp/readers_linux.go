@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// portsPerLoop is from how many sockets on a loop is given company, as long as
-// there are processors for it: at fifty packets a second each, it is then busy
-// for a quarter of its time.
+// portsPerLoop is the number of sockets on a loop above which another loop is started, up to the
+// number of processors. At fifty packets a second each, such a loop uses a quarter of a processor.
 const portsPerLoop = 512
 
-// readers are the loops. There are none while no port is open.
+// readers is the set of loops. It is empty while no port is open.
 type readers struct {
 	log *slog.Logger
 
@@ -20,7 +19,7 @@ type readers struct {
 	loops []*loop
 }
 
-// add has a port read.
+// add starts reading a port.
 func (r *readers) add(p *Port) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,21 +44,20 @@ func (r *readers) add(p *Port) error {
 	return nil
 }
 
-// remove closes a port's socket. When it returns, no packet of the port is
-// handed on any more.
+// remove closes a port's socket. When it returns, no further packet of the port is delivered.
 func (r *readers) remove(p *Port) error {
 	r.mu.Lock()
 	l := p.socket.loop
 	l.drop(p)
 	r.mu.Unlock()
-	err := p.shut()
+	err := p.closeSocket()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endIfEmpty(l)
 	return err
 }
 
-// endIfEmpty ends a loop that has no port; mu is held.
+// endIfEmpty ends a loop without ports. The caller holds mu.
 func (r *readers) endIfEmpty(l *loop) {
 	if i := slices.Index(r.loops, l); i >= 0 && l.size() == 0 {
 		r.loops = slices.Delete(r.loops, i, i+1)

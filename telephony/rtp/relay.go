@@ -2,8 +2,7 @@ package rtp
 
 import "trunkline/telephony/g711"
 
-// Mapping says what becomes of one direction's payload types. The zero value
-// drops all.
+// Mapping maps the payload types of one direction. The zero value drops all packets.
 type Mapping struct {
 	// Clock is the codec's RTP clock in Hz.
 	Clock uint32
@@ -13,32 +12,31 @@ type Mapping struct {
 type rule struct {
 	pass    bool
 	as      uint8
-	convert *g711.Conversion // of each payload byte; nil: as it is
+	convert *g711.Conversion // applied to each payload byte; nil leaves the payload unchanged
 }
 
-// Pass sends payload type from on as to.
+// Pass maps payload type from to payload type to.
 func (m *Mapping) Pass(from, to uint8) {
 	m.rules[from&0x7F] = rule{pass: true, as: to & 0x7F}
 }
 
-// Convert sends G.711 of payload type from on as to, turned into the other law.
+// Convert maps G.711 of payload type from to payload type to and converts it to the other law.
 func (m *Mapping) Convert(from, to uint8, c *g711.Conversion) {
 	m.rules[from&0x7F] = rule{pass: true, as: to & 0x7F, convert: c}
 }
 
-// Relay copies media between two ports, packet by packet, on their readers.
+// Relay copies media packets between two ports on the goroutines that read them.
 type Relay struct{ a, b *Port }
 
-// NewRelay starts one, in place of whatever received from the two ports. A
-// changed mapping is a new relay over the same ports.
+// NewRelay starts a relay and replaces the receivers of both ports. To change a mapping, start a new
+// relay over the same ports.
 func NewRelay(a, b *Port, aToB, bToA Mapping) *Relay {
 	a.Receive(&direction{to: b, mapping: aToB, id: new(byte)})
 	b.Receive(&direction{to: a, mapping: bToA, id: new(byte)})
 	return &Relay{a: a, b: b}
 }
 
-// Stop ends the relay; the ports stay open. When it returns nothing is copied
-// any more.
+// Stop ends the relay and leaves the ports open. When it returns, nothing is copied any more.
 func (r *Relay) Stop() {
 	r.a.Receive(nil)
 	r.b.Receive(nil)
@@ -50,8 +48,7 @@ type direction struct {
 	id      *byte
 }
 
-// Receive is Receiver's. The packet is changed in the buffer that it was read
-// into and sent from there.
+// Receive implements Receiver. It modifies the packet in its receive buffer and sends it from there.
 func (d *direction) Receive(packet *Packet) {
 	rule := &d.mapping.rules[packet.PayloadType]
 	if !rule.pass {
@@ -64,6 +61,6 @@ func (d *direction) Receive(packet *Packet) {
 			packet.Payload[i] = rule.convert[b]
 		}
 	}
-	// An error is counted; the next packet may get through.
+	// The port counts the error; the next packet may succeed.
 	_ = d.to.send(packet.raw, feed{d.id, packet.SSRC}, d.mapping.Clock)
 }

@@ -11,23 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a UDP socket that Go's own poller does not know: that one wakes a
-// goroutine for each packet. Its calls never wait, so they are made without
-// telling the scheduler of them. Who uses one sees to it that it is not closed
-// meanwhile.
+// socket is a non-blocking UDP socket outside Go's poller, which would wake a goroutine for each
+// packet. Its system calls do not notify the scheduler. The caller must make sure that the socket is
+// not closed during a call.
 type socket struct {
-	fd    int // -1: closed
+	fd    int // -1 when closed
 	six   bool
-	scope uint32 // the interface of a link-local address
-	loop  *loop  // that reads it
+	scope uint32 // interface index of a link-local address
+	loop  *loop  // reads the socket
 
-	to      netip.AddrPort // whose raw form is in rawTo
+	to      netip.AddrPort // the address encoded in rawTo
 	rawTo   unix.RawSockaddrAny
 	rawSize uintptr
 }
 
-// bind makes a socket of an address. The error of one that is in use is
-// unix.EADDRINUSE.
+// bind binds a socket to an address. The error is unix.EADDRINUSE if the address is in use.
 func bind(at netip.AddrPort) (s *socket, err error) {
 	s = &socket{six: !at.Addr().Is4()}
 	family := unix.AF_INET
@@ -46,7 +44,7 @@ func bind(at netip.AddrPort) (s *socket, err error) {
 			return nil, fmt.Errorf("keeping a socket to IPv6: %w", err)
 		}
 	}
-	s.aim(at)
+	s.setAddress(at)
 	if _, _, errno := unix.RawSyscall(unix.SYS_BIND, uintptr(s.fd), uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize); errno != 0 {
 		_ = s.close()
 		return nil, fmt.Errorf("binding %v: %w", at, errno)
@@ -74,8 +72,8 @@ func (s *socket) close() error {
 	return unix.Close(fd)
 }
 
-// aim writes an address of the socket's family as the kernel reads it.
-func (s *socket) aim(to netip.AddrPort) {
+// setAddress encodes an address of the socket's family for the kernel.
+func (s *socket) setAddress(to netip.AddrPort) {
 	s.to = to
 	if !s.six {
 		raw := (*unix.RawSockaddrInet4)(unsafe.Pointer(&s.rawTo))
@@ -93,14 +91,14 @@ func (s *socket) aim(to netip.AddrPort) {
 	s.rawSize = unix.SizeofSockaddrInet6
 }
 
-// send sends one datagram. When the kernel has no room for it, it is not sent:
-// media that waits is worth nothing.
+// send sends one datagram. It drops the datagram if the kernel's buffer is full, because late media is
+// of no use.
 func (s *socket) send(b []byte, to netip.AddrPort) error {
 	if to != s.to {
 		if to.Addr().Is4() == s.six {
 			return unix.EAFNOSUPPORT
 		}
-		s.aim(to)
+		s.setAddress(to)
 	}
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		0, uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize)
@@ -110,14 +108,14 @@ func (s *socket) send(b []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// inbox is where datagrams are read into.
+// inbox is the buffer for received datagrams.
 type inbox struct {
-	buffer [maxPacket + 1]byte // one more, to tell what was cut off
+	buffer [maxPacket + 1]byte // one byte more detects truncation
 	from   unix.RawSockaddrAny
 	size   uint32
 }
 
-// receive reads one datagram; unix.EAGAIN when there is none.
+// receive reads one datagram. The error is unix.EAGAIN if there is none.
 func (s *socket) receive(in *inbox) (b []byte, from netip.AddrPort, err error) {
 	in.size = unix.SizeofSockaddrAny
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.buffer)), uintptr(len(in.buffer)),

@@ -9,14 +9,13 @@ import (
 	"net/netip"
 )
 
-// socket is a UDP socket with a goroutine of its own that reads it.
+// socket is a UDP socket with a goroutine that reads it.
 type socket struct {
 	conn *net.UDPConn
-	done chan struct{} // the reader has ended
+	done chan struct{} // closed when the reader has ended
 }
 
-// bind makes a socket of an address. The error of one that is in use is
-// syscall.EADDRINUSE.
+// bind binds a socket to an address. The error is syscall.EADDRINUSE if the address is in use.
 func bind(at netip.AddrPort) (*socket, error) {
 	network := "udp4"
 	if !at.Addr().Is4() {
@@ -36,19 +35,18 @@ func (s *socket) send(b []byte, to netip.AddrPort) error {
 	return err
 }
 
-// readers are the ports' goroutines.
+// readers starts and ends the ports' reader goroutines.
 type readers struct{ log *slog.Logger }
 
-// add has a port read.
+// add starts reading a port.
 func (r *readers) add(p *Port) error {
 	go p.read()
 	return nil
 }
 
-// remove closes a port's socket. When it returns, no packet of the port is
-// handed on any more.
+// remove closes a port's socket. When it returns, no further packet of the port is delivered.
 func (r *readers) remove(p *Port) error {
-	err := p.shut()
+	err := p.closeSocket()
 	<-p.socket.done
 	return err
 }
@@ -56,7 +54,7 @@ func (r *readers) remove(p *Port) error {
 func (p *Port) read() {
 	defer close(p.socket.done)
 	var (
-		buffer [maxPacket + 1]byte // one more, to tell what was cut off
+		buffer [maxPacket + 1]byte // one byte more detects truncation
 		packet Packet
 	)
 	for {

@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Format is what a stream sends.
+// Format is the format of the packets that a stream sends.
 type Format struct {
 	PayloadType uint8
 	Clock       uint32        // RTP clock in Hz
-	Frame       time.Duration // of audio in one packet
-	// Events is the payload type of telephone-event, 0 when there is none, and
-	// EventsClock its clock when that is not the audio's.
+	Frame       time.Duration // duration of the audio in one packet
+	// Events is the payload type of telephone-event, or 0 for none. EventsClock is its clock in Hz if
+	// it differs from Clock.
 	Events      uint8
 	EventsClock uint32
 }
@@ -28,20 +28,19 @@ func (f Format) eventsRate() uint32 {
 	return f.EventsClock
 }
 
-// ticks is a length on a clock.
+// ticks converts a duration to ticks of a clock in Hz.
 func ticks(length time.Duration, clock uint32) uint32 {
 	return uint32(length.Nanoseconds() * int64(clock) / int64(time.Second))
 }
 
-// Source gives a stream its audio.
+// Source supplies the audio of a stream.
 type Source interface {
-	// Next puts the next frame's payload into buffer and returns its length; 0
-	// is silence: no packet is sent, and time goes on.
+	// Next writes the next frame's payload to buffer and returns its length. 0 means silence: no
+	// packet is sent and the timestamp advances.
 	Next(buffer []byte) int
 }
 
-// Stream sends media of our own out of a port. Its methods may be called from
-// several goroutines.
+// Stream sends media that this process produces from a port. Its methods are safe for concurrent use.
 type Stream struct {
 	port   *Port
 	format Format
@@ -50,18 +49,18 @@ type Stream struct {
 	mu        sync.Mutex
 	sequence  uint16
 	timestamp uint32
-	silent    bool // the packet before was not sent: the next begins a talkspurt
+	silent    bool // the last frame was not sent: the next packet begins a talkspurt
 	pressing  bool // a digit is being sent in place of audio
 	buffer    [maxPacket]byte
 }
 
-// NewStream makes one. Its packets go on from whatever the port sent before.
+// NewStream returns a stream. Its packets continue the numbering of the port's earlier packets.
 func NewStream(port *Port, format Format) *Stream {
 	return &Stream{port: port, format: format, id: new(byte), silent: true}
 }
 
-// Send sends one frame now; who calls it keeps the pace. While a digit is sent,
-// frames are dropped and time goes on.
+// Send sends one frame immediately; the caller keeps the pace. While a key press is being sent, frames
+// are dropped and the timestamp advances.
 func (s *Stream) Send(payload []byte) error {
 	if len(payload) > maxPacket-headerSize {
 		return fault.New(fault.KindTooLarge, "a media frame of %d bytes", len(payload))
@@ -79,7 +78,7 @@ func (s *Stream) Send(payload []byte) error {
 	return s.put(s.format.PayloadType, marker, timestamp, payload)
 }
 
-// put sends a packet; mu is held.
+// put sends a packet. The caller holds mu.
 func (s *Stream) put(payloadType uint8, marker bool, timestamp uint32, payload []byte) error {
 	packet := s.buffer[:headerSize+len(payload)]
 	putHeader(packet, payloadType, marker, s.sequence, timestamp)
@@ -88,8 +87,8 @@ func (s *Stream) put(payloadType uint8, marker bool, timestamp uint32, payload [
 	return s.port.send(packet, feed{from: s.id}, s.format.Clock)
 }
 
-// Run sends what source gives, a frame at each of its deadlines, which do not
-// drift, until ctx ends. Frames that a stalled process missed are left out.
+// Run sends the frames of source at fixed deadlines until ctx ends. It drops the frames of deadlines
+// that it missed by more than lateLimit.
 func (s *Stream) Run(ctx context.Context, source Source) {
 	var frame [maxPacket - headerSize]byte
 	deadline := time.Now()
@@ -101,7 +100,7 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 			return
 		case <-timer.C:
 		}
-		// An error is counted by the port; the next frame may get through.
+		// The port counts the error; the next frame may succeed.
 		_ = s.Send(frame[:source.Next(frame[:])])
 		deadline = deadline.Add(s.format.Frame)
 		if late := time.Since(deadline); late > lateLimit {
@@ -113,7 +112,7 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 	}
 }
 
-// lateLimit is how far behind its deadlines a stream makes up for.
+// lateLimit is the largest delay that a stream makes up for by sending frames faster.
 const lateLimit = 200 * time.Millisecond
 
 func (s *Stream) skip(frames uint32) {

@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// response is an answer to the invitation, with our tag.
+// response returns a response to the INVITE with the local tag.
 func (i *Invite) response(as status) *sipmsg.Response {
 	r := respond(i.request, as, i.tag)
 	contact := i.server.contact(i.request.Recipient.User, i.request.Transport())
@@ -19,7 +19,7 @@ func (i *Invite) response(as status) *sipmsg.Response {
 	return r
 }
 
-// accept answers with 200 and makes the leg; mu is held.
+// accept answers with 200 and returns the leg. The caller holds mu.
 func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	response := i.response(status{200, "OK"})
 	if err := describe(response, answer); err != nil {
@@ -33,11 +33,11 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSession()))
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer", Cause: i.server.send(i.tx, refusal)}
 	}
-	i.server.keep(leg) // before the answer: its ACK may be faster than we are
+	i.server.keep(leg) // before the 200: its ACK may arrive at once
 	leg.repeat(i.tx, response)
 	i.up.Store(true)
 	if err := i.server.send(i.tx, response); err != nil {
-		i.answered, i.taken = true, true // the leg gives up the place
+		i.answered, i.taken = true, true // the leg now holds the call's place
 		leg.hungUp(OriginatorCancel)
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller gave up", Cause: err}
 	}
@@ -47,7 +47,7 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	return leg, nil
 }
 
-// leg is the dialog that a 2xx makes (RFC 3261, 12.1.1).
+// leg returns the dialog that a 2xx establishes (RFC 3261, section 12.1.1).
 func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	from, to := i.request.From(), response.To()
 	leg := &Leg{
@@ -64,19 +64,19 @@ func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 		leg.target = from.Address
 	}
 	if i.callingUser.UserID != "" {
-		leg.destination = i.peer.String() // a phone, perhaps behind NAT
+		leg.destination = i.peer.String() // a phone, possibly behind NAT
 	}
 	leg.ctx, leg.end = context.WithCancel(i.server.ctx)
 	return leg
 }
 
-// close refuses what the handler left unanswered and gives up the place of
-// what has no leg.
+// close refuses an INVITE that the handler left without a final answer. It releases the call's place
+// unless a leg holds it.
 func (i *Invite) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.taken {
-		return // its leg has the place
+		return // the leg holds the place
 	}
 	i.server.release()
 	if i.answered {
@@ -85,23 +85,23 @@ func (i *Invite) close() {
 	i.answered = true
 	cause := NormalTemporaryFailure
 	if err := i.server.send(i.tx, i.response(cause.status())); err != nil {
-		cause = OriginatorCancel // the stack has told the caller
+		cause = OriginatorCancel // the stack has answered the caller
 	}
 	i.server.metrics.setup(cause)
 }
 
-// unacked is a 2xx answer to an INVITE until its ACK comes.
+// unacked is a 2xx answer to an INVITE without its ACK.
 type unacked struct {
 	sequence uint32
 	came     chan struct{}
-	body     []byte // of the ACK
+	body     []byte // body of the ACK
 }
 
-// repeat sends a 2xx again until it is acknowledged (RFC 3261, 13.3.1.4); a
-// peer that never does is hung up on.
+// repeat retransmits a 2xx until it is acknowledged (RFC 3261, section 13.3.1.4). It hangs up if no
+// ACK arrives.
 func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 	u := &unacked{sequence: response.CSeq().SeqNo, came: make(chan struct{})}
-	l.stopRepeating() // a peer that asks again has had the answer before
+	l.stopRepeating() // a peer that makes another offer has received the earlier answer
 	l.mu.Lock()
 	l.unacked = u
 	l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 			select {
 			case <-u.came:
 				return
-			case ack := <-tx.Acks(): // of a peer that gives it the INVITE's branch
+			case ack := <-tx.Acks(): // from a peer that sends the ACK with the INVITE's branch
 				l.acknowledge(u.sequence, ack.Body())
 				return
 			case <-again.C:
@@ -136,7 +136,7 @@ func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 	return u
 }
 
-// acknowledged takes an ACK.
+// acknowledged handles an ACK.
 func (s *Server) acknowledged(r *sipmsg.Request) {
 	if leg := s.dialog(r); leg != nil {
 		leg.acknowledge(r.CSeq().SeqNo, r.Body())
@@ -153,7 +153,7 @@ func (l *Leg) acknowledge(sequence uint32, body []byte) {
 	}
 }
 
-// stopRepeating gives up waiting for an ACK.
+// stopRepeating stops waiting for an ACK.
 func (l *Leg) stopRepeating() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,8 +163,8 @@ func (l *Leg) stopRepeating() {
 	}
 }
 
-// awaitAck waits until our answer has been acknowledged: a BYE may not
-// overtake it (RFC 3261, 15).
+// awaitAck waits until the peer has acknowledged our 2xx, because a BYE must not be sent before (RFC
+// 3261, section 15).
 func (l *Leg) awaitAck() {
 	l.mu.Lock()
 	u := l.unacked

@@ -7,7 +7,7 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// answered makes the leg of a call that we placed, and acknowledges.
+// answered makes the leg of a call that this server placed and sends the ACK.
 func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call Call) (*Leg, error) {
 	leg := s.outgoing(invite, answer, call)
 	session, err := ParseSession(answer.Body())
@@ -17,8 +17,8 @@ func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *s
 	}
 	leg.ours, leg.peers = call.Offer, session
 	s.keep(leg)
-	// A repeated 2xx lost our ACK; one with another tag is another phone's
-	// behind a forking proxy, which came too late.
+	// A repeated 2xx means that our ACK was lost. A 2xx with another tag is from another phone behind
+	// a forking proxy and is too late.
 	tag, _ := answer.To().Params.Get("tag")
 	leg.acknowledgeAll(tx, leg.newAck(invite), func(again *sipmsg.Response) bool {
 		if other, _ := again.To().Params.Get("tag"); other == tag {
@@ -31,8 +31,7 @@ func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *s
 	return leg, nil
 }
 
-// outgoing is the dialog that an answer to our INVITE makes (RFC 3261,
-// 12.1.2).
+// outgoing returns the dialog that a 2xx to our INVITE establishes (RFC 3261, section 12.1.2).
 func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call Call) *Leg {
 	leg := &Leg{
 		server: s, id: invite.CallID().Value(), local: fromOf(invite), remote: *answer.To(),
@@ -48,21 +47,21 @@ func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call 
 	for i := len(recorded) - 1; i >= 0; i-- {
 		leg.routes = append(leg.routes, recorded[i].Value())
 	}
-	// A source that cannot be read is none: media comes from where the SDP says.
+	// Without a readable source, media is accepted from the SDP's address only.
 	leg.peer, _ = netip.ParseAddrPort(answer.Source())
 	leg.ctx, leg.end = context.WithCancel(s.ctx)
 	return leg
 }
 
-// keep makes a leg known to the requests that come for it.
+// keep registers a leg so that requests within its dialog find it.
 func (s *Server) keep(leg *Leg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dialogs[leg.key()] = leg
 }
 
-// turnAway ends a dialog that nobody wants: an answer to a call that was
-// cancelled, or a second one. It is acknowledged, as it must be, and ended.
+// turnAway acknowledges and ends an unwanted dialog: the answer to a cancelled call, or a second
+// answer.
 func (s *Server) turnAway(invite *sipmsg.Request, answer *sipmsg.Response) {
 	leg := s.outgoing(invite, answer, Call{})
 	leg.destination = invite.Destination()
@@ -73,8 +72,8 @@ func (s *Server) turnAway(invite *sipmsg.Request, answer *sipmsg.Response) {
 	})
 }
 
-// newRequest is a request within the dialog (RFC 3261, 12.2.1.1). mu is held,
-// or nobody else has the leg yet.
+// newRequest returns a request within the dialog (RFC 3261, section 12.2.1.1). The caller holds mu or
+// is the only user of the leg.
 func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.Request {
 	r := l.server.newRequest(method, l.target, l.network)
 	from, to := l.local, l.remote
@@ -89,8 +88,8 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	return r
 }
 
-// newAck acknowledges the 2xx answer to an INVITE of ours, with its
-// credentials (RFC 3261, 22.1).
+// newAck returns the ACK of a 2xx to our INVITE, with the INVITE's credentials (RFC 3261, section
+// 22.1).
 func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
 	ack := l.newRequest(sipmsg.ACK, invite.CSeq().SeqNo)
 	sipmsg.CopyHeaders("Authorization", invite, ack)
@@ -98,10 +97,9 @@ func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
 	return ack
 }
 
-// acknowledgeAll sends an ACK for the 2xx that came, and for each repetition
-// of it that is ours.
+// acknowledgeAll sends an ACK for the 2xx and for each of its retransmissions that isOurs accepts.
 func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
-	again := ack.Clone() // sending changes a request, and repetitions may overlap
+	again := ack.Clone() // sending modifies a request, and retransmissions may overlap
 	tx.OnRetransmission(func(r *sipmsg.Response) {
 		if isOurs(r) {
 			l.write(again.Clone())
@@ -110,20 +108,20 @@ func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs fu
 	l.write(ack)
 }
 
-// write sends an ACK, which is no transaction.
+// write sends an ACK, which has no transaction.
 func (l *Leg) write(ack *sipmsg.Request) {
 	if err := l.server.agent.TransportLayer().WriteMsg(ack); err != nil {
 		l.server.log.Debug("sending an ACK failed", "error", err)
 	}
 }
 
-// next is the number of our next request; mu is held.
+// next returns the CSeq number of our next request. The caller holds mu.
 func (l *Leg) next() uint32 {
 	l.sequence++
 	return l.sequence
 }
 
-// bye ends the dialog at the peer. One that does not answer has gone.
+// bye sends a BYE. A peer that does not answer it is treated as gone.
 func (l *Leg) bye(cause Cause) {
 	l.mu.Lock()
 	r := l.newRequest(sipmsg.BYE, l.next())

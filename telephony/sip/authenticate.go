@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// challengeForm is which of the two pairs of headers a proof goes in.
+// challengeForm is a pair of header names and a status: WWW-Authenticate or Proxy-Authenticate.
 type challengeForm struct {
 	status status
 	ask    string
@@ -28,19 +28,18 @@ var (
 	proxyDigest = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate", "Proxy-Authorization"}
 )
 
-// nobodysHA1 stands in for the secret of a user who does not exist: the answer
-// takes the same steps.
+// nobodysHA1 is compared for a user who does not exist, so that the check takes the same time.
 var nobodysHA1 = strings.Repeat("0", 2*md5.Size)
 
-// proof is what a request has to prove.
+// proof has the values that a request's credentials must match.
 type proof struct {
 	source           netip.AddrPort
-	domain, username string // who it says it is
+	domain, username string // as given in the request
 	form             challengeForm
 }
 
-// authenticate says whose request it is by its digest (RFC 2617, MD5 with
-// qop=auth); false is a request that it has answered.
+// authenticate returns the user whose digest credentials (RFC 2617, MD5 with qop=auth) the request
+// has. If it returns false, it has answered the request.
 func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, asked proof) (User, bool) {
 	user, err := s.directory.SIPUser(ctx, asked.domain, asked.username)
 	known := err == nil
@@ -74,8 +73,8 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 	return user, true
 }
 
-// challenge asks for a proof; stale says that the one given was right, but of
-// an old challenge.
+// challenge answers with a challenge. stale means that the credentials were right but their nonce has
+// expired.
 func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, form challengeForm, realm string, stale bool) {
 	value := fmt.Sprintf(`Digest realm="%s", nonce="%s", algorithm=MD5, qop="auth"`, printable(realm), s.nonces.make(time.Now()))
 	if stale {
@@ -84,7 +83,7 @@ func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, form challeng
 	s.refuseRequest(tx, r, form.status, sipmsg.NewHeader(form.ask, value))
 }
 
-// credentials is the proof for a realm that the request carries.
+// credentials returns the request's credentials for a realm.
 func credentials(r *sipmsg.Request, header, realm string) (*digest.Credentials, bool) {
 	for _, h := range r.GetHeaders(header) {
 		c, err := digest.ParseCredentials(h.Value())
@@ -95,8 +94,8 @@ func credentials(r *sipmsg.Request, header, realm string) (*digest.Credentials, 
 	return nil, false
 }
 
-// proves computes a digest anew. The URI is the one that the phone says it
-// used, for proxies on the way may change the request's.
+// proves reports whether a digest is right for a method and HA1. It uses the URI in the credentials,
+// because a proxy may have changed the request's.
 func proves(c *digest.Credentials, method sipmsg.RequestMethod, ha1 string) bool {
 	if c.QOP != "auth" || c.Algorithm != "" && !strings.EqualFold(c.Algorithm, "MD5") {
 		return false

@@ -7,11 +7,10 @@ import (
 	"github.com/icholy/digest"
 )
 
-// isChallenge says whether a response wants us to prove who we are.
+// isChallenge reports whether a response asks for credentials (401 or 407).
 func isChallenge(r *sipmsg.Response) bool { return r.StatusCode == 401 || r.StatusCode == 407 }
 
-// authorize is the request again, as a transaction of its own, with the answer
-// to a challenge.
+// authorize returns a copy of the request as a new transaction, with credentials for a challenge.
 func authorize(request *sipmsg.Request, challenge *sipmsg.Response, username, password string) (*sipmsg.Request, error) {
 	ask, reply := "WWW-Authenticate", "Authorization"
 	if challenge.StatusCode == 407 {

@@ -12,14 +12,14 @@ type AOR struct {
 	Extension string
 }
 
-// Binding is one registered phone.
+// Binding is the registration of one phone.
 type Binding struct {
 	AOR
 	Domain    string         `json:"domain"`
 	UserID    string         `json:"user_id"`
-	Contact   string         `json:"contact"`            // the URI it registered
-	Instance  string         `json:"instance,omitempty"` // the device's own id (RFC 5626), if it has one
-	Source    netip.AddrPort `json:"source"`             // where its REGISTER came from: the way back through NAT
+	Contact   string         `json:"contact"`            // registered URI
+	Instance  string         `json:"instance,omitempty"` // device id (RFC 5626), if the phone has one
+	Source    netip.AddrPort `json:"source"`             // source address of the REGISTER: requests go there, through NAT
 	Transport string         `json:"transport"`          // UDP or TCP
 	UserAgent string         `json:"user_agent,omitempty"`
 	CallID    string         `json:"call_id"`
@@ -28,21 +28,21 @@ type Binding struct {
 	Expires   time.Time      `json:"expires"`
 }
 
-// Target is where b is called: by the name it registered, at the address that
-// it registered from.
+// Target returns the target of a call to b: the registered user part at the address that the REGISTER
+// came from.
 func (b Binding) Target() Target {
 	return Target{URI: b.Contact, Destination: b.Source.String(), Transport: b.Transport}
 }
 
-// Bindings keeps who is registered, for all nodes together.
+// Bindings stores the registrations of all nodes.
 type Bindings interface {
 	// List returns the bindings of a user that have not expired, oldest first.
 	List(ctx context.Context, aor AOR) ([]Binding, error)
-	// Put adds b, or replaces the one of the same user and contact.
+	// Put creates b, or replaces the binding of the same user and contact.
 	Put(ctx context.Context, b Binding) error
-	// Remove takes b away and says whether it was there.
+	// Remove deletes b and reports whether it existed.
 	Remove(ctx context.Context, b Binding) (bool, error)
-	// Expire takes away what had expired by now, each binding on one node
-	// only.
+	// Expire deletes and returns the bindings that had expired by now. Each binding is returned on one
+	// node only.
 	Expire(ctx context.Context, now time.Time) ([]Binding, error)
 }

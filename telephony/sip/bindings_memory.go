@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// MemoryBindings keeps bindings in this process.
+// MemoryBindings stores bindings in this process.
 type MemoryBindings struct {
 	mu sync.Mutex
 	of map[AOR][]Binding
 }
 
-// NewMemoryBindings makes an empty one.
+// NewMemoryBindings returns an empty store.
 func NewMemoryBindings() *MemoryBindings { return &MemoryBindings{of: map[AOR][]Binding{}} }
 
 // List is Bindings'.
@@ -68,5 +68,5 @@ func (m *MemoryBindings) Expire(_ context.Context, now time.Time) ([]Binding, er
 	return gone, nil
 }
 
-// same says whether another binding is b's, of whatever time.
+// same reports whether another binding has the same user and contact as b.
 func (b Binding) same(other Binding) bool { return b.AOR == other.AOR && b.Contact == other.Contact }

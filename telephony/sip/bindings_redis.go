@@ -14,15 +14,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// RedisBindings keeps bindings in Redis: a hash for each user, and one sorted
-// set of all by when they expire.
+// RedisBindings stores bindings in Redis: one hash per user, and one sorted set of all bindings by
+// expiry time.
 type RedisBindings struct {
 	client redis.UniversalClient
 	prefix string
 }
 
-// NewRedisBindings makes one on a client that it does not close; its keys begin
-// with prefix.
+// NewRedisBindings returns a store that uses keys with the prefix. It does not close client.
 func NewRedisBindings(client redis.UniversalClient, prefix string) (*RedisBindings, error) {
 	if client == nil {
 		return nil, errors.New("sip: the bindings have no Redis client")
@@ -31,13 +30,13 @@ func NewRedisBindings(client redis.UniversalClient, prefix string) (*RedisBindin
 }
 
 const (
-	// bindingGrace is how long a user's hash outlives what is in it, so that
-	// the expiry of each is still noticed.
+	// bindingGrace is the time by which a user's hash outlives its bindings, so that the expiry of
+	// each is still reported.
 	bindingGrace = 10 * time.Minute
 	expireBatch  = 500
 )
 
-// place is a binding's member of the sorted set: where to find it.
+// place is a binding's member in the sorted set. It identifies the binding's hash and field.
 type place struct {
 	AOR
 	Contact string `json:"contact"`
@@ -48,10 +47,10 @@ func (b Binding) place() (string, error) {
 	return string(text), err
 }
 
-// expiries is the key of the sorted set.
+// expiries returns the key of the sorted set.
 func (r *RedisBindings) expiries() string { return r.prefix + "sip:expiry" }
 
-// key has no separator that an account's id could hold.
+// key returns the key of a user's hash. Its separators cannot occur in an account id.
 func (r *RedisBindings) key(a AOR) string {
 	return r.prefix + "sip:bindings:{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
 }
@@ -96,7 +95,7 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 	return away(err, "keeping a phone's registration")
 }
 
-// maxLife is more than any other binding of the user can have left.
+// maxLife is longer than any binding's remaining time.
 const maxLife = 24 * time.Hour
 
 // Remove is Bindings'.
@@ -115,8 +114,8 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	return removed > 0, nil
 }
 
-// Expire is Bindings'. Whoever takes the member out of the sorted set has the
-// binding's expiry to itself.
+// Expire implements Bindings. The node that removes the member from the sorted set returns the
+// binding.
 func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {
 	due, err := r.client.ZRangeByScore(ctx, r.expiries(), &redis.ZRangeBy{
 		Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: expireBatch,
@@ -157,14 +156,14 @@ func (r *RedisBindings) expireScript(ctx context.Context, member string, now tim
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return Binding{}, false, fmt.Errorf("reading a phone that has expired: %w", err)
 	}
-	if b.Expires.After(now) { // refreshed just now
+	if b.Expires.After(now) { // refreshed meanwhile
 		return Binding{}, false, r.Put(ctx, b)
 	}
 	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	return b, removed > 0, away(err, "removing a phone that has expired")
 }
 
-// away says of an error that Redis gave that it is Redis.
+// away wraps a Redis error as fault.KindUnavailable.
 func away(err error, doing string) error {
 	if err == nil {
 		return nil

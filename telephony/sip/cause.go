@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Cause is why a call ended: a cause of ITU-T Q.850 by the name that
-// FreeSWITCH gives it, which is the name in hangup_cause.
+// Cause is the reason a call ended: a cause of ITU-T Q.850 under FreeSWITCH's name for it, as in
+// hangup_cause.
 type Cause string
 
-// The causes that occur here.
+// The causes in use.
 const (
 	UnallocatedNumber       Cause = "UNALLOCATED_NUMBER"
 	NormalClearing          Cause = "NORMAL_CLEARING"
@@ -31,12 +31,11 @@ const (
 	RecoveryOnTimerExpire   Cause = "RECOVERY_ON_TIMER_EXPIRE"
 	Interworking            Cause = "INTERWORKING"
 	OriginatorCancel        Cause = "ORIGINATOR_CANCEL"
-	LoseRace                Cause = "LOSE_RACE" // another of the user's phones was faster
+	LoseRace                Cause = "LOSE_RACE" // another of the user's phones answered first
 )
 
-// q850 has the numbers of Q.850. ORIGINATOR_CANCEL and LOSE_RACE are
-// FreeSWITCH's own: on the wire they are normal clearing, and that of a user
-// who was not selected.
+// q850 has the Q.850 numbers. ORIGINATOR_CANCEL and LOSE_RACE are FreeSWITCH's own; in SIP they are
+// sent as normal clearing (16) and non-selected user clearing (26).
 var q850 = map[Cause]int{
 	UnallocatedNumber: 1, NormalClearing: 16, UserBusy: 17, NoUserResponse: 18, NoAnswer: 19, SubscriberAbsent: 20,
 	CallRejected: 21, NumberChanged: 22, DestinationOutOfOrder: 27, InvalidNumberFormat: 28, FacilityRejected: 29,
@@ -44,8 +43,8 @@ var q850 = map[Cause]int{
 	ServiceNotImplemented: 79, RecoveryOnTimerExpire: 102, Interworking: 127, OriginatorCancel: 16, LoseRace: 26,
 }
 
-// ofStatus is RFC 4497, 8.4.4 (table 1), with the names and the few departures
-// of FreeSWITCH: 480 is an absent subscriber, 487 has a name of its own.
+// ofStatus maps SIP statuses to causes as RFC 4497, section 8.4.4 (table 1) does, with FreeSWITCH's
+// names and its differences: 480 is SUBSCRIBER_ABSENT and 487 has a name of its own.
 var ofStatus = map[int]Cause{
 	400: Interworking, 401: CallRejected, 402: CallRejected, 403: CallRejected, 404: UnallocatedNumber,
 	405: ServiceNotImplemented, 406: ServiceNotImplemented, 407: CallRejected, 408: RecoveryOnTimerExpire,
@@ -57,7 +56,7 @@ var ofStatus = map[int]Cause{
 	600: UserBusy, 603: CallRejected, 604: UnallocatedNumber, 606: IncompatibleDestination,
 }
 
-// toStatus is how an invitation is refused for a cause (RFC 4497, 8.4.1).
+// toStatus maps causes to the statuses that refuse an INVITE (RFC 4497, section 8.4.1).
 var toStatus = map[Cause]status{
 	UnallocatedNumber:       {404, "Not Found"},
 	UserBusy:                {486, "Busy Here"},
@@ -83,7 +82,7 @@ type status struct {
 	reason string
 }
 
-// CauseOfStatus is the cause that a final SIP response stands for.
+// CauseOfStatus returns the cause for a final SIP status.
 func CauseOfStatus(code int) Cause {
 	if cause, ok := ofStatus[code]; ok {
 		return cause
@@ -92,7 +91,7 @@ func CauseOfStatus(code int) Cause {
 	case code < 300:
 		return NormalClearing
 	case code < 400:
-		return NumberChanged // a redirection, which is not followed
+		return NumberChanged // redirections are not followed
 	case code < 500:
 		return Interworking
 	case code < 600:
@@ -114,7 +113,7 @@ func (c Cause) Known() bool {
 	return known
 }
 
-// Q850 is c's number.
+// Q850 returns c's Q.850 number.
 func (c Cause) Q850() int {
 	if n, ok := q850[c]; ok {
 		return n
@@ -122,7 +121,7 @@ func (c Cause) Q850() int {
 	return q850[Interworking]
 }
 
-// reason is c as a Reason header's value (RFC 3326).
+// reason returns c as the value of a Reason header (RFC 3326).
 func (c Cause) reason() string { return fmt.Sprintf(`Q.850;cause=%d;text="%s"`, c.Q850(), c) }
 
 var (
@@ -130,8 +129,7 @@ var (
 	reasonText  = regexp.MustCompile(`text\s*=\s*"([A-Z_]{1,40})"`)
 )
 
-// causeOfReason reads a Reason header. What it does not know is normal
-// clearing: the call did end.
+// causeOfReason parses a Reason header. It returns NORMAL_CLEARING for a value that it does not know.
 func causeOfReason(value string) Cause {
 	if named := reasonText.FindStringSubmatch(value); named != nil {
 		if _, known := q850[Cause(named[1])]; known {

@@ -9,42 +9,40 @@ import (
 	"time"
 )
 
-// Config is how the server listens and what it puts up with. Zero values of
-// all but Listen take the defaults that their comments name.
+// Config has the addresses and limits of a Server. Zero values, except of Listen, take the defaults
+// given at each field.
 type Config struct {
-	// Listen is host:port, for UDP and TCP.
+	// Listen is the host:port of the UDP and TCP listeners.
 	Listen string
-	// Advertise is the host or host:port that peers are told, Listen's port
-	// when it has none; the address bound when empty, which must then not be
-	// the unspecified one.
+	// Advertise is the host or host:port announced to peers. Without a port, Listen's is used. If
+	// empty, the bound address is announced, which must not be the unspecified one.
 	Advertise string
-	// TrustedNetworks may call without proving who they are: PBXs and trunks.
+	// TrustedNetworks are the networks of PBXs and trunks, which may call without credentials.
 	TrustedNetworks []netip.Prefix
-	// MinExpires and MaxExpires bound a registration's life: 60 s, 1 h.
+	// MinExpires and MaxExpires bound the duration of a registration: 60 s and 1 h.
 	MinExpires, MaxExpires time.Duration
-	// NonceLifetime is how long a challenge may be answered: 5 min.
+	// NonceLifetime is the time within which a challenge must be answered: 5 min.
 	NonceLifetime time.Duration
 	Limits        Limits
 }
 
-// Limits bounds what peers can ask for. Trusted networks are held to MaxCalls
-// and MaxConnections only.
+// Limits bounds the load that peers can cause. Only MaxCalls and MaxConnections apply to trusted
+// networks.
 type Limits struct {
-	// PerAddress is messages a second from one address: 50, and twice that at
-	// once.
+	// PerAddress is the limit of messages per second from one address: 50, with bursts of twice that.
 	PerAddress float64
-	// Requests is requests a second from all addresses that are not trusted:
-	// 1000, and twice that at once.
+	// Requests is the limit of requests per second from all untrusted addresses together: 1000, with
+	// bursts of twice that.
 	Requests float64
-	// Failures is how often an address may fail to prove itself in a minute
-	// before it gets no answer at all: 10. A success clears them.
+	// Failures is the number of failed authentications per minute after which an address gets no
+	// answers: 10. A success resets the count.
 	Failures int
-	// MaxCalls is legs at once, being set up or up: 4000.
+	// MaxCalls is the limit of concurrent legs, including those being set up: 4000.
 	MaxCalls int
-	// MaxConnections is TCP connections at once: 2000, and a tenth for one
-	// address.
+	// MaxConnections is the limit of concurrent TCP connections: 2000. One address may have a tenth of
+	// it.
 	MaxConnections int
-	// MaxContacts is phones of one user: 5. One more replaces the oldest.
+	// MaxContacts is the limit of registered phones per user: 5. A further phone replaces the oldest.
 	MaxContacts int
 }
 
@@ -84,7 +82,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// advertised is what peers are told, given the address that was bound.
+// advertised returns the host and port announced to peers, given the bound address.
 func (c Config) advertised(bound netip.AddrPort) (host string, port int, err error) {
 	if c.Advertise == "" {
 		return bound.Addr().String(), int(bound.Port()), nil

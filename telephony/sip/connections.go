@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// connections bounds how many TCP connections are open, in all and from one
-// address.
+// connections is a TCP listener that limits open connections, in total and per address.
 type connections struct {
 	net.Listener
 	max     int
-	silence time.Duration // how long a peer may say nothing
+	silence time.Duration // read timeout
 	metrics *metrics
 
 	mu   sync.Mutex
@@ -24,13 +23,13 @@ type connections struct {
 }
 
 const (
-	// silenceGrace is how much longer than a registration's life.
+	// silenceGrace is added to the longest registration to give the read timeout.
 	silenceGrace = 5 * time.Minute
-	// writeLimit is how long a peer that does not read is waited for.
+	// writeLimit is the write timeout.
 	writeLimit = 5 * time.Second
 )
 
-// shareOfOne is the part of all connections that one address may have.
+// shareOfOne is the divisor of the total limit that gives one address's limit.
 const shareOfOne = 10
 
 func newConnections(l net.Listener, config Config, m *metrics) *connections {
@@ -39,7 +38,7 @@ func newConnections(l net.Listener, config Config, m *metrics) *connections {
 	}
 }
 
-// Accept is net.Listener's. What is too much is closed at once.
+// Accept implements net.Listener. It closes connections above the limits at once.
 func (c *connections) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
@@ -51,11 +50,11 @@ func (c *connections) Accept() (net.Conn, error) {
 			return one, nil
 		}
 		c.metrics.flood(floodConnections)
-		_ = conn.Close() // nobody has it yet
+		_ = conn.Close() // not handed out yet
 	}
 }
 
-// Close is net.Listener's. The connections go with it.
+// Close implements net.Listener. It also closes all connections.
 func (c *connections) Close() error {
 	err := c.Listener.Close()
 	c.mu.Lock()
@@ -102,7 +101,7 @@ type connection struct {
 	once sync.Once
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (c *connection) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.of.silence)); err != nil {
 		return 0, err
@@ -110,7 +109,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (c *connection) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 		return 0, err
@@ -118,7 +117,7 @@ func (c *connection) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close is net.Conn's. It may be called again.
+// Close implements net.Conn. It may be called more than once.
 func (c *connection) Close() (err error) {
 	c.once.Do(func() {
 		c.of.leave(c)

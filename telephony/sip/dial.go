@@ -10,48 +10,48 @@ import (
 	"github.com/google/uuid"
 )
 
-// Target is where a call goes.
+// Target is the destination of a call.
 type Target struct {
 	URI         string
 	Destination string // host:port to send to; "" what the URI says
 	Transport   string // UDP or TCP; "" UDP, or what the URI says
 }
 
-// Party is one side of a call as its address shows it.
+// Party is one side of a call, as shown in its From or To header.
 type Party struct {
 	Name string // display name
 	User string
 	Host string
 }
 
-// Header is a header of a request that SIP gives no meaning here.
+// Header is an additional header of a request.
 type Header struct{ Name, Value string }
 
-// Call is a call to be placed.
+// Call has the parameters of a call to place.
 type Call struct {
 	Target   Target
-	CallID   string // NewCallID when empty
+	CallID   string // default: NewCallID()
 	From, To Party
 	Offer    *Session
 	Headers  []Header
-	// Username and Password answer the target's challenge.
+	// Username and Password are the credentials for the target's challenge.
 	Username, Password string
-	// OnProgress is told of provisional answers, in order, by the goroutine
-	// that dials; nil is told nothing.
+	// OnProgress is called with each provisional response, in order, by the goroutine that called
+	// Dial. It may be nil.
 	OnProgress func(Progress)
 	// OnOffer answers the peer's later offers; nil refuses them.
 	OnOffer OfferFunc
 }
 
-// Progress is a provisional answer.
+// Progress is a provisional response.
 type Progress struct {
 	Status  int
-	Session *Session // where the peer's early media comes from; nil: none
+	Session *Session // session description for early media; nil if absent
 }
 
-// Failure is why a call that was dialled got no answer.
+// Failure is the error of a call that was not answered.
 type Failure struct {
-	Status int // the final SIP status; 0 when there was none
+	Status int // final SIP status; 0 if there was none
 	Cause  Cause
 }
 
@@ -59,8 +59,8 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("the call failed with %s (SIP %d)", f.Cause, f.Status)
 }
 
-// FailureCause is the cause in err's chain; of another error, a temporary
-// failure.
+// FailureCause returns the cause of the *Failure in err's chain, or NORMAL_TEMPORARY_FAILURE for other
+// errors.
 func FailureCause(err error) Cause {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -69,13 +69,12 @@ func FailureCause(err error) Cause {
 	return NormalTemporaryFailure
 }
 
-// NewCallID makes a Call-ID.
+// NewCallID returns a new random Call-ID.
 func NewCallID() string { return uuid.NewString() }
 
-// Dial places a call and returns its leg once it is answered, or the *Failure.
-// When ctx ends first the call is cancelled in the background: the failure is
-// NO_ANSWER when its deadline had passed, LOSE_RACE when its cause is
-// ErrElsewhere, else ORIGINATOR_CANCEL.
+// Dial places a call and returns its leg when it is answered, or a *Failure. If ctx ends first, the
+// call is cancelled in the background and the failure's cause is NO_ANSWER if ctx's deadline passed,
+// LOSE_RACE if ctx's cause is ErrElsewhere, and ORIGINATOR_CANCEL otherwise.
 func (s *Server) Dial(ctx context.Context, call Call) (*Leg, error) {
 	if !s.reserve() {
 		return nil, s.failed(&Failure{Cause: SwitchCongestion})
@@ -130,7 +129,7 @@ func callCause(answer *sipmsg.Response) Cause {
 	return CauseOfStatus(answer.StatusCode)
 }
 
-// unsent is a request that did not leave.
+// unsent returns the failure of a request that could not be sent.
 func (s *Server) unsent(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
@@ -139,9 +138,8 @@ func (s *Server) unsent(ctx context.Context, err error) error {
 	return &Failure{Cause: NormalTemporaryFailure}
 }
 
-// ErrElsewhere is the cause of a context that ends because another of the
-// user's phones has answered: the one that rings is told, and shows no missed
-// call.
+// ErrElsewhere is the cancellation cause of a call that another of the user's phones has answered. The
+// CANCEL tells the phone so, and it shows no missed call.
 var ErrElsewhere = errors.New("sip: answered elsewhere")
 
 func cancelled(ctx context.Context) *Failure {
@@ -154,7 +152,7 @@ func cancelled(ctx context.Context) *Failure {
 	return &Failure{Status: 487, Cause: OriginatorCancel}
 }
 
-// await returns the final answer to an INVITE.
+// await returns the final response to an INVITE.
 func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request, progress func(Progress)) (*sipmsg.Response, error) {
 	ringing := false
 	for {
@@ -180,7 +178,7 @@ func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.
 	}
 }
 
-// sessionOf reads a body that may not be there.
+// sessionOf parses an optional session description. It returns nil if the body has none.
 func sessionOf(body []byte) *Session {
 	if len(body) == 0 {
 		return nil
@@ -192,12 +190,11 @@ func sessionOf(body []byte) *Session {
 	return session
 }
 
-// cancelLimit is how long a peer may take to end a cancelled call (RFC 3261,
-// 9.1: 64*T1).
+// cancelLimit is the time a peer has to end a cancelled call (RFC 3261, section 9.1: 64*T1).
 const cancelLimit = 64 * t1
 
-// cancel ends a call that nobody waits for any more. A CANCEL may only follow
-// a provisional answer; a peer that answered meanwhile gets a BYE.
+// cancel cancels an INVITE. A CANCEL is sent only after a provisional response; if the peer answers
+// with 2xx meanwhile, the dialog is ended with a BYE.
 func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
 	defer tx.Terminate()
 	limit := time.NewTimer(cancelLimit)

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// guard bounds what addresses that are not trusted can make us do. It sees
-// each datagram, or read of a stream, before it is parsed.
+// guard limits the load from untrusted addresses. It inspects each datagram, or read from a stream,
+// before it is parsed.
 type guard struct {
 	limits  Limits
 	trusted []netip.Prefix
 	metrics *metrics
 	overall *rate.Limiter
-	shut    atomic.Bool // nothing is taken any more
+	shut    atomic.Bool // everything is dropped
 
 	mu      sync.Mutex
 	sources map[netip.Addr]*source
@@ -28,13 +28,13 @@ type guard struct {
 type source struct {
 	limiter  *rate.Limiter
 	failures int
-	since    time.Time // of the failures
+	since    time.Time // start of the minute in which failures are counted
 	seen     time.Time
 }
 
 const (
-	// maxSources bounds the memory of a flood from forged addresses: above it,
-	// newcomers share one limiter.
+	// maxSources bounds memory during a flood from forged addresses: above it, new addresses share one
+	// limiter.
 	maxSources     = 50_000
 	sourceIdle     = time.Minute
 	failureWindow  = time.Minute
@@ -58,7 +58,7 @@ func (g *guard) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// filter drops what is too much; the stack calls it with what it has read.
+// filter returns data, or nothing if it is above a limit. The stack calls it with each read.
 func (g *guard) filter(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
 	if g.shut.Load() {
 		return nil, nil
@@ -72,7 +72,7 @@ func (g *guard) filter(from sipmsg.TransportReadProps, data []byte) ([]byte, err
 		g.metrics.flood(floodAddress)
 		return nil, nil
 	}
-	// Answers are to requests of ours and cost little when they are not.
+	// Responses are not counted: they belong to our requests, and others are cheap to drop.
 	if !bytes.HasPrefix(data, []byte("SIP/2.0 ")) && !g.overall.AllowN(now, 1) {
 		g.metrics.flood(floodOverall)
 		return nil, nil
@@ -80,8 +80,8 @@ func (g *guard) filter(from sipmsg.TransportReadProps, data []byte) ([]byte, err
 	return data, nil
 }
 
-// source is what is known of an address; of IPv6 its network, which one
-// customer has whole.
+// source returns the state of an address. IPv6 addresses are counted by network, because one host may
+// use all its addresses.
 func (g *guard) source(addr netip.Addr, now time.Time) *source {
 	addr = addr.Unmap()
 	if addr.Is6() {
@@ -110,7 +110,7 @@ func (g *guard) source(addr netip.Addr, now time.Time) *source {
 	return s
 }
 
-// failed notes that an address did not prove itself.
+// failed counts a failed authentication.
 func (g *guard) failed(addr netip.Addr) {
 	now := time.Now()
 	s := g.source(addr, now)
@@ -129,7 +129,7 @@ func (g *guard) proved(addr netip.Addr) {
 	s.failures = 0
 }
 
-// silenced says whether an address has failed so often that it gets no answer.
+// silenced reports whether an address has failed too often to get answers.
 func (g *guard) silenced(addr netip.Addr) bool {
 	if g.trusts(addr) {
 		return false

@@ -9,10 +9,10 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// lookupLimit is how long the directory and the bindings may take together.
+// lookupLimit is the timeout of the lookups in the directory and the bindings together.
 const lookupLimit = 5 * time.Second
 
-// dispatch takes a request; the stack calls it on a goroutine of its own.
+// dispatch handles a request. The stack calls it on a goroutine per request.
 func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	ctx, cancel := context.WithTimeout(s.ctx, lookupLimit)
 	defer cancel()
@@ -23,7 +23,7 @@ func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 	switch r.Method {
 	case sipmsg.ACK:
-		tx.Terminate() // an ACK is no transaction and has no answer
+		tx.Terminate() // an ACK has no transaction and no answer
 		s.acknowledged(r)
 	case sipmsg.INVITE:
 		s.invited(ctx, r, tx)
@@ -40,14 +40,14 @@ func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case sipmsg.REFER:
 		s.referred(r, tx)
 	case sipmsg.CANCEL:
-		// The stack has taken those that belong to an INVITE.
+		// The stack has handled the CANCELs that match an INVITE.
 		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
 	default:
 		s.refuseRequest(tx, r, status{405, "Method Not Allowed"})
 	}
 }
 
-// complete says whether a request has the headers that every one must have.
+// complete reports whether a request has all mandatory headers.
 func complete(r *sipmsg.Request) bool {
 	if r.Via() == nil || r.From() == nil || r.To() == nil || r.CallID() == nil || r.CSeq() == nil {
 		return false
@@ -56,7 +56,7 @@ func complete(r *sipmsg.Request) bool {
 	return r.CSeq().MethodName == r.Method && (tag != "" || r.Method == sipmsg.CANCEL) && r.Recipient.Host != ""
 }
 
-// respond makes a response; tag is our tag of a dialog, "" any.
+// respond returns a response to r. tag is the local tag of a dialog; "" generates one.
 func respond(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
 	response := sipmsg.NewResponseFromRequest(r, as.code, as.reason, nil)
 	if to := response.To(); tag != "" && to != nil && as.code != 100 {
@@ -74,7 +74,7 @@ func (s *Server) send(tx *sipmsg.ServerTx, response *sipmsg.Response) error {
 	return nil
 }
 
-// reply is a final answer that repetitions of the request get again.
+// reply sends a final response, which retransmissions of the request get again.
 func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
 	response := respond(r, as, "")
 	response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
@@ -86,14 +86,14 @@ func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, header
 	}
 }
 
-// refuseRequest answers once and forgets: what strangers send leaves nothing
-// behind, and nobody gets more bytes by us than it sent.
+// refuseRequest sends one response and terminates the transaction, so that unauthenticated requests
+// use no memory and no retransmissions amplify them.
 func (s *Server) refuseRequest(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
 	s.reply(tx, r, as, headers...)
 	tx.Terminate()
 }
 
-// dialog is the leg that a request belongs to; nil when there is none.
+// dialog returns the leg that a request belongs to, or nil.
 func (s *Server) dialog(r *sipmsg.Request) *Leg {
 	ours, _ := r.To().Params.Get("tag")
 	theirs, _ := r.From().Params.Get("tag")
@@ -102,7 +102,7 @@ func (s *Server) dialog(r *sipmsg.Request) *Leg {
 	return s.dialogs[dialogKey(r.CallID().Value(), ours, theirs)]
 }
 
-// ended takes a BYE.
+// ended handles a BYE.
 func (s *Server) ended(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {
@@ -113,8 +113,8 @@ func (s *Server) ended(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg.hungUp(causeOfReason(headerValue(r, "Reason")))
 }
 
-// hungUp ends the leg for the peer. When we did so first, our BYE crossed
-// theirs and goes its way.
+// hungUp ends the leg on the peer's BYE. If the leg has ended already, our BYE crossed theirs and
+// still completes.
 func (l *Leg) hungUp(cause Cause) {
 	l.stopRepeating()
 	if l.finish(cause) {
@@ -122,7 +122,7 @@ func (l *Leg) hungUp(cause Cause) {
 	}
 }
 
-// invited takes an INVITE.
+// invited handles an INVITE.
 func (s *Server) invited(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	if r.To().Params.Has("tag") {
 		s.reinvited(r, tx)
@@ -160,7 +160,7 @@ func (s *Server) invited(ctx context.Context, r *sipmsg.Request, tx *sipmsg.Serv
 	s.background.Go(func() { s.serveInvite(r, tx, caller, source, offer, handler) })
 }
 
-// admit says whether a call is taken, and whose it is; else it has answered.
+// admit checks the caller of an INVITE and returns its user. If it returns false, it has answered.
 func (s *Server) admit(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, source netip.AddrPort) (User, bool) {
 	if s.guard.trusts(source.Addr()) {
 		return User{}, true
@@ -182,8 +182,7 @@ func (s *Server) admit(ctx context.Context, r *sipmsg.Request, tx *sipmsg.Server
 	return caller, registered
 }
 
-// demanded is an extension that the request cannot do without and we do not
-// have.
+// demanded returns an option tag of Require that is not supported, or "".
 func demanded(r *sipmsg.Request) string {
 	for _, h := range r.GetHeaders("Require") {
 		for _, option := range strings.Split(h.Value(), ",") {
@@ -195,7 +194,7 @@ func demanded(r *sipmsg.Request) string {
 	return ""
 }
 
-// serveInvite gives a call to its handler.
+// serveInvite calls the handler of a call.
 func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session, handler Handler) {
 	ctx, cancel := context.WithCancel(s.serving)
 	defer cancel()

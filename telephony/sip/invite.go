@@ -10,8 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Invite is an incoming call that has not been answered. Its methods may be
-// called from any goroutine.
+// Invite is an incoming call without a final answer. Its methods may be called from any goroutine.
 type Invite struct {
 	server      *Server
 	request     *sipmsg.Request
@@ -21,37 +20,37 @@ type Invite struct {
 	peer        netip.AddrPort
 	remoteOffer *Session
 	mu          sync.Mutex
-	answered    bool        // finally, whatever the answer
-	taken       bool        // by a leg
-	up          atomic.Bool // answered with 2xx: the end of the transaction is not the caller's
+	answered    bool        // a final response was sent
+	taken       bool        // a leg holds the call's place
+	up          atomic.Bool // answered with 2xx: the end of the transaction is not a cancellation
 }
 
-// CallID is the call's Call-ID.
+// CallID returns the Call-ID.
 func (i *Invite) CallID() string { return i.request.CallID().Value() }
 
-// User is who is called: the user part of the request's address.
+// User returns the user part of the Request-URI.
 func (i *Invite) User() string { return i.request.Recipient.User }
 
-// Domain is the host that the request's address names.
+// Domain returns the host of the Request-URI.
 func (i *Invite) Domain() string { return i.request.Recipient.Host }
 
-// Caller is whose phone calls; Caller().UserID is "" when the call comes from
-// a trusted network.
+// Caller returns the user whose phone calls. Its UserID is "" if the call comes from a trusted
+// network.
 func (i *Invite) Caller() User { return i.callingUser }
 
-// From is how the caller shows itself.
+// From returns the caller as shown in the From header.
 func (i *Invite) From() Party {
 	from := i.request.From()
 	return Party{Name: from.DisplayName, User: from.Address.User, Host: from.Address.Host}
 }
 
-// To is who the caller meant to call.
+// To returns the called party as shown in the To header.
 func (i *Invite) To() Party {
 	to := i.request.To()
 	return Party{Name: to.DisplayName, User: to.Address.User, Host: to.Address.Host}
 }
 
-// Header is the value of a header, "" when it is not there.
+// Header returns the value of a header, or "" if absent.
 func (i *Invite) Header(name string) string {
 	if h := i.request.GetHeader(name); h != nil {
 		return h.Value()
@@ -59,13 +58,13 @@ func (i *Invite) Header(name string) string {
 	return ""
 }
 
-// Source is where the caller's signalling comes from.
+// Source returns the address that the INVITE came from.
 func (i *Invite) Source() netip.AddrPort { return i.peer }
 
-// Offer is the caller's session description.
+// Offer returns the caller's session description.
 func (i *Invite) Offer() *Session { return i.remoteOffer }
 
-// Ring tells the caller that it rings.
+// Ring sends 180 Ringing.
 func (i *Invite) Ring() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -75,9 +74,8 @@ func (i *Invite) Ring() error {
 	return i.server.send(i.tx, i.response(status{180, "Ringing"}))
 }
 
-// Answer takes the call. onOffer answers the caller's later offers; nil refuses
-// them. The error is fault.KindConflict when the caller gave up first, or the
-// call has been answered.
+// Answer accepts the call. onOffer answers the caller's later offers; nil refuses them. The error is
+// fault.KindConflict if the caller has cancelled or the call has been answered.
 func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -92,7 +90,7 @@ func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	return leg, nil
 }
 
-// Reject refuses the call.
+// Reject refuses the call with the status for cause.
 func (i *Invite) Reject(cause Cause) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -9,25 +9,25 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// OfferFunc answers an offer that the peer makes during the call: a hold,
-// another codec, another address. An error refuses it (488), and all stays as
-// it was. It is called on a goroutine of its own, never twice at once for one
-// leg, and may call Reinvite on other legs. ctx ends when the leg does.
+// OfferFunc answers an offer that the peer makes during the call, such as a hold, another codec or
+// another address. An error refuses the offer with 488 and leaves the session unchanged. It is called
+// on a goroutine of its own, one call at a time per leg, and may call Reinvite on other legs. ctx ends
+// with the leg.
 type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 
-// Leg is one answered call between us and a peer. Its methods may be called
-// from any goroutine, and none but Reinvite blocks.
+// Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
+// Reinvite and Refer block.
 type Leg struct {
 	server  *Server
 	id      string
-	local   sipmsg.FromHeader // our address and tag
-	remote  sipmsg.ToHeader   // the peer's
+	local   sipmsg.FromHeader // local address and tag
+	remote  sipmsg.ToHeader   // remote address and tag
 	contact sipmsg.ContactHeader
-	called  bool // by us: the Call-ID is ours
+	called  bool // this server placed the call and chose the Call-ID
 	routes  []string
 	network string // UDP or TCP
-	// destination is where requests go for a peer behind NAT; "" where its
-	// contact says.
+	// destination is the address that requests are sent to for a peer behind NAT; "" means the peer's
+	// contact.
 	destination        string
 	peer               netip.AddrPort
 	onOffer            OfferFunc
@@ -41,48 +41,47 @@ type Leg struct {
 	endCause    Cause
 	ended       bool
 	target      sipmsg.Uri // the peer's contact
-	sequence    uint32     // of our last request
-	theirs      uint32     // of the peer's last request
-	ours, peers *Session   // the descriptions in force
-	offering    bool       // our offer has no answer yet
-	answering   bool       // theirs has none
-	unacked     *unacked   // our 2xx that the peer has not acknowledged
-	canUpdate   bool       // the peer knows UPDATE
+	sequence    uint32     // CSeq of our last request
+	theirs      uint32     // CSeq of the peer's last request
+	ours, peers *Session   // the session descriptions in force
+	offering    bool       // our offer is unanswered
+	answering   bool       // the peer's offer is unanswered
+	unacked     *unacked   // our 2xx without its ACK
+	canUpdate   bool       // the peer allows UPDATE
 	timer       *time.Timer
-	interval    time.Duration // of the session timer; 0: none
-	refreshes   bool          // we refresh
-	referring   chan int      // statuses of our REFER; nil: there is none
+	interval    time.Duration // of the session timer; 0 if none
+	refreshes   bool          // this side refreshes
+	referring   chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
 }
 
-// CallID is the leg's Call-ID.
+// CallID returns the Call-ID.
 func (l *Leg) CallID() string { return l.id }
 
-// Session is the peer's description in force.
+// Session returns the peer's session description in force.
 func (l *Leg) Session() *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peers
 }
 
-// Source is where the peer's signalling comes from. Behind NAT its media
-// comes from the same host.
+// Source returns the address of the peer's signalling. Behind NAT, its media comes from the same host.
 func (l *Leg) Source() netip.AddrPort { return l.peer }
 
-// Done is closed when the leg has ended.
+// Done returns a channel that is closed when the leg has ended.
 func (l *Leg) Done() <-chan struct{} { return l.endSignal }
 
-// Cause is why the leg ended; "" while it has not.
+// Cause returns the cause with which the leg ended, or "" before.
 func (l *Leg) Cause() Cause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.endCause
 }
 
-// Hangup ends the leg, if it has not ended: it is done at once, with the cause,
-// and a BYE that carries the cause follows in the background.
+// Hangup ends the leg at once with the cause and sends a BYE with that cause in the background. It
+// does nothing if the leg has ended.
 func (l *Leg) Hangup(cause Cause) {
 	tasks := l.server.background
-	counted := tasks.begin() // first, so that the end of the server waits for what follows
+	counted := tasks.begin() // before finish, so that the server's shutdown waits for the BYE
 	switch first := l.finish(cause); {
 	case first && counted:
 		go func() {
@@ -98,7 +97,7 @@ func (l *Leg) Hangup(cause Cause) {
 	}
 }
 
-// finish ends the leg for us. Only the first call does.
+// finish marks the leg as ended and reports whether this call did so.
 func (l *Leg) finish(cause Cause) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +113,7 @@ func (l *Leg) finish(cause Cause) bool {
 	return true
 }
 
-// forget gives the leg's place up: its dialog is over.
+// forget removes the dialog and releases its place.
 func (l *Leg) forget() {
 	s := l.server
 	s.mu.Lock()

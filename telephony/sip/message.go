@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	t1 = 500 * time.Millisecond // RFC 3261, 17.1.1.1: what a round trip takes
-	t2 = 4 * time.Second        // the longest between repetitions
+	t1 = 500 * time.Millisecond // RFC 3261, section 17.1.1.1: estimate of the round-trip time
+	t2 = 4 * time.Second        // longest interval between retransmissions
 
 	allowed   = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER, NOTIFY"
 	supported = "timer"
@@ -24,8 +24,8 @@ const (
 	sdpType = "application/sdp"
 )
 
-// newRequest has the headers that every request needs (RFC 3261, 8.1.1) and is
-// sent from our listening address, so that answers and NAT find the way back.
+// newRequest returns a request with the mandatory headers (RFC 3261, section 8.1.1). It is sent from
+// the listening address, so that responses pass NAT.
 func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
@@ -45,7 +45,7 @@ func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network
 	return r
 }
 
-// identify adds who a request is from and to, and its number.
+// identify adds From, To, Call-ID and CSeq.
 func identify(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipmsg.ToHeader, sequence uint32) {
 	id := sipmsg.CallIDHeader(callID)
 	r.AppendHeader(&from)
@@ -54,7 +54,7 @@ func identify(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipms
 	r.AppendHeader(&sipmsg.CSeqHeader{SeqNo: sequence, MethodName: r.Method})
 }
 
-// describe gives a message a session description.
+// describe sets a message's body to a session description.
 func describe(m sipmsg.Message, session *Session) error {
 	if session == nil {
 		return nil
@@ -77,7 +77,7 @@ func (s *Server) contact(user, network string) sipmsg.ContactHeader {
 	return c
 }
 
-// newInvite is a call's first request.
+// newInvite returns the initial INVITE of a call.
 func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 	var uri sipmsg.Uri
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
@@ -109,7 +109,7 @@ func address(p Party, host string) sipmsg.Uri {
 	return sipmsg.Uri{Scheme: "sip", User: EscapeUser(p.User), Host: or(p.Host, host)}
 }
 
-// EscapeUser writes a user part as RFC 3261, 25.1 wants it.
+// EscapeUser escapes a user part (RFC 3261, section 25.1).
 func EscapeUser(user string) string {
 	const free = "-_.!~*'()&=+$,;?/"
 	var b strings.Builder
@@ -123,7 +123,7 @@ func EscapeUser(user string) string {
 	return b.String()
 }
 
-// printable leaves out what would end a header or a quoted string.
+// printable removes the characters that would end a header or a quoted string.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7F || r == '"' || r == '\\' {
@@ -133,8 +133,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// newCancel is the CANCEL of a request: the same but for the method (RFC 3261,
-// 9.1).
+// newCancel returns the CANCEL of a request, with the same headers (RFC 3261, section 9.1).
 func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	r := sipmsg.NewRequest(sipmsg.CANCEL, *invite.Recipient.Clone())
 	r.AppendHeader(invite.Via().Clone())
@@ -144,7 +143,7 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	identify(r, invite.CallID().Value(), fromOf(invite), *invite.To(), invite.CSeq().SeqNo)
 	reason := cause.reason()
 	if cause == LoseRace {
-		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, 1: no missed call
+		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, section 1: prevents a missed-call entry
 	}
 	r.AppendHeader(sipmsg.NewHeader("Reason", reason))
 	r.SetTransport(invite.Transport())
@@ -160,10 +159,10 @@ func fromOf(r *sipmsg.Request) sipmsg.FromHeader {
 	return from
 }
 
-// errNoAnswer is a request that nobody answered.
+// errNoAnswer is the error of a request without a response.
 var errNoAnswer = errors.New("sip: no answer")
 
-// transact sends a request other than an INVITE and returns its final answer.
+// transact sends a request other than INVITE and returns its final response.
 func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
 	tx, err := s.agent.TransactionLayer().Request(ctx, r)
 	if err != nil {
@@ -184,7 +183,7 @@ func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Respo
 	}
 }
 
-// headerValue is the value of a header under any of its names.
+// headerValue returns the value of a header under the first of its names that is present.
 func headerValue(m sipmsg.Message, names ...string) string {
 	for _, name := range names {
 		if found := m.GetHeaders(name); len(found) > 0 {
@@ -194,7 +193,7 @@ func headerValue(m sipmsg.Message, names ...string) string {
 	return ""
 }
 
-// lists says whether a header of comma-separated tokens has one.
+// lists reports whether a header of comma-separated tokens contains token.
 func lists(m sipmsg.Message, token string, names ...string) bool {
 	for _, name := range names {
 		for _, h := range m.GetHeaders(name) {
@@ -208,7 +207,7 @@ func lists(m sipmsg.Message, token string, names ...string) bool {
 	return false
 }
 
-// seconds reads a header that is a number with parameters behind it.
+// seconds parses a header value that is a number of seconds with optional parameters.
 func seconds(value string) (time.Duration, bool) {
 	number, _, _ := strings.Cut(value, ";")
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 31)

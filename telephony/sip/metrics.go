@@ -7,18 +7,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Why something was dropped or refused as too much.
+// Reasons for dropping or refusing messages above a limit.
 const (
 	floodAddress     = "address"     // messages of one address
-	floodOverall     = "overall"     // requests of all
-	floodFailures    = "failures"    // an address that cannot prove itself
-	floodCalls       = "calls"       // calls at once
-	floodConnections = "connections" // TCP connections at once
+	floodOverall     = "overall"     // requests of all addresses
+	floodFailures    = "failures"    // authentication failures of one address
+	floodCalls       = "calls"       // concurrent calls
+	floodConnections = "connections" // concurrent TCP connections
 )
 
 type metrics struct {
 	bindings  *prometheus.CounterVec // by event
-	requests  *prometheus.CounterVec // by method and class of the answer
+	requests  *prometheus.CounterVec // by method and status class
 	floods    *prometheus.CounterVec // by reason
 	setups    *prometheus.CounterVec // by cause
 	calls     prometheus.Gauge
@@ -78,7 +78,7 @@ func (m *metrics) flood(limit string) { m.floods.WithLabelValues(limit).Inc() }
 
 func (m *metrics) setup(cause Cause) { m.setups.WithLabelValues(string(cause)).Inc() }
 
-// answered counts a final answer; methods that peers invent are one.
+// answered counts a final response. Unknown methods share one label.
 func (m *metrics) answered(r *sipmsg.Response) {
 	if r.IsProvisional() {
 		return

@@ -9,36 +9,36 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Format is a codec that both sides have agreed on.
+// Format is a codec that both sides agreed on.
 type Format struct {
 	Codec
-	Send    uint8 // the payload type that the peer knows it by
-	Receive uint8 // the payload type that the peer sends it with
+	Send    uint8 // payload type for packets to the peer
+	Receive uint8 // payload type in packets from the peer
 }
 
-// Agreed is what an offer and its answer settle, seen from our side.
+// Agreed is the result of an offer and its answer, from the local side.
 type Agreed struct {
-	// Formats has the codec to send first. A peer that accepted several of our
-	// offer may send any of them.
+	// Formats begins with the codec to send. A peer that accepted several codecs of our offer may send
+	// any of them.
 	Formats  []Format
 	Events   Format         // telephone-event; its Name is "" when the peer has none
-	Remote   netip.AddrPort // where the peer wants media
+	Remote   netip.AddrPort // media address of the peer
 	Sends    bool           // the peer sends
 	Receives bool           // the peer wants to receive
 }
 
-// Local is our side of one leg's offers and answers: where we want media, and
-// which codecs. Its methods may be called from several goroutines.
+// Local has the local side of one leg's offers and answers: media address and codecs. Its methods are
+// safe for concurrent use.
 type Local struct {
 	address netip.AddrPort
 	codecs  []Codec
 
 	mu   sync.Mutex
-	last Session // what was sent last
+	last Session // last description sent
 }
 
-// NewLocal is for a leg whose media comes in at address. codecs are in order
-// of preference, without telephone-event, which is always had.
+// NewLocal returns the local side of a leg that receives media at address. codecs are in order of
+// preference, without telephone-event, which is always added.
 func NewLocal(address netip.AddrPort, codecs []Codec) *Local {
 	return &Local{
 		address: address,
@@ -47,7 +47,7 @@ func NewLocal(address netip.AddrPort, codecs []Codec) *Local {
 	}
 }
 
-// Offer offers the codecs given, or all that l has. They keep their payload
+// Offer returns an offer with the given codecs, or with all codecs of l. Codecs keep their payload
 // types.
 func (l *Local) Offer(codecs ...Codec) *Session {
 	if len(codecs) == 0 {
@@ -56,7 +56,7 @@ func (l *Local) Offer(codecs ...Codec) *Session {
 	return l.describe(withEvents(codecs), SendRecv, 0, nil)
 }
 
-// withEvents adds telephone-event for each clock.
+// withEvents appends telephone-event for each clock.
 func withEvents(codecs []Codec) []Codec {
 	all := slices.Clone(codecs)
 	for _, c := range codecs {
@@ -67,9 +67,8 @@ func withEvents(codecs []Codec) []Codec {
 	return all
 }
 
-// Answer answers an offer with one codec: of prefer, then of the offer's
-// order, the first that both have. The error is fault.KindUnsupported when
-// there is none.
+// Answer returns the answer to an offer, with one codec: the first of prefer, then of the offer's
+// order, that both sides have. The error is fault.KindUnsupported if there is none.
 func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error) {
 	chosen, ok := l.choose(offer, prefer)
 	if !ok {
@@ -99,7 +98,7 @@ func (l *Local) choose(offer *Session, prefer []Codec) (Codec, bool) {
 	return Codec{}, false
 }
 
-// events is the telephone-event that goes with a codec: of its clock, else any.
+// events returns the telephone-event with the given clock in Hz, or else any.
 func (s *Session) events(clock uint32) (Codec, bool) {
 	if c, ok := find(s.Codecs, Events(clock)); ok {
 		return c, true
@@ -111,7 +110,7 @@ func (s *Session) events(clock uint32) (Codec, bool) {
 	return s.Codecs[i], true
 }
 
-// Accept takes the answer to an offer of l's.
+// Accept applies the answer to an offer of l.
 func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
 	agreed := Agreed{Remote: answer.Address, Sends: answer.Direction.Sends(), Receives: answer.Direction.Receives()}
 	for _, theirs := range answer.Codecs {
@@ -130,8 +129,8 @@ func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
 	return agreed, nil
 }
 
-// describe makes the next description; its version rises when it says
-// something new (RFC 3264, 8).
+// describe returns the next description. Its version increases when it differs from the last one (RFC
+// 3264, section 8).
 func (l *Local) describe(codecs []Codec, direction Direction, audio int, others []refusedMedia) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// nonces makes challenges that need no memory: each carries when it was made
-// and a code over it. Only those that were answered rightly are remembered, so
-// that no answer is taken twice.
+// nonces issues challenges without storing them: each contains its time and a MAC over it. Only nonces
+// with a valid answer are stored, to reject replays.
 type nonces struct {
 	key      [32]byte
 	lifetime time.Duration
@@ -23,11 +22,11 @@ type nonces struct {
 }
 
 type counted struct {
-	count   int // the highest nc seen
+	count   int // highest nonce count seen
 	expires time.Time
 }
 
-// maxNonces bounds the memory: above it, phones are challenged again.
+// maxNonces bounds memory: above it, phones are challenged again.
 const maxNonces = 100_000
 
 const (
@@ -55,7 +54,7 @@ func (n *nonces) code(over []byte) []byte {
 	return mac.Sum(nil)[:nonceCode]
 }
 
-// fresh says whether a nonce is ours and young enough.
+// fresh reports whether a nonce was issued here and has not expired.
 func (n *nonces) fresh(nonce string, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(nonce)
 	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTime+nonceRandom:], n.code(raw[:nonceTime+nonceRandom])) {
@@ -65,8 +64,8 @@ func (n *nonces) fresh(nonce string, now time.Time) bool {
 	return age >= 0 && age <= n.lifetime
 }
 
-// use takes a right answer's count, which must rise; false is one that was
-// used before.
+// use records the nonce count of a valid answer. It returns false for a replay: a count that is not
+// higher than the last.
 func (n *nonces) use(nonce string, count int, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,19 +13,19 @@ import (
 	"trunkline/internal/fault"
 )
 
-// referLimit is how long a peer may take to tell what became of a REFER: longer
-// than a phone rings. The call goes on meanwhile.
+// referLimit is the time a peer has to report the result of a REFER; it is longer than a phone rings.
+// The call continues meanwhile.
 const referLimit = 90 * time.Second
 
-// lateAnswer is how long the answer to a REFER is waited for when the call has
-// ended: a peer that takes it and hangs up may be heard hanging up first.
+// lateAnswer is the time to wait for the response to a REFER after the call has ended, because the
+// peer's BYE may overtake its 202.
 const lateAnswer = 500 * time.Millisecond
 
-// Refer asks the peer to call user in our place (RFC 3515), at its own host, or
-// ours for a phone of ours. It returns nil once the peer says that user has
-// answered, or hangs up for that; the leg is then the caller's to hang up. A
-// *Failure is a refusal, or that user could not be reached: the leg goes on. A
-// fault.KindConflict is a leg that has ended, or a REFER under way already.
+// Refer asks the peer to call user instead (RFC 3515), at the peer's host, or at ours if the peer is a
+// registered phone. It returns nil when the peer reports that user has answered, or hangs up because
+// of the REFER; the caller then hangs up the leg. A *Failure means that the peer refused or did not
+// reach user, and the leg continues. The error is fault.KindConflict if the leg has ended or another
+// REFER is in progress.
 func (l *Leg) Refer(ctx context.Context, user string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, referLimit, &Failure{Status: 408, Cause: NoAnswer})
 	defer cancel()
@@ -48,7 +48,7 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 				return &Failure{Status: code, Cause: CauseOfStatus(code)}
 			}
 		case <-l.endSignal:
-			return nil // who takes a REFER and then hangs up has gone to the other
+			return nil // a peer that accepts a REFER and then hangs up has been transferred
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -72,10 +72,10 @@ func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 	return r, l.referring, nil
 }
 
-// peersHost is where the peer finds others by their user; mu is held.
+// peersHost returns the host at which the peer reaches other users. The caller holds mu.
 func (l *Leg) peersHost() string {
 	if l.destination != "" {
-		return l.remote.Address.Host // a phone of ours: its own domain
+		return l.remote.Address.Host // a registered phone: its own domain
 	}
 	if l.target.Port > 0 {
 		return net.JoinHostPort(strings.Trim(l.target.Host, "[]"), strconv.Itoa(l.target.Port))
@@ -89,7 +89,7 @@ func (l *Leg) endRefer() {
 	l.referring = nil
 }
 
-// sendRefer sends the request; nil is that the peer has taken it.
+// sendRefer sends the REFER and returns nil if the peer accepted it.
 func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,7 +98,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	if err == nil && isChallenge(answer) && l.password != "" {
 		if r, err = authorize(r, answer, l.username, l.password); err == nil {
 			l.mu.Lock()
-			l.next() // authorize numbered the request
+			l.next() // authorize increased CSeq
 			l.mu.Unlock()
 			answer, err = l.server.transact(asking, r)
 		}
@@ -112,15 +112,15 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 		l.server.log.Debug("no response to a REFER", "error", err)
 		return &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 	case answer.StatusCode == 481:
-		l.Hangup(NormalTemporaryFailure) // RFC 3261, 12.2.1.2: the peer has lost the call
+		l.Hangup(NormalTemporaryFailure) // RFC 3261, section 12.2.1.2: the peer has no such dialog
 	case answer.IsSuccess():
 		return nil
 	}
 	return &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
 }
 
-// notified takes a NOTIFY, which tells what became of a REFER of ours. It may
-// come before the answer to that.
+// notified handles a NOTIFY with the progress of our REFER. It may arrive before the response to the
+// REFER.
 func (s *Server) notified(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	event, _, _ := strings.Cut(headerValue(r, "Event", "o"), ";")
@@ -134,7 +134,7 @@ func (s *Server) notified(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 }
 
-// told takes what a NOTIFY says, and is how it is answered.
+// told applies a NOTIFY and returns the status of its response.
 func (l *Leg) told(r *sipmsg.Request) status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,11 +152,11 @@ func (l *Leg) told(r *sipmsg.Request) status {
 	case err != nil && !over:
 		return status{400, "Bad Request"}
 	case over && code < 200:
-		code = 480 // it has given up, and will not say what came of it
+		code = 480 // the subscription ended without a final result
 	}
 	select {
 	case l.referring <- code:
-	default: // more progress than anybody wants; the next one tells more
+	default: // the channel is full; a later NOTIFY has the newer status
 		if over {
 			<-l.referring
 			l.referring <- code
@@ -165,7 +165,7 @@ func (l *Leg) told(r *sipmsg.Request) status {
 	return status{200, "OK"}
 }
 
-// statusOf is the status of a message/sipfrag body (RFC 3420).
+// statusOf parses the status of a message/sipfrag body (RFC 3420).
 func statusOf(body []byte) (int, error) {
 	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
 	words := strings.Fields(line)
@@ -181,8 +181,7 @@ func statusOf(body []byte) (int, error) {
 
 const maxStatusLine = 256
 
-// referred takes a REFER of the peer's: we connect no legs, and nothing changes
-// for the call.
+// referred declines a REFER from the peer. The call is unchanged.
 func (s *Server) referred(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {

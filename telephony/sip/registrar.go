@@ -10,7 +10,7 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// handleRegister takes a REGISTER (RFC 3261, 10.3).
+// handleRegister handles a REGISTER (RFC 3261, section 10.3).
 func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	source, err := netip.ParseAddrPort(r.Source())
 	if err != nil || s.guard.silenced(source.Addr()) {
@@ -51,8 +51,8 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 	s.reply(tx, r, status{200, "OK"}, headers...)
 }
 
-// changes is what a REGISTER asks for: contacts to keep or, with a zero
-// Expires, to remove; all of them for "*".
+// changes is the content of a REGISTER: contacts to register or, with a zero Expires, to remove; all
+// of them for "*".
 type changes struct {
 	contacts  []Binding
 	removeAll bool
@@ -100,14 +100,14 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 		asked.contacts = append(asked.contacts, b)
 	}
 	if asked.removeAll && (len(asked.contacts) > 0 || !hasCommon || common != 0) {
-		return asked, status{400, "Bad Request"} // RFC 3261, 10.3, 6
+		return asked, status{400, "Bad Request"} // RFC 3261, section 10.3, step 6
 	}
 	return asked, status{}
 }
 
 func shortened(text string) string { return text[:min(len(text), 128)] }
 
-// register makes the changes and returns what is registered then.
+// register applies the changes and returns the resulting bindings.
 func (s *Server) register(ctx context.Context, aor AOR, asked changes) ([]Binding, status, error) {
 	current, err := s.bindings.List(ctx, aor)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Server) register(ctx context.Context, aor AOR, asked changes) ([]Bindin
 	return current, status{}, nil
 }
 
-// bind keeps or removes one contact and returns what is registered then.
+// bind registers or removes one contact and returns the resulting bindings.
 func (s *Server) bind(ctx context.Context, current []Binding, b Binding) ([]Binding, error) {
 	at := slices.IndexFunc(current, func(one Binding) bool { return one.Contact == b.Contact })
 	switch {
@@ -153,7 +153,7 @@ func (s *Server) bind(ctx context.Context, current []Binding, b Binding) ([]Bind
 	for _, d := range s.devices {
 		d.DeviceRegistered(b)
 	}
-	// The device itself at its old contact goes, or the oldest one too many.
+	// Replace the same device's binding at its old contact, or the oldest binding above the limit.
 	at = slices.IndexFunc(current, func(one Binding) bool { return b.Instance != "" && one.Instance == b.Instance })
 	if at < 0 && len(current) >= s.config.Limits.MaxContacts {
 		at = 0
@@ -187,10 +187,10 @@ func (s *Server) left(b Binding, reason Unregistered) {
 	}
 }
 
-// sweepEvery is how late an expiry may be noticed.
+// sweepEvery is the interval at which expired registrations are detected.
 const sweepEvery = time.Second
 
-// sweep reports phones whose registration ran out, until ctx ends.
+// sweep reports phones whose registration has expired until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()

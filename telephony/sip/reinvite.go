@@ -11,16 +11,15 @@ import (
 	"trunkline/internal/fault"
 )
 
-// errGlare is an offer that met the peer's (RFC 3261, 14.1).
+// errGlare is the error of an offer that crossed the peer's (RFC 3261, section 14.1).
 var errGlare = errors.New("sip: both sides made an offer at once")
 
-// glareAttempts is how often an offer is made that meets the peer's.
+// glareAttempts is the number of attempts for an offer that crosses the peer's.
 const glareAttempts = 4
 
-// Reinvite offers a new session to the peer and returns its answer. A *Failure
-// leaves the leg as it was, unless the peer has lost the call: then it has
-// ended. It returns when the peer has answered, or after 32 s; ctx ends it
-// between two attempts.
+// Reinvite sends a new offer to the peer and returns its answer, after 32 s at most per attempt. A
+// *Failure leaves the session unchanged, unless the peer has no such dialog any more: then the leg has
+// ended. ctx is observed between attempts.
 func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 	for attempt := 1; ; attempt++ {
 		answer, err := l.sendReinvite(offer)
@@ -39,8 +38,8 @@ func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 	}
 }
 
-// glareDelay differs between the two sides, so that one of them wins: who
-// made the Call-ID waits longer.
+// glareDelay returns a random delay before the next attempt. The side that chose the Call-ID waits
+// longer (RFC 3261, section 14.1).
 func (l *Leg) glareDelay() time.Duration {
 	if l.called {
 		return 2100*time.Millisecond + rand.N(1900*time.Millisecond)
@@ -70,7 +69,7 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 			return nil, err
 		}
 		l.mu.Lock()
-		l.next() // authorize numbered the request
+		l.next() // authorize increased CSeq
 		l.mu.Unlock()
 	}
 }
@@ -104,7 +103,7 @@ func (l *Leg) endOffer() {
 	l.offering = false
 }
 
-// awaitAnswer waits for the final answer to a re-INVITE.
+// awaitAnswer waits for the final response to a re-INVITE.
 func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 	limit := time.NewTimer(64 * t1)
 	defer limit.Stop()
@@ -123,7 +122,7 @@ func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 		}
 		select {
 		case <-tx.Done():
-			l.Hangup(RecoveryOnTimerExpire) // RFC 3261, 12.2.1.2: the peer has gone
+			l.Hangup(RecoveryOnTimerExpire) // RFC 3261, section 12.2.1.2: the peer has no such dialog
 			return nil, &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
 		default:
 		}
@@ -147,8 +146,8 @@ func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer
 	l.acknowledgeAll(tx, ack, func(*sipmsg.Response) bool { return true })
 	session, err := ParseSession(answer.Body())
 	if err != nil {
-		// The offer stands without an answer: the call cannot go on (RFC
-		// 3261, 14.1).
+		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
+		// 14.1).
 		l.Hangup(IncompatibleDestination)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
@@ -159,7 +158,8 @@ func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer
 	return session, nil
 }
 
-// refreshTarget takes the peer's new contact (RFC 3261, 12.2); mu is held.
+// refreshTarget sets the remote target to the peer's new contact (RFC 3261, section 12.2). The caller
+// holds mu.
 func (l *Leg) refreshTarget(contact *sipmsg.ContactHeader) {
 	if contact != nil {
 		l.target = contact.Address

@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// reinvited takes an INVITE within a dialog.
+// reinvited handles a re-INVITE.
 func (s *Server) reinvited(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {
@@ -24,7 +24,8 @@ func (s *Server) reinvited(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	})
 }
 
-// begin checks that a request of the dialog has its turn, else it answers.
+// begin checks the CSeq of a request in the dialog and that no other offer is in progress. If it
+// returns false, it has answered.
 func (l *Leg) begin(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	l.mu.Lock()
 	var refusal status
@@ -49,16 +50,16 @@ func (l *Leg) begin(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	return refusal.code == 0
 }
 
-// endAnswer lets the next offer come. It is called before the answer leaves,
-// for the peer may make one as soon as it has that.
+// endAnswer allows the next offer. It is called before the response is sent, because the peer may make
+// an offer as soon as it has that.
 func (l *Leg) endAnswer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answering = false
 }
 
-// answerInvite answers a re-INVITE. One without an offer gets ours, and its
-// ACK brings the answer.
+// answerInvite answers a re-INVITE. To one without an offer, the response has our offer and the ACK
+// has the answer.
 func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	response := l.answerTo(r, func() (*Session, error) { return l.answerBody(r.Body()) })
 	if !response.IsSuccess() {
@@ -91,8 +92,8 @@ func (l *Leg) sendAnswer(tx *sipmsg.ServerTx, response *sipmsg.Response) {
 	}
 }
 
-// answerBody is our description in answer to a body; to none it is an offer:
-// the one in force, without a hold.
+// answerBody returns our session description in answer to a body. Without a body it returns an offer:
+// the description in force without a hold.
 func (l *Leg) answerBody(body []byte) (*Session, error) {
 	l.mu.Lock()
 	ours, peers := l.ours, l.peers
@@ -120,8 +121,8 @@ func (l *Leg) answerBody(body []byte) (*Session, error) {
 	return answer, nil
 }
 
-// answerTo makes the answer to a request that refreshes the dialog, with the
-// session that describes it.
+// answerTo returns the response to a request that refreshes the dialog, with the session that session
+// returns.
 func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
 	response := respond(r, status{200, "OK"}, "")
 	response.AppendHeader(l.contact.Clone())
@@ -147,7 +148,7 @@ func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sip
 	return response
 }
 
-// updated takes an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
+// updated handles an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
 func (s *Server) updated(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {

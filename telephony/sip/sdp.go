@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Direction is which way media flows, seen from who says it (RFC 3264).
+// Direction is the direction of media from the describing side (RFC 3264).
 type Direction string
 
 // The directions.
@@ -23,13 +23,13 @@ const (
 	Inactive Direction = "inactive"
 )
 
-// Sends says whether who says d will send.
+// Sends reports whether the describing side will send.
 func (d Direction) Sends() bool { return d == SendRecv || d == SendOnly }
 
-// Receives says whether who says d wants to receive.
+// Receives reports whether the describing side wants to receive.
 func (d Direction) Receives() bool { return d == SendRecv || d == RecvOnly }
 
-// answer is the other side's direction when it wants as much as it may have.
+// answer returns the other side's direction that allows as much media as d does.
 func (d Direction) answer() Direction {
 	switch d {
 	case SendOnly:
@@ -40,30 +40,30 @@ func (d Direction) answer() Direction {
 	return d
 }
 
-// Session is one side's session description, as far as one stream of audio
-// goes. Other streams are kept so that an answer can refuse each (RFC 3264, 6).
+// Session is one side's session description, reduced to one audio stream. Other streams are stored so
+// that an answer can reject each (RFC 3264, section 6).
 type Session struct {
 	ID, Version uint64
-	Address     netip.AddrPort // where audio is wanted
-	Codecs      []Codec        // in order of preference, telephone-event too
+	Address     netip.AddrPort // where audio is to be sent
+	Codecs      []Codec        // in order of preference, including telephone-event
 	Direction   Direction
 	PacketTime  time.Duration
 
-	audio   int // which of the media lines is the audio
+	audio   int // index of the audio among the media lines
 	refused []refusedMedia
 }
 
-// refusedMedia is a media line that is not taken; nil stands for the audio.
+// refusedMedia is a rejected media line; nil stands for the audio line.
 type refusedMedia = *sdp.MediaDescription
 
 const (
 	packetTime = 20 * time.Millisecond
-	// maxSDP is more than any phone sends.
+	// maxSDP is the largest accepted body in bytes.
 	maxSDP = 16 << 10
 )
 
-// ParseSession reads a description. The error is fault.KindInvalid when it is
-// none, and fault.KindUnsupported when it has no audio that could be taken.
+// ParseSession parses a session description. The error is fault.KindInvalid if it is malformed, and
+// fault.KindUnsupported if it has no usable audio.
 func ParseSession(body []byte) (*Session, error) {
 	if len(body) > maxSDP {
 		return nil, fault.Invalid("the session description is too long")
@@ -94,7 +94,7 @@ func ParseSession(body []byte) (*Session, error) {
 	return s, nil
 }
 
-// unheld is a description that lets media flow both ways again.
+// unheld returns a copy of the description with media in both directions.
 func (s *Session) unheld() *Session {
 	if s.Direction == SendRecv {
 		return s
@@ -109,14 +109,14 @@ func isAudio(media *sdp.MediaDescription) bool {
 		slices.Equal(media.MediaName.Protos, []string{"RTP", "AVP"})
 }
 
-// refusal is a media line as an answer refuses it: port 0.
+// refusal returns the rejection of a media line: port 0.
 func refusal(media *sdp.MediaDescription) refusedMedia {
 	return &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: media.MediaName.Media, Protos: media.MediaName.Protos, Formats: media.MediaName.Formats,
 	}}
 }
 
-// read takes the audio line.
+// read applies the audio line.
 func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
 	connection := media.ConnectionInformation
 	if connection == nil {
@@ -133,7 +133,7 @@ func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) e
 	s.Address = netip.AddrPortFrom(addr.Unmap(), uint16(media.MediaName.Port.Value))
 	s.direct(media.Attributes)
 	if addr.IsUnspecified() && s.Direction.Receives() {
-		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold of RFC 2543
+		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold as in RFC 2543
 	}
 	if text, ok := media.Attribute("ptime"); ok {
 		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 10 && n <= 120 {
@@ -153,9 +153,9 @@ func (s *Session) direct(attributes []sdp.Attribute) {
 	}
 }
 
-// readCodecs lists the formats of a media line that have a name.
+// readCodecs returns the formats of a media line that have a name.
 func readCodecs(media *sdp.MediaDescription) []Codec {
-	known := map[string]Codec{"0": PCMU(), "8": PCMA()} // RFC 3551: these need no rtpmap
+	known := map[string]Codec{"0": PCMU(), "8": PCMA()} // RFC 3551: static payload types without rtpmap
 	parameters := map[string]string{}
 	for _, a := range media.Attributes {
 		number, value, ok := strings.Cut(a.Value, " ")
@@ -181,7 +181,7 @@ func readCodecs(media *sdp.MediaDescription) []Codec {
 	return codecs
 }
 
-// readCodec reads name/clock[/channels].
+// readCodec parses name/clock[/channels].
 func readCodec(text string) (Codec, bool) {
 	parts := strings.Split(strings.TrimSpace(text), "/")
 	if len(parts) < 2 || parts[0] == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/pion/sdp/v3"
 )
 
-// Bytes is the description as it is sent.
+// Bytes returns the description in SDP syntax.
 func (s *Session) Bytes() ([]byte, error) {
 	host := s.Address.Addr()
 	d := sdp.SessionDescription{

@@ -18,11 +18,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Handler takes incoming calls.
+// Handler handles incoming calls.
 type Handler interface {
-	// ServeInvite takes one call, on a goroutine of its own, and returns when
-	// it is done with it; an invitation that it left without a final answer is
-	// then refused. ctx ends when the caller cancels or the server closes.
+	// ServeInvite handles one call on a goroutine of its own and returns when it is done with it. An
+	// INVITE that it left without a final answer is then refused. ctx ends when the caller cancels or
+	// the server closes.
 	ServeInvite(ctx context.Context, invite *Invite)
 }
 
@@ -39,7 +39,7 @@ type Server struct {
 	udp            net.PacketConn
 	tcp            net.Listener
 	bound          netip.AddrPort
-	advertisedHost string // advertised
+	advertisedHost string // announced to peers
 	port           int
 	agent          *sipgo.UserAgent
 	guard          *guard
@@ -47,13 +47,13 @@ type Server struct {
 	background     *tasks
 	ctx            context.Context // of transactions
 	stop           context.CancelFunc
-	serving        context.Context // of handlers: ends first
+	serving        context.Context // of handlers; ends first
 	refuse         context.CancelFunc
 
 	mu      sync.Mutex
 	dialogs map[string]*Leg
-	calls   int  // legs and invitations
-	closing bool // no more of either
+	calls   int  // legs and unanswered INVITEs
+	closing bool // no new ones are accepted
 }
 
 type route struct {
@@ -61,7 +61,7 @@ type route struct {
 	handler Handler
 }
 
-// New binds the sockets; nothing is read before Run.
+// New binds the sockets. Nothing is read before Run.
 func New(config Config, directory Directory, bindings Bindings, reg prometheus.Registerer, log *slog.Logger) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -97,8 +97,7 @@ func New(config Config, directory Directory, bindings Bindings, reg prometheus.R
 	return s, nil
 }
 
-// bindAttempts is how often a port of the system's choice is tried that only
-// UDP has free.
+// bindAttempts is the number of attempts to find a port that is free for both UDP and TCP.
 const bindAttempts = 10
 
 // listen binds UDP and TCP to the same port.
@@ -148,36 +147,35 @@ func (s *Server) newAgent() (*sipgo.UserAgent, error) {
 
 const userAgent = "Trunkline"
 
-// Handle gives calls to users whose name begins with prefix to h; the longest
-// prefix wins, and "" takes the rest. It is called before Run.
+// Handle makes h handle calls to users whose name begins with prefix. The longest matching prefix
+// wins; "" matches all. It must be called before Run.
 func (s *Server) Handle(prefix string, h Handler) {
 	s.routes = append(s.routes, route{prefix, h})
 	slices.SortStableFunc(s.routes, func(a, b route) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// Watch reports phones that come and go to d. It is called before Run.
+// Watch makes d receive new and ended registrations. It must be called before Run.
 func (s *Server) Watch(d Devices) { s.devices = append(s.devices, d) }
 
-// Addr is the address that is bound.
+// Addr returns the bound address.
 func (s *Server) Addr() netip.AddrPort { return s.bound }
 
-// Host is the host that peers are told.
+// Host returns the host announced to peers.
 func (s *Server) Host() string { return s.advertisedHost }
 
-// Contacts returns a user's registered phones.
+// Contacts returns a user's bindings.
 func (s *Server) Contacts(ctx context.Context, accountID, extension string) ([]Binding, error) {
 	return s.bindings.List(ctx, AOR{AccountID: accountID, Extension: extension})
 }
 
-// Registered says whether a user has a registered phone.
+// Registered reports whether a user has a registered phone.
 func (s *Server) Registered(ctx context.Context, accountID, extension string) (bool, error) {
 	found, err := s.Contacts(ctx, accountID, extension)
 	return len(found) > 0, err
 }
 
-// Run reads and answers until ctx ends. Then new calls are refused, those that
-// are left get a BYE, and Run returns when those are through, or after a few
-// seconds.
+// Run serves until ctx ends. It then refuses new calls, sends a BYE on the remaining legs, and returns
+// when those transactions are over, or after a few seconds.
 func (s *Server) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { s.serve(s.agent.TransportLayer().ServeUDP(s.udp)) })
@@ -191,10 +189,10 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-settled:
 	case <-time.After(settleLimit):
 	}
-	s.stop() // what is still under way ends
+	s.stop() // ends the remaining transactions
 	<-settled
-	// The stack opens a socket for an answer whose own has gone, and nobody
-	// would close that: what it has taken in is let through first.
+	// The stack opens a new socket for a response whose own socket was closed, and never closes it.
+	// Wait until it has handled the messages it has read.
 	s.guard.shut.Store(true)
 	time.Sleep(quiet)
 	closed := errors.Join(s.udp.Close(), s.tcp.Close(), s.agent.Close())
@@ -202,13 +200,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(closed, s.agent.Close())
 }
 
-// quiet is more than the stack needs for a message that it has read.
+// quiet is longer than the stack takes to handle a message that it has read.
 const quiet = 30 * time.Millisecond
 
-// settleLimit is how long the last transactions of calls are waited for.
+// settleLimit is the timeout for the last transactions of calls.
 const settleLimit = 3 * time.Second
 
-// serve takes how a listener ended: only Run closes it.
+// serve handles the end of a listener: only Run may close it.
 func (s *Server) serve(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Error("a SIP listener ended", "error", err)
@@ -228,7 +226,7 @@ func (s *Server) hangUpAll() {
 	}
 }
 
-// handler is who takes calls to a user; nil when nobody does.
+// handler returns the handler of calls to a user, or nil.
 func (s *Server) handler(user string) Handler {
 	for _, r := range s.routes {
 		if strings.HasPrefix(user, r.prefix) {
@@ -238,7 +236,7 @@ func (s *Server) handler(user string) Handler {
 	return nil
 }
 
-// reserve makes room for one more leg; release gives it back.
+// reserve takes a place for one more leg and reports whether one was free; release returns it.
 func (s *Server) reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"log/slog"
 )
 
-// stackLogger takes what the SIP stack logs. It is where alone the stack tells
-// of messages that it cannot parse: they are counted. Attributes are left out,
-// for they have the messages in them.
+// stackLogger is the slog.Handler of the SIP stack. It counts the messages that the stack cannot
+// parse, which the stack reports only in its log. It drops attributes, because they contain whole
+// messages.
 type stackLogger struct {
 	metrics *metrics
 	log     *slog.Logger
 }
 
-// unparsed is what the stack says of a message that it cannot parse.
+// unparsed is the stack's log text for a message that it cannot parse.
 const unparsed = "failed to parse"
 
-// Enabled is slog.Handler's.
+// Enabled implements slog.Handler.
 func (l stackLogger) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn
 }
 
-// Handle is slog.Handler's.
+// Handle implements slog.Handler.
 func (l stackLogger) Handle(ctx context.Context, record slog.Record) error {
 	if record.Message == unparsed {
 		l.metrics.malformed.Inc()
@@ -31,8 +31,8 @@ func (l stackLogger) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
-// WithAttrs is slog.Handler's.
+// WithAttrs implements slog.Handler.
 func (l stackLogger) WithAttrs([]slog.Attr) slog.Handler { return l }
 
-// WithGroup is slog.Handler's.
+// WithGroup implements slog.Handler.
 func (l stackLogger) WithGroup(string) slog.Handler { return l }

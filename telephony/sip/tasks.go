@@ -2,18 +2,18 @@ package sip
 
 import "sync"
 
-// tasks counts goroutines that outlive the call of ours that began them. Unlike
-// a WaitGroup it may be waited for while others still begin some.
+// tasks counts background goroutines. Unlike a sync.WaitGroup, it may be waited for while others are
+// being started.
 type tasks struct {
 	mu      sync.Mutex
 	running int
 	closed  bool
-	idle    chan struct{} // closed when closed and none runs
+	idle    chan struct{} // closed when closed is set and none runs
 }
 
 func newTasks() *tasks { return &tasks{idle: make(chan struct{})} }
 
-// Go runs f, unless all has come to its end already.
+// Go runs f on a goroutine unless all tasks have ended after close.
 func (t *tasks) Go(f func()) {
 	if !t.begin() {
 		return
@@ -24,8 +24,8 @@ func (t *tasks) Go(f func()) {
 	}()
 }
 
-// begin counts one more, which finish must end; false is that all has come to
-// its end already.
+// begin counts one more task, which must call finish. It returns false if all tasks have ended after
+// close.
 func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *tasks) finish() {
 	t.settle()
 }
 
-// close returns what is closed when the last has ended. Those that run may
-// begin more until then.
+// close returns a channel that is closed when the last task has ended. Running tasks may begin others
+// until then.
 func (t *tasks) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,17 +9,16 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// Session timers (RFC 4028): either side may ask that the call be refreshed
-// now and then, so that one whose peer has vanished does not last for ever. We
-// do not ask, but do as asked.
+// Session timers (RFC 4028): either side may ask for periodic refreshes, so that a call whose peer has
+// vanished ends. We do not ask for them but honour the peer's request.
 
-// minSessionExpires is the shortest interval allowed (RFC 4028, 4).
+// minSessionExpires is the shortest accepted interval (RFC 4028, section 4).
 const minSessionExpires = 90 * time.Second
 
 func minSession() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
 
-// acceptTimer takes the timer that a request asks for and says so in the
-// response; tooShort is an interval that must be refused.
+// acceptTimer accepts the session timer that a request asks for and adds it to the response. It
+// returns true if the interval is too short and must be refused.
 func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShort bool) {
 	value := headerValue(r, "Session-Expires", "x")
 	interval, ok := seconds(value)
@@ -43,8 +42,7 @@ func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShor
 	return false
 }
 
-// negotiateTimer takes the timer of an answer to a request of ours, and starts
-// it.
+// negotiateTimer starts the session timer in the response to our request.
 func (l *Leg) negotiateTimer(answer *sipmsg.Response) {
 	value := headerValue(answer, "Session-Expires", "x")
 	interval, ok := seconds(value)
@@ -58,7 +56,7 @@ func (l *Leg) negotiateTimer(answer *sipmsg.Response) {
 	l.startTimer()
 }
 
-// sessionExpires is the header of a request of ours that refreshes; mu is held.
+// sessionExpires returns the Session-Expires value of our refreshing requests. The caller holds mu.
 func (l *Leg) sessionExpires() string {
 	refresher := "uas"
 	if l.refreshes {
@@ -67,8 +65,8 @@ func (l *Leg) sessionExpires() string {
 	return fmt.Sprintf("%d;refresher=%s", int(l.interval.Seconds()), refresher)
 }
 
-// startTimer starts the interval anew: half of it until we refresh, or nearly
-// all of it until the peer must have (RFC 4028, 10).
+// startTimer restarts the interval: we refresh after half of it, or hang up shortly before its end if
+// the peer has not refreshed (RFC 4028, section 10).
 func (l *Leg) startTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +83,7 @@ func (l *Leg) startTimer() {
 	l.timer = time.AfterFunc(l.interval-min(32*time.Second, l.interval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
 }
 
-// refresh tells the peer that the call is alive, and finds out whether it is.
+// refresh sends a refresh and detects a peer that is gone.
 func (l *Leg) refresh() {
 	if l.canUpdate {
 		l.refreshByUpdate()
@@ -96,7 +94,7 @@ func (l *Leg) refresh() {
 	l.mu.Unlock()
 	if _, err := l.Reinvite(l.ctx, ours); err != nil {
 		l.server.log.Debug("refreshing a SIP session failed", "error", err)
-		l.startTimer() // unless it ended by that
+		l.startTimer() // unless the leg has ended
 	}
 }
 

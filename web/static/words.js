@@ -1,4 +1,4 @@
-/** The words that sources use for states; the same as fanout/snapshot/words.go. */
+/** The words that sources use for states; the same as fanout/snapshot/transitions.go. */
 
 /** @typedef {{state: ""|"waiting"|"offering"|"answered", begins: boolean, over: boolean}} Step */
 

@@ -9,11 +9,11 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// Call is one call of a phone's.
+// Call is one call of a Phone.
 type Call struct {
 	Phone  *Phone
 	Invite *sipmsg.Request  // of an incoming call
-	Answer *sipmsg.Response // the final one, of an outgoing call
+	Answer *sipmsg.Response // final response to an outgoing call
 	CallID string
 
 	local, remote string // From and To values with tags
@@ -38,15 +38,15 @@ func newCall(p *Phone, callID string) *Call {
 	}
 }
 
-// OnOffer answers re-INVITEs, on goroutines of their own, by the body of a 200
-// or a status that refuses; nil answers with PCMU.
+// OnOffer sets the handler of re-INVITEs. It runs on a goroutine of its own and returns the body of a
+// 200, or a status that refuses the offer; nil answers with PCMU.
 func (c *Call) OnOffer(f func(r *sipmsg.Request) (body string, status int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offerHandler = f
 }
 
-// take handles a request that came in.
+// take handles a received request.
 func (p *Phone) take(r *sipmsg.Request) {
 	callID := r.CallID().Value()
 	p.mu.Lock()
@@ -72,14 +72,13 @@ func (p *Phone) take(r *sipmsg.Request) {
 		}
 		go onCall(c)
 	case c == nil:
-		return // of a call that the test left
+		return // of a call that the test no longer uses
 	default:
 		c.take(r)
 	}
 }
 
-// isAgain says whether an INVITE is an earlier one with the answer to its
-// challenge.
+// isAgain reports whether an INVITE repeats an earlier one with credentials.
 func isAgain(r, earlier *sipmsg.Request) bool {
 	tag, _ := r.To().Params.Get("tag")
 	return tag == "" && earlier != nil && r.CSeq().SeqNo > earlier.CSeq().SeqNo
@@ -105,11 +104,11 @@ func (c *Call) take(r *sipmsg.Request) {
 	case sipmsg.REFER:
 		select {
 		case c.referred <- r:
-		default: // repeated
+		default: // retransmission
 		}
 	case sipmsg.INVITE, sipmsg.UPDATE:
 		if tag, _ := r.To().Params.Get("tag"); tag == "" {
-			return // repeated
+			return // retransmission
 		}
 		c.mu.Lock()
 		onOffer := c.offerHandler
@@ -137,8 +136,7 @@ func once(c *Call, channel chan struct{}) {
 // Reply answers a request of the call.
 func (c *Call) Reply(r *sipmsg.Request, status int, body string) { c.ReplyWith(r, status, "", body) }
 
-// AnswerAgain answers an incoming call a second time, as another phone behind a
-// forking proxy does.
+// AnswerAgain answers an incoming call a second time, as another phone behind a forking proxy would.
 func (c *Call) AnswerAgain() {
 	first := c.local
 	c.local = c.Invite.To().Value() + ";tag=" + c.Phone.unique()
@@ -146,7 +144,7 @@ func (c *Call) AnswerAgain() {
 	c.local = first
 }
 
-// ReplyWith also sends headers.
+// ReplyWith answers a request with additional headers.
 func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SIP/2.0 %d Whatever\r\n", status)
@@ -176,8 +174,7 @@ func (c *Call) Accept(payloadTypes ...int) {
 	c.Reply(c.Invite, 200, c.Phone.audio.SDP("sendrecv", 0, payloadTypes...))
 }
 
-// Dial calls a user and returns the call with its final answer; of a good one
-// it has sent the ACK.
+// Dial calls a user and returns the call with its final response. It sends the ACK of a 2xx.
 func (p *Phone) Dial(user string, body string) *Call {
 	p.t.Helper()
 	c := p.Start(user, body)
@@ -185,7 +182,7 @@ func (p *Phone) Dial(user string, body string) *Call {
 	return c
 }
 
-// Start sends an INVITE, with the answer to the challenge that it gets.
+// Start sends an INVITE and answers its challenge.
 func (p *Phone) Start(user, body string) *Call {
 	p.t.Helper()
 	c := newCall(p, "call-"+p.unique())
@@ -216,7 +213,7 @@ func (p *Phone) Start(user, body string) *Call {
 	}
 }
 
-// Finish waits for the final answer.
+// Finish waits for the final response.
 func (c *Call) Finish() *sipmsg.Response {
 	p := c.Phone
 	p.t.Helper()
@@ -241,13 +238,13 @@ func (c *Call) ack(r *sipmsg.Response, branch string) {
 	c.Phone.Write(c.Phone.text("ACK", c.target, branch, c.local, r.To().Value(), c.CallID, c.sequence, "", ""))
 }
 
-// Cancel gives up a call that rings.
+// Cancel sends a CANCEL.
 func (c *Call) Cancel() {
 	c.Phone.Write(c.Phone.text("CANCEL", c.target, c.branch, c.local, c.remote, c.CallID, c.sequence, "", ""))
 }
 
-// Send sends a request within the dialog and returns its final response; an
-// INVITE's 2xx is acknowledged.
+// Send sends a request within the dialog and returns its final response. It acknowledges a 2xx to
+// INVITE.
 func (c *Call) Send(method, headers, body string) *sipmsg.Response {
 	c.Phone.t.Helper()
 	c.mu.Lock()
@@ -265,7 +262,7 @@ func (c *Call) Send(method, headers, body string) *sipmsg.Response {
 	return r
 }
 
-// Offer sends a re-INVITE and does not wait; its answer is not acknowledged.
+// Offer sends a re-INVITE without waiting. Its response is not acknowledged.
 func (c *Call) Offer(body string) <-chan *sipmsg.Response {
 	c.mu.Lock()
 	c.sequence++
@@ -284,17 +281,17 @@ func (c *Call) Bye() *sipmsg.Response {
 // WaitAck waits for the ACK to the phone's answer.
 func (c *Call) WaitAck() { c.wait(c.acked, "ACK") }
 
-// WaitCancel waits until the caller has given up.
+// WaitCancel waits for the caller's CANCEL.
 func (c *Call) WaitCancel() { c.Phone.t.Helper(); c.wait(c.cancelReceived, "CANCEL") }
 
-// Cancelled is the CANCEL that came.
+// Cancelled returns the received CANCEL.
 func (c *Call) Cancelled() *sipmsg.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stop
 }
 
-// WaitBye waits for the peer to hang up, and returns its BYE.
+// WaitBye waits for the peer's BYE and returns it.
 func (c *Call) WaitBye() *sipmsg.Request {
 	c.Phone.t.Helper()
 	c.wait(c.ended, "BYE")
@@ -303,7 +300,7 @@ func (c *Call) WaitBye() *sipmsg.Request {
 	return c.byeReceived
 }
 
-// WaitRefer waits until the peer asks to call another, and returns its REFER.
+// WaitRefer waits for the peer's REFER and returns it.
 func (c *Call) WaitRefer() *sipmsg.Request {
 	c.Phone.t.Helper()
 	select {

@@ -1,6 +1,5 @@
-// Package siptest has a phone for tests: a user agent of its own, on one UDP
-// socket, that writes SIP as text and shares nothing with telephony/sip but the
-// stack's parser. It can do what a phone must not, too.
+// Package siptest has a phone for tests: a user agent on one UDP socket that writes SIP as text and
+// shares only the stack's parser with telephony/sip. It can also send invalid messages.
 //
-// A Phone has two goroutines, for signalling and for media, which Close ends.
+// A Phone has two goroutines, for signalling and for media. Close ends both.
 package siptest

@@ -12,8 +12,8 @@ import (
 	"github.com/pion/rtp"
 )
 
-// Media is a phone's audio: it sends packets whose payload is one byte
-// repeated, and counts the bytes it hears.
+// Media is a phone's audio: it sends packets whose payload is one repeated byte, and counts received
+// packets by their first byte.
 type Media struct {
 	t    testing.TB
 	conn *net.UDPConn
@@ -61,11 +61,11 @@ func (m *Media) read() {
 	}
 }
 
-// Port is where it listens.
+// Port returns the local port.
 func (m *Media) Port() int { return m.conn.LocalAddr().(*net.UDPAddr).Port }
 
-// SDP is a description with the payload types given (0 PCMU, 8 PCMA, 107
-// opus), PCMU when there is none.
+// SDP returns a session description with the given payload types (0 PCMU, 8 PCMA, 107 opus), or PCMU
+// if none is given.
 func (m *Media) SDP(direction string, other int, payloadTypes ...int) string {
 	if len(payloadTypes) == 0 {
 		payloadTypes = []int{0}
@@ -90,7 +90,7 @@ var (
 	mediaHost = regexp.MustCompile(`c=IN IP4 ([\d.]+)`)
 )
 
-// Follow sends to where a description says.
+// Follow sends to the media address of a session description.
 func (m *Media) Follow(sdp string) {
 	port, host := mediaPort.FindStringSubmatch(sdp), mediaHost.FindStringSubmatch(sdp)
 	if port == nil || host == nil {
@@ -107,14 +107,14 @@ func (m *Media) Follow(sdp string) {
 	m.target = remote
 }
 
-// Remote is where it sends.
+// Remote returns the address that media is sent to.
 func (m *Media) Remote() *net.UDPAddr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.target
 }
 
-// Speak sends n packets of a byte, 5 ms apart.
+// Speak sends n packets filled with voice, 5 ms apart.
 func (m *Media) Speak(payloadType uint8, voice byte, n int) {
 	payload := make([]byte, 160)
 	for i := range payload {
@@ -137,21 +137,21 @@ func (m *Media) Speak(payloadType uint8, voice byte, n int) {
 	}
 }
 
-// Heard is how many packets of a payload type began with a byte.
+// Heard returns the number of received packets with a payload type and first byte.
 func (m *Media) Heard(payloadType uint8, voice byte) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.packets[payloadType][voice]
 }
 
-// Sources is how many RTP sources it heard.
+// Sources returns the number of RTP sources received.
 func (m *Media) Sources() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.ssrcs)
 }
 
-// WaitHeard waits for packets.
+// WaitHeard waits for n packets with a payload type and first byte.
 func (m *Media) WaitHeard(payloadType uint8, voice byte, n int) {
 	m.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); m.Heard(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {

@@ -34,7 +34,7 @@ type Phone struct {
 	callHandler func(*Call)
 }
 
-// NewPhone makes a phone on loopback that talks to server (host:port).
+// NewPhone starts a phone on loopback that talks to server (host:port).
 func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -62,21 +62,21 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	return p
 }
 
-// Media is the phone's audio.
+// Media returns the phone's audio.
 func (p *Phone) Media() *Media { return p.audio }
 
-// Calls gives the calls that came in.
+// Calls returns the channel of incoming calls.
 func (p *Phone) Calls() <-chan *Call { return p.received }
 
-// OnCall says what the phone does with an incoming call, on a goroutine of its
-// own; nil: it rings and answers.
+// OnCall sets the handler of incoming calls, which runs on a goroutine of its own; nil rings and
+// answers.
 func (p *Phone) OnCall(f func(*Call)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.callHandler = f
 }
 
-// WaitCall waits for a call to come in.
+// WaitCall waits for an incoming call.
 func (p *Phone) WaitCall() *Call {
 	p.t.Helper()
 	select {
@@ -88,10 +88,10 @@ func (p *Phone) WaitCall() *Call {
 	}
 }
 
-// Addr is where it listens.
+// Addr returns the local address.
 func (p *Phone) Addr() string { return p.conn.LocalAddr().String() }
 
-// Talk makes it talk to another server.
+// Talk changes the server's address.
 func (p *Phone) Talk(server string) {
 	remote, err := net.ResolveUDPAddr("udp4", server)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *Phone) unique() string {
 	return fmt.Sprintf("%s-%d-%d", p.User, p.conn.LocalAddr().(*net.UDPAddr).Port, p.number)
 }
 
-// Write sends bytes as they are.
+// Write sends text unchanged.
 func (p *Phone) Write(text string) {
 	p.mu.Lock()
 	server := p.server
@@ -157,8 +157,8 @@ func (p *Phone) Request(method, uri, from, to, callID string, sequence int, head
 	return branch, channel
 }
 
-// Bare sends a request from and to the phone's own address, without a Contact,
-// and returns its final response.
+// Bare sends a request from and to the phone's own address, without a Contact, and returns its final
+// response.
 func (p *Phone) Bare(method, uri, headers string) *sipmsg.Response {
 	p.t.Helper()
 	branch, channel := "z9hG4bK"+p.unique(), make(chan *sipmsg.Response, 32)
@@ -195,8 +195,7 @@ func (p *Phone) Final(responses <-chan *sipmsg.Response) *sipmsg.Response {
 	}
 }
 
-// Register registers the phone, 0 unregisters it, and returns the last
-// response.
+// Register registers the phone for expires seconds, 0 unregisters it, and returns the last response.
 func (p *Phone) Register(expires int) *sipmsg.Response {
 	p.t.Helper()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
@@ -218,7 +217,7 @@ func (p *Phone) Register(expires int) *sipmsg.Response {
 
 var challengePart = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// Proof answers a challenge.
+// Proof returns the Authorization value for a challenge.
 func (p *Phone) Proof(challenge, method, uri string) string {
 	parts := map[string]string{}
 	for _, part := range challengePart.FindAllStringSubmatch(challenge, -1) {
@@ -236,7 +235,7 @@ func (p *Phone) Proof(challenge, method, uri string) string {
 		p.User, parts["realm"], parts["nonce"], uri, response, nc)
 }
 
-// HA1 is what a directory has of a password.
+// HA1 returns the digest hash of a password.
 func HA1(user, realm, password string) string { return hash(user, realm, password) }
 
 func hash(parts ...string) string {
