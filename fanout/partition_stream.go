@@ -10,14 +10,15 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stream follows one partition and delivers what it reads to the subscribers
-// that are live.
+// partitionStream reads one partition and delivers its events to live
+// subscribers.
 type partitionStream struct {
 	f         *Fanout
 	partition int
 	strings   interner
 
-	// live is how far every live subscriber has been delivered to. It is
+	// live is the position up to which live subscribers have been delivered to.
+	// It is
 	// written with index.mu (for reading) and mu held; index.mu held for
 	// writing, or mu, is enough to read it.
 	live position
