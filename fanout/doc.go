@@ -18,7 +18,8 @@
 // send what waits for a connection in one write. Queues, writers and connections
 // are package conn, which knows no events. A subscriber that resumes is fed by a
 // replay of its own, from shared chunks of Kafka (history.go) and from the ring,
-// merged by id over all partitions, until it has reached the live position of every partition; then it becomes live in all partitions at once (replay.go).
+// merged by id over all partitions, until it has reached the live position of
+// every partition; then it becomes live in all partitions at once (replay.go).
 //
 // # Goroutines and what stops them
 //

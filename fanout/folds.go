@@ -110,6 +110,6 @@ func (f *Fanout) loadRecordAccounts(ctx context.Context, records []kafka.Record)
 }
 
 func (f *Fanout) foldFailed(doing string, err error) {
-	f.logger.Warn("folding events for snapshots failed", "doing", doing, "error", err)
+	f.logger.Warn("snapshot update failed", "doing", doing, "error", err)
 	f.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

@@ -123,7 +123,7 @@ func (s *partitionStream) recover(ctx context.Context, err error) (next int64) {
 	if gap.Restarted() {
 		s.f.currentLog.Store(nil) // not known, rather than wrong
 		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
-			s.f.logger.Warn("cursors do not name their log", "error", err)
+			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
 	s.f.disconnectAll(DisconnectEventsLost)

@@ -110,9 +110,9 @@ func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscrib
 func (f *Fanout) recordPresenceResult(err error) {
 	switch {
 	case err != nil && !f.presenceUnavailable.Swap(true):
-		f.logger.Warn("shared connection state is away: counting this node alone", "error", err)
+		f.logger.Warn("shared connection state unavailable, only this node counted", "error", err)
 	case err == nil && f.presenceUnavailable.Swap(false):
-		f.logger.Info("shared connection state is back")
+		f.logger.Info("shared connection state available again")
 	}
 	result := "ok"
 	if err != nil {

@@ -24,7 +24,7 @@ func transitionOf(word string) (s transition, ok bool) {
 	case "member_queue_start", "member_queue_resume", // mod_callcenter
 		"waiting", "call", "member_add", // ACDc, the statistics and the queue
 		"create", "created", "join_queue", // Qubicle
-		"channel_create", "entered", "queued": // the specification's shape
+		"channel_create", "entered", "queued": // svc.cc
 		return entersQueue, true
 	case "bridge_agent_fail", "missed", "channel_unbridge":
 		return returnsToQueue, true
