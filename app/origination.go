@@ -68,7 +68,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	return nil
 }
 
-// originationDriver is the one place where platforms are chosen.
+// originationDriver returns the driver of the configured platform.
 func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
 	switch s.Driver {

@@ -61,7 +61,7 @@ func (a *App) haveMasterKey() error {
 		return err
 	}
 	if made {
-		a.log.Info("master key made: without this file the accounts' keys are lost, keep a copy elsewhere",
+		a.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
 			"file", backend.MasterKeyFile(a.settings))
 	}
 	return nil

@@ -37,8 +37,8 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// taken is the error of an address that cannot be listened on. "listen tcp"
-// and what was wrapped around it say no more than the setting's name.
+// taken returns the error of an address that cannot be listened on. "listen
+// tcp" and what was wrapped around it say no more than the setting's name.
 func taken(setting string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {

@@ -87,7 +87,7 @@ func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (w
 	if err != nil {
 		l.fallbacks.Inc()
 		l.restUntil.Store(time.Now().Add(limiterRest).UnixNano())
-		l.log.WarnContext(ctx, "login limits are counted in this process alone", "error", err)
+		l.log.WarnContext(ctx, "Redis unavailable, login limits counted in this process only", "error", err)
 		return 0, false
 	}
 	return time.Duration(millis) * time.Millisecond, true

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 )
 
-// newID is a random id: 128 bits, 32 lower-case hexadecimal characters.
+// newID returns a random id: 128 bits, 32 lower-case hexadecimal characters.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -16,7 +16,7 @@ func newID() string {
 
 const secretLength = 43 // base64url characters of 256 bits
 
-// newSecret is a random 256-bit secret of secretLength characters.
+// newSecret returns a random 256-bit secret of secretLength characters.
 func newSecret() string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails

@@ -105,7 +105,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 		if err := s.backend.Delete(ctx, name); err != nil {
 			return err
 		}
-		s.log.InfoContext(ctx, "removed an object that no recording names", "object", name)
+		s.log.InfoContext(ctx, "orphaned recording object removed", "object", name)
 		return nil
 	})
 }

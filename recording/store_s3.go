@@ -134,7 +134,8 @@ func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int6
 	}
 }
 
-// spool is a file without a name: whatever becomes of the process, it is gone.
+// spool returns a file without a name: whatever becomes of the process, it is
+// gone.
 func (s *S3) spool() (*os.File, error) {
 	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
 	if err != nil {

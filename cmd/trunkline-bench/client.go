@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// trust is the TLS configuration of the run.
+// trust returns the TLS configuration of the run.
 func (b *bench) trust() (*tls.Config, error) {
 	s, err := b.p.Settings()
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package aiprovider is the accounts' AI providers (specification, "AI provider
-// configuration"): where a call's audio can be sent, in which format, and with
-// which headers. It also has the guard through which their addresses are
-// dialled.
+// Package aiprovider stores the accounts' AI providers (docs/ai.md): where a
+// call's audio can be sent, in which format, and with which headers. It also
+// has the guard through which their addresses are dialled.
 //
 // If this is your first change, read body.go (what a request may say),
 // service.go (what is done with it) and guard.go (where a connection may go).

@@ -44,7 +44,7 @@ func (g Guard) control(network, address string, _ syscall.RawConn) error {
 	return g.Check(target.Addr())
 }
 
-// Check is nil for an address that may be reached, else an *AddressError.
+// Check returns nil for an address that may be reached, else an *AddressError.
 func (g Guard) Check(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
 	inner := embedded(address)

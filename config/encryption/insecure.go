@@ -26,8 +26,8 @@ func insecureKey(key string) bool {
 	return named || isRun(unit, 1) || isRun(unit, -1)
 }
 
-// period is the length of the shortest beginning that, repeated, gives chars;
-// the last repetition may be cut short.
+// period returns the length of the shortest beginning that, repeated, gives
+// chars; the last repetition may be cut short.
 func period(chars []rune) int {
 	// border[i] is the length of the longest proper beginning of chars[:i+1]
 	// that is also its end.

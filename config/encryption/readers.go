@@ -38,8 +38,8 @@ const (
 	readTimeout   = 30 * time.Second
 )
 
-// get is the account's configuration as it is after get was called, once the
-// audit log says that who has read it.
+// get returns the account's configuration as it is after get was called, once
+// the audit log says that who has read it.
 func (r *readers) get(ctx context.Context, who, accountID string) (*state, error) {
 	one := reader{accountID, who, make(chan loaded, 1)}
 	r.mu.Lock()

@@ -65,7 +65,7 @@ func defaultFreeSWITCH() FreeSWITCH {
 // Off is the value of sip.listen for no SIP at all.
 const Off = "off"
 
-// Ports are the first and last port of RTPPorts.
+// Ports returns the first and last port of RTPPorts.
 func (s *SIP) Ports() (first, last uint16, ok bool) {
 	from, to, dash := strings.Cut(s.RTPPorts, "-")
 	a, errA := strconv.ParseUint(strings.TrimSpace(from), 10, 16)
@@ -73,7 +73,8 @@ func (s *SIP) Ports() (first, last uint16, ok bool) {
 	return uint16(a), uint16(b), dash && errA == nil && errB == nil && a > 0 && b > a
 }
 
-// AdvertisedAddr is the address of Advertise, the zero one when it is empty.
+// AdvertisedAddr returns the address of Advertise, the zero one when it is
+// empty.
 func (s *SIP) AdvertisedAddr() (netip.Addr, error) {
 	if s.Advertise == "" {
 		return netip.Addr{}, nil

@@ -100,7 +100,7 @@ func describe(err error) string {
 	return text
 }
 
-// Group is a command that only holds other commands.
+// Group returns a command that only holds other commands.
 func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	command.AddCommand(members...)

@@ -184,8 +184,8 @@ func Special(b []byte, i int) int {
 	return i
 }
 
-// escape is the length of the escape sequence that b begins with, 0 when it is
-// none.
+// escape returns the length of the escape sequence that b begins with, 0 when
+// it is none.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0

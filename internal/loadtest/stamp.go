@@ -50,7 +50,8 @@ func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
 	return r.read(message)
 }
 
-// read is the stamp of a message; ok is false when it has none of this run.
+// read returns the stamp of a message; ok is false when it has none of this
+// run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !r.here(message) {
 		at := bytes.Index(message, r.marker)

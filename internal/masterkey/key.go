@@ -42,7 +42,7 @@ func (r ring) find(id string) (key, bool) {
 	return r[i], true
 }
 
-// ID is the id of the key that a sealed secret needs; "" when it is none.
+// ID returns the id of the key that a sealed secret needs; "" when it is none.
 func ID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
 	id, _, dot := strings.Cut(rest, ".")

@@ -22,13 +22,13 @@ func New(provider trace.TracerProvider) *Tracer {
 // Attribute says one thing about a span.
 type Attribute = attribute.KeyValue
 
-// Text is an attribute.
+// Text returns an attribute.
 func Text(key, value string) Attribute { return attribute.String(key, value) }
 
-// Number is an attribute.
+// Number returns an attribute.
 func Number(key string, value int) Attribute { return attribute.Int(key, value) }
 
-// Flag is an attribute.
+// Flag returns an attribute.
 func Flag(key string, value bool) Attribute { return attribute.Bool(key, value) }
 
 // Account says whose the work was.

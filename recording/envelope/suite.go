@@ -25,7 +25,7 @@ const (
 
 var suiteNames = map[Suite]string{AES256GCM: "AES-256-GCM", AES256CBC: "AES-256-CBC"}
 
-// String is the suite's name in the configuration's field "algorithm".
+// String returns the suite's name in the configuration's field "algorithm".
 func (s Suite) String() string {
 	if name, ok := suiteNames[s]; ok {
 		return name

@@ -148,8 +148,8 @@ func (r *retry) find(ctx context.Context, position event.Position) (letter, erro
 	return letterOf(found), nil
 }
 
-// original is the record as it was before it died. Kafka gives it a new time,
-// and so its event a new id; its key leads it to its account's partition.
+// original returns the record as it was before it died. Kafka gives it a new
+// time, and so its event a new id; its key leads it to its account's partition.
 func (l letter) original() kafka.Record {
 	headers := make([]kafka.Header, 0, len(l.record.Headers))
 	for _, header := range l.record.Headers {

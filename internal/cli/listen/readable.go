@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// oneLine is a message without line breaks: data keeps its source's bytes, and
-// its source may have written it over many lines.
+// oneLine returns a message without line breaks: data keeps its source's bytes,
+// and its source may have written it over many lines.
 func oneLine(message []byte) []byte {
 	if !bytes.ContainsAny(message, "\r\n") {
 		return message
@@ -31,8 +31,8 @@ var tellingKeys = []string{
 	"call_id", "Call-ID", "CDR.Event", "CDR.Call-ID", "customer_info.customer_callerid_number",
 }
 
-// readable is a message as a line for people: when, what, whose, where, and
-// what data tells.
+// readable returns a message as a line for people: when, what, whose, where,
+// and what data tells.
 func readable(message []byte) []byte {
 	var m struct {
 		ID        string         `json:"id"`
@@ -59,7 +59,7 @@ func readable(message []byte) []byte {
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 
-// textAt is the text that path leads to, "" when there is none.
+// textAt returns the text that path leads to, "" when there is none.
 func textAt(data map[string]any, path string) string {
 	name, rest, deeper := strings.Cut(path, ".")
 	if deeper {

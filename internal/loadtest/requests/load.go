@@ -124,7 +124,7 @@ func (l *Load) Behind() uint64 {
 	return max(due, begun) - begun
 }
 
-// Tally is what has been answered so far, by the operation's name.
+// Tally returns the counts of responses so far, by the operation's name.
 func (l *Load) Tally() map[string]*Tally {
 	tallies := make(map[string]*Tally, len(l.operations))
 	for i := range l.counters {

@@ -109,7 +109,8 @@ func lasting(d time.Duration) string {
 	return fmt.Sprintf(", %d ms", d.Milliseconds())
 }
 
-// counts is what the session got, in the protocol's order.
+// counts returns the number of messages received by type, in the protocol's
+// order.
 func (s *session) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventStart, aiprotocol.EventMedia, aiprotocol.EventDTMF,
