@@ -17,14 +17,14 @@ var acquireScript string
 // RedisLimits keeps leases in Redis: a sorted set per scope, with members that
 // expire unless renewed, and a list per node of its evicted connections.
 type RedisLimits struct {
-	client  redis.UniversalClient
-	prefix  string
-	acquire *redis.Script
+	client        redis.UniversalClient
+	prefix        string
+	acquireScript *redis.Script
 }
 
 // NewRedisLimits stores its keys under prefix. It does not close the client.
 func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
-	return &RedisLimits{client: client, prefix: prefix, acquire: redis.NewScript(acquireScript)}
+	return &RedisLimits{client: client, prefix: prefix, acquireScript: redis.NewScript(acquireScript)}
 }
 
 // leaseDuration is the time from a renewal to the expiry.
@@ -53,7 +53,7 @@ func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLeas
 		keys[i] = l.scope(scope.Name)
 		args = append(args, scope.Max)
 	}
-	result, err := l.acquire.Run(ctx, l.client, keys, args...).Slice()
+	result, err := l.acquireScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}

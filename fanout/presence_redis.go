@@ -65,10 +65,10 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	return int(count.Val()), nil
 }
 
-// others returns the nodes that published recently, without this one. It
+// otherNodes returns the nodes that published recently, without this one. It
 // removes nodes older than twice nodeTTL; clocks may differ by less than
 // nodeTTL.
-func (p *RedisPresence) others(ctx context.Context, node string) ([]string, error) {
+func (p *RedisPresence) otherNodes(ctx context.Context, node string) ([]string, error) {
 	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
 	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
@@ -87,7 +87,7 @@ func (p *RedisPresence) others(ctx context.Context, node string) ([]string, erro
 
 // Others implements Presence.
 func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
-	nodes, err := p.others(ctx, node)
+	nodes, err := p.otherNodes(ctx, node)
 	if err != nil || len(nodes) == 0 {
 		return 0, err
 	}
@@ -108,7 +108,7 @@ func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
 
 // Clients implements Presence.
 func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, error) {
-	nodes, err := p.others(ctx, node)
+	nodes, err := p.otherNodes(ctx, node)
 	if err != nil {
 		return nil, err
 	}

@@ -8,16 +8,16 @@ import "sync"
 // they are a small part. An empty queue has no memory of its own. The zero value
 // is empty; a Queue must not be copied or used by two goroutines at once.
 type Queue struct {
-	frames  []*Frame
-	inline  [1]*Frame // backs frames while there is only one
-	pooled  *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
-	head    int       // frames before head are gone
-	sent    int       // bytes of frames[head] that are already out
-	bytes   int       // waiting, all frames
-	held    int       // see Held
-	newest  *Block    // of the last frame; nil: it has none, or nothing waits
-	tidied  int       // frames before it have been looked at by Tidy
-	spilled int       // see SetSpilled; a part of held
+	frames    []*Frame
+	inline    [1]*Frame // backs frames while there is only one
+	pooled    *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
+	head      int       // frames before head are gone
+	sent      int       // bytes of frames[head] that are already out
+	bytes     int       // waiting, all frames
+	heldBytes int       // see Held
+	newest    *Block    // of the last frame; nil: it has none, or nothing waits
+	tidied    int       // frames before it have been looked at by Tidy
+	spilled   int       // see SetSpilled; a part of held
 }
 
 // pointerSlices are shared by all queues, so that a client at rest has none.
@@ -41,23 +41,23 @@ func (q *Queue) Push(f *Frame) {
 		*q.pooled = q.frames[:0] // the smaller slice would keep its frames
 	}
 	q.bytes += len(f.Wire)
-	q.held += pointerBytes
+	q.heldBytes += pointerBytes
 	if f.block == nil || f.block != q.newest {
-		q.held += f.cost()
+		q.heldBytes += f.cost()
 		q.newest = f.block
 	}
 }
 
 // Held returns how many bytes of memory the queue keeps, at most: a block counts
 // once for each run of its frames.
-func (q *Queue) Held() int { return q.held }
+func (q *Queue) Held() int { return q.heldBytes }
 
 // Waiting returns the bytes that are still to be sent.
 func (q *Queue) Waiting() int { return q.bytes }
 
 // SetSpilled sets the bytes of TLS records that the socket did not take.
 func (q *Queue) SetSpilled(bytes int) {
-	q.held += bytes - q.spilled
+	q.heldBytes += bytes - q.spilled
 	q.spilled = bytes
 }
 
@@ -112,7 +112,7 @@ func (q *Queue) copyOut(from, to int) {
 	for i, f := range q.frames[from:to] {
 		size += len(f.Wire)
 		if i == 0 || !f.sharesBlock(q.frames[from+i-1]) {
-			q.held -= f.cost()
+			q.heldBytes -= f.cost()
 		}
 	}
 	b := &copies{frames: make([]Frame, 0, to-from)}
@@ -124,7 +124,7 @@ func (q *Queue) copyOut(from, to int) {
 		q.frames[from+i] = &b.frames[i]
 	}
 	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
-	q.held += b.Held
+	q.heldBytes += b.Held
 	if to == len(q.frames) {
 		q.newest = &b.Block
 	}
@@ -192,9 +192,9 @@ func (q *Queue) Advance(n int) (last int64) {
 		}
 		q.frames[q.head] = nil
 		q.head++
-		q.held -= pointerBytes
+		q.heldBytes -= pointerBytes
 		if !f.sharesBlock(q.frames[q.head]) {
-			q.held -= f.cost()
+			q.heldBytes -= f.cost()
 		}
 	}
 	if q.head >= 64 && q.head*2 >= len(q.frames) {
@@ -235,7 +235,7 @@ func (q *Queue) DropTail() {
 	clear(q.frames[q.head+1:])
 	q.frames = q.frames[:q.head+1]
 	q.bytes = len(q.Rest())
-	q.held, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
+	q.heldBytes, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
 	q.tidied = q.head
 	q.Tidy()
 }
@@ -247,6 +247,6 @@ func (q *Queue) Clear() {
 		*q.pooled = q.frames[:0]
 		pointerSlices.Put(q.pooled)
 	}
-	q.frames, q.pooled, q.head, q.sent, q.bytes, q.held, q.tidied, q.newest = nil, nil, 0, 0, 0, q.spilled, 0, nil
+	q.frames, q.pooled, q.head, q.sent, q.bytes, q.heldBytes, q.tidied, q.newest = nil, nil, 0, 0, 0, q.spilled, 0, nil
 	q.inline[0] = nil
 }

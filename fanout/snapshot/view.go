@@ -12,8 +12,8 @@ import (
 // View merges the states of several partitions. For a key in several of them,
 // the one with the newest message decides, also when the entry has ended there.
 type View struct {
-	agents map[Key]version[Agent]
-	calls  map[Key]version[Call]
+	agentVersions map[Key]version[Agent]
+	callVersions  map[Key]version[Call]
 }
 
 // version is the entry of one state for a key.
@@ -25,14 +25,14 @@ type version[V any] struct {
 
 // NewView creates an empty view.
 func NewView() *View {
-	return &View{agents: make(map[Key]version[Agent]), calls: make(map[Key]version[Call])}
+	return &View{agentVersions: make(map[Key]version[Agent]), callVersions: make(map[Key]version[Call])}
 }
 
 // Add copies the entries of admitted accounts of f that have not expired at
 // now.
 func (p *View) Add(f *State, admits func(account string) bool, now time.Time) {
-	add(p.agents, &f.agents, admits, now)
-	add(p.calls, &f.calls, admits, now)
+	add(p.agentVersions, &f.agents, admits, now)
+	add(p.callVersions, &f.calls, admits, now)
 }
 
 func add[V any](into map[Key]version[V], s *expiringMap[V], admits func(string) bool, now time.Time) {
@@ -48,12 +48,12 @@ func add[V any](into map[Key]version[V], s *expiringMap[V], admits func(string) 
 
 // Agents returns the agents at work, ordered by account and id.
 func (p *View) Agents() []Agent {
-	return liveValues(p.agents, func(a, b Agent) int { return compare(a.Key, b.Key) })
+	return liveValues(p.agentVersions, func(a, b Agent) int { return compare(a.Key, b.Key) })
 }
 
 // Calls returns the calls that have not ended, ordered by account and id.
 func (p *View) Calls() []Call {
-	return liveValues(p.calls, func(a, b Call) int { return compare(a.Key, b.Key) })
+	return liveValues(p.callVersions, func(a, b Call) int { return compare(a.Key, b.Key) })
 }
 
 func liveValues[V any](all map[Key]version[V], order func(a, b V) int) []V {
