@@ -64,8 +64,8 @@ type App struct {
 	public, private net.Listener
 }
 
-// New opens what the settings name and builds the rooms. What it has opened is
-// closed again when it fails.
+// New opens the configured backends and builds the packages. What it has opened
+// is closed again when it fails.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a := &App{settings: cfg.Settings, log: cfg.Log, registry: prometheus.NewRegistry(), health: &health{}}
 	a.life = newLifecycle(cfg.Log)

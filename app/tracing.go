@@ -107,8 +107,8 @@ func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(span)
 }
 
-// spanSender counts and tells what became of spans. It answers no error, which
-// the SDK would print past our log.
+// spanSender counts and logs the results of sending spans. It returns no error,
+// which the SDK would print past our log.
 type spanSender struct {
 	trace.SpanExporter
 	queue  *spanQueueing

@@ -26,8 +26,8 @@ const (
 type passwords struct {
 	cost  Argon2
 	slots chan struct{}
-	// decoy is the hash of a password nobody knows. A login of an unknown user
-	// is compared with it, so that it takes as long as any other.
+	// decoy is the hash of an unknown password. A login of an unknown user is
+	// compared with it, so that it takes as long as any other.
 	decoy string
 }
 

@@ -20,7 +20,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Service is the room. Its methods may be called at once from anywhere.
+// Service owns accounts, users, API keys and tokens. It is safe for concurrent
+// use.
 type Service struct {
 	cfg       Config
 	db        *sqldb.DB

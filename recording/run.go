@@ -56,7 +56,7 @@ type stored struct {
 
 // announce publishes recording.stored for what has not been announced. A node
 // claims recordings for a while, so that two do not announce the same one; when
-// it fails, whoever comes after the lease tries again.
+// it fails, the next holder of the lease tries again.
 func (s *Service) announce(ctx context.Context) error {
 	for {
 		claimed, err := s.rows.claim(ctx, time.Now(), announceLease, announceLimit)

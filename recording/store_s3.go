@@ -18,7 +18,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// S3Config says where an S3-compatible store is.
+// S3Config holds the address and credentials of an S3-compatible store.
 type S3Config struct {
 	Endpoint  string // host or host:port
 	Plain     bool   // no TLS

@@ -185,7 +185,7 @@ func objectName(accountID, recordingID string, sealed bool) string {
 var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
 
 // source reads an upload's body: it counts, digests, keeps to the limit, and
-// tells the body's failures from the store's.
+// distinguishes the body's failures from the store's.
 type source struct {
 	from   io.Reader
 	limit  int64

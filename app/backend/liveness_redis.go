@@ -15,7 +15,7 @@ type Liveness struct {
 	Prefix string
 }
 
-// groupLifetime is how long the hash of a group without members stays.
+// groupLifetime is the time that the hash of a group without members is kept.
 const groupLifetime = time.Minute
 
 func (l *Liveness) key(group string) string { return l.Prefix + "members:" + group }

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// benchAccounts are whom a run's events are of, and who sees them.
+// benchAccounts are the accounts of a run's events and their subscribers.
 type benchAccounts struct {
 	root                       string // account of the user, "" when it is not ours
 	ids                        []string

@@ -45,7 +45,7 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// answerWithin is the timeout of a request.
+// answerWithin is the timeout of one request.
 const answerWithin = 30 * time.Second
 
 // connectionsClient speaks HTTP/1.1 over as many connections as it is told, so

@@ -83,7 +83,7 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	}, nil
 }
 
-// way is where records go in.
+// way is the sink of a run's records.
 type way struct{ topic, format string }
 
 // The ways of what loadtest makes.

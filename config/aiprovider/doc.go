@@ -6,7 +6,7 @@
 // service.go (what is done with it) and guard.go (where a connection may go).
 //
 // A header's value is a secret. It is sealed under a master key for its
-// provider, shown to nobody (answers have Mask in its place), and opened for
+// provider, never shown (responses have Mask in its place), and opened for
 // those who connect.
 //
 // It refuses to decide who may ask (the api room does), to open a session (the

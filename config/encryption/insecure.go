@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The values nobody may use as a key; a salt may not be defaultSalt.
+// The values that are refused as a key; a salt may not be defaultSalt.
 const defaultSalt = "default_salt"
 
 var insecureNames = []string{"default_encrypted_key", "default", "test", defaultSalt}

@@ -19,7 +19,7 @@ type readers struct {
 
 	mu      sync.Mutex
 	waiting []reader
-	reading bool // a goroutine reads, and goes on until nobody waits
+	reading bool // a goroutine reads, and continues until no caller waits
 }
 
 type reader struct {

@@ -103,7 +103,7 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 	return newAnswer(next), nil
 }
 
-// change reads, decides and writes, and begins again when somebody else has
+// change reads, decides and writes, and starts over if another writer has
 // written in between.
 func (s *Service) change(ctx context.Context, who, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	for saved := false; !saved; {

@@ -21,7 +21,7 @@ type SIP struct {
 	Trunk           SIPTrunk       `yaml:"trunk"`
 }
 
-// SIPTrunk is where numbers go that are nobody's extension.
+// SIPTrunk is the trunk for numbers that are no user's extension.
 type SIPTrunk struct {
 	Address     string `yaml:"address" doc:"host or host:port of the trunk; empty: only extensions can be called"`
 	Transport   string `yaml:"transport" doc:"udp or tcp"`

@@ -21,7 +21,8 @@ const (
 	ExitUsage  = 2 // wrong command line, settings or data: correct them first
 )
 
-// Program is a process as its commands see it. Tests make their own.
+// Program is the environment of a command: arguments, streams and settings.
+// Tests make their own.
 type Program struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RunLength is how long the name of a run is.
+// RunLength is the length of the name of a run.
 const RunLength = 8
 
 // Stamp is the part of an event's data by which the receiver checks it.

@@ -97,7 +97,7 @@ func newKey(raw []byte) (key, error) {
 	return key{id: keyID(raw), aead: aead}, nil
 }
 
-// keyID tells 32 random bytes apart and tells nothing about them.
+// keyID identifies a key of 32 random bytes without revealing it.
 func keyID(raw []byte) string {
 	sum := sha256.Sum256(append([]byte(idLabel), raw...))
 	return hex.EncodeToString(sum[:8])

@@ -26,7 +26,7 @@ func (c textChecked) Connect(ctx context.Context) (driver.Conn, error) {
 	return textCheckedConn{full}, nil
 }
 
-// sqliteConn is what database/sql uses of the driver's connection.
+// sqliteConn is the set of driver interfaces that database/sql uses.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx

@@ -19,7 +19,8 @@ type Carrier struct {
 	State  string // tracestate; "" for none
 }
 
-// MaxState is what W3C Trace Context asks everybody to pass on (section 3.3.1.5).
+// MaxState is the length of tracestate, in bytes, that W3C Trace Context
+// requires to be propagated (section 3.3.1.5).
 const MaxState = 512 // bytes of a tracestate
 
 // FromContext returns the context of the span in ctx.

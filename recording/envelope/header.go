@@ -121,8 +121,8 @@ func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
 }
 
 // bytes returns the whole header. The checksum at its end needs no key: it
-// tells damage from a wrong key, and holds off nobody who alters it on purpose;
-// the box and the commitment do.
+// distinguishes damage from a wrong key, and does not protect against
+// deliberate changes; the box and the commitment do.
 func (h *Header) bytes() []byte {
 	out, after := h.appendKeyFields(h.appendCore(make([]byte, 0, h.Len())))
 	out = append(out, h.box[:]...)

@@ -22,9 +22,9 @@ func oneLine(message []byte) []byte {
 	return line.Bytes()
 }
 
-// tellingKeys are the keys of data that tell a reader most, in the order they are
-// shown; a dot leads into an object. They are those of the formats we know.
-var tellingKeys = []string{
+// summaryKeys are the keys of data most useful to a reader, in the order they
+// are shown; a dot leads into an object. They are those of the formats we know.
+var summaryKeys = []string{
 	"Event-Name", "CC-Action", "CC-Agent", "CC-Agent-Status", "CC-Agent-State", "CC-Member-CID-Number",
 	"event_name", "agent_id", "Agent-ID", "Agent-State", "Reason", "Change", "event", "state", "status", "reason",
 	"data.agent_id", "data.to_agent_id", "data.reason", // of generic events
@@ -51,7 +51,7 @@ func readable(message []byte) []byte {
 	if m.Metadata.QueueID != "" {
 		words = append(words, "queue="+m.Metadata.QueueID)
 	}
-	for _, path := range tellingKeys {
+	for _, path := range summaryKeys {
 		if text := textAt(m.Data, path); text != "" {
 			words = append(words, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
 		}

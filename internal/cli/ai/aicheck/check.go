@@ -19,10 +19,10 @@ const (
 	closeTimeout   = 5 * time.Second
 )
 
-// maxMessage is what the service takes at most.
+// maxMessage is the largest message, in bytes, that the service accepts.
 const maxMessage = 1 << 20
 
-// session is the one that is held.
+// session is the session under test.
 type session struct {
 	config Config
 	conn   *websocket.Conn
@@ -30,7 +30,7 @@ type session struct {
 
 	started  atomic.Bool
 	asked    atomic.Bool   // the provider wants the call ended (extra)
-	ended    chan struct{} // closed when nothing more is heard
+	ended    chan struct{} // closed at the end of the connection
 	received received      // the reader's, until ended
 	replies  chan []byte   // what the reader wants said
 
@@ -157,7 +157,7 @@ func (s *session) say(message []byte) error {
 	return s.conn.WriteMessage(websocket.TextMessage, message)
 }
 
-// wait returns false when there is nobody to wait with any more.
+// wait returns false once the connection has ended.
 func (s *session) wait(ctx context.Context, until time.Time) bool {
 	select {
 	case <-s.ended:

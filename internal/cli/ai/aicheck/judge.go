@@ -14,7 +14,7 @@ import (
 // muchAhead is more than a provider should count on being kept for it.
 const muchAhead = 30 * time.Second
 
-// judge makes the report of what was heard.
+// judge makes the report of the received messages.
 func (s *session) judge(r *Report) {
 	s.judgeStart(r)
 	s.judgeMessages(r)
@@ -106,7 +106,7 @@ func (s *session) judgePing(r *Report) {
 	}
 }
 
-// judgeStay is about a provider that left before the hangup.
+// judgeStay judges a provider that closed the connection before the hangup.
 func (s *session) judgeStay(r *Report) {
 	switch {
 	case s.hungUp:

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// every is how often a session tells of its audio.
+// every is the interval between a session's reports of its audio.
 const every = 5 * time.Second
 
 // session is one call.
@@ -51,7 +51,7 @@ func (s *session) run() error {
 	}
 }
 
-// most bounds how many oddities are told of one session.
+// most is the largest number of oddities reported per session.
 const most = 20
 
 func (s *session) wonder(format string, args ...any) {
