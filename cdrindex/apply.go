@@ -18,24 +18,24 @@ func (k callKey) compare(o callKey) int {
 	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.call, o.call))
 }
 
-// place is the location of a call's row and the record it came from.
+// storedCall is the location of a call's row and the record it came from.
 type storedCall struct {
 	callKey
 	started int64
 	from    source
 }
 
-// batch is what goes into the database in one transaction.
+// batch holds the entries of one transaction.
 type batch struct {
 	entries []entry
 	// fence, when there is one, begins the transaction: it moves the
 	// partition's offset up, or refuses.
 	fence func(context.Context, *sqldb.Loader) error
-	// again writes a row anew although its record is in the index already.
+	// overwrite replaces a row by one of the same record.
 	overwrite bool
 }
 
-// outcome counts what became of a batch's records.
+// outcome counts a batch's records by result.
 type outcome struct{ rows, older, expired int }
 
 // apply makes the newest record of each call the call's row, in one
@@ -72,8 +72,8 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	return result, nil
 }
 
-// load runs the transaction again when two indexers came upon a new call at
-// once: the second finds the row of the first.
+// loadWithRetry repeats the transaction when two indexers inserted the same
+// call concurrently.
 func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.Loader) error) error {
 	const most = 5
 	for attempt := 1; ; attempt++ {
@@ -84,8 +84,8 @@ func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.Loader) error)
 	}
 }
 
-// newestOfEach is the newest entry of each call, sorted by call, so that all
-// indexers lock calls in one order.
+// newestOfEach returns the newest entry of each call, sorted by call, so that
+// all indexers lock calls in the same order.
 func newestOfEach(entries []entry) (newest []*entry, older int) {
 	newest = make([]*entry, len(entries))
 	for i := range entries {
@@ -108,7 +108,7 @@ func monthsOf(entries []*entry, kept month) []month {
 	return months
 }
 
-// change is what a batch does to the tables.
+// change lists the rows that a batch deletes and creates.
 type change struct {
 	outcome
 	deletes []storedCall

@@ -31,9 +31,7 @@ type batchReader struct {
 // should have, at hand.
 const moreWithin = 100 * time.Millisecond
 
-// batch waits for a record and takes what else is there already. It waits for
-// nothing more: under load batches grow by themselves, and without it a row is
-// there at once.
+// readBatch waits for a record and adds those that are already available.
 func (g *batchReader) readBatch(ctx context.Context) error {
 	clear(g.entries)
 	clear(g.spans)
@@ -55,7 +53,7 @@ func (g *batchReader) readBatch(ctx context.Context) error {
 	return nil
 }
 
-// begin begins the span of a record that a sampled trace has brought.
+// beginSpan begins the span of a record of a sampled trace.
 func (g *batchReader) beginSpan(r *kafka.Record, e *entry, err error) {
 	if g.trace == nil {
 		return
@@ -72,7 +70,7 @@ func (g *batchReader) beginSpan(r *kafka.Record, e *entry, err error) {
 	g.spans = append(g.spans, span)
 }
 
-// stored ends the spans: what was read is in the database.
+// endSpans ends the spans after the batch was stored.
 func (g *batchReader) endSpans() {
 	for _, span := range g.spans {
 		span.End(nil)

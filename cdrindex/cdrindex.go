@@ -15,8 +15,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Index is the rows in the database. Its methods may be called at once from
-// anywhere.
+// Index stores and finds call records in the database. It is safe for
+// concurrent use.
 type Index struct {
 	cfg     Config
 	db      *sqldb.DB
@@ -27,7 +27,7 @@ type Index struct {
 	knownPartitions map[month]bool // partitions known to be there
 }
 
-// New brings the tables up to date.
+// New migrates the tables and creates an Index.
 func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

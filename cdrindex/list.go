@@ -8,14 +8,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Page is some of a report's rows, newest first.
+// Page is one page of a report's rows, newest first.
 type Page struct {
 	Data         []event.CDR `json:"data"`
 	PageSize     int         `json:"page_size"`
 	NextStartKey string      `json:"next_start_key,omitempty"` // "": the last page
 }
 
-// List is the page of the filter's rows at its start key. Rows that arrive
+// List returns the page of the filter's rows at its start key. Rows that arrive
 // between two pages neither repeat nor hide others; newer ones are not shown.
 func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	defer x.metrics.observeQuery(kindList, time.Now(), &err)
@@ -65,8 +65,8 @@ func (x *Index) listExport(ctx context.Context, f Filter, at cursor, most int) (
 	return x.listAfter(ctx, f, at, most)
 }
 
-// some is the next rows after the cursor: those that began in the range, and
-// then, as they began before it, those that only ended in it.
+// listAfter returns the next rows after the cursor: those that began in the
+// range, then those that began before it and ended in it.
 func (x *Index) listAfter(ctx context.Context, f Filter, at cursor, most int) ([]event.CDR, error) {
 	rows := make([]event.CDR, 0, min(most, 64))
 	first, last := f.Start, f.End

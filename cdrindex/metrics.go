@@ -130,8 +130,7 @@ func (m *metrics) observeQuery(kind string, began time.Time, err *error) {
 	}
 }
 
-// lagCollector tells the age of what waits, as it is when asked: a partition
-// whose database is away gets older without anything happening.
+// lagCollector computes the age of the oldest waiting record at each scrape.
 type lagCollector struct {
 	desc    *prometheus.Desc
 	waiting sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
@@ -144,10 +143,10 @@ func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) 
 	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
 	c.waiting.Range(func(partition, oldest any) bool {
 		var lag float64

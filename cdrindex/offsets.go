@@ -10,13 +10,13 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// progress is how far a partition of the topic is indexed.
+// indexPosition is the position up to which a partition is indexed.
 type indexPosition struct {
 	next  kafka.LogPosition // after the last record indexed
 	epoch int64             // how often the topic was found to have been created again
 }
 
-// errFenced says that another indexer has moved the partition's offset.
+// errFenced is returned when another indexer has moved the partition's offset.
 var errFenced = errors.New("another indexer is at work on the partition")
 
 const selectPosition = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
@@ -40,7 +40,8 @@ func storedTopicID(id kafka.TopicID) string {
 	return id.String()
 }
 
-// progress reads the partition's; where there is none, it begins at first.
+// findOrCreatePosition returns the partition's position. Where there is none,
+// it creates one at first.
 func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (at indexPosition, err error) {
 	err = x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
@@ -54,7 +55,7 @@ func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first i
 	return at, sqldb.Wrap(err, "reading an offset")
 }
 
-// epoch is the partition's, 0 when nothing of it was indexed yet.
+// findEpoch returns the partition's epoch, 0 when nothing was indexed yet.
 func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
 	at, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -63,7 +64,8 @@ func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
 	return at.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
-// advance moves the partition's progress within tx. Returns errFenced when it
+// updatePosition updates the partition's position within tx. Returns errFenced
+// when it
 // is not at from: another indexer was first.
 func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
 	result, err := tx.ExecContext(ctx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
@@ -79,7 +81,7 @@ func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, 
 	return sqldb.Wrap(err, "storing an offset")
 }
 
-// skip moves a partition without indexing anything.
+// skipRecords updates a partition's position without indexing.
 func (x *Index) skipRecords(ctx context.Context, partition int, from, to indexPosition) error {
 	return x.db.Load(ctx, func(tx *sqldb.Loader) error { return updatePosition(ctx, tx, partition, from, to) })
 }

@@ -9,10 +9,11 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// monthsAhead are made before the first call of them arrives.
+// partitionsAhead is the number of months for which partitions are created
+// ahead.
 const partitionsAhead = 2
 
-// ensure makes the partitions of months that are missing.
+// createPartitions creates the missing partitions of months.
 func (x *Index) createPartitions(ctx context.Context, months []month) error {
 	if !x.db.Postgres() || x.partitionsKnown(months) {
 		return nil
@@ -52,14 +53,15 @@ func (x *Index) partitionsKnown(months []month) bool {
 	return !slices.ContainsFunc(months, func(m month) bool { return !x.knownPartitions[m] })
 }
 
-// forget makes ensure look again: another node may have dropped a partition.
+// clearKnownPartitions makes createPartitions query the database again: another
+// node may have dropped a partition.
 func (x *Index) clearKnownPartitions() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	clear(x.knownPartitions)
 }
 
-// lockPartitions makes nodes take turns until the transaction ends.
+// lockPartitions holds an advisory lock until the transaction ends.
 func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('trunkline/cdrindex/partitions', 0))`)
 	return sqldb.Wrap(err, "waiting for another node's partitions")
@@ -100,7 +102,7 @@ func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
 	return nil
 }
 
-// firstKept is the first month that is kept. Everything is with no retention set.
+// firstKept returns the first month within retention, 0 without retention.
 func (x *Index) firstKept(now time.Time) month {
 	if x.cfg.RetentionMonths == 0 {
 		return 0
@@ -108,7 +110,7 @@ func (x *Index) firstKept(now time.Time) month {
 	return monthOf(now.Unix()) - month(x.cfg.RetentionMonths)
 }
 
-// dropBefore drops what began before the first kept month.
+// deleteBefore deletes the calls that began before the first kept month.
 func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	tables := []string{callsTable, rowsTable}
 	if x.db.Postgres() {

@@ -41,7 +41,7 @@ func (q *query) limit(order string, n int) {
 
 const newestFirst = "started DESC, call_id DESC"
 
-// read appends the query's rows to found.
+// queryRows appends the query's rows to found.
 func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
 	rows, err := x.db.QueryContext(ctx, selectRow+q.text.String(), q.args...)
 	if err != nil {
@@ -59,8 +59,8 @@ func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]e
 	return found, sqldb.Wrap(rows.Err(), "reading call records")
 }
 
-// firstEdge is the start of the first of an account's calls that began before
-// the range and, in a later month than they began, ended within it.
+// findFirstEndedLater returns the earliest start of an account's calls that
+// began before the range and ended in it, in a later month.
 func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, end int64) (began int64, ok bool, err error) {
 	var first sql.NullInt64
 	err = x.db.QueryRowContext(ctx, `SELECT MIN(started) FROM `+callsTable+`
@@ -68,7 +68,8 @@ func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, 
 	return first.Int64, first.Valid, sqldb.Wrap(err, "looking for calls at a month's edge")
 }
 
-// startOf is when the account's call began, as far as it is known.
+// findStart returns when the account's call began, in Unix seconds; ok is false
+// for an unknown call.
 func (x *Index) findStart(ctx context.Context, account, call string) (began int64, ok bool, err error) {
 	err = x.db.QueryRowContext(ctx, `SELECT started FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`,
 		account, call).Scan(&began)

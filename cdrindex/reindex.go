@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Progress is how far Reindex is.
+// Progress is the progress of Reindex.
 type Progress struct {
 	Partition, Partitions int   // being read, of how many
 	Done, Total           int64 // offsets of all partitions
@@ -61,7 +61,8 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	return spans, nil
 }
 
-// partition reads on behind what retention takes away meanwhile.
+// partition reindexes a partition and continues after records that retention
+// deletes meanwhile.
 func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange) error {
 	epoch, err := r.findEpoch(ctx, partition)
 	if err != nil {
@@ -84,8 +85,8 @@ func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange
 	return nil
 }
 
-// stretch indexes from at until the end, or until something fails; what lies
-// before stopped is done.
+// indexRange indexes the offsets from at to end. After an error, everything
+// before stopped is indexed.
 func (r *reindexing) indexRange(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()

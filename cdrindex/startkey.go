@@ -10,7 +10,7 @@ import (
 	"trunkline/event"
 )
 
-// cursor is a place between two rows: before it lies what has been read. Rows
+// cursor is a position between two rows. Rows
 // are ordered by start and, within a second, by call id, which unlike a row's
 // id no two rows of an account share.
 type cursor struct {
@@ -29,7 +29,7 @@ func (c cursor) key() string {
 
 var errStartKey = errors.New("not a start key")
 
-// parseStartKey takes what key makes, and nothing else.
+// parseStartKey parses a result of key. Returns errStartKey for anything else.
 func parseStartKey(key string) (cursor, error) {
 	if key == "" {
 		return newest, nil

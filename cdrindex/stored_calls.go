@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// places are those of the entries' calls that the index has, locked until the
+// findCalls returns the stored calls of the entries, locked until the
 // transaction ends.
 func (x *Index) findCalls(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
 	find := findCallsSQLite
@@ -19,7 +19,7 @@ func (x *Index) findCalls(ctx context.Context, tx *sqldb.Loader, entries []*entr
 	return found, sqldb.Wrap(err, "looking up calls")
 }
 
-// remove removes the rows at those places.
+// deleteCalls deletes the rows of those calls.
 func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
 	switch {
 	case len(old) == 0:

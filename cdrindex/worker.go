@@ -163,7 +163,7 @@ func (w *partitionWorker) retry(ctx context.Context, doing string, do func() err
 		}
 		w.metrics.countRetry(doing)
 		wait := backoff.Next()
-		w.log.Warn("partition waiting", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
 		if !retry.Sleep(ctx, wait) {
 			return ctx.Err()
 		}

@@ -22,15 +22,14 @@ const (
 	transportEventStream = "sse"
 )
 
-// Request is one client that wants to subscribe.
+// Request is a client's request to subscribe.
 type Request struct {
 	HTTP    *http.Request
 	Address string // the client's address, without port
 }
 
-// Socket upgrades the request to a WebSocket and subscribes it (specification,
-// section C). An error is returned before anything was written: the caller
-// answers it.
+// ServeWebSocket upgrades the request to a WebSocket and subscribes it; see
+// docs/channel.md. It writes nothing before it returns an error.
 func (f *Fanout) ServeWebSocket(w http.ResponseWriter, req Request) error {
 	err := f.upgradeWebSocket(w, req)
 	f.countRefusal(err)
@@ -49,7 +48,8 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	f.handshakes.Add(1)
 	defer f.handshakes.Add(-1)
 	query := r.URL.Query()
-	// A client sets the query for this very connection, the header for many.
+	// The query is specific to this connection; a client may send the header
+	// with all.
 	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))
 	s, err := f.admit(req, since, query.Get("cursor") == "true")
 	if err != nil {
@@ -80,17 +80,17 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	return nil
 }
 
-// admission is a subscriber that may enter, and where it starts.
+// admission is a subscriber that was accepted, with its start positions.
 type admission struct {
 	*subscriber
 	starts   []start // by partition; nil: live from now on
-	earliest bool    // replay all there is
+	earliest bool    // replay the whole log
 	gapCount int64   // Fanout.gaps before the starts were looked up
 }
 
-// admit makes all the checks of a subscription and finds where it starts. On
-// success it holds the follower and the subscriber's places, which leaving
-// gives back.
+// admit authenticates and checks a subscription and finds its start positions.
+// On success it has acquired the follower and the connection lease, which
+// unregister releases.
 func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
@@ -127,7 +127,8 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	return a, nil
 }
 
-// newSubscriber is nil when the token's accounts are all gone.
+// newSubscriber creates a subscriber. It returns nil when none of the token's
+// accounts is accessible.
 func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
 	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory.Tree()))
 	if filter == nil {
@@ -145,8 +146,8 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	return s
 }
 
-// unavailable is for errors of Kafka that have no kind of their own: the client
-// may come back.
+// unavailable returns an error without a kind, such as one of Kafka, as
+// fault.KindUnavailable, so that the client retries.
 func unavailable(err error) error {
 	if k := fault.KindOf(err); k != fault.KindInternal {
 		return err
@@ -160,8 +161,8 @@ func (f *Fanout) countRefusal(err error) {
 	}
 }
 
-// bearer is the token of a request: in the Authorization header, or in the
-// query where a browser can set no header.
+// bearer returns the token of a request: of the Authorization header, else of
+// the query, for browsers, which cannot set the header.
 func bearer(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
@@ -184,8 +185,9 @@ func hasToken(h http.Header, name, token string) bool {
 	return false
 }
 
-// originAllowed keeps pages of other sites from using a visitor's token. A
-// request without Origin does not come from a page.
+// originAllowed reports whether the Origin header is allowed, so that pages of
+// other sites cannot use a visitor's token. A request without Origin does not
+// come from a browser page.
 func (f *Fanout) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

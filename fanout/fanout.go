@@ -17,19 +17,21 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Directory is who may see what.
+// Directory authenticates tokens and holds the account tree and permissions.
 type Directory interface {
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
-	// Valid says, from memory, whether a principal's token still holds.
+	// Valid returns an error when a principal's token is no longer valid. It
+	// does no I/O.
 	Valid(p *identity.Principal) error
 	Tree() *identity.Tree
-	// Changed is closed at the next change of tree or permissions.
+	// Changed returns a channel that is closed at the next change of the tree
+	// or of permissions.
 	Changed() <-chan struct{}
-	// Lookup asks for an account that Tree does not know yet.
+	// Lookup loads an account that Tree does not have yet.
 	Lookup(ctx context.Context, accountID string) (identity.Account, bool, error)
 }
 
-// Deps is what the room works with.
+// Deps holds the dependencies of a Fanout.
 type Deps struct {
 	Log       Log
 	Directory Directory
@@ -55,7 +57,7 @@ type Fanout struct {
 	lookups             *offsetLookup
 	seen                seenAccounts
 	currentLog          atomic.Pointer[logID]
-	gapCount            atomic.Int64 // that streams have found in the log
+	gapCount            atomic.Int64 // gaps found in the log by the live streams
 	writers             *conn.Writers[*subscriber]
 	follower            *follower
 	members             *members
@@ -63,20 +65,20 @@ type Fanout struct {
 	traces              traces
 	folds               *folds
 	draining            atomic.Bool
-	handshakes          atomic.Int64   // handshakes that have begun and not ended
-	presenceUnavailable atomic.Bool    // the shared view is away
-	sweeps              uint64         // of sweepOnce, which alone uses it
-	otherConnections    atomic.Int64   // connections of the other nodes, half a second ago at most
-	worstLag            hourlyLag      // of publishPresence
-	tasks               sync.WaitGroup // readers, waiters and catch-ups; begun by begin
-	endMu               sync.RWMutex   // ended is set, and nothing is begun any more, with it held
+	handshakes          atomic.Int64   // handshakes in progress
+	presenceUnavailable atomic.Bool    // the last presence update failed
+	sweeps              uint64         // used by sweepOnce only
+	otherConnections    atomic.Int64   // connections of the other nodes, refreshed every presenceInterval
+	worstLag            hourlyLag      // used by publishPresence only
+	tasks               sync.WaitGroup // readers, socket waiters and replays; see startTask
+	endMu               sync.RWMutex   // guards ended: startTask takes it for reading
 	ended               bool
 
-	runContext context.Context // of Run; set by New, so that sockets end with it
+	runContext context.Context // canceled when Run returns; created by New
 	cancelRun  context.CancelFunc
 }
 
-// New checks the settings and builds the room; nothing runs yet.
+// New validates the settings and creates a Fanout. It starts no goroutine.
 func New(cfg Config, deps Deps) (*Fanout, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -96,8 +98,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	return f, nil
 }
 
-// Run works until ctx ends. It does not close subscribers: Drain does that,
-// before.
+// Run serves until ctx ends. Call Drain first to disconnect subscribers with a
+// close frame.
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
@@ -125,9 +127,9 @@ func (f *Fanout) Run(ctx context.Context) error {
 	return nil
 }
 
-// enter makes a subscriber a member: from here on it misses no event, no change
-// of permissions and no drain. Its outlet is not open yet; open hands what
-// waits meanwhile, the close frame included, to a writer.
+// register adds the subscriber to the members and to the index: from then on
+// events, permission changes and Drain reach it. Its frames stay in the queue
+// until startDelivery.
 func (f *Fanout) register(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
@@ -135,8 +137,8 @@ func (f *Fanout) register(a *admission) {
 	f.members.add(s)
 	f.metrics.connections.Inc()
 	f.addToIndex(a)
-	// What has changed since admit looked: from members.add on, Drain and
-	// applyPermissions find s by themselves.
+	// Permissions may have changed since admit. After members.add, Drain and
+	// applyPermissions include s.
 	for tree := f.directory.Tree(); ; {
 		f.applyPermission(s, tree)
 		now := f.directory.Tree()
@@ -173,7 +175,8 @@ func (f *Fanout) addToIndex(a *admission) {
 	f.index.insert(s)
 }
 
-// open begins to send.
+// startDelivery schedules the first write and starts the replay, if there is
+// one.
 func (f *Fanout) startDelivery(a *admission) {
 	f.scheduleNow(f.runContext, a.subscriber)
 	if a.starts != nil {
@@ -182,7 +185,8 @@ func (f *Fanout) startDelivery(a *admission) {
 	}
 }
 
-// begin starts work that Run waits for; it is false when Run is ending.
+// startTask runs work in a goroutine that Run waits for. It returns false,
+// without starting it, when Run is ending.
 func (f *Fanout) startTask(work func()) bool {
 	f.endMu.RLock()
 	defer f.endMu.RUnlock()
@@ -193,7 +197,8 @@ func (f *Fanout) startTask(work func()) bool {
 	return true
 }
 
-// disconnect ends a subscriber with a close frame. It leaves the counts at once.
+// disconnect closes a subscriber with a close frame and removes it from the
+// connection counts.
 func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
 	first, wake := s.close(d, time.Now().Add(closeWait))
 	if !first {
@@ -210,8 +215,8 @@ func (f *Fanout) scheduleNow(ctx context.Context, s *subscriber) {
 	f.writers.ScheduleNow(ctx, []*subscriber{s})
 }
 
-// remove forgets a subscriber whose connection has ended for the reason d, or
-// that of an earlier disconnect.
+// remove deletes a subscriber whose connection has ended. It counts the reason
+// of an earlier disconnect, else d.
 func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	f.unregister(s)
 	if !s.markClosed() {
@@ -236,7 +241,8 @@ func (f *Fanout) unregister(s *subscriber) {
 	f.follower.release()
 }
 
-// livePositions returns the streams' positions, in the order of partitions.
+// livePositions returns the live position of every partition, in partition
+// order.
 func (f *Fanout) livePositions() []position {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -279,7 +285,8 @@ func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	}
 }
 
-// flushed samples the latency of what a writer has just sent.
+// flushed observes the delivery latency of the last subscriber of a group that
+// a writer has flushed.
 func (f *Fanout) flushed(group []*subscriber) {
 	f.traces.flushed(group)
 	s := group[len(group)-1]

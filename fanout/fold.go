@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// fold is the state of one partition and the place it is exact at.
+// fold keeps the snapshot state of one partition and its position in the log.
 type fold struct {
 	f         *Fanout
 	partition int
@@ -23,13 +23,13 @@ type fold struct {
 	mu         sync.Mutex
 	state      *snapshot.State
 	at         position
-	last       event.ID // the newest message before at; 0: none read yet
+	last       event.ID // highest id before at; 0: none read yet
 	reader     Reader
-	caughtUpAt time.Time // when there was last nothing more to read; zero: never yet
+	caughtUpAt time.Time // when the end of the log was last reached; zero: never
 	lag        int64     // offsets not read yet, as of the last read
 }
 
-// run folds from the beginning of the history on, until ctx ends.
+// run applies events from the start of the snapshot history, until ctx ends.
 func (d *fold) run(ctx context.Context) {
 	from, err := d.findStart(ctx)
 	for err != nil && ctx.Err() == nil {
@@ -51,7 +51,7 @@ func (d *fold) findStart(ctx context.Context) (int64, error) {
 	return d.f.log.OffsetAt(ctx, event.TopicEvents, d.partition, time.Now().Add(-d.f.cfg.SnapshotHistory))
 }
 
-// begin makes the state empty, to be folded from the offset.
+// reset empties the state and sets the offset to read from.
 func (d *fold) reset(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,13 +61,13 @@ func (d *fold) reset(from int64) {
 	d.state, d.at, d.last, d.caughtUpAt = snapshot.New(d.bounds), startAt(from), 0, time.Time{}
 }
 
-// foldPause is how long a fold that has caught up lets events gather: a fetch
-// for each of them would cost a node, and the broker, as much again as
-// delivering it does. An event after a silence is folded at once.
+// foldPause is the time between fetches of a fold at the end of the log, so
+// that one fetch returns several events. The first event after an idle time is
+// applied at once.
 const foldPause = 100 * time.Millisecond
 
-// follow reads until something fails. A hole in the log makes what was folded
-// worthless: lost says so, and where the log goes on.
+// follow reads and applies events until a read fails. At a gap in the log it
+// returns lost and the offset after the gap: the state must be rebuilt.
 func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 	reader := d.f.log.Reader(event.TopicEvents, d.partition, d.at.next)
 	defer reader.Close()
@@ -93,7 +93,7 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 	}
 }
 
-// beyond is where a log goes on after a hole at the offset.
+// resumeOffset returns the offset after a gap, or offset when err is not a gap.
 func resumeOffset(err error, offset int64) (next int64, hole bool) {
 	if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 		return gap.Resume, true
@@ -112,7 +112,7 @@ var (
 	metadataKeys = jsonscan.KeysOf("queue_id")
 )
 
-// apply folds records that were read at that time.
+// apply applies records that were read at that time.
 func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,7 +143,8 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	}
 }
 
-// message is what a state needs of the record; ok is false when it needs none.
+// message decodes the fields that a snapshot uses. ok is false when the record
+// does not change snapshots.
 func (d *fold) message(r *kafka.Record, id event.ID) (m snapshot.Message, ok bool) {
 	m = snapshot.Message{ID: id, Type: event.Type(d.strings.get(r.Header(event.HeaderType)))}
 	var got [3]jsonscan.Value
@@ -163,7 +164,7 @@ func (d *fold) message(r *kafka.Record, id event.ID) (m snapshot.Message, ok boo
 	return m, err == nil
 }
 
-// current is when the state last held all that the log did; zero: never yet.
+// currentAsOf returns when the state last included the whole log; zero: never.
 // The caller holds mu.
 func (d *fold) currentAsOf() time.Time {
 	caught := d.caughtUpAt

@@ -12,8 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// follower runs the streams while there is a subscriber: of all partitions,
-// since an account's events may be in any of them.
+// follower runs the streams of all partitions while there is a subscriber.
 type follower struct {
 	f *Fanout
 
@@ -66,7 +65,7 @@ func (w *follower) release() {
 }
 
 // stopIdle stops the streams if there is still no subscriber. It holds mu while
-// they end: without subscribers no stream needs it.
+// they end.
 func (w *follower) stopIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,10 +146,8 @@ func (w *follower) grow(ctx context.Context) {
 	}
 }
 
-// atLeast returns the running streams. Where they are fewer than n, it looks
-// for partitions that were added, and follows them: they are empty before they
-// are added, so their beginning is where everybody starts. The streams may be
-// fewer still.
+// atLeast returns the running streams. When they are fewer than n, it starts
+// streams for added partitions, at offset 0. It may still return fewer than n.
 func (w *follower) atLeast(ctx context.Context, n int) ([]*partitionStream, error) {
 	have := w.list()
 	if len(have) >= n {

@@ -15,9 +15,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// history reads what is older than the ring from Kafka, once for all
-// subscribers that replay it. It keeps the chunks that were used last, bounded
-// in the bytes they hold, for as long as anybody replays.
+// history reads records older than the ring from Kafka and shares them between
+// replays. It keeps the most recently used chunks, bounded in bytes, while a
+// replay runs.
 type history struct {
 	log       Log
 	limit     int64
@@ -34,7 +34,7 @@ type history struct {
 	expiry     *time.Timer // drops everything, while there are no users
 }
 
-// pastLog is what history has of one partition.
+// partitionHistory holds the chunks and known gaps of one partition.
 type partitionHistory struct {
 	chunks []*chunk // in the order of offsets, none overlaps another
 	gaps   []*kafka.GapError
@@ -53,13 +53,12 @@ type chunk struct {
 }
 
 const (
-	// chunkAlign is what the offsets at which chunks begin are multiples of,
-	// so that subscribers who come back with almost the same offset share them.
+	// chunkAlign aligns the first offsets of chunks, so that subscribers that
+	// resume at similar offsets share them.
 	chunkAlign = 32
 	// historyFills bounds the chunks that are read at the same time.
 	maxHistoryFills = 8
-	// historyWait bounds the reading of one chunk, so that a broker that is
-	// away fails a replay, which tries again, and does not hold it for ever.
+	// historyWait bounds the reading of one chunk; a replay retries after it.
 	historyWait = 10 * time.Second
 	// historyLinger is how long chunks are kept after the last replay.
 	historyLinger = 5 * time.Second
@@ -72,7 +71,7 @@ func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(con
 		fillSlots: make(chan struct{}, maxHistoryFills), partitions: make(map[int]*partitionHistory)}
 }
 
-// enter keeps chunks from being dropped until leave.
+// acquire keeps chunks in memory until release.
 func (h *history) acquire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +109,7 @@ func (h *history) close() {
 	h.drop()
 }
 
-// drop forgets the chunks. Those that are being read are for their askers only.
+// drop removes all chunks. Chunks that are being read are not kept afterwards.
 func (h *history) drop() {
 	for _, p := range h.partitions {
 		p.chunks = nil
@@ -190,11 +189,11 @@ func (h *history) partition(partition int) *partitionHistory {
 	return p
 }
 
-// fill reads the chunk, for a subscriber that asked for an offset in it or
-// behind it, and lets its askers go on.
+// fill reads the chunk for a request of the offset asked, which is in the chunk
+// or after it, and closes ready.
 func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
-	// Others wait for this chunk too: it is read also when the client of the
-	// one who reads has left.
+	// Other replays wait for this chunk too, so it is read even when ctx is
+	// canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
 	defer cancel()
 	b, err := h.load(ctx, c.partition, c.from, c.upTo)
@@ -280,8 +279,7 @@ func (h *history) chunkBytes() int64 {
 	return min(max(h.limit/int64(4*max(len(h.partitions), 1)), 16<<10), 1<<20)
 }
 
-// gapFound remembers damage, so that clients that would run into it are refused
-// when they come back.
+// recordGap stores a gap, so that clients that resume before it are refused.
 func (h *history) recordGap(partition int, gap *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -301,8 +299,7 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 	p.gaps = append(p.gaps, gap)
 }
 
-// gapAfter returns the first damage at or after an offset and before end that
-// replays have found.
+// gapAfter returns the first known gap at or after an offset and before end.
 func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

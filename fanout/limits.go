@@ -8,33 +8,34 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Limits counts open connections over the whole cluster. A place that is taken
-// must be renewed, so that those of a dead node become free by themselves.
+// Limits counts the open connections of the cluster by leases. Leases expire
+// unless they are renewed, so those of a dead node are freed.
 type Limits interface {
-	// Take takes one place in every scope, or none. When a scope is full it
-	// names it; with replace, the oldest connections are sent away instead.
+	// Acquire acquires the lease in every scope, or in none. It returns the
+	// kind of the first scope that is full; with replace, it evicts the oldest
+	// connections instead.
 	Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error)
-	// Renew keeps the places of a node's connections, and returns those of them
-	// that another node has sent away.
+	// Renew renews the leases of a node's connections and returns the ids of
+	// its connections that were evicted since the last call.
 	Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error)
-	// Free gives places back.
+	// Release releases leases.
 	Release(ctx context.Context, node string, seats []ConnectionLease) error
 }
 
-// Seat is one connection's places.
+// ConnectionLease is the lease of one connection in its scopes.
 type ConnectionLease struct {
 	ID     string
 	Since  time.Time
 	Scopes []Scope
 }
 
-// Scope is something whose connections are counted.
+// Scope is an account, user or address with a limit of connections.
 type Scope struct {
 	Name string // "account:…", "user:…" or "address:…"
 	Max  int
 }
 
-// scopes are what a subscriber counts in, as the settings have it.
+// scopes returns the scopes of a subscriber that have a limit.
 func (c Config) scopes(account, user, address string) []Scope {
 	var scopes []Scope
 	for _, s := range []Scope{{"account:" + account, c.MaxPerAccount}, {"user:" + user, c.MaxPerUser}, {"address:" + address, c.MaxPerAddress}} {
@@ -45,14 +46,15 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// seat is a subscriber's places; without limits it has none.
+// connectionLease returns the lease of a subscriber; without limits it has no
+// scopes.
 func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
 	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
 }
 
-// takeSeat applies the connection limits. While the shared view is away there
-// are none: the token alone admits.
+// acquireLease applies the connection limits. It returns fault.KindLimited when
+// one is reached. While Redis is unavailable, limits are not applied.
 func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
 	seat := f.connectionLease(s)
 	if len(seat.Scopes) == 0 {
@@ -75,7 +77,7 @@ func (f *Fanout) limited() bool {
 	return f.cfg.MaxPerAccount+f.cfg.MaxPerUser+f.cfg.MaxPerAddress > 0
 }
 
-// freeSeats gives back the places of subscribers that have left.
+// releaseLeases releases the leases of subscribers that have been removed.
 func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
 	if !f.limited() || len(left) == 0 {
 		return
@@ -87,8 +89,8 @@ func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
 	}
 }
 
-// renewSeats closes the subscribers that a newer connection has replaced, and
-// now and then keeps the places of the others.
+// renewLeases disconnects the subscribers that were evicted and, with renew,
+// renews the leases of the others.
 func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 	if !f.limited() {
 		return

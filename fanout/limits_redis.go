@@ -14,24 +14,23 @@ import (
 //go:embed acquire.lua
 var acquireScript string
 
-// RedisLimits counts connections in Redis: a sorted set for each scope, whose
-// members are lost when they are not renewed, and a list for each node of the
-// connections that others have sent away.
+// RedisLimits keeps leases in Redis: a sorted set per scope, with members that
+// expire unless renewed, and a list per node of its evicted connections.
 type RedisLimits struct {
 	client  redis.UniversalClient
 	prefix  string
 	acquire *redis.Script
 }
 
-// NewRedisLimits keeps its keys under prefix. The client is not closed.
+// NewRedisLimits stores its keys under prefix. It does not close the client.
 func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
 	return &RedisLimits{client: client, prefix: prefix, acquire: redis.NewScript(acquireScript)}
 }
 
-// seatLife is how long a place outlives its last renewal.
+// leaseDuration is the time from a renewal to the expiry.
 const leaseDuration = nodeTTL
 
-// All scopes share one hash tag: the script takes several at once.
+// All scopes share one hash tag, because the script uses several keys.
 func (l *RedisLimits) scope(name string) string { return l.prefix + "{fanout:seats}:" + name }
 func (l *RedisLimits) evictions(node string) string {
 	return l.prefix + "{fanout:seats}:evicted:" + node
@@ -41,7 +40,7 @@ func leaseMember(node string, s ConnectionLease) string {
 	return node + "|" + s.ID + "|" + strconv.FormatInt(s.Since.UnixMilli(), 10)
 }
 
-// Take implements Limits.
+// Acquire implements Limits.
 func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error) {
 	now := time.Now()
 	flag := 0
@@ -56,7 +55,7 @@ func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLeas
 	}
 	result, err := l.acquire.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
-		return "", fmt.Errorf("taking a place: %w", err)
+		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
 	if at, ok := result[0].(int64); ok && at > 0 {
 		kind, _, _ := strings.Cut(s.Scopes[at-1].Name, ":")
@@ -78,19 +77,18 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 		pipe.PExpire(ctx, l.evictions(node), leaseDuration)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("sending connections away: %w", err)
+		return fmt.Errorf("evicting connections: %w", err)
 	}
 	return nil
 }
 
-// Renew implements Limits. A place that was lost (Redis was away, or began
-// anew) is taken again.
+// Renew implements Limits. It creates leases that Redis has lost again.
 func (l *RedisLimits) Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error) {
 	pipe := l.client.Pipeline()
 	list := pipe.LRange(ctx, l.evictions(node), 0, -1)
 	pipe.Del(ctx, l.evictions(node))
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("renewing places: %w", err)
+		return nil, fmt.Errorf("renewing connection leases: %w", err)
 	}
 	evicted = list.Val()
 	gone := make(map[string]bool, len(evicted))
@@ -106,7 +104,7 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, seats []Connection
 	})
 }
 
-// Free implements Limits.
+// Release implements Limits.
 func (l *RedisLimits) Release(ctx context.Context, node string, seats []ConnectionLease) error {
 	return l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
 		pipe.ZRem(ctx, key, leaseMember(node, s))
@@ -123,7 +121,7 @@ func (l *RedisLimits) forEachScope(ctx context.Context, seats []ConnectionLease,
 			}
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			return fmt.Errorf("updating places: %w", err)
+			return fmt.Errorf("updating connection leases: %w", err)
 		}
 		seats = seats[n:]
 	}

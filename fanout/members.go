@@ -2,8 +2,8 @@ package fanout
 
 import "sync"
 
-// members are the connected subscribers of this node, and
-// the disconnected ones whose connection is still open.
+// members holds the connected subscribers of this node and the disconnected
+// ones whose connection is still open.
 type members struct {
 	mu            sync.Mutex
 	connected     map[*subscriber]struct{}
@@ -24,8 +24,8 @@ func (m *members) add(s *subscriber) {
 	m.connected[s] = struct{}{}
 }
 
-// remove takes s off the counts; false when it was off already. It stays among
-// the leaving until forget.
+// remove moves s from connected to disconnecting, where it stays until delete.
+// It returns false when s was not connected.
 func (m *members) remove(s *subscriber) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +46,8 @@ func (m *members) delete(s *subscriber) {
 
 func (m *members) all() []*subscriber { return m.list(m.connected) }
 
-// ending returns the disconnected ones whose connection is still open.
+// listDisconnecting returns the disconnected subscribers whose connection is
+// still open.
 func (m *members) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
 
 func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
@@ -71,7 +72,7 @@ func (m *members) countDisconnecting() int {
 	return len(m.disconnecting)
 }
 
-// takeLeft takes those who left since the last call.
+// takeRemoved returns the subscribers removed since the last call.
 func (m *members) takeRemoved() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// offsetLookup answers the look-ups of clients that come back. Many ask the
-// same at once: each question goes to Kafka once, and its answer is kept for a
-// short time.
+// offsetLookup looks up offsets for clients that resume. Concurrent equal
+// look-ups share one request to Kafka, and results are cached for a short time.
 type offsetLookup struct {
 	log    Log
 	flight singleflight.Group
@@ -31,15 +30,16 @@ type offsetAnswer struct {
 	expires       time.Time
 }
 
-// How long answers are kept. Bounds and epochs change as the log does; what was
-// written before a given time stays the same.
+// Times for which results are cached. Bounds and epochs change as the log
+// grows; the offset at a past time does not.
 const (
 	boundsTTL = 200 * time.Millisecond
 	epochTTL  = 5 * time.Second
 	timeTTL   = time.Minute
 )
 
-// lookupWait bounds one question: its asker may leave, others wait for it too.
+// lookupWait bounds one look-up, which continues when its first caller has
+// gone.
 const lookupWait = 5 * time.Second
 
 // bounds returns the first offset of a partition and the one its next record
@@ -72,8 +72,7 @@ func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32)
 	return end, err
 }
 
-// normalizedBefore returns when the record before offset was normalized. ok is
-// false when there is none, or none that says so.
+// normalizedBefore returns when the record before offset was normalized. ok is false when there is no such record or it has no processed_at.
 func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offset int64) (at time.Time, ok bool, err error) {
 	seconds, known, err := l.lookUp(ctx, "before", partition, offset, timeTTL, func(ctx context.Context) (int64, int64, error) {
 		if offset == 0 {
@@ -150,14 +149,14 @@ func (l *offsetLookup) cache(key string, answer offsetAnswer) {
 	l.swept = len(l.answers)
 }
 
-// forget drops all answers: the log is not what it was.
+// clear removes all results, after the log was truncated or recreated.
 func (l *offsetLookup) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers, l.swept = nil, 0
 }
 
-// lookupsAtOnce bounds the questions that one client has under way.
+// maxConcurrentLookups bounds the concurrent look-ups of one client.
 const maxConcurrentLookups = 16
 
 // forEach calls look for every stream, several at a time, and returns the first

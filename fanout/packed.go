@@ -9,9 +9,9 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// packed is a frame compressed by permessage-deflate (RFC 7692), made by the
-// first subscriber that wants it and shared by all. No context is taken over
-// from one message to the next, so the same bytes are right for everybody.
+// compressedFrame is a frame compressed by permessage-deflate (RFC 7692),
+// created on first use and shared by all subscribers: without context takeover
+// the bytes are the same for all.
 type compressedFrame struct {
 	once  sync.Once
 	frame *conn.Frame
@@ -24,7 +24,8 @@ var deflaters = sync.Pool{New: func() any {
 	return w
 }}
 
-// flushed is how a flushed deflate stream ends; RFC 7692 leaves it out.
+// flushTrailer is the length of the end of a flushed deflate block (00 00 FF
+// FF), which RFC 7692 section 7.2.1 removes.
 const flushTrailer = 4
 
 func (p *compressedFrame) get(m *frame) *conn.Frame {

@@ -10,14 +10,15 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stream follows one partition and delivers what it reads to the subscribers
-// that are live.
+// partitionStream reads one partition and delivers its events to live
+// subscribers.
 type partitionStream struct {
 	f         *Fanout
 	partition int
 	strings   interner
 
-	// live is how far every live subscriber has been delivered to. It is
+	// live is the position up to which live subscribers have been delivered to.
+	// It is
 	// written with index.mu (for reading) and mu held; index.mu held for
 	// writing, or mu, is enough to read it.
 	live position
@@ -122,7 +123,7 @@ func (s *partitionStream) recover(ctx context.Context, err error) (next int64) {
 	if gap.Restarted() {
 		s.f.currentLog.Store(nil) // not known, rather than wrong
 		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
-			s.f.logger.Warn("cursors do not name their log", "error", err)
+			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
 	s.f.disconnectAll(DisconnectEventsLost)

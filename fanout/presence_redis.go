@@ -19,7 +19,8 @@ type RedisPresence struct {
 	Prefix string // of every key
 }
 
-// nodeLife is how long a node's connections outlive its last update.
+// nodeTTL is the time from a node's last update to the expiry of its
+// connections.
 const nodeTTL = 15 * time.Second
 
 func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
@@ -64,8 +65,9 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	return int(count.Val()), nil
 }
 
-// others are the nodes heard lately, without this one. Clocks of nodes may
-// differ by less than a node's life; what is older is taken out.
+// others returns the nodes that published recently, without this one. It
+// removes nodes older than twice nodeTTL; clocks may differ by less than
+// nodeTTL.
 func (p *RedisPresence) others(ctx context.Context, node string) ([]string, error) {
 	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
@@ -137,11 +139,11 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 }
 
 const (
-	// lagLife is how long the nodes' delivery lag is remembered: longer than
-	// anybody resumes from. Hours beyond it are unknown.
+	// lagTTL is the time for which delivery lag is stored. Older hours are
+	// unknown.
 	lagTTL = 8 * 24 * time.Hour
-	// lagSettle is how long every node has to report again after the shared view
-	// was lost. One that has not is taken to be gone.
+	// lagSettle is the time within which every node reports again after Redis
+	// lost its data.
 	lagSettle = time.Minute
 )
 

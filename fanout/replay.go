@@ -11,25 +11,25 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// start is where a subscriber begins in one partition.
+// start is the start position of a subscriber in one partition.
 type start struct {
 	position
 	after event.ID // messages up to this id are left out; 0: none
 }
 
-// replay delivers to one subscriber what it missed, and makes it live. It merges
+// replay delivers missed events to one subscriber and makes it live. It merges
 // the partitions by id, and the subscriber becomes live in all of them at once:
 // whatever event is the last one sent, everything with a lower id that this
 // node has read has been sent before.
 //
-// It holds offsets, not frames, while it waits for anything, so that what a
-// slow client replays costs no memory but its queue.
+// While it waits it holds offsets, not frames, so that a slow client uses no
+// memory beyond its queue.
 type replay struct {
 	f        *Fanout
 	sub      *subscriber
 	sources  []*replaySource // in the order of their partitions
 	pending  []*replaySource // those with a message to deliver: a heap by head
-	skipGaps bool            // go on behind damage: the client asked for all there is
+	skipGaps bool            // continue after damaged records: since=earliest
 
 	filter        *filter        // of sub, as of the last refresh
 	tree          *identity.Tree // as of the last refresh
@@ -58,11 +58,12 @@ var errGone = errors.New("subscriber has left")
 var errNotInRing = errors.New("not in the ring")
 
 const (
-	// aheadPause is how often a client that is ahead of its node looks again.
+	// aheadPause is the interval of checks while a client's position is ahead
+	// of this node.
 	aheadPause = 20 * time.Millisecond
-	// lastOffsets bounds what is delivered with the streams standing still.
+	// lastOffsets bounds the offsets delivered while the streams are stopped.
 	lastOffsets = 256
-	// refreshEvery is after how many events the filter is read again.
+	// refreshEvery is the number of events between reads of the filter.
 	refreshEvery = 64
 )
 
@@ -119,8 +120,8 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	}
 }
 
-// lost disconnects the subscriber when err says that the log no longer has what
-// it needs.
+// disconnectAtGap disconnects the subscriber and returns true when err is a gap
+// in the log.
 func (r *replay) disconnectAtGap(err error) bool {
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
@@ -134,7 +135,7 @@ func (r *replay) disconnectAtGap(err error) bool {
 }
 
 // round delivers, in the order of ids, everything up to where the streams are
-// now. advanced says whether there was anything to read.
+// now. advanced reports whether there was anything to read.
 func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.extend(nil)
 	r.refresh()
@@ -248,7 +249,7 @@ func (s *replaySource) isRepeat(m *frame) bool {
 	return m.repeat || m.source >= 0 && m.source <= s.at.source
 }
 
-// pass moves the source behind m.
+// advancePast moves the source to the position after m.
 func (s *replaySource) advancePast(m *frame) {
 	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
 }
@@ -273,7 +274,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	}
 }
 
-// mayPass says whether the replay goes on behind a gap.
+// maySkipGap reports whether the replay may continue after a gap.
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
@@ -340,8 +341,7 @@ func (r *replay) waitForSpace(ctx context.Context) error {
 	return nil
 }
 
-// errTooSlow ends a replay whose client takes nothing although its queue is
-// full.
+// errTooSlow ends a replay of a client whose queue and socket are full.
 var errTooSlow = errors.New("subscriber is too slow")
 
 // flush hands the subscriber to a writer when something has been pushed.
@@ -374,7 +374,7 @@ func (r *replay) refresh() {
 	}
 }
 
-// release gives up all frames at hand, before something that may take long.
+// release drops references to frames before a wait.
 func (r *replay) release() { r.releaseOthers(nil) }
 
 func (r *replay) releaseOthers(but *replaySource) {
@@ -385,9 +385,9 @@ func (r *replay) releaseOthers(but *replaySource) {
 	}
 }
 
-// goLive makes the subscriber live in all partitions if it has reached all
-// streams, but for a few messages of the ring, which it delivers with the
-// streams standing still.
+// goLive makes the subscriber live in all partitions when it has reached the
+// live positions. Up to lastOffsets messages of the ring are delivered while
+// index.mu stops the streams.
 func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	defer r.flush(ctx)
 	defer func() {

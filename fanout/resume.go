@@ -11,13 +11,12 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Earliest asks for everything Kafka still has.
+// Earliest is the value of since that requests the whole log.
 const Earliest = "earliest"
 
-// starts turns what a client resumes from into a position in every partition.
-// All refusals come from here, before the upgrade: fault.KindInvalid for what
-// is no position, fault.KindGone for one that this log does not hold or does
-// not hold any more.
+// resumeStarts converts since to a start in every partition. Returns
+// fault.KindInvalid for a malformed value and fault.KindGone for a position
+// that is not, or no longer, in the log.
 func (f *Fanout) resumeStarts(ctx context.Context, since string, flt *filter) ([]start, error) {
 	f.history.acquire()
 	defer f.history.release()
@@ -45,9 +44,8 @@ func (f *Fanout) earliest(ctx context.Context) ([]start, error) {
 	return starts, err
 }
 
-// fromCursor goes on in every partition exactly where the cursor says.
-// Partitions the cursor does not know were added later: they start at their
-// beginning.
+// fromCursor returns the cursor's positions. Partitions that are not in the
+// cursor were added later and start at offset 0.
 func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([]start, error) {
 	current := f.logID()
 	if at.log != (logID{}) && current != (logID{}) && at.log != current {
@@ -86,9 +84,9 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([
 	return starts, f.refuseDamage(starts, streams, flt)
 }
 
-// check looks a cursor's position up in the log and returns where to start.
-// Records that were deleted are no reason to refuse when none of them was for
-// the filter's accounts.
+// checkPosition validates a cursor's position against the log and returns the
+// start. Deleted records are skipped when none was for the filter's accounts;
+// else it returns fault.KindGone.
 func (f *Fanout) checkPosition(ctx context.Context, st *partitionStream, at position, flt *filter, partitionsThen int) (position, error) {
 	first, next, err := f.lookups.bounds(ctx, st.partition)
 	if err == nil && at.next > next { // of a node that is ahead of the answer
@@ -179,9 +177,8 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 	return starts, f.refuseDamage(starts, streams, flt)
 }
 
-// find looks the event up in its partition. Returns fault.KindGone when it is
-// not there: this cluster has not given the id, or no longer has what came
-// after.
+// findEvent looks an event up in its partition. Returns fault.KindGone when it
+// is not there.
 func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (*frame, error) {
 	m, original := st.recall(id)
 	if original {
@@ -241,8 +238,7 @@ func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
 }
 
 // startsAfter notes that the first record whose time is that of the id is at
-// the offset. It says whether this is in the ring: then no earlier record has
-// the id or a later one.
+// the offset. It reports whether the offset is in the ring: then no earlier record has the id or a later one.
 func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +251,7 @@ func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
 	return true
 }
 
-// holds says whether the ring has everything from the position on, and the
+// holds reports whether the ring has everything from the position on, and the
 // record before it where the position's leader epoch is known, so that Kafka
 // need not be asked: when thousands come back at once, most of them are here.
 func (s *partitionStream) holds(at position) bool {

@@ -8,15 +8,14 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// unknownRewind is how far back other partitions are read when nobody can say
-// how far behind the nodes have been; clockSkew is what their clocks and the
-// time between two reports may add.
+// unknownRewind is the least rewind when the delivery lag is unknown; clockSkew
+// covers differences of clocks and the interval of reports.
 const (
 	unknownRewind = 60 * time.Second
 	clockSkew     = 5 * time.Second
 )
 
-// reportDeliveryLag tells the other nodes how far behind this one has been.
+// reportDeliveryLag stores this node's delivery lag for the other nodes.
 func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 	streams := f.follower.list()
 	if len(streams) == 0 {
@@ -58,14 +57,13 @@ func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duratio
 	return lag + clockSkew
 }
 
-// rewind is where a client that resumes by an event's id starts in the other
-// partitions: at the first message that came in, or was normalized, after these
-// times. Ids tell when a message came in; one that the normalizer was late with
-// has an old id but was normalized later.
+// rewind holds the times from which a client that resumes by id replays the
+// other partitions: from the first message received, or normalized, after them.
+// An id has the time of receipt; a message may have been normalized much later.
 type rewind struct {
 	received   time.Time
 	normalized time.Time
-	known      bool // the event tells when it was normalized
+	known      bool // the event has a processed_at
 }
 
 func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
@@ -74,8 +72,8 @@ func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
 	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
 }
 
-// stops says whether a message that was normalized at that time, and all before
-// it, had been delivered.
+// covers reports whether a message normalized at that time, and all before it,
+// had been delivered.
 func (r rewind) covers(normalized time.Time, known bool) bool {
 	return !known || !r.known || normalized.Before(r.normalized)
 }

@@ -9,8 +9,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// eventStream carries frames as server-sent events, for clients whose way
-// breaks WebSockets. The request's own goroutine writes: each event has an id of
+// eventStream sends frames as server-sent events, for clients behind proxies
+// that block WebSockets. The request's own goroutine writes: each event has an
+// id of
 // its own (the cursor), so there is no frame to share.
 type eventStream struct {
 	http *http.ResponseController
@@ -143,7 +144,8 @@ func (t *eventStream) answersPings() bool { return false }
 
 func (t *eventStream) closing(d conn.Disconnect) *conn.Frame { return conn.NewCloseComment(d) }
 
-// A write that takes so long is waiting for the client, not for us.
+// stuckAfter is the duration of a write after which the client is taken to be
+// slow.
 const stuckAfter = 50 * time.Millisecond
 
 func (t *eventStream) stuck(*subscriber) bool {

@@ -44,7 +44,7 @@ type subscriber struct {
 // Flush implements conn.Flusher.
 func (s *subscriber) Flush(scratch []byte) { s.transport.flush(s, scratch) }
 
-// transport carries a subscriber's frames.
+// transport sends a subscriber's frames over WebSocket or server-sent events.
 type transport interface {
 	// flush sends what waits; a writer calls it. It returns with the subscriber
 	// idle, blocked or closed.
@@ -65,7 +65,7 @@ type transport interface {
 	close()
 }
 
-// state says who has the subscriber's queue.
+// state is the owner of the subscriber's queue.
 type state uint8
 
 const (
@@ -82,7 +82,7 @@ type closing struct {
 	by     time.Time // when the connection is closed, whether the frame went out or not
 }
 
-// pushed is what push did.
+// pushResult is the result of a push.
 type pushResult uint8
 
 const (
@@ -126,9 +126,8 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 	return s.wake()
 }
 
-// overLimit says whether a queue that must wait for its socket keeps more memory
-// than it may. Before it comes to that, frames are copied out of their batches.
-// A queue that a writer is about to take needs no such copies.
+// overLimit reports whether the queue holds more memory than its limit. Near
+// the limit it copies frames out of their batches.
 func (s *subscriber) overLimit() bool {
 	if s.queue.Held() > s.limit-s.limit/4 {
 		s.queue.Tidy()
@@ -234,9 +233,9 @@ func (s *subscriber) signalSpace() {
 	}
 }
 
-// roomFor returns nil when more may be pushed, else what to wait for before
-// asking again. The impatient wait for our writers only, not for a socket that
-// is full.
+// spaceAvailable returns nil when more may be pushed, else a channel that is
+// closed when it should be called again. With impatient it also returns nil for
+// a full socket.
 func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +248,8 @@ func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
 	return s.spaceFreed
 }
 
-// finish marks the subscriber as gone; first is true once.
+// markClosed sets the state closed and clears the queue; first is true for the
+// first call.
 func (s *subscriber) markClosed() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,8 +268,8 @@ func (s *subscriber) gone() bool {
 	return s.closing != nil || s.state == closed
 }
 
-// waitForRoom waits until the writers have done what they can for s, so that
-// writers that are busy cost a subscriber time and not its connection.
+// waitForSpace waits until the writers have emptied half of the queue of s or
+// its socket is full.
 func (s *subscriber) waitForSpace(ctx context.Context) {
 	for room := s.spaceAvailable(true); room != nil; room = s.spaceAvailable(true) {
 		select {

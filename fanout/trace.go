@@ -11,9 +11,8 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// traces follow the events of sampled traces from Kafka to the sockets: one span
-// for each on each node, however many subscribers get it. For any other event
-// they cost a look at one header, and with tracing off not even that.
+// traces records one span per node for each event of a sampled trace, from the
+// read to the last socket write.
 type traces struct {
 	tracer *tracing.Tracer // nil: off
 	open   atomic.Int64    // len(waits); most often nothing more is asked
@@ -36,7 +35,7 @@ type tracedEvent struct {
 	timeout    *time.Timer
 }
 
-// traceLimit is how long a span waits for sockets that are full.
+// traceLimit bounds the wait of a span for full sockets.
 const traceLimit = 10 * time.Second
 
 // begin begins spans for records that have just been read. Most often there are
@@ -56,8 +55,8 @@ func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 // tracedEvents are those of one read, in the order of their offsets.
 type tracedEvents []*tracedEvent
 
-// of is the traced event that m is, nil when it is none. Frames are asked for in
-// their order.
+// find returns the traced event of m, nil when m is not traced. Calls must be
+// in the order of offsets.
 func (e *tracedEvents) find(m *frame) *tracedEvent {
 	for len(*e) > 0 && (*e)[0].offset < m.offset {
 		*e = (*e)[1:]
@@ -89,8 +88,8 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	return s.push(m)
 }
 
-// dispatched says that every subscriber of the events has been given them. A
-// span ends when the last of them has been written.
+// dispatched marks events that were put on all queues. A span ends when the
+// last subscriber has been written.
 func (t *traces) dispatched(events tracedEvents) {
 	if len(events) == 0 {
 		return
@@ -106,7 +105,7 @@ func (t *traces) dispatched(events tracedEvents) {
 	}
 }
 
-// flushed says that a writer has done what it can for a group.
+// flushed updates the spans of subscribers that a writer has flushed.
 func (t *traces) flushed(group []*subscriber) {
 	if t.open.Load() == 0 {
 		return
@@ -120,7 +119,7 @@ func (t *traces) flushed(group []*subscriber) {
 	}
 }
 
-// keep says what still waits on a subscriber's queue.
+// setWaiting sets the traced events on a subscriber's queue.
 func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 	if t.waiting[s] = events; len(events) == 0 {
 		delete(t.waiting, s)
@@ -128,7 +127,7 @@ func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 	t.open.Store(int64(len(t.waiting)))
 }
 
-// giveUp ends a span that some subscribers keep waiting.
+// expire ends a span that was not written to all subscribers within traceLimit.
 func (t *traces) expire(e *tracedEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,8 +141,8 @@ func (t *traces) expire(e *tracedEvent) {
 	e.end()
 }
 
-// settled says whether nothing more is to come of the event at a subscriber: it
-// has been written, or the subscriber is gone.
+// settle reports whether the event was written to the subscriber or the
+// subscriber is gone, and removes it from pending.
 func (e *tracedEvent) settle(s *subscriber) bool {
 	gone, written := s.deliveryState(e.id)
 	if !gone && !written {
@@ -164,8 +163,9 @@ func (e *tracedEvent) end() {
 	e.span.End(nil)
 }
 
-// has says whether the subscriber is gone, or else whether the event has left
-// its queue. Server-sent events are written by their request, which has taken
+// deliveryState reports whether the subscriber is gone, else whether the event
+// has left its queue. Server-sent events are written by their request, which
+// has taken
 // over what the writer left.
 func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {
 	s.mu.Lock()

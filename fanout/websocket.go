@@ -9,7 +9,7 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// webSocket carries a subscriber's frames over a WebSocket.
+// webSocket sends a subscriber's frames over a WebSocket.
 type webSocket struct {
 	f *Fanout
 
@@ -148,8 +148,8 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	}
 }
 
-// A peer may send this much that is not a control frame within a window;
-// beyond, it is not a client of this channel.
+// Limits of the data messages of a peer within a window; beyond them it is
+// disconnected.
 const (
 	peerMessages      = 10
 	peerMessageBytes  = conn.MaxPeerMessage

@@ -26,8 +26,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return newRawConn(c)
 }
 
-// socket is a TCP connection that is an ordinary net.Conn until spill is set.
-// From then on Write takes what fits and keeps the rest instead of waiting.
+// rawConn is a TCP connection. Until spill is set, Write blocks like that of
+// any net.Conn; then it keeps what does not fit in pending and returns.
 type rawConn struct {
 	net.Conn
 	raw syscall.RawConn // to wait for room; what needs no waiting goes to fd
@@ -54,7 +54,7 @@ func newRawConn(c net.Conn) (*rawConn, error) {
 	return s, nil
 }
 
-// Close ends the connection; whoever waits for room learns it.
+// Close closes the connection; awaitWritable returns an error.
 func (s *rawConn) Close() error {
 	s.mu.Lock()
 	s.fd = -1
@@ -62,7 +62,7 @@ func (s *rawConn) Close() error {
 	return s.Conn.Close()
 }
 
-// try writes what the socket has room for, with mu held.
+// tryWrite writes what fits in the socket buffer. The caller holds mu.
 func (s *rawConn) tryWrite(b []byte) (int, error) {
 	if s.fd < 0 {
 		return 0, net.ErrClosed
@@ -74,8 +74,8 @@ func (s *rawConn) tryWrite(b []byte) (int, error) {
 	return n, err
 }
 
-// await calls attempt, with mu held, now and whenever there is room again,
-// until it is true.
+// awaitWritable calls attempt, with mu held, now and whenever the socket is
+// writable, until it returns true.
 func (s *rawConn) awaitWritable(attempt func() bool) error {
 	return s.raw.Write(func(uintptr) bool {
 		s.mu.Lock()
@@ -112,7 +112,8 @@ type Conn struct {
 	tls    *tls.Conn // nil: plain
 }
 
-// ErrListener says that a connection was not accepted by a listener of NewListener.
+// ErrListener is returned for a connection that no listener of NewListener
+// accepted.
 var ErrListener = errors.New("connection was not accepted by the listener of package conn")
 
 // New takes over a connection that a listener of NewListener accepted, or a TLS connection on top
@@ -134,8 +135,7 @@ func New(accepted net.Conn) (*Conn, error) {
 	return c, nil
 }
 
-// Send gives b to the connection without waiting. It returns how much of b must
-// not be sent again; full says that the socket takes no more for now.
+// Send gives b to the connection without waiting. It returns the number of bytes of b that must not be sent again; full reports that the socket buffer is full.
 func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 	s := c.socket
 	if c.tls == nil {
@@ -183,8 +183,8 @@ func (c *Conn) Spilled() int {
 	return cap(c.socket.pending)
 }
 
-// Discard reads and forgets until the connection ends, so that what is still on
-// its way to the peer is not lost to a reset.
+// Discard reads and discards input until the connection ends, so that a TCP
+// reset does not drop data in transit to the peer.
 func (c *Conn) Discard() { _, _ = io.Copy(io.Discard, c.socket.Conn) }
 
 // Close ends the connection and every Wait.

@@ -136,7 +136,7 @@ type copies struct {
 	frames []Frame
 }
 
-// Empty says whether nothing waits.
+// Empty reports whether no frame waits.
 func (q *Queue) Empty() bool { return q.head == len(q.frames) }
 
 // Rest returns the part of the first frame that is still to be sent.
@@ -206,8 +206,8 @@ func (q *Queue) Advance(n int) (last int64) {
 	return last
 }
 
-// Drop forgets everything but what must be finished: a frame that is partly
-// out. It returns the id of that, 0 when it is not a message.
+// Drop removes all frames except a partly sent one. It returns the id of that
+// one, 0 when there is none or it is not a message.
 func (q *Queue) Drop() (id int64) {
 	if q.sent == 0 || q.Empty() {
 		q.Clear()
@@ -217,7 +217,7 @@ func (q *Queue) Drop() (id int64) {
 	return q.frames[q.head].ID
 }
 
-// Contains says whether the message waits.
+// Contains reports whether the message waits.
 func (q *Queue) Contains(id int64) bool {
 	for _, f := range q.frames[q.head:] {
 		if f.ID == id {
@@ -227,7 +227,7 @@ func (q *Queue) Contains(id int64) bool {
 	return false
 }
 
-// DropTail forgets all frames but the first, of which a part may be out.
+// DropTail removes all frames but the first, which may be partly sent.
 func (q *Queue) DropTail() {
 	if q.Empty() {
 		return
@@ -240,7 +240,7 @@ func (q *Queue) DropTail() {
 	q.Tidy()
 }
 
-// Clear forgets everything.
+// Clear removes all frames.
 func (q *Queue) Clear() {
 	if q.pooled != nil && cap(q.frames) <= maxPooled {
 		clear(q.frames)

@@ -6,9 +6,9 @@ import (
 	"trunkline/event"
 )
 
-// shelf keeps what lives, and for a while also the keys of what has ended: a
-// straggler does not bring that back, and what another partition still holds of
-// it is known to be over (see Picture).
+// expiringMap keeps live entries and, until they expire, the keys of ended
+// ones: a late message does not revive them, and View ignores older entries of
+// other partitions.
 type expiringMap[V any] struct {
 	age     time.Duration
 	live    recencyMap[V]
@@ -16,17 +16,17 @@ type expiringMap[V any] struct {
 	dropped int
 }
 
-// remembered is how much less room the ended have than the living.
+// endedFraction divides the bound of live entries to get that of ended ones.
 const endedFraction = 4
 
 func newExpiringMap[V any](age time.Duration, perAccount int, m *memory) expiringMap[V] {
 	return expiringMap[V]{age: age, live: newRecencyMap[V](perAccount, m), ended: newRecencyMap[struct{}](perAccount/endedFraction, m)}
 }
 
-// resize says how many bytes of text the living entry holds beside its key.
+// resize sets the bytes of text that the live entry holds beside its key.
 func (s *expiringMap[V]) resize(key Key, text int) { s.live.resize(key, text) }
 
-// oldest returns when the entry that was not heard of for longest was heard of.
+// oldest returns the last message of the least recent entry.
 func (s *expiringMap[V]) oldest() (heard event.ID, ok bool) {
 	live, ended := s.live.oldest(), s.ended.oldest()
 	switch {
@@ -49,7 +49,8 @@ func (s *expiringMap[V]) dropOldest() {
 	s.dropped++
 }
 
-// hear finds a living entry or makes it. It is good until the next call.
+// touch finds or creates a live entry. The pointer is valid until the next
+// call.
 func (s *expiringMap[V]) touch(key Key, id event.ID) (value *V, fresh bool) {
 	s.ended.remove(key)
 	value, fresh, dropped := s.live.touch(key, id)
@@ -57,7 +58,7 @@ func (s *expiringMap[V]) touch(key Key, id event.ID) (value *V, fresh bool) {
 	return value, fresh
 }
 
-// find is a living entry, nil when there is none.
+// find returns a live entry, nil when there is none.
 func (s *expiringMap[V]) find(key Key) *V {
 	if e := s.live.entries[key]; e != nil {
 		return &e.value
@@ -70,10 +71,10 @@ func (s *expiringMap[V]) end(key Key, id event.ID) {
 	s.ended.touch(key, id)
 }
 
-// over says whether the entry has ended.
+// hasEnded reports whether the entry has ended.
 func (s *expiringMap[V]) hasEnded(key Key) bool { return s.ended.entries[key] != nil }
 
-// forget drops what was last heard of more than age before the message id.
+// expire removes entries whose last message is more than age before id.
 func (s *expiringMap[V]) expire(id event.ID) {
 	oldest := subtractAge(id, s.age)
 	s.live.expire(oldest)
@@ -82,5 +83,5 @@ func (s *expiringMap[V]) expire(id event.ID) {
 
 func (s *expiringMap[V]) size() int { return len(s.live.entries) }
 
-// before is the id that is that much earlier.
+// subtractAge returns the id that is that much earlier.
 func subtractAge(id event.ID, age time.Duration) event.ID { return id - event.ID(age) }

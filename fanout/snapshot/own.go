@@ -5,7 +5,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// The specification's own shape (svc.cc) has its fields at the top, a generic
+// A body of svc.cc has its fields at the top, a generic
 // event in data, where the source has put them; either may be spelt both ways.
 var ownKeys = func() jsonscan.Keys {
 	keys := bothSpellings("Agent-ID", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Event",
@@ -82,7 +82,7 @@ var (
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event")
 )
 
-// call reads the specification's call event. The call's word is the CDR's
+// call reads the call event of svc.cc. The call's word is the CDR's
 // event, else the last one of its history, which also says who the agent is.
 func (f *ownValues) call() (c callUpdate) {
 	var cdr [2]jsonscan.Value

@@ -7,21 +7,22 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// said is what one message says: of at most one agent, and at most one call.
+// update is the change that one message makes: to at most one agent and one
+// call.
 type update struct {
 	agent agentUpdate
 	call  callUpdate
 }
 
-// aboutAgent is what a message says of an agent; "" is nothing.
+// agentUpdate is a change of an agent; "" leaves a field unchanged.
 type agentUpdate struct {
 	id            string
 	state, status string
 	loggedOut     bool // has logged out
-	keepsLogout   bool // says nothing about being at work: who has logged out stays so
+	keepsLogout   bool // does not log in an agent that has logged out
 }
 
-// aboutCall is what a message says of a call; "" is nothing.
+// callUpdate is a change of a call; "" leaves a field unchanged.
 type callUpdate struct {
 	id, queue, agent string
 	state            CallState
@@ -30,10 +31,10 @@ type callUpdate struct {
 	endedBy          string // for this agent only; "": for everybody
 }
 
-// step moves the call.
+// apply sets the fields of a transition.
 func (c *callUpdate) apply(s transition) { c.state, c.reopens, c.ended = s.state, s.reopens, s.ended }
 
-// read returns what the message says. It is nothing when its data is malformed.
+// read decodes the update of a message. Malformed data gives an empty update.
 func read(m *Message) update {
 	s := readData(m)
 	if len(m.Queue) <= maxText {
@@ -54,7 +55,7 @@ func readData(m *Message) update {
 	return update{}
 }
 
-// maxText bounds what is kept of a message: longer ids and words are none.
+// maxText bounds ids and words in bytes: longer ones are ignored.
 const maxText = 256
 
 func text(v jsonscan.Value) string {

@@ -6,13 +6,13 @@ import (
 	"trunkline/event"
 )
 
-// ledger keeps entries in the order in which they were last heard of, within a
-// bound for one account, and counts their memory.
+// recencyMap keeps entries ordered by their last message, bounded per account,
+// and counts their memory.
 type recencyMap[V any] struct {
 	perAccount int
 	memory     *memory
 	entries    map[Key]*entry[V]
-	order      *list.List            // of *entry[V], longest unheard of first
+	order      *list.List            // of *entry[V], oldest message first
 	accounts   map[string]*list.List // the same, of one account each
 }
 
@@ -29,8 +29,8 @@ func newRecencyMap[V any](perAccount int, m *memory) recencyMap[V] {
 		entries: make(map[Key]*entry[V]), order: list.New(), accounts: make(map[string]*list.List)}
 }
 
-// hear finds the entry or makes it, and drops others where that is one too
-// many.
+// touch finds or creates the entry and makes it the newest. At the account's
+// bound it drops the oldest.
 func (l *recencyMap[V]) touch(key Key, id event.ID) (value *V, fresh bool, dropped int) {
 	if e := l.entries[key]; e != nil {
 		e.lastMessage = id
@@ -88,15 +88,15 @@ func (l *recencyMap[V]) oldest() *entry[V] {
 
 func (l *recencyMap[V]) drop(at *list.Element) { l.remove(at.Value.(*entry[V]).key) }
 
-// forget drops what was last heard of before oldest.
+// expire removes entries whose last message is before oldest.
 func (l *recencyMap[V]) expire(oldest event.ID) {
 	for at := l.order.Front(); at != nil && at.Value.(*entry[V]).lastMessage < oldest; at = l.order.Front() {
 		l.drop(at)
 	}
 }
 
-// each gives the entries, heard of at oldest or later, of the accounts that
-// admits lets through.
+// each calls give for the entries of admitted accounts whose last message is at
+// or after oldest.
 func (l *recencyMap[V]) each(admits func(account string) bool, oldest event.ID, give func(*entry[V])) {
 	for account, own := range l.accounts {
 		if !admits(account) {

@@ -28,7 +28,7 @@ type Agent struct {
 	LastMessage   event.ID // the last message about it
 }
 
-// CallState is how far a call has come.
+// CallState is the state of a call.
 type CallState string
 
 // The states of a call.
@@ -56,14 +56,14 @@ type Config struct {
 	Budget     *Budget       // of the memory of all states
 }
 
-// State is what the messages applied so far say.
+// State holds the agents and calls after the messages applied so far.
 type State struct {
 	agents expiringMap[Agent]
 	calls  expiringMap[Call]
 	memory *memory
 }
 
-// New is an empty floor. Release must be called when it is not used any more.
+// New creates an empty state. The caller must call Release when done.
 func New(cfg Config) *State {
 	m := &memory{budget: cfg.Budget}
 	m.budget.states.Add(1)
@@ -74,15 +74,14 @@ func New(cfg Config) *State {
 	}
 }
 
-// Release gives back what the state uses of its budget. The floor must not be
-// used afterwards.
+// Release gives back what the state uses of its budget. The state must not be used afterwards.
 func (f *State) Release() {
 	f.memory.used = 0
 	f.memory.settle()
 	f.memory.budget.states.Add(-1)
 }
 
-// fit drops what was not heard of for longest until the state is within the
+// enforceBudget drops the least recent entries until the state is within the
 // budget.
 func (f *State) enforceBudget() {
 	for !f.memory.settle() {
@@ -99,8 +98,7 @@ func (f *State) enforceBudget() {
 	}
 }
 
-// Matters says whether a message of the type can change a state: others need
-// not be read at all.
+// IsRelevant reports whether messages of the type can change a state.
 func IsRelevant(t event.Type) bool {
 	switch t {
 	case event.QueueCall, event.AgentState, event.AgentLogin, event.AgentLogout, event.AgentStatus,
@@ -110,7 +108,7 @@ func IsRelevant(t event.Type) bool {
 	return false
 }
 
-// Apply takes in the next message.
+// Apply applies the next message.
 func (f *State) Apply(m Message) {
 	if !IsRelevant(m.Type) {
 		return
@@ -184,8 +182,8 @@ func (f *State) call(m *Message, said callUpdate) {
 	f.calls.resize(key, len(c.Queue)+len(c.Agent))
 }
 
-// Sizes are how many agents and calls there are, and how many were dropped
-// since New because it was full.
+// Sizes returns the numbers of agents and calls, and of entries dropped since
+// New for lack of memory.
 func (f *State) Sizes() (agents, calls, dropped int) {
 	return f.agents.size(), f.calls.size(), f.agents.dropped + f.calls.dropped
 }

@@ -2,7 +2,7 @@ package snapshot
 
 import "strings"
 
-// step is what a source's word says of a call.
+// transition is the change of a call that a source's word means.
 type transition struct {
 	state   CallState
 	reopens bool
@@ -17,15 +17,14 @@ var (
 	endsCall       = transition{ended: true}
 )
 
-// stepOf is what the word means in any of the formats: none of them uses
-// another's word for something else. Of a word that is not here nothing is
-// known.
+// transitionOf returns the transition of a word of any format; formats do not
+// use the same word differently. ok is false for unknown words.
 func transitionOf(word string) (s transition, ok bool) {
 	switch normalize(word) {
 	case "member_queue_start", "member_queue_resume", // mod_callcenter
 		"waiting", "call", "member_add", // ACDc, the statistics and the queue
 		"create", "created", "join_queue", // Qubicle
-		"channel_create", "entered", "queued": // the specification's shape
+		"channel_create", "entered", "queued": // svc.cc
 		return entersQueue, true
 	case "bridge_agent_fail", "missed", "channel_unbridge":
 		return returnsToQueue, true
@@ -43,12 +42,12 @@ func transitionOf(word string) (s transition, ok bool) {
 	return transition{}, false
 }
 
-// normal is the word in one spelling.
+// normalize returns the word in lower case with underscores.
 func normalize(word string) string {
 	return strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(word))
 }
 
-// loggedOut says whether a state or status is the word for not being at work.
+// isLoggedOut reports whether a state or status means logged out.
 func isLoggedOut(word string) bool {
 	switch normalize(word) {
 	case "logged_out", "loggedout", "logout":

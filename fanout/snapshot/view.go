@@ -9,28 +9,27 @@ import (
 	"trunkline/event"
 )
 
-// Picture puts the states of several partitions together. What several of them
-// know is as the one says that heard of it last, also when that says it has
-// ended.
+// View merges the states of several partitions. For a key in several of them,
+// the one with the newest message decides, also when the entry has ended there.
 type View struct {
 	agents map[Key]version[Agent]
 	calls  map[Key]version[Call]
 }
 
-// seen is what one state knows of a key.
+// version is the entry of one state for a key.
 type version[V any] struct {
 	lastMessage event.ID
 	ended       bool
 	value       V
 }
 
-// NewPicture is an empty picture.
+// NewView creates an empty view.
 func NewView() *View {
 	return &View{agents: make(map[Key]version[Agent]), calls: make(map[Key]version[Call])}
 }
 
-// Add copies what f holds, at that time, of the accounts that admits lets
-// through.
+// Add copies the entries of admitted accounts of f that have not expired at
+// now.
 func (p *View) Add(f *State, admits func(account string) bool, now time.Time) {
 	add(p.agents, &f.agents, admits, now)
 	add(p.calls, &f.calls, admits, now)
@@ -47,12 +46,12 @@ func add[V any](into map[Key]version[V], s *expiringMap[V], admits func(string) 
 	s.ended.each(admits, oldest, func(e *entry[struct{}]) { put(e.key, version[V]{lastMessage: e.lastMessage, ended: true}) })
 }
 
-// Agents are the agents at work, by account and id.
+// Agents returns the agents at work, ordered by account and id.
 func (p *View) Agents() []Agent {
 	return liveValues(p.agents, func(a, b Agent) int { return compare(a.Key, b.Key) })
 }
 
-// Calls are the calls that have not ended, by account and id.
+// Calls returns the calls that have not ended, ordered by account and id.
 func (p *View) Calls() []Call {
 	return liveValues(p.calls, func(a, b Call) int { return compare(a.Key, b.Key) })
 }

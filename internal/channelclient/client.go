@@ -114,7 +114,7 @@ func (c *Client) runConnection(ctx context.Context, deliver func(Message) error)
 	return c.read(ctx, socket, deliver)
 }
 
-// short is a cursor without its positions: they may be long.
+// cursorID returns a cursor without its positions.
 func cursorID(since string) string {
 	id, _, _ := strings.Cut(since, ".")
 	return id

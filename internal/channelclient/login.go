@@ -48,10 +48,10 @@ func (c *Client) login(ctx context.Context) (token string, err error) {
 	return answer.AccessToken, nil
 }
 
-// maxAnswer bounds what is read of an answer that is not the channel.
+// maxAnswer bounds an HTTP response body in bytes.
 const maxAnswer = 1 << 20
 
-// refusal is an HTTP answer that is not what was asked for.
+// refusal is an HTTP response with an error status.
 type refusal struct {
 	step    string // "login" or "upgrade"
 	status  int

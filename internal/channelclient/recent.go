@@ -16,7 +16,7 @@ func newRecent(size int) *recent {
 	return &recent{size: size, current: make(map[string]struct{})}
 }
 
-// add says whether id is new, and remembers it.
+// add stores id and reports whether it is new.
 func (r *recent) add(id string) bool {
 	if _, seen := r.current[id]; seen {
 		return false

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// The channel's own close codes, from the contract.
+// Close codes of the channel; see docs/channel.md.
 const (
 	closeExpired  = 4001
 	closeRevoked  = 4003
@@ -33,7 +33,7 @@ type protocolError struct{ err error }
 func (b *protocolError) Error() string { return b.err.Error() }
 func (b *protocolError) Unwrap() error { return b.err }
 
-// verdict is what follows from how a connection ended.
+// reconnectPlan is the reaction to the end of a connection.
 type reconnectPlan struct {
 	stop        bool          // never come back
 	login       bool          // with a new token
@@ -41,7 +41,7 @@ type reconnectPlan struct {
 	after       time.Duration // not before
 }
 
-// judge decides in one place what follows from err.
+// planReconnect returns the reaction to err.
 func planReconnect(err error) reconnectPlan {
 	var (
 		refused *refusal
@@ -82,7 +82,7 @@ func planForCloseCode(code int) reconnectPlan {
 	return reconnectPlan{stop: slices.Contains(final, code)}
 }
 
-// pace computes the waits between attempts that fail.
+// reconnectDelay computes the waits between failed attempts.
 type reconnectDelay struct{ retry.Backoff }
 
 // next returns how long to wait now. A server that restarts gets its clients

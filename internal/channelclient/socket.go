@@ -36,7 +36,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 }
 
 // read hands over events until the connection, the context or deliver ends it.
-// progressed says whether anything came.
+// progressed reports whether a message was received.
 func (c *Client) read(ctx context.Context, socket *websocket.Conn, deliver func(Message) error) (progressed bool, err error) {
 	closed := make(chan struct{})
 	defer close(closed)
@@ -62,20 +62,22 @@ func (c *Client) read(ctx context.Context, socket *websocket.Conn, deliver func(
 	}
 }
 
-// heard gives the server another while to be silent in. A connection on which
-// no deadline can be set fails at its next read.
+// extendReadDeadline restarts the read timeout. A connection on which no
+// deadline can be set fails at its next read.
 func (c *Client) extendReadDeadline(socket *websocket.Conn) {
 	_ = socket.SetReadDeadline(time.Now().Add(c.cfg.Silence))
 }
 
-// leave says good-bye, and ends the read that is waiting.
+// closeNormally sends a close frame and closes the connection, which ends a
+// blocked read.
 func closeNormally(socket *websocket.Conn) {
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	_ = socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second)) // a courtesy
 	_ = socket.Close()
 }
 
-// take handles one frame: an event, or the cursor behind the events before it.
+// handleFrame handles one frame: an event, or the cursor after the events
+// before it.
 func (c *Client) handleFrame(text []byte, deliver func(Message) error) error {
 	var frame struct {
 		ID     string `json:"id"`

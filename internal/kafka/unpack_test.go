@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/kafka/embedded"
 )
 
-// peakMemory is the most memory that this process has used, in bytes.
+// peakMemory returns the most memory that this process has used, in bytes.
 func peakMemory(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
