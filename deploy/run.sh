@@ -91,7 +91,7 @@ elif wait "$first"; then
 		END
 	else
 		cat >&2 <<-END
-			password  told at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data and begin anew
+			password  printed at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data to start empty
 
 		END
 	fi
