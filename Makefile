@@ -18,7 +18,7 @@ SHELL       = /bin/bash
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build, then serve on the embedded default with the demo beside it; Ctrl-C ends both
+run: ## build, then run a server on the embedded backends with the demo; Ctrl-C ends both
 	@$(BUILD) -o bin/ ./cmd/trunkline
 	@deploy/run.sh bin/trunkline
 

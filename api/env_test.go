@@ -186,7 +186,7 @@ type fakeChannel struct {
 	caller   *identity.Principal
 }
 
-func (f *fakeChannel) Socket(w http.ResponseWriter, r fanout.Request) error {
+func (f *fakeChannel) ServeWebSocket(w http.ResponseWriter, r fanout.Request) error {
 	f.requests = append(f.requests, r)
 	if f.refuse != nil {
 		return f.refuse
@@ -200,7 +200,7 @@ func (f *fakeChannel) Socket(w http.ResponseWriter, r fanout.Request) error {
 	return err
 }
 
-func (f *fakeChannel) Stream(w http.ResponseWriter, r fanout.Request) error {
+func (f *fakeChannel) ServeEventStream(w http.ResponseWriter, r fanout.Request) error {
 	f.requests = append(f.requests, r)
 	if f.refuse != nil {
 		return f.refuse

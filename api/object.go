@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// need says whether a member is required.
+// need is the requirement of a member.
 type need bool
 
 const (
@@ -71,7 +71,7 @@ func as[T any](o *object, name string, need need, want string) T {
 	return t
 }
 
-// Has says whether the member is there, where absent and zero differ. Ask before
+// Has reports whether the member is present, where absent and zero differ. Ask before
 // reading it.
 func (o *object) Has(name string) bool {
 	_, ok := o.members[name]

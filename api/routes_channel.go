@@ -22,8 +22,8 @@ type Channel interface {
 // Subscriptions authenticates and serves subscribers. An error means that the request
 // was refused and nothing was written.
 type Subscriptions interface {
-	Socket(w http.ResponseWriter, r fanout.Request) error
-	Stream(w http.ResponseWriter, r fanout.Request) error
+	ServeWebSocket(w http.ResponseWriter, r fanout.Request) error
+	ServeEventStream(w http.ResponseWriter, r fanout.Request) error
 }
 
 // ChannelLogins issues the channel's tokens.
@@ -60,7 +60,7 @@ func (r channelRoutes) login(c echo.Context) error {
 }
 
 func (r channelRoutes) socket(c echo.Context) error {
-	if err := r.channel.Socket(c.Response(), subscriber(c)); err != nil {
+	if err := r.channel.ServeWebSocket(c.Response(), subscriber(c)); err != nil {
 		return err
 	}
 	// The connection was hijacked; access log and metrics read these fields.
@@ -69,7 +69,7 @@ func (r channelRoutes) socket(c echo.Context) error {
 }
 
 func (r channelRoutes) stream(c echo.Context) error {
-	return r.channel.Stream(c.Response(), subscriber(c))
+	return r.channel.ServeEventStream(c.Response(), subscriber(c))
 }
 
 func subscriber(c echo.Context) fanout.Request {

@@ -53,7 +53,7 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Before the sessions, so that it ends after them: it waits for its calls.
 		a.life.runs("AudioSocket", server.Run)
-		a.log.Info("AudioSocket: calls that were announced are taken; it has no TLS and asks for no password", "address", server.Addr().String())
+		a.log.Info("AudioSocket listening: accepts announced calls only, without TLS or authentication", "address", server.Addr().String())
 	}
 	a.life.runs("AI sessions", sessions.Run)
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)

@@ -64,8 +64,8 @@ type App struct {
 	public, private net.Listener
 }
 
-// New opens what the settings name and builds the rooms. What it has opened is
-// closed again when it fails.
+// New opens the configured backends and builds the packages. What it has opened
+// is closed again when it fails.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a := &App{settings: cfg.Settings, log: cfg.Log, registry: prometheus.NewRegistry(), health: &health{}}
 	a.life = newLifecycle(cfg.Log)
@@ -93,10 +93,10 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	return a, nil
 }
 
-// Addr is where the public listener listens.
+// Addr returns the address of the public listener.
 func (a *App) Addr() net.Addr { return a.public.Addr() }
 
-// MetricsAddr is where /metrics and the probes listen.
+// MetricsAddr returns the address of the listener of /metrics and the probes.
 func (a *App) MetricsAddr() net.Addr { return a.private.Addr() }
 
 // Run serves until ctx ends, then drains. It returns nil after a clean drain.

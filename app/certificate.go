@@ -68,14 +68,14 @@ func (c *certificates) refresh() {
 	c.seen = times
 	loaded, err := c.load()
 	if err != nil {
-		c.log.Error("the changed certificate cannot be used, going on with the old one", "file", c.certFile, "error", err)
+		c.log.Error("the changed certificate cannot be used, keeping the old one", "file", c.certFile, "error", err)
 		return
 	}
 	c.loaded.Store(loaded)
 	c.log.Info("certificate reloaded", "file", c.certFile, "expires", loaded.Leaf.NotAfter)
 }
 
-// times are when the files were changed last; zero where one is not there.
+// times returns the modification times of the files, zero for a missing file.
 func (c *certificates) times() (times [2]time.Time) {
 	for i, file := range []string{c.certFile, c.keyFile} {
 		if info, err := os.Stat(file); err == nil {
@@ -90,7 +90,7 @@ const selfSignedLife = 825 * 24 * time.Hour // what clients accept at most
 // selfSign makes a certificate for this machine unless a good one is there.
 func selfSign(certFile, keyFile string, log *slog.Logger) error {
 	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && time.Until(pair.Leaf.NotAfter) > 30*24*time.Hour {
-		log.Info("self-signed certificate: clients must be told to trust it", "file", certFile)
+		log.Info("self-signed certificate: clients must be configured to trust it", "file", certFile)
 		return nil
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fault.Permanent(fmt.Errorf("reading the old one: %w (remove %s and %s, and one is made)", err, certFile, keyFile))
@@ -132,7 +132,7 @@ func selfSign(certFile, keyFile string, log *slog.Logger) error {
 	if err := writePEM(certFile, "CERTIFICATE", cert, 0o644); err != nil {
 		return err
 	}
-	log.Info("self-signed certificate made: clients must be told to trust it", "file", certFile)
+	log.Info("self-signed certificate made: clients must be configured to trust it", "file", certFile)
 	return nil
 }
 

@@ -1,4 +1,5 @@
-// Package app builds the rooms of the chosen roles and owns their life.
+// Package app builds the services of the configured roles, starts them and
+// stops them.
 //
 // It refuses to have behaviour of its own: what is here wires, starts and
 // stops. New opens backends and binds listeners, Run works until its context

@@ -85,7 +85,7 @@ func (p pair) load() (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// startSpace is what a start writes at least, in bytes.
+// startSpace is the number of bytes that a start writes at least.
 const startSpace = 1 << 20
 
 // ensureDataDir creates data_dir and checks that it is writable and has space.
@@ -96,7 +96,7 @@ func ensureDataDir(dir string) error {
 		}
 		return fault.Permanent(fmt.Errorf("data_dir: %w (name a directory that this user may write to)", err))
 	}
-	// A directory that is there may still be somebody else's.
+	// An existing directory may belong to another user.
 	probe, err := os.CreateTemp(dir, ".probe-*")
 	if err == nil {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))

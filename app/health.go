@@ -7,9 +7,9 @@ import (
 )
 
 // health answers the probes. A backend that is away does not make a node
-// unready: taking all nodes out would help nobody, and subscribers stay. An
-// embedded broker that cannot write to its disk does: it is this node's fault
-// and lasts until a restart.
+// unready: removing all nodes would not help, and subscribers stay connected.
+// An embedded broker that cannot write to its disk does: it is this node's
+// fault and lasts until a restart.
 type health struct {
 	started  atomic.Bool // the topics exist, consumers run
 	draining atomic.Bool
@@ -22,7 +22,8 @@ func (h *health) start()           { h.started.Store(true) }
 func (h *health) drain()           { h.draining.Store(true) }
 func (h *health) wait(what string) { h.waiting.Store(&what) }
 
-// unready is why the node should get no traffic, "" when it should.
+// unready returns the reason why the node should get no traffic, "" if it
+// should get traffic.
 func (h *health) unready() string {
 	what := h.waiting.Load()
 	switch {

@@ -41,7 +41,7 @@ func (a *App) seed(ctx context.Context) error {
 	return nil
 }
 
-// accounts is the directory as the rooms that take records in ask it.
+// accounts adapts the directory for the packages that take records in.
 type accounts struct{ identity *identity.Service }
 
 // Exists reports whether an account is there, also one made a moment ago.

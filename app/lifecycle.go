@@ -15,7 +15,7 @@ type lifecycle struct {
 	parts []part
 }
 
-// part is one thing with a life: work that runs until told to stop, something
+// part is a component with a lifecycle: work that runs until stopped, something
 // to close, or both. The name is for the log.
 type part struct {
 	name  string

@@ -24,7 +24,7 @@ import (
 	"trunkline/telephony/pbx"
 )
 
-// errNoSIP is of a driver without its server.
+// errNoSIP is the error of a SIP driver without a SIP server.
 var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call over the phone platform that the
@@ -68,7 +68,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	return nil
 }
 
-// originationDriver is the one place where platforms are chosen.
+// originationDriver returns the driver of the configured platform.
 func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
 	s := a.settings.Origination
 	switch s.Driver {
@@ -162,8 +162,8 @@ func (e callEvents) Publish(ctx context.Context, events ...origination.Event) er
 	return err
 }
 
-// platformRecords sends what a phone platform of ours tells of its calls the
-// way that every platform's records go.
+// platformRecords sends the call records of a phone platform of ours the way
+// that every platform's records go.
 type platformRecords struct {
 	producer *kafka.Producer
 	source   string

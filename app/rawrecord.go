@@ -5,7 +5,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// rawRecord is a record of our own making on its way to the normalizer. An
+// rawRecord returns a record of our own making on its way to the normalizer. An
 // account's records keep their order.
 func rawRecord(topic, format, source, accountID string, value []byte) kafka.Record {
 	return kafka.Record{

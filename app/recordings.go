@@ -12,7 +12,7 @@ import (
 	"trunkline/recording"
 )
 
-// buildRecordings makes the room that keeps recordings.
+// buildRecordings makes the recording service.
 func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"trunkline/config/settings"
 )
 
-// openSecrets opens the master keys and the rooms whose secrets they seal.
+// openSecrets opens the master keys and the packages whose secrets they seal.
 func (a *App) openSecrets(ctx context.Context) error {
 	var err error
 	if a.keys, err = backend.MasterKeys(a.settings); err != nil {
@@ -28,7 +28,7 @@ func (a *App) openSecrets(ctx context.Context) error {
 }
 
 // requirePhones refuses to start without the master key that the phones'
-// passwords are sealed under, as the rooms of openSecrets do for theirs.
+// passwords are sealed under, as the packages of openSecrets do for theirs.
 func (a *App) requirePhones(ctx context.Context) error {
 	if !a.has(settings.RoleAPI) && !a.has(settings.RoleOrigination) {
 		return nil
@@ -37,7 +37,7 @@ func (a *App) requirePhones(ctx context.Context) error {
 }
 
 // haveMasterKey makes the first master key where this process alone has the
-// database. It comes after every room has found that no key is lost.
+// database. It runs after every package has found that no key is lost.
 func (a *App) haveMasterKey() error {
 	if !a.has(settings.RoleAPI) {
 		return nil
@@ -61,7 +61,7 @@ func (a *App) haveMasterKey() error {
 		return err
 	}
 	if made {
-		a.log.Info("master key made: without this file the accounts' keys are lost, keep a copy elsewhere",
+		a.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
 			"file", backend.MasterKeyFile(a.settings))
 	}
 	return nil

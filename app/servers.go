@@ -37,8 +37,8 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// taken is the error of an address that cannot be listened on. "listen tcp"
-// and what was wrapped around it say no more than the setting's name.
+// taken explains the error of an address that cannot be listened on. "listen
+// tcp" and what was wrapped around it say no more than the setting's name.
 func taken(setting string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {
@@ -123,7 +123,7 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 	return s
 }
 
-// privateServer is for Prometheus, the probes and whoever debugs.
+// privateServer returns the server of metrics, probes and debugging.
 func (a *App) privateServer() *httpServer {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))

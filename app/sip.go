@@ -14,7 +14,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// phones is our own SIP: the server that phones register with, and the ports of
+// phones holds the SIP server that phones register with, and the ports of
 // media.
 type phones struct {
 	server    *sip.Server
@@ -22,7 +22,7 @@ type phones struct {
 	directory sip.Directory
 }
 
-// embeddedSIP is where phones register when nothing is set.
+// embeddedSIP is the default address for registering phones.
 const embeddedSIP = "127.0.0.1:5060"
 
 // buildSIP opens the SIP server where the roles and settings want one.

@@ -62,7 +62,7 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			a.log.Warn("the last spans were not sent", "error", err)
+			a.log.Warn("sending the last spans failed", "error", err)
 		}
 		return sender.Shutdown(context.WithoutCancel(ctx)) // ends a try that is still under way
 	})
@@ -107,8 +107,8 @@ func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(span)
 }
 
-// spanSender counts and tells what became of spans. It answers no error, which
-// the SDK would print past our log.
+// spanSender counts and logs the results of sending spans. It returns no error,
+// which the SDK would print past our log.
 type spanSender struct {
 	trace.SpanExporter
 	queue  *spanQueueing
@@ -126,7 +126,7 @@ func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan
 		return nil
 	}
 	s.counts.failed.Add(float64(len(spans)))
-	s.often.Do(func() { s.log.Warn("spans were not sent, they are lost", "spans", len(spans), "error", err) })
+	s.often.Do(func() { s.log.Warn("sending spans failed, spans lost", "spans", len(spans), "error", err) })
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// waiting is an App that can wait, and its log.
+// waiting returns an App that can wait, and its log.
 func waiting() (*App, *bytes.Buffer) {
 	var said bytes.Buffer
 	return &App{health: &health{}, log: slog.New(slog.NewTextHandler(&said, nil))}, &said

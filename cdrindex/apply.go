@@ -18,24 +18,24 @@ func (k callKey) compare(o callKey) int {
 	return cmp.Or(cmp.Compare(k.account, o.account), cmp.Compare(k.call, o.call))
 }
 
-// place is the location of a call's row and the record it came from.
-type place struct {
+// storedCall is the location of a call's row and the record it came from.
+type storedCall struct {
 	callKey
 	started int64
 	from    source
 }
 
-// batch is what goes into the database in one transaction.
+// batch holds the entries of one transaction.
 type batch struct {
 	entries []entry
 	// fence, when there is one, begins the transaction: it moves the
 	// partition's offset up, or refuses.
 	fence func(context.Context, *sqldb.Loader) error
-	// again writes a row anew although its record is in the index already.
-	again bool
+	// overwrite replaces a row by one of the same record.
+	overwrite bool
 }
 
-// outcome counts what became of a batch's records.
+// outcome counts a batch's records by result.
 type outcome struct{ rows, older, expired int }
 
 // apply makes the newest record of each call the call's row, in one
@@ -44,37 +44,37 @@ type outcome struct{ rows, older, expired int }
 func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	newest, older := newestOfEach(b.entries)
 	kept := x.firstKept(time.Now())
-	if err := x.ensure(ctx, monthsOf(newest, kept)); err != nil {
+	if err := x.createPartitions(ctx, monthsOf(newest, kept)); err != nil {
 		return outcome{}, err
 	}
 	began := time.Now()
-	var did outcome
-	err := x.load(ctx, func(tx *sqldb.Loader) error {
+	var result outcome
+	err := x.loadWithRetry(ctx, func(tx *sqldb.Loader) error {
 		if b.fence != nil {
 			if err := b.fence(ctx, tx); err != nil {
 				return err
 			}
 		}
-		there, err := x.places(ctx, tx, newest)
+		existing, err := x.findCalls(ctx, tx, newest)
 		if err != nil {
 			return err
 		}
-		change := decide(newest, there, kept, b.again)
-		did = change.outcome
-		did.older += older
+		change := planChange(newest, existing, kept, b.overwrite)
+		result = change.outcome
+		result.older += older
 		return x.write(ctx, tx, change)
 	})
 	if err != nil {
-		x.forget()
+		x.clearKnownPartitions()
 		return outcome{}, err
 	}
-	x.metrics.applied(did, time.Since(began))
-	return did, nil
+	x.metrics.countBatch(result, time.Since(began))
+	return result, nil
 }
 
-// load runs the transaction again when two indexers came upon a new call at
-// once: the second finds the row of the first.
-func (x *Index) load(ctx context.Context, fn func(*sqldb.Loader) error) error {
+// loadWithRetry repeats the transaction when two indexers inserted the same
+// call concurrently.
+func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.Loader) error) error {
 	const most = 5
 	for attempt := 1; ; attempt++ {
 		err := x.db.Load(ctx, fn)
@@ -84,8 +84,8 @@ func (x *Index) load(ctx context.Context, fn func(*sqldb.Loader) error) error {
 	}
 }
 
-// newestOfEach is the newest entry of each call, sorted by call, so that all
-// indexers lock calls in one order.
+// newestOfEach returns the newest entry of each call, sorted by call, so that
+// all indexers lock calls in the same order.
 func newestOfEach(entries []entry) (newest []*entry, older int) {
 	newest = make([]*entry, len(entries))
 	for i := range entries {
@@ -108,50 +108,50 @@ func monthsOf(entries []*entry, kept month) []month {
 	return months
 }
 
-// change is what a batch does to the tables.
+// change lists the rows that a batch deletes and creates.
 type change struct {
 	outcome
-	remove []place
-	add    []*entry // sorted by call
+	deletes []storedCall
+	creates []*entry // sorted by call
 }
 
-func decide(newest []*entry, there map[callKey]place, kept month, again bool) change {
+func planChange(newest []*entry, existing map[callKey]storedCall, kept month, again bool) change {
 	var c change
 	for _, e := range newest {
-		old, has := there[e.key()]
+		old, has := existing[e.key()]
 		if has {
 			if order := e.from.compare(old.from); order < 0 || order == 0 && !again {
 				c.older++
 				continue
 			}
-			c.remove = append(c.remove, old)
+			c.deletes = append(c.deletes, old)
 		}
 		if monthOf(e.row.Timestamp) < kept {
 			c.expired++
 			continue
 		}
-		c.add = append(c.add, e)
+		c.creates = append(c.creates, e)
 		c.rows++
 	}
 	return c
 }
 
 func (x *Index) write(ctx context.Context, tx *sqldb.Loader, c change) error {
-	if err := x.remove(ctx, tx, c.remove); err != nil {
+	if err := x.deleteCalls(ctx, tx, c.deletes); err != nil {
 		return sqldb.Wrap(err, "removing older rows")
 	}
 	var values []any
-	err := tx.CopyIn(ctx, callsTable, callColumns, len(c.add), func(i int) []any {
-		values = callValues(values, c.add[i])
+	err := tx.CopyIn(ctx, callsTable, callColumns, len(c.creates), func(i int) []any {
+		values = callValues(values, c.creates[i])
 		return values
 	})
 	if err != nil {
 		return sqldb.Wrap(err, "storing calls")
 	}
 	// Neighbours in time are neighbours on disk.
-	slices.SortStableFunc(c.add, func(a, b *entry) int { return cmp.Compare(a.row.Timestamp, b.row.Timestamp) })
-	err = tx.CopyIn(ctx, rowsTable, storedColumns, len(c.add), func(i int) []any {
-		values = rowValues(values, c.add[i])
+	slices.SortStableFunc(c.creates, func(a, b *entry) int { return cmp.Compare(a.row.Timestamp, b.row.Timestamp) })
+	err = tx.CopyIn(ctx, rowsTable, storedColumns, len(c.creates), func(i int) []any {
+		values = rowValues(values, c.creates[i])
 		return values
 	})
 	return sqldb.Wrap(err, "storing rows")

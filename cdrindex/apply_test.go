@@ -172,7 +172,7 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	tooLate := with(func(r *event.CDR) { r.Timestamp = latest })
+	tooLate := with(func(r *event.CDR) { r.Timestamp = maxStart })
 	if _, err := decode(&tooLate, 0); err == nil {
 		t.Error("a call of 2100 was taken")
 	}
@@ -216,7 +216,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := x.apply(context.Background(), batch{entries: []entry{e}, again: true}); err != nil {
+		if _, err := x.apply(context.Background(), batch{entries: []entry{e}, overwrite: true}); err != nil {
 			t.Errorf("the database refuses what decode took: %v", err)
 		}
 	})
@@ -264,14 +264,14 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 			if err := x.maintainPartitions(context.Background(), now); err != nil {
 				t.Error(err)
 			}
-			x.forget()
+			x.clearKnownPartitions()
 		})
 	}
 	group.Wait()
 	err := x.db.Load(t.Context(), func(tx *sqldb.Loader) error {
-		there, err := partitions(t.Context(), tx)
-		if len(there) != 3 {
-			t.Errorf("got %v", there)
+		existing, err := listPartitions(t.Context(), tx)
+		if len(existing) != 3 {
+			t.Errorf("got %v", existing)
 		}
 		return err
 	})

@@ -168,11 +168,11 @@ func BenchmarkReports(b *testing.B) {
 	for _, t := range tables {
 		explain(b, t)
 	}
-	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + mostRange, PageSize: MaxPage}
+	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + maxRange, PageSize: MaxPage}
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
 		bench("Page/1000_rows_"+name, 200, func(t *table) error {
 			f := whole
-			f.StartKey = cursor{whole.Start + int64(float64(mostRange)*depth) - t.random.Int64N(1000), "0"}.key()
+			f.StartKey = cursor{whole.Start + int64(float64(maxRange)*depth) - t.random.Int64N(1000), "0"}.key()
 			page, err := t.List(ctx, f)
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
@@ -251,12 +251,12 @@ func BenchmarkIndexing(b *testing.B) {
 		})
 	}
 	indexed := func(x *Index, lane, from, to int) error {
-		at, err := x.progress(ctx, lane, int64(from))
+		at, err := x.findOrCreatePosition(ctx, lane, int64(from))
 		if err != nil {
 			return err
 		}
 		next := batch{fence: func(ctx context.Context, tx *sqldb.Loader) error {
-			return advance(ctx, tx, lane, at, progress{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
+			return updatePosition(ctx, tx, lane, at, indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
 		}}
 		for i := range records[from:to] {
 			e, err := decode(&records[from+i], 0)
@@ -274,7 +274,7 @@ func BenchmarkIndexing(b *testing.B) {
 		var tables [2]*Index
 		for i := range tables {
 			tables[i] = openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
-			if err := tables[i].ensure(ctx, []month{monthOf(november)}); err != nil {
+			if err := tables[i].createPartitions(ctx, []month{monthOf(november)}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -337,7 +337,7 @@ func BenchmarkCSV(b *testing.B) {
 			lines += strings.Count(string(p), "\r\n")
 			return len(p), nil
 		})
-		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + mostRange}, counting); err != nil {
+		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + maxRange}, counting); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -15,19 +15,19 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Index is the rows in the database. Its methods may be called at once from
-// anywhere.
+// Index stores and finds call records in the database. It is safe for
+// concurrent use.
 type Index struct {
 	cfg     Config
 	db      *sqldb.DB
 	metrics *metrics
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	made map[month]bool // partitions known to be there
+	mu              sync.Mutex
+	knownPartitions map[month]bool // partitions known to be there
 }
 
-// New brings the tables up to date.
+// New migrates the tables and creates an Index.
 func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -39,5 +39,5 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registere
 	if err := db.Migrate(ctx, "cdrindex", files); err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg.withDefaults(), db: db, metrics: newMetrics(reg), log: log, made: make(map[month]bool)}, nil
+	return &Index{cfg: cfg.withDefaults(), db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil
 }

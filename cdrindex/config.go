@@ -2,17 +2,17 @@ package cdrindex
 
 import "fmt"
 
-// Config is what an operator may set. Zero fields take their defaults.
+// Config holds the settings. Zero fields take their defaults.
 type Config struct {
 	RetentionMonths int // whole months kept beside the current one; 0: all
 	Batches         int // written to the database at once by one process; default 4
 	BatchRows       int // of one batch, about; default 5000
 }
 
-// What a batch takes at most besides its rows, in bytes of Kafka records.
+// batchBytes bounds a batch in bytes of Kafka records.
 const batchBytes = 16 << 20
 
-// Validate refuses what cannot be.
+// Validate returns an error for settings that cannot work.
 func (c Config) Validate() error {
 	const most = 1200
 	if c.RetentionMonths < 0 || c.RetentionMonths > most {

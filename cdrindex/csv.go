@@ -10,7 +10,7 @@ import (
 	"trunkline/event"
 )
 
-// CSVType is what WriteCSV writes.
+// CSVType is the media type of WriteCSV.
 const CSVType = "text/csv; charset=utf-8; header=present"
 
 // csvHeader has the row's field names, in their order.
@@ -22,7 +22,7 @@ var csvHeader = func() string {
 	return strings.Join(names, ",") + "\r\n"
 }()
 
-// csvChunk is what is written at once.
+// csvChunk is the size in bytes of one write.
 const csvChunk = 32 << 10
 
 // WriteCSV writes the filter's rows as CSV (RFC 4180), newest first. An error

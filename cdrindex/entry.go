@@ -80,8 +80,8 @@ func decode(r *kafka.Record, epoch int64) (entry, error) {
 
 // Bounds of a row's start.
 const (
-	oldest = 946_684_800   // 2000-01-01
-	latest = 4_102_444_800 // 2100-01-01
+	minStart = 946_684_800   // 2000-01-01
+	maxStart = 4_102_444_800 // 2100-01-01
 )
 
 // check returns why a row cannot be stored.
@@ -89,7 +89,7 @@ func check(row *event.CDR) error {
 	if err := row.Check(); err != nil {
 		return err
 	}
-	if row.Timestamp < oldest || row.Timestamp >= latest {
+	if row.Timestamp < minStart || row.Timestamp >= maxStart {
 		return errors.New("timestamp: out of range")
 	}
 	return nil
@@ -99,7 +99,7 @@ func check(row *event.CDR) error {
 func storable(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
 // lookupRank orders the legs that carry an origination_call_id, best first: the
-// leg to the destination (specification, "CDR row"), marked as click to call
+// leg to the destination, marked as click to call
 // when the platform marks it, answered when it rang at several places. A
 // loopback leg comes last: it is the answer where the switch itself is the
 // destination (a queue, a conference, voicemail) or no other leg was made. Its
@@ -125,7 +125,7 @@ func lookupRank(row *event.CDR) *int64 {
 	return &rank
 }
 
-// member is the object's string of that name, "" when it has none.
+// member returns the object's string member of that name, "" when it has none.
 func member(object json.RawMessage, name string) string {
 	if !bytes.Contains(object, []byte(name)) {
 		return ""

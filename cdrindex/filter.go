@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Filter is a question to the reports (contract, "GET /api/v2/reports/cdrs").
+// Filter selects rows of a report; see docs/api.md.
 type Filter struct {
 	Account    string // not a parameter: the caller's, or one they may see
 	Start, End int64  // Unix seconds, both included
@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	mostRange = 400 * 24 * 60 * 60
+	maxRange  = 400 * 24 * 60 * 60
 	endOfTime = 253_402_300_799 // the last second of year 9999
 )
 
@@ -55,7 +55,7 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 		CSV:               p.csv(accept),
 	}
 	if len(p.faults) == 0 {
-		p.together(&f)
+		p.checkCombination(&f)
 	}
 	if len(p.faults) > 0 {
 		return Filter{}, fault.Invalid(invalidQuery, p.faults...)
@@ -63,12 +63,12 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 	return f, nil
 }
 
-// together checks what parameters mean beside each other.
-func (p *parser) together(f *Filter) {
+// checkCombination checks combinations of parameters.
+func (p *parser) checkCombination(f *Filter) {
 	switch {
 	case f.End < f.Start:
 		p.fault("endDate", "out_of_range", "must not be before startDate")
-	case f.End-f.Start > mostRange:
+	case f.End-f.Start > maxRange:
 		p.fault("endDate", "out_of_range", "must be at most 400 days after startDate")
 	}
 	if _, err := parseStartKey(f.StartKey); err != nil {
@@ -89,7 +89,7 @@ func (p *parser) fault(name, code, message string) {
 	p.faults = append(p.faults, fault.Field{Field: name, Code: code, Message: message})
 }
 
-// get is the parameter, "" when it is absent.
+// get returns the parameter, "" when it is absent.
 func (p *parser) get(name string) string {
 	given := p.values[name]
 	switch {
@@ -148,8 +148,8 @@ func (p *parser) pageSize() int {
 	return n
 }
 
-// csv says which form is wanted: format's, or else the one that Accept likes
-// better.
+// csv reports whether CSV is requested: by format, else by the higher quality
+// in Accept.
 func (p *parser) csv(accept string) bool {
 	switch format := p.get("format"); format {
 	case "csv":
@@ -163,7 +163,7 @@ func (p *parser) csv(accept string) bool {
 	return quality(accept, "text/csv") > quality(accept, "application/json")
 }
 
-// quality is how much an Accept header likes a type that it names.
+// quality returns the q value of a type that an Accept header names, else 0.
 func quality(accept, wanted string) float64 {
 	best := 0.0
 	for part := range strings.SplitSeq(accept, ",") {

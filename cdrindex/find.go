@@ -12,7 +12,7 @@ import (
 // origination call id, in a range as of Filter. While no such leg is known it
 // returns the loopback leg that carries the id.
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
-	defer x.metrics.queried(kindFind, time.Now(), &err)
+	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	look := func(first, last, endedBy int64) ([]event.CDR, error) {
 		var q query
 		q.and("account_id = ?", account)
@@ -22,11 +22,11 @@ func (x *Index) Find(ctx context.Context, account string, start, end int64, orig
 			q.and("ended_later BETWEEN ? AND ?", start, endedBy)
 		}
 		q.limit("lookup_rank, started, call_id", 1)
-		return x.read(ctx, &q, nil)
+		return x.queryRows(ctx, &q, nil)
 	}
 	found, err := look(start, end, 0)
 	if err == nil && len(found) == 0 {
-		began, ok, edgeErr := x.firstEdge(ctx, account, start, end)
+		began, ok, edgeErr := x.findFirstEndedLater(ctx, account, start, end)
 		if err = edgeErr; ok {
 			found, err = look(began, start-1, end)
 		}

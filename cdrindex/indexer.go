@@ -10,13 +10,13 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Indexer brings the cdr topic into the index. Any number may run, in one
-// process or many.
+// Indexer writes the cdr topic to the index. Any number may run at the same
+// time.
 type Indexer struct {
 	*Index
 	topic   Topic
 	trace   *tracing.Tracer // nil: tracing is off
-	writers chan struct{}   // a place is held while a batch is written
+	writers chan struct{}   // semaphore of concurrent batch writes
 }
 
 // NewIndexer makes an indexer. It does nothing before Run. Without a tracer there

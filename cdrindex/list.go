@@ -8,17 +8,17 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Page is some of a report's rows, newest first.
+// Page is one page of a report's rows, newest first.
 type Page struct {
 	Data         []event.CDR `json:"data"`
 	PageSize     int         `json:"page_size"`
 	NextStartKey string      `json:"next_start_key,omitempty"` // "": the last page
 }
 
-// List is the page of the filter's rows at its start key. Rows that arrive
+// List returns the page of the filter's rows at its start key. Rows that arrive
 // between two pages neither repeat nor hide others; newer ones are not shown.
 func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
-	defer x.metrics.queried(kindList, time.Now(), &err)
+	defer x.metrics.observeQuery(kindList, time.Now(), &err)
 	at, err := parseStartKey(f.StartKey)
 	if err != nil {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
@@ -27,7 +27,7 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	if size == 0 {
 		size = DefaultPage
 	}
-	rows, err := x.some(ctx, f, at, size+1)
+	rows, err := x.listAfter(ctx, f, at, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) error {
 	const most = 2000
 	for at, more := newest, true; more; {
-		rows, err := x.export(ctx, f, at, most)
+		rows, err := x.listExport(ctx, f, at, most)
 		if err != nil {
 			return err
 		}
@@ -60,18 +60,18 @@ func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) e
 	return nil
 }
 
-func (x *Index) export(ctx context.Context, f Filter, at cursor, most int) (rows []event.CDR, err error) {
-	defer x.metrics.queried(kindExport, time.Now(), &err)
-	return x.some(ctx, f, at, most)
+func (x *Index) listExport(ctx context.Context, f Filter, at cursor, most int) (rows []event.CDR, err error) {
+	defer x.metrics.observeQuery(kindExport, time.Now(), &err)
+	return x.listAfter(ctx, f, at, most)
 }
 
-// some is the next rows after the cursor: those that began in the range, and
-// then, as they began before it, those that only ended in it.
-func (x *Index) some(ctx context.Context, f Filter, at cursor, most int) ([]event.CDR, error) {
+// listAfter returns the next rows after the cursor: those that began in the
+// range, then those that began before it and ended in it.
+func (x *Index) listAfter(ctx context.Context, f Filter, at cursor, most int) ([]event.CDR, error) {
 	rows := make([]event.CDR, 0, min(most, 64))
 	first, last := f.Start, f.End
 	if f.CallID != "" {
-		began, ok, err := x.startOf(ctx, f.Account, f.CallID)
+		began, ok, err := x.findStart(ctx, f.Account, f.CallID)
 		if err != nil || !ok {
 			return rows, err
 		}
@@ -81,15 +81,15 @@ func (x *Index) some(ctx context.Context, f Filter, at cursor, most int) ([]even
 		q := f.query(first, last, at)
 		q.limit(newestFirst, most)
 		var err error
-		if rows, err = x.read(ctx, q, rows); err != nil || len(rows) == most {
+		if rows, err = x.queryRows(ctx, q, rows); err != nil || len(rows) == most {
 			return rows, err
 		}
 	}
-	return x.someAtEdge(ctx, f, at, most, rows)
+	return x.listEndedLater(ctx, f, at, most, rows)
 }
 
-func (x *Index) someAtEdge(ctx context.Context, f Filter, at cursor, most int, rows []event.CDR) ([]event.CDR, error) {
-	began, ok, err := x.firstEdge(ctx, f.Account, f.Start, f.End)
+func (x *Index) listEndedLater(ctx context.Context, f Filter, at cursor, most int, rows []event.CDR) ([]event.CDR, error) {
+	began, ok, err := x.findFirstEndedLater(ctx, f.Account, f.Start, f.End)
 	last := min(f.Start-1, at.started)
 	if err != nil || !ok || began > last {
 		return rows, err
@@ -97,7 +97,7 @@ func (x *Index) someAtEdge(ctx context.Context, f Filter, at cursor, most int, r
 	q := f.query(began, last, at)
 	q.and("ended_later BETWEEN ? AND ?", f.Start, f.End)
 	q.limit(newestFirst, most-len(rows))
-	return x.read(ctx, q, rows)
+	return x.queryRows(ctx, q, rows)
 }
 
 // query asks for the filter's rows that began from first to last and come

@@ -76,7 +76,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Partitions of the cdr topic found truncated or created again.",
 		}, []string{"kind"}),
 		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
-		lag: &lagCollector{describe: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
+		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
 			"Age of the oldest record that was read and is not stored yet, 0 when there is none.",
 			[]string{"partition"}, nil)},
 	}
@@ -99,22 +99,22 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // applied counts what a transaction did, once it is durable.
-func (m *metrics) applied(did outcome, took time.Duration) {
-	m.records.WithLabelValues(resultRow).Add(float64(did.rows))
-	m.records.WithLabelValues(resultOlder).Add(float64(did.older))
-	m.records.WithLabelValues(resultExpired).Add(float64(did.expired))
+func (m *metrics) countBatch(result outcome, took time.Duration) {
+	m.records.WithLabelValues(resultRow).Add(float64(result.rows))
+	m.records.WithLabelValues(resultOlder).Add(float64(result.older))
+	m.records.WithLabelValues(resultExpired).Add(float64(result.expired))
 	m.batches.Inc()
 	m.batch.Observe(took.Seconds())
 }
 
 // stored counts what only an indexer knows of its batch.
-func (m *metrics) stored(g *batchReader) {
+func (m *metrics) countStored(g *batchReader) {
 	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
 	m.delay.Observe(time.Since(g.oldest).Seconds())
 }
 
 // waited counts a pause because something was away.
-func (m *metrics) waited(doing string) {
+func (m *metrics) countRetry(doing string) {
 	kind := failedWrite
 	if doing == doingRead {
 		kind = failedRead
@@ -123,18 +123,17 @@ func (m *metrics) waited(doing string) {
 }
 
 // queried is deferred with the time a query began.
-func (m *metrics) queried(kind string, began time.Time, err *error) {
+func (m *metrics) observeQuery(kind string, began time.Time, err *error) {
 	m.queries.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 	if *err != nil {
 		m.errors.WithLabelValues(failedQuery).Inc()
 	}
 }
 
-// lagCollector tells the age of what waits, as it is when asked: a partition
-// whose database is away gets older without anything happening.
+// lagCollector computes the age of the oldest waiting record at each scrape.
 type lagCollector struct {
-	describe *prometheus.Desc
-	waiting  sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
+	desc    *prometheus.Desc
+	waiting sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
 }
 
 // track adds a partition, until done is called. The caller keeps oldest up to date.
@@ -144,17 +143,17 @@ func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) 
 	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
 }
 
-// Describe is part of prometheus.Collector.
-func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.describe }
+// Describe implements prometheus.Collector.
+func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
 	c.waiting.Range(func(partition, oldest any) bool {
 		var lag float64
 		if at := oldest.(*atomic.Int64).Load(); at != 0 {
 			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
 		}
-		to <- prometheus.MustNewConstMetric(c.describe, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
 		return true
 	})
 }

@@ -10,18 +10,18 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// progress is how far a partition of the topic is indexed.
-type progress struct {
+// indexPosition is the position up to which a partition is indexed.
+type indexPosition struct {
 	next  kafka.LogPosition // after the last record indexed
 	epoch int64             // how often the topic was found to have been created again
 }
 
-// errFenced says that another indexer has moved the partition's offset.
+// errFenced is returned when another indexer has moved the partition's offset.
 var errFenced = errors.New("another indexer is at work on the partition")
 
-const selectProgress = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
+const selectPosition = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
 
-func scanProgress(row *sql.Row) (at progress, err error) {
+func scanPosition(row *sql.Row) (at indexPosition, err error) {
 	var topicID string
 	if err := row.Scan(&at.next.Offset, &at.epoch, &topicID, &at.next.LeaderEpoch); err != nil || topicID == "" {
 		return at, err
@@ -40,32 +40,34 @@ func storedTopicID(id kafka.TopicID) string {
 	return id.String()
 }
 
-// progress reads the partition's; where there is none, it begins at first.
-func (x *Index) progress(ctx context.Context, partition int, first int64) (at progress, err error) {
+// findOrCreatePosition returns the partition's position. Where there is none,
+// it creates one at first.
+func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (at indexPosition, err error) {
 	err = x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first)
 		if err != nil {
 			return err
 		}
-		at, err = scanProgress(tx.QueryRowContext(ctx, selectProgress, partition))
+		at, err = scanPosition(tx.QueryRowContext(ctx, selectPosition, partition))
 		return err
 	})
 	return at, sqldb.Wrap(err, "reading an offset")
 }
 
-// epoch is the partition's, 0 when nothing of it was indexed yet.
-func (x *Index) epoch(ctx context.Context, partition int) (int64, error) {
-	at, err := scanProgress(x.db.QueryRowContext(ctx, selectProgress, partition))
+// findEpoch returns the partition's epoch, 0 when nothing was indexed yet.
+func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
+	at, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition))
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return at.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
-// advance moves the partition's progress within tx. Returns errFenced when it
+// updatePosition updates the partition's position within tx. Returns errFenced
+// when it
 // is not at from: another indexer was first.
-func advance(ctx context.Context, tx *sqldb.Loader, partition int, from, to progress) error {
+func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
 	result, err := tx.ExecContext(ctx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
 		to.next.Offset, to.epoch, storedTopicID(to.next.TopicID), to.next.LeaderEpoch)
@@ -79,7 +81,7 @@ func advance(ctx context.Context, tx *sqldb.Loader, partition int, from, to prog
 	return sqldb.Wrap(err, "storing an offset")
 }
 
-// skip moves a partition without indexing anything.
-func (x *Index) skip(ctx context.Context, partition int, from, to progress) error {
-	return x.db.Load(ctx, func(tx *sqldb.Loader) error { return advance(ctx, tx, partition, from, to) })
+// skipRecords updates a partition's position without indexing.
+func (x *Index) skipRecords(ctx context.Context, partition int, from, to indexPosition) error {
+	return x.db.Load(ctx, func(tx *sqldb.Loader) error { return updatePosition(ctx, tx, partition, from, to) })
 }

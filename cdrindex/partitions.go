@@ -9,24 +9,25 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// monthsAhead are made before the first call of them arrives.
-const monthsAhead = 2
+// partitionsAhead is the number of months for which partitions are created
+// ahead.
+const partitionsAhead = 2
 
-// ensure makes the partitions of months that are missing.
-func (x *Index) ensure(ctx context.Context, months []month) error {
-	if !x.db.Postgres() || x.have(months) {
+// createPartitions creates the missing partitions of months.
+func (x *Index) createPartitions(ctx context.Context, months []month) error {
+	if !x.db.Postgres() || x.partitionsKnown(months) {
 		return nil
 	}
 	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
-		there, err := partitions(ctx, tx)
+		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
 		for _, m := range months {
-			if slices.Contains(there, m) {
+			if slices.Contains(existing, m) {
 				continue
 			}
 			if err := createPartition(ctx, tx, m); err != nil {
@@ -41,31 +42,32 @@ func (x *Index) ensure(ctx context.Context, months []month) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, m := range months {
-		x.made[m] = true
+		x.knownPartitions[m] = true
 	}
 	return nil
 }
 
-func (x *Index) have(months []month) bool {
+func (x *Index) partitionsKnown(months []month) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !slices.ContainsFunc(months, func(m month) bool { return !x.made[m] })
+	return !slices.ContainsFunc(months, func(m month) bool { return !x.knownPartitions[m] })
 }
 
-// forget makes ensure look again: another node may have dropped a partition.
-func (x *Index) forget() {
+// clearKnownPartitions makes createPartitions query the database again: another
+// node may have dropped a partition.
+func (x *Index) clearKnownPartitions() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	clear(x.made)
+	clear(x.knownPartitions)
 }
 
-// lockPartitions makes nodes take turns until the transaction ends.
+// lockPartitions holds an advisory lock until the transaction ends.
 func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('trunkline/cdrindex/partitions', 0))`)
 	return sqldb.Wrap(err, "waiting for another node's partitions")
 }
 
-func partitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
+func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
 	if err != nil {
@@ -100,7 +102,7 @@ func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
 	return nil
 }
 
-// firstKept is the first month that is kept. Everything is with no retention set.
+// firstKept returns the first month within retention, 0 without retention.
 func (x *Index) firstKept(now time.Time) month {
 	if x.cfg.RetentionMonths == 0 {
 		return 0
@@ -108,8 +110,8 @@ func (x *Index) firstKept(now time.Time) month {
 	return monthOf(now.Unix()) - month(x.cfg.RetentionMonths)
 }
 
-// dropBefore drops what began before the first kept month.
-func (x *Index) dropBefore(ctx context.Context, kept month) error {
+// deleteBefore deletes the calls that began before the first kept month.
+func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	tables := []string{callsTable, rowsTable}
 	if x.db.Postgres() {
 		tables = tables[:1]
@@ -129,15 +131,15 @@ func (x *Index) dropBefore(ctx context.Context, kept month) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
-		there, err := partitions(ctx, tx)
+		existing, err := listPartitions(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return x.drop(ctx, tx, slices.DeleteFunc(there, func(m month) bool { return m >= kept }))
+		return x.dropPartitions(ctx, tx, slices.DeleteFunc(existing, func(m month) bool { return m >= kept }))
 	})
 }
 
-func (x *Index) drop(ctx context.Context, tx *sqldb.Loader, months []month) error {
+func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []month) error {
 	// Behind a long report all others would queue up: then rather later.
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
 		return sqldb.Wrap(err, "dropping partitions")
@@ -182,14 +184,14 @@ func (x *Index) runRetention(ctx context.Context) {
 func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
 	current := monthOf(now.Unix())
 	var months []month
-	for m := current; m <= current+monthsAhead; m++ {
+	for m := current; m <= current+partitionsAhead; m++ {
 		months = append(months, m)
 	}
-	if err := x.ensure(ctx, months); err != nil {
+	if err := x.createPartitions(ctx, months); err != nil {
 		return err
 	}
 	if kept := x.firstKept(now); kept > 0 {
-		return x.dropBefore(ctx, kept)
+		return x.deleteBefore(ctx, kept)
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (q *query) limit(order string, n int) {
 
 const newestFirst = "started DESC, call_id DESC"
 
-// read appends the query's rows to found.
-func (x *Index) read(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
+// queryRows appends the query's rows to found.
+func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]event.CDR, error) {
 	rows, err := x.db.QueryContext(ctx, selectRow+q.text.String(), q.args...)
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading call records")
@@ -59,17 +59,18 @@ func (x *Index) read(ctx context.Context, q *query, found []event.CDR) ([]event.
 	return found, sqldb.Wrap(rows.Err(), "reading call records")
 }
 
-// firstEdge is the start of the first of an account's calls that began before
-// the range and, in a later month than they began, ended within it.
-func (x *Index) firstEdge(ctx context.Context, account string, start, end int64) (began int64, ok bool, err error) {
+// findFirstEndedLater returns the earliest start of an account's calls that
+// began before the range and ended in it, in a later month.
+func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, end int64) (began int64, ok bool, err error) {
 	var first sql.NullInt64
 	err = x.db.QueryRowContext(ctx, `SELECT MIN(started) FROM `+callsTable+`
 		WHERE account_id = $1 AND ended_later BETWEEN $2 AND $3 AND started < $2`, account, start, end).Scan(&first)
 	return first.Int64, first.Valid, sqldb.Wrap(err, "looking for calls at a month's edge")
 }
 
-// startOf is when the account's call began, as far as it is known.
-func (x *Index) startOf(ctx context.Context, account, call string) (began int64, ok bool, err error) {
+// findStart returns when the account's call began, in Unix seconds; ok is false
+// for an unknown call.
+func (x *Index) findStart(ctx context.Context, account, call string) (began int64, ok bool, err error) {
 	err = x.db.QueryRowContext(ctx, `SELECT started FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`,
 		account, call).Scan(&began)
 	if errors.Is(err, sql.ErrNoRows) {

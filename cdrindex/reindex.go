@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Progress is how far Reindex is.
+// Progress is the progress of Reindex.
 type Progress struct {
 	Partition, Partitions int   // being read, of how many
 	Done, Total           int64 // offsets of all partitions
@@ -21,7 +21,7 @@ type Progress struct {
 // call that the topic no longer holds: the index keeps longer than the topic.
 func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress)) (Progress, error) {
 	r := reindexing{Index: x, topic: topic, report: report}
-	spans, err := r.spans(ctx)
+	spans, err := r.listRanges(ctx)
 	if err != nil {
 		return r.progress, err
 	}
@@ -42,14 +42,14 @@ type reindexing struct {
 }
 
 // span is the part of a partition to read: from first to before end.
-type span struct{ first, end int64 }
+type offsetRange struct{ first, end int64 }
 
-func (r *reindexing) spans(ctx context.Context) ([]span, error) {
+func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	n, err := r.topic.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	spans := make([]span, n)
+	spans := make([]offsetRange, n)
 	r.progress.Partitions = n
 	for i := range spans {
 		s := &spans[i]
@@ -61,14 +61,15 @@ func (r *reindexing) spans(ctx context.Context) ([]span, error) {
 	return spans, nil
 }
 
-// partition reads on behind what retention takes away meanwhile.
-func (r *reindexing) partition(ctx context.Context, partition int, s span) error {
-	epoch, err := r.epoch(ctx, partition)
+// partition reindexes a partition and continues after records that retention
+// deletes meanwhile.
+func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange) error {
+	epoch, err := r.findEpoch(ctx, partition)
 	if err != nil {
 		return err
 	}
 	for at := s.first; at < s.end; {
-		stopped, err := r.stretch(ctx, partition, at, s.end, epoch)
+		stopped, err := r.indexRange(ctx, partition, at, s.end, epoch)
 		if err == nil {
 			return nil
 		}
@@ -79,34 +80,34 @@ func (r *reindexing) partition(ctx context.Context, partition int, s span) error
 		at = gap.Resume
 		r.log.Error("call records lost from the cdr topic",
 			"partition", partition, "wanted", stopped, "from", at, "err", err)
-		r.step(min(at, s.end) - stopped)
+		r.reportProgress(min(at, s.end) - stopped)
 	}
 	return nil
 }
 
-// stretch indexes from at until the end, or until something fails; what lies
-// before stopped is done.
-func (r *reindexing) stretch(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
+// indexRange indexes the offsets from at to end. After an error, everything
+// before stopped is indexed.
+func (r *reindexing) indexRange(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: epoch, most: r.cfg.BatchRows, log: r.log}
+	g := &batchReader{reader: reader, epoch: epoch, maxEntries: r.cfg.BatchRows, log: r.log}
 	for at < end {
-		if err := g.batch(ctx); err != nil {
+		if err := g.readBatch(ctx); err != nil {
 			return at, err
 		}
-		did, err := r.apply(ctx, batch{entries: g.entries, again: true})
+		result, err := r.apply(ctx, batch{entries: g.entries, overwrite: true})
 		if err != nil {
 			return at, err
 		}
-		r.progress.Rows += int64(did.rows)
+		r.progress.Rows += int64(result.rows)
 		r.progress.Invalid += int64(g.invalid)
-		r.step(min(reader.Next(), end) - at)
+		r.reportProgress(min(reader.Next(), end) - at)
 		at = reader.Next()
 	}
 	return at, nil
 }
 
-func (r *reindexing) step(offsets int64) {
+func (r *reindexing) reportProgress(offsets int64) {
 	r.progress.Done += offsets
 	if r.report != nil && offsets > 0 {
 		r.report(r.progress)

@@ -10,7 +10,7 @@ import (
 	"trunkline/event"
 )
 
-// cursor is a place between two rows: before it lies what has been read. Rows
+// cursor is a position between two rows. Rows
 // are ordered by start and, within a second, by call id, which unlike a row's
 // id no two rows of an account share.
 type cursor struct {
@@ -29,7 +29,7 @@ func (c cursor) key() string {
 
 var errStartKey = errors.New("not a start key")
 
-// parseStartKey takes what key makes, and nothing else.
+// parseStartKey parses a result of key. Returns errStartKey for anything else.
 func parseStartKey(key string) (cursor, error) {
 	if key == "" {
 		return newest, nil
@@ -44,7 +44,7 @@ func parseStartKey(key string) (cursor, error) {
 	at, call, _ := strings.Cut(string(text), ".")
 	c := cursor{call: call}
 	c.started, err = strconv.ParseInt(at, 10, 64)
-	if err != nil || call == "" || c.started < oldest || c.started >= latest || c.key() != key {
+	if err != nil || call == "" || c.started < minStart || c.started >= maxStart || c.key() != key {
 		return cursor{}, errStartKey
 	}
 	return c, nil

@@ -77,7 +77,7 @@ func record(row event.CDR, partition int, offset int64) kafka.Record {
 // put applies the records in one batch, as a reindex does when again is set.
 func put(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
 	t.Helper()
-	b := batch{again: again}
+	b := batch{overwrite: again}
 	for i := range records {
 		e, err := decode(&records[i], 0)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Topic is the cdr topic. OnKafka is the real one.
+// Topic reads the cdr topic; see OnKafka.
 type Topic interface {
 	// Work runs work for each partition the group gives this process, until
 	// ctx ends. Work that fails is started again. done tells the group how far
@@ -38,7 +38,7 @@ type Reader interface {
 // group is the consumer group of all indexers.
 const group = "trunkline-cdrindex"
 
-// OnKafka is the Topic of a Kafka cluster.
+// OnKafka returns the Topic of a Kafka cluster.
 func OnKafka(c *kafka.Cluster) Topic { return kafkaTopic{c} }
 
 type kafkaTopic struct{ cluster *kafka.Cluster }

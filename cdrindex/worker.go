@@ -17,7 +17,7 @@ type partitionWorker struct {
 	partition int
 	commit    func(next int64)
 	oldest    *atomic.Int64 // time of the oldest record at hand, 0: none
-	at        progress      // everything before it is in the database
+	at        indexPosition // everything before it is in the database
 }
 
 // processRecords indexes what comes, from where the database says that the index is.
@@ -27,9 +27,9 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 	reader := w.topic.Read(w.partition, w.at.next)
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: w.at.epoch, most: w.cfg.BatchRows, log: w.log, trace: w.trace}
+	g := &batchReader{reader: reader, epoch: w.at.epoch, maxEntries: w.cfg.BatchRows, log: w.log, trace: w.trace}
 	for {
-		if err := w.retry(ctx, doingRead, func() error { return g.batch(ctx) }); err != nil {
+		if err := w.retry(ctx, doingRead, func() error { return g.readBatch(ctx) }); err != nil {
 			return err
 		}
 		if err := w.checkEpoch(ctx, g.firstEpoch); err != nil {
@@ -53,7 +53,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.at, err = w.progress(ctx, w.partition, first); err != nil {
+	if w.at, err = w.findOrCreatePosition(ctx, w.partition, first); err != nil {
 		return err
 	}
 	if err := w.topic.CheckPosition(ctx, w.partition, w.at.next); err != nil {
@@ -102,7 +102,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	}
 	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
 		"indexed", w.at.next.Offset, "resume", gap.Resume, "err", gap)
-	if err := w.retry(ctx, "skipping", func() error { return w.skip(ctx, w.partition, w.at, to) }); err != nil {
+	if err := w.retry(ctx, "skipping", func() error { return w.skipRecords(ctx, w.partition, w.at, to) }); err != nil {
 		return err
 	}
 	if gap.Restarted() {
@@ -117,7 +117,7 @@ func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 	to := w.at
 	to.next.Offset, to.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
 	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {
-		return advance(ctx, tx, w.partition, w.at, to)
+		return updatePosition(ctx, tx, w.partition, w.at, to)
 	}}
 	select {
 	case w.writers <- struct{}{}:
@@ -134,8 +134,8 @@ func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 	}
 	w.at = to
 	w.commit(to.next.Offset)
-	w.metrics.stored(g)
-	g.stored()
+	w.metrics.countStored(g)
+	g.endSpans()
 	return nil
 }
 
@@ -161,9 +161,9 @@ func (w *partitionWorker) retry(ctx context.Context, doing string, do func() err
 		case !unavailable(err):
 			return err
 		}
-		w.metrics.waited(doing)
+		w.metrics.countRetry(doing)
 		wait := backoff.Next()
-		w.log.Warn("partition waiting", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
 		if !retry.Sleep(ctx, wait) {
 			return ctx.Err()
 		}

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Two phones (baresip) register with a Trunkline of their own, one request makes
-# them talk, and each has heard the other. For a network namespace of its own,
-# as baresip opens sockets on every address: unshare -n deploy/phones.sh
+# Starts a server and two phones (baresip), connects them by click to call, and
+# checks that each receives the other's audio. Run it in a network namespace of
+# its own, because baresip opens sockets on every address: unshare -n deploy/phones.sh
 set -eu
 program=$(realpath "${1:-bin/trunkline}")
 ip link set lo up
-for name in $(env | sed -n 's/^\(TRUNKLINE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done # settings of another
+for name in $(env | sed -n 's/^\(TRUNKLINE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done # settings of the caller's environment
 here=$(mktemp -d)
 cd "$here"
 export TRUNKLINE_DATA_DIR="$here/data" TRUNKLINE_DEMO_PASSWORD=a-demo-password

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Serves on the embedded default with demonstration traffic, and shows the
-# events as user alice sees them; Ctrl-C ends it all.
+# Runs a server on the embedded backends with demonstration traffic, and prints
+# the events that user alice receives. Ctrl-C ends all of it.
 # usage: deploy/run.sh TRUNKLINE
 set -eu
 
@@ -8,8 +8,8 @@ program=$1
 data=${TRUNKLINE_DATA_DIR:-data}
 kept=$data/demo-password
 
-# The demo users' password: the one that is set, the one that is kept, or, before
-# there is a database with users, a new one.
+# The demo users' password: from the environment, from the file of an earlier run,
+# or, if there is no database with users yet, a new one.
 password=${TRUNKLINE_DEMO_PASSWORD:-}
 where="\$TRUNKLINE_DEMO_PASSWORD"
 if [ -z "$password" ]; then
@@ -25,7 +25,7 @@ if [ -z "$password" ]; then
 	[ ! -s "$kept" ] || password=$(cat "$kept")
 fi
 
-# An AI provider on this machine, as trunkline ai echo, is what one begins with.
+# Allows an AI provider on this machine, such as trunkline ai echo.
 export TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS="${TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS-127.0.0.0/8}"
 
 # Click to call works without a phone: calls of users who have none registered
@@ -91,7 +91,7 @@ elif wait "$first"; then
 		END
 	else
 		cat >&2 <<-END
-			password  told at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data and begin anew
+			password  printed at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data to start empty
 
 		END
 	fi

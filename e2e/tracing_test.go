@@ -334,7 +334,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 				t.Errorf("stopping took %v", took)
 			}
 			log := readFile(t, n.log)
-			if said := strings.Count(log, "spans were not sent, they are lost"); said > 1 || name == "away" && said == 0 {
+			if said := strings.Count(log, "sending spans failed, spans lost"); said > 1 || name == "away" && said == 0 {
 				t.Errorf("%d lines say that spans are lost", said)
 			}
 			if strings.Contains(log, "c0llector") {

@@ -56,7 +56,7 @@ const (
 	MaxCDRText = 1024
 )
 
-// CDRKind is what a field of a CDR holds.
+// CDRKind is the type of a field of a CDR.
 type CDRKind int
 
 // The kinds, with the Go type of their fields.
@@ -120,7 +120,7 @@ func (f *CDRField) of(r *CDR, kind CDRKind) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(r), f.offset)
 }
 
-// CDRError says which field of a row cannot be stored, and why.
+// CDRError names the field of a row that cannot be stored, and the reason.
 type CDRError struct{ Field, Reason string }
 
 func (e *CDRError) Error() string { return e.Field + ": " + e.Reason }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MaxPartitions is how many partitions a topic of events may have: an id's
-// remainder modulo MaxPartitions names the partition it was given in.
+// MaxPartitions is the largest number of partitions of a topic of events: an
+// id's remainder modulo MaxPartitions names the partition it was given in.
 const MaxPartitions = 1024
 
 // ID is an event's id: nanoseconds since the Unix epoch of the raw record it
@@ -49,8 +49,8 @@ func alignUp(ns int64, partition int) ID {
 	return ID(base)
 }
 
-// 19 digits without a leading zero begin at 1e18 ns (2001-09-09); int64 ends
-// in 2262. A little room is kept above so that steps never overflow.
+// 19 digits without a leading zero begin at 1e18 ns (2001-09-09); int64 ends in
+// 2262. A margin is kept above so that steps never overflow.
 const (
 	minMilli = 1_000_000_000_000
 	maxMilli = 9_223_000_000_000

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Position is the place of a raw record in its topic. Normalized records carry
-// it in HeaderPosition: one whose position does not come after the last one of
-// its partition is a repeat.
+// Position is the position of a raw record in its topic. Normalized records
+// carry it in HeaderPosition: one whose position does not come after the last
+// one of its partition is a repeat.
 //
 // A raw log can lose its end (an unclean leader election, a power failure) or
 // be created again. Offsets are then given out a second time. The normalizer
@@ -24,7 +24,8 @@ const (
 	// million records a second for nine years.
 	MaxOffset = 1<<offsetBits - 1
 	// MaxGeneration is the highest generation. A log that was cut more often
-	// stays in it, and repeats can then no longer be told from new records.
+	// stays in it, and repeats can then no longer be distinguished from new
+	// records.
 	MaxGeneration = 255
 
 	offsetBits = 48

@@ -4,7 +4,7 @@ package event
 // types".
 type Type string
 
-// The types of the specification. Every message has one of them.
+// The types listed in docs/channel.md. Every message has one of them.
 const (
 	QueueCall       Type = "svc_cc_queue_on_call_event"
 	AgentState      Type = "svc_cc_queue_on_agent_state_event"
@@ -39,10 +39,10 @@ var typeIndex = func() map[Type]int {
 	return m
 }()
 
-// Types returns every type, in the specification's order.
+// Types returns every type, in the order of docs/channel.md.
 func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 
-// Known reports whether t is a type of the specification.
+// Known reports whether t is one of Types.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
 
 // TypeSet is a set of types and of one class more: our own events, which only
@@ -53,7 +53,7 @@ type TypeSet uint32
 const Own TypeSet = 1 << 31
 
 // EveryType is the set that a login without event_types receives: every type of
-// the specification, but not our own events.
+// Types, but not Trunkline's own events.
 const EveryType TypeSet = 1<<len(knownTypes) - 1
 
 // SetOf returns the set that a login with these event_types receives; none means

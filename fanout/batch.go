@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// frame is one message ready to be sent: its WebSocket frame, and what
-// matching and resuming need to know of it. It is immutable and shared by
+// frame is one message with its WebSocket frame and the fields that matching
+// and resuming use. It is immutable and shared by
 // every subscriber and the ring.
 type frame struct {
 	conn.Frame
@@ -19,13 +19,13 @@ type frame struct {
 	class   event.TypeSet
 	account string
 	id      event.ID
-	offset  int64   // in cc.evt
-	source  int64   // event.Position.Packed of the raw record, -1 when unknown
-	packed  *packed // the frame compressed; nil: compression is off
+	offset  int64            // in cc.evt
+	source  int64            // event.Position.Packed of the raw record, -1 when unknown
+	packed  *compressedFrame // the frame compressed; nil: compression is off
 }
 
-// batch is what one read of one partition gave. Its frames
-// share one block.
+// batch holds the messages of one read of one partition. Its frames share one
+// block.
 type batch struct {
 	conn.Block
 	frames []frame
@@ -40,18 +40,17 @@ const (
 )
 
 // newBatch copies records, which live only until the next read, into frames.
-// Records that are not cc_evt messages (no id in the value) are left out and
-// counted in bad: only another program writing to the topic can make them.
-// With compress, each frame can be compressed later, once for all who want it
-// so.
+// Records without an event id, which only another program can have written, are
+// skipped and counted in bad. With compress, each frame can be compressed once
+// later, for all subscribers that negotiated it.
 func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, bad int) {
 	size := 0
 	for i := range records {
 		size += len(records[i].Value) + conn.MaxHeader
 	}
-	var packs []packed
+	var packs []compressedFrame
 	if compress {
-		packs = make([]packed, len(records))
+		packs = make([]compressedFrame, len(records))
 	}
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	b.Allocate(size)
@@ -109,8 +108,8 @@ func (b *batch) markRepeats(source int64) {
 	}
 }
 
-// interner gives one string for equal bytes, so that a frame costs no string
-// of its own. It belongs to one goroutine.
+// interner returns the same string for equal bytes, which saves an allocation
+// per frame. It is not safe for concurrent use.
 type interner struct {
 	known map[string]string
 	bytes int

@@ -43,7 +43,7 @@ func (*sinkTransport) flush(s *subscriber, _ []byte) {
 }
 
 // newTestStream is the stream of a single partition, with writers.
-func newTestStream(t testing.TB, cfg Config) *stream {
+func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	cfg.NodeID = "test"
 	f, err := New(cfg, Deps{Directory: newDirectory(), Presence: newPresence(),
 		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -51,15 +51,15 @@ func newTestStream(t testing.TB, cfg Config) *stream {
 		t.Fatal(err)
 	}
 	for range f.writers.Count() {
-		go f.writers.Run(f.life)
+		go f.writers.Run(f.runContext)
 	}
-	t.Cleanup(f.stop)
+	t.Cleanup(f.cancelRun)
 	s := f.newStream(0, 0, time.Time{}, 1)
-	f.follower.streams.Store(&[]*stream{s})
+	f.follower.streams.Store(&[]*partitionStream{s})
 	return s
 }
 
-func benchStream(b *testing.B, subscribers int, account func(int) string) *stream {
+func benchStream(b *testing.B, subscribers int, account func(int) string) *partitionStream {
 	stream := newTestStream(b, Config{RingBytes: 8 << 20})
 	f := stream.f
 	for i := range subscribers {
@@ -71,7 +71,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *strea
 }
 
 // deliverAll gives a stream the same records again and again, as new ones.
-func deliverAll(b *testing.B, s *stream, records []kafka.Record) {
+func deliverAll(b *testing.B, s *partitionStream, records []kafka.Record) {
 	for b.Loop() {
 		s.live = startAt(0)
 		s.deliver(b.Context(), records)

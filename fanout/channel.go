@@ -22,22 +22,21 @@ const (
 	transportEventStream = "sse"
 )
 
-// Request is one client that wants to subscribe.
+// Request is a client's request to subscribe.
 type Request struct {
 	HTTP    *http.Request
 	Address string // the client's address, without port
 }
 
-// Socket upgrades the request to a WebSocket and subscribes it (specification,
-// section C). An error is returned before anything was written: the caller
-// answers it.
-func (f *Fanout) Socket(w http.ResponseWriter, req Request) error {
-	err := f.socket(w, req)
-	f.refused(err)
+// ServeWebSocket upgrades the request to a WebSocket and subscribes it; see
+// docs/channel.md. It writes nothing before it returns an error.
+func (f *Fanout) ServeWebSocket(w http.ResponseWriter, req Request) error {
+	err := f.upgradeWebSocket(w, req)
+	f.countRefusal(err)
 	return err
 }
 
-func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
+func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	r := req.HTTP
 	if !isUpgrade(r) {
 		if r.ProtoMajor == 1 { // HTTP/2 has no such headers
@@ -46,10 +45,11 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 		}
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
-	f.upgrades.Add(1)
-	defer f.upgrades.Add(-1)
+	f.handshakes.Add(1)
+	defer f.handshakes.Add(-1)
 	query := r.URL.Query()
-	// A client sets the query for this very connection, the header for many.
+	// The query is specific to this connection; a client may send the header
+	// with all.
 	since := cmp.Or(query.Get("since"), r.Header.Get("Last-Event-ID"))
 	s, err := f.admit(req, since, query.Get("cursor") == "true")
 	if err != nil {
@@ -57,12 +57,12 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	}
 	t := &webSocket{f: f}
 	s.transport = t
-	f.enter(s)
+	f.register(s)
 	ws, err := conn.Upgrade(w, r, f.cfg.Compression)
 	if err != nil {
-		f.leave(s.subscriber)
-		s.finish()
-		f.members.forget(s.subscriber)
+		f.unregister(s.subscriber)
+		s.markClosed()
+		f.members.delete(s.subscriber)
 		if errors.Is(err, conn.ErrListener) {
 			f.logger.Error("connection cannot be served", "error", err)
 		} else if !errors.Is(err, conn.ErrEnded) {
@@ -72,25 +72,25 @@ func (f *Fanout) socket(w http.ResponseWriter, req Request) error {
 	}
 	t.attach(ws)
 	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
-	if !f.begin(func() { t.read(s.subscriber) }) {
+	if !f.startTask(func() { t.read(s.subscriber) }) {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}
-	f.open(s)
+	f.startDelivery(s)
 	return nil
 }
 
-// admission is a subscriber that may enter, and where it starts.
+// admission is a subscriber that was accepted, with its start positions.
 type admission struct {
 	*subscriber
 	starts   []start // by partition; nil: live from now on
-	earliest bool    // replay all there is
-	gaps     int64   // Fanout.gaps before the starts were looked up
+	earliest bool    // replay the whole log
+	gapCount int64   // Fanout.gaps before the starts were looked up
 }
 
-// admit makes all the checks of a subscription and finds where it starts. On
-// success it holds the follower and the subscriber's places, which leaving
-// gives back.
+// admit authenticates and checks a subscription and finds its start positions.
+// On success it has acquired the follower and the connection lease, which
+// unregister releases.
 func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
@@ -109,25 +109,26 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.cfg.HandshakeWait)
 	defer cancel()
-	if err := f.takeSeat(ctx, s); err != nil {
+	if err := f.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
 	a := &admission{subscriber: s}
-	a.gaps = f.gaps.Load()
+	a.gapCount = f.gapCount.Load()
 	if err = f.follower.acquire(ctx); err == nil && since != "" {
 		a.earliest = since == Earliest
-		if a.starts, err = f.starts(ctx, since, s.filter.Load()); err != nil {
+		if a.starts, err = f.resumeStarts(ctx, since, s.filter.Load()); err != nil {
 			f.follower.release()
 		}
 	}
 	if err != nil {
-		f.freeSeats(context.WithoutCancel(ctx), []*subscriber{s})
+		f.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, unavailable(err)
 	}
 	return a, nil
 }
 
-// newSubscriber is nil when the token's accounts are all gone.
+// newSubscriber creates a subscriber. It returns nil when none of the token's
+// accounts is accessible.
 func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cursor bool) *subscriber {
 	principal, filter := f.tokens.share(principal, newFilter(principal, f.directory.Tree()))
 	if filter == nil {
@@ -145,8 +146,8 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	return s
 }
 
-// unavailable is for errors of Kafka that have no kind of their own: the client
-// may come back.
+// unavailable returns an error without a kind, such as one of Kafka, as
+// fault.KindUnavailable, so that the client retries.
 func unavailable(err error) error {
 	if k := fault.KindOf(err); k != fault.KindInternal {
 		return err
@@ -154,14 +155,14 @@ func unavailable(err error) error {
 	return fault.Unavailable(err, time.Second, "events are not available")
 }
 
-func (f *Fanout) refused(err error) {
+func (f *Fanout) countRefusal(err error) {
 	if err != nil {
 		f.metrics.refused.WithLabelValues(string(fault.KindOf(err))).Inc()
 	}
 }
 
-// bearer is the token of a request: in the Authorization header, or in the
-// query where a browser can set no header.
+// bearer returns the token of a request: of the Authorization header, else of
+// the query, for browsers, which cannot set the header.
 func bearer(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
@@ -184,8 +185,9 @@ func hasToken(h http.Header, name, token string) bool {
 	return false
 }
 
-// originAllowed keeps pages of other sites from using a visitor's token. A
-// request without Origin does not come from a page.
+// originAllowed reports whether the Origin header is allowed, so that pages of
+// other sites cannot use a visitor's token. A request without Origin does not
+// come from a browser page.
 func (f *Fanout) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

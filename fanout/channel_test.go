@@ -192,7 +192,7 @@ func TestCloseIsAnswered(t *testing.T) {
 	if e := sub.closed(); e.Code != websocket.CloseNormalClosure {
 		t.Errorf("got %v", e)
 	}
-	eventually(t, "the node forgets the connection", func() bool { return n.members.count()+n.members.lingering() == 0 })
+	eventually(t, "the node forgets the connection", func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Config is the room's settings; zero values take the defaults beside them.
+// Config holds the settings; zero values take the defaults beside them.
 type Config struct {
 	NodeID          string        // unique among the nodes; required
-	QueueBytes      int           // memory that one subscriber's queue may keep, then 4008 (1 MiB)
-	NodeQueueBytes  int64         // and all of them, then the longest get 4008 (1 GiB)
+	QueueBytes      int           // memory of one subscriber's queue; beyond it, 4008 (1 MiB)
+	NodeQueueBytes  int64         // memory of all queues; beyond it, the longest get 4008 (1 GiB)
 	RingBytes       int64         // recent history in memory, all partitions together (64 MiB)
 	GatherWindow    time.Duration // hold frames back up to this long to write more at once (0)
 	PingInterval    time.Duration // 25 s
@@ -50,7 +50,7 @@ func def[T comparable](v *T, to T) {
 	}
 }
 
-// Validate says what is wrong with the settings.
+// Validate returns an error for settings that cannot work.
 func (c Config) Validate() error {
 	switch {
 	case c.NodeID == "":

@@ -295,7 +295,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 			log.mu.Lock()
 			end := int64(len(log.partitions[0]))
 			log.mu.Unlock()
-			_, known := n.seen.between(0, 1, end)
+			_, known := n.seen.accountsBetween(0, 1, end)
 			return known
 		})
 	}
@@ -445,7 +445,7 @@ func TestIDIsFoundBehindTheBoundsThatWereLookedUp(t *testing.T) {
 		t.Fatal(next, err)
 	}
 	id := log.put(0, "root", event.QueueCall, 0)[0]
-	if m, err := n.find(t.Context(), id, n.newStream(0, 0, time.Time{}, 1)); err != nil || m.id != id {
+	if m, err := n.findEvent(t.Context(), id, n.newStream(0, 0, time.Time{}, 1)); err != nil || m.id != id {
 		t.Errorf("%v", err)
 	}
 }

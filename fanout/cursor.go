@@ -10,22 +10,21 @@ import (
 	"trunkline/event"
 )
 
-// position is how far a partition of cc.evt has been delivered.
+// position is a delivery position in a partition of cc.evt.
 type position struct {
 	next   int64 // offset of the next record
-	source int64 // event.Position.Packed of the raw record of the last message before it, by which repeats are known; -1: none
+	source int64 // event.Position.Packed of the raw record of the last message before it, to detect repeats; -1: none
 	epoch  int32 // leader epoch of the record before it; unknownEpoch: not known
 }
 
 // unknownEpoch is the leader epoch of a position whose epoch is not known.
 const unknownEpoch = -1
 
-// startAt returns the position of a reader that begins at the offset and knows
-// nothing of the records before it.
+// startAt returns the position at an offset, with source and epoch unknown.
 func startAt(offset int64) position { return position{offset, -1, unknownEpoch} }
 
-// cursorTracker keeps how far one subscriber has come in every partition, for
-// clients that asked for cursors. The subscriber's lock guards it.
+// cursorTracker tracks one subscriber's position in every partition, for
+// clients that requested cursors. The subscriber's lock guards it.
 type cursorTracker struct {
 	logID     logID
 	positions []position
@@ -33,7 +32,7 @@ type cursorTracker struct {
 	dirty     bool // events were delivered since the last cursor
 }
 
-// delivered notes an event that was put on the subscriber's queue.
+// delivered records an event that was put on the subscriber's queue.
 func (t *cursorTracker) delivered(m *frame) {
 	t.advance(int(m.part), position{m.offset + 1, m.source, m.epoch})
 	t.lastID = m.id
@@ -56,8 +55,8 @@ func (t *cursorTracker) advance(partition int, to position) {
 // cursor encodes the last event's id and the positions of all partitions.
 func (t *cursorTracker) cursor() string { return appendCursor(t.logID, t.lastID, t.positions) }
 
-// logID identifies one life of the log: the beginning of the id that Kafka gave
-// the topic when it was created. Zero means that it is not known.
+// logID is the first 8 bytes of the topic id that Kafka assigned when the topic
+// was created. Zero: unknown.
 type logID [8]byte
 
 // The first byte of a cursor's binary part is its version. Version 1 has
@@ -93,9 +92,9 @@ func appendCursor(log logID, last event.ID, positions []position) string {
 
 var errCursor = errors.New("not an event id or a cursor")
 
-// resumePoint is what a client resumes from: an event id, or a cursor, whose
-// positions are then not nil. The cursor of a client that has seen no event yet
-// has no id.
+// resumePoint is a decoded value of since: an event id, or a cursor, whose
+// positions are not nil. The cursor of a client that has received no event has
+// no id.
 type resumePoint struct {
 	id        event.ID
 	log       logID // zero: not known

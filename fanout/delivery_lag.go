@@ -9,17 +9,17 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// deliveryLag measures how far a stream has been behind the log. The nodes
-// share it, so that a plain event id can be resumed from on any of them: what a
-// client had not been sent of another partition is no older than this.
+// deliveryLag measures how far the delivery of a partition has been behind the
+// log. Nodes share it: it bounds the age of the events of other partitions that
+// a client that resumes by id may not have received.
 type deliveryLag struct {
 	mu      sync.Mutex
 	reader  Reader
-	current time.Time     // when the stream had last delivered everything in the log
-	worst   time.Duration // from a record's normalizing to its delivery
+	current time.Time     // when everything in the log was last delivered
+	worst   time.Duration // longest time from normalization to delivery
 }
 
-// readFrom sets the reader that can say whether there is anything new.
+// readFrom sets the reader whose Idle time is used.
 func (l *deliveryLag) readFrom(r Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,8 +29,8 @@ func (l *deliveryLag) readFrom(r Reader) {
 	}
 }
 
-// delivered notes records that were read at that time; all says that the log
-// had no more.
+// delivered records the delivery of records that were read at that time. all:
+// the log had no more.
 func (l *deliveryLag) delivered(records []kafka.Record, read time.Time, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +42,8 @@ func (l *deliveryLag) delivered(records []kafka.Record, read time.Time, all bool
 	}
 }
 
-// take returns the worst lag since the last call: of a record, or the time for
-// which the stream has not known that there is nothing more.
+// take returns the longest lag since the last call: of a record, or the time
+// since the stream was last at the end of the log.
 func (l *deliveryLag) take(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// The ways in which the channel ends a connection. The reason on the wire is
+// The reasons for which the server ends a connection. On the wire the reason is
 // followed by the id of the last event sent.
 var (
 	DisconnectNormal         = conn.Disconnect{Code: 1000, Reason: "closed by the client"}
@@ -24,9 +24,9 @@ var (
 	DisconnectReplaced       = conn.Disconnect{Code: 4009, Reason: "replaced by a newer connection"}
 )
 
-// closeWait is how long a close frame is tried on a full socket; drainWait is how
-// long input is read after it went out, so that a reset does not destroy it on
-// its way.
+// closeWait bounds the write of a close frame to a full socket. drainWait
+// bounds the reading of input after it was written, so that a TCP reset does
+// not discard it.
 const (
 	closeWait = 5 * time.Second
 	drainWait = time.Second
@@ -35,7 +35,8 @@ const (
 var disconnects = []conn.Disconnect{DisconnectNormal, DisconnectSilent, DisconnectBroken, DisconnectProtocolError,
 	DisconnectEventsLost, DisconnectRestart, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
 
-// codeLabel is the metric label of a close code: a peer may close with any.
+// codeLabel returns the metric label of a close code: "other" for codes that
+// only a peer sends.
 func codeLabel(code int) string {
 	if !slices.ContainsFunc(disconnects, func(d conn.Disconnect) bool { return d.Code == code }) {
 		return "other"

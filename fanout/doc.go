@@ -11,15 +11,15 @@
 //
 // # Data flow
 //
-// A stream goroutine for each partition reads a batch of records, builds each
+// A goroutine for each partition reads a batch of records, builds each
 // message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
 // finds the matching subscribers in the index and adds a reference to their
 // queues. Subscribers whose queue was empty are handed to a few writers, which
 // send what waits for a connection in one write. Queues, writers and connections
 // are package conn, which knows no events. A subscriber that resumes is fed by a
 // replay of its own, from shared chunks of Kafka (history.go) and from the ring,
-// merged by id over all partitions, until it has reached every stream; then the
-// streams take over in all partitions at once (replay.go).
+// merged by id over all partitions, until it has reached the live position of
+// every partition; then it becomes live in all partitions at once (replay.go).
 //
 // # Goroutines and what stops them
 //
@@ -46,7 +46,7 @@
 //
 // # Lock order
 //
-// index.mu, traces.mu, subscriber.mu, conn's socket.mu; each may be skipped, none
-// may be taken in another order. stream.mu is taken after index.mu, and nothing
-// after it. webSocket.handshake is taken before socket.mu only.
+// index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none
+// may be taken in another order. partitionStream.mu is taken after index.mu, and nothing
+// after it. webSocket.handshake is taken before rawConn.mu only.
 package fanout

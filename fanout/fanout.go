@@ -17,19 +17,21 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Directory is who may see what.
+// Directory authenticates tokens and holds the account tree and permissions.
 type Directory interface {
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
-	// Valid says, from memory, whether a principal's token still holds.
+	// Valid returns an error when a principal's token is no longer valid. It
+	// does no I/O.
 	Valid(p *identity.Principal) error
 	Tree() *identity.Tree
-	// Changed is closed at the next change of tree or permissions.
+	// Changed returns a channel that is closed at the next change of the tree
+	// or of permissions.
 	Changed() <-chan struct{}
-	// Lookup asks for an account that Tree does not know yet.
+	// Lookup loads an account that Tree does not have yet.
 	Lookup(ctx context.Context, accountID string) (identity.Account, bool, error)
 }
 
-// Deps is what the room works with.
+// Deps holds the dependencies of a Fanout.
 type Deps struct {
 	Log       Log
 	Directory Directory
@@ -50,33 +52,33 @@ type Fanout struct {
 	metrics   *metrics
 	logger    *slog.Logger
 
-	index      *index
-	history    *history
-	lookups    *offsetLookup
-	seen       seenAccounts
-	currentLog atomic.Pointer[logID]
-	gaps       atomic.Int64 // that streams have found in the log
-	writers    *conn.Writers[*subscriber]
-	follower   *follower
-	members    *members
-	tokens     tokens
-	traces     traces
-	folds      *folds
-	draining   atomic.Bool
-	upgrades   atomic.Int64   // handshakes that have begun and not ended
-	apart      atomic.Bool    // the shared view is away
-	sweeps     uint64         // of sweepOnce, which alone uses it
-	others     atomic.Int64   // connections of the other nodes, half a second ago at most
-	worst      hourlyLag      // of publishPresence
-	clients    sync.WaitGroup // readers, waiters and catch-ups; begun by begin
-	ending     sync.RWMutex   // ended is set, and nothing is begun any more, with it held
-	ended      bool
+	index               *index
+	history             *history
+	lookups             *offsetLookup
+	seen                seenAccounts
+	currentLog          atomic.Pointer[logID]
+	gapCount            atomic.Int64 // gaps found in the log by the live streams
+	writers             *conn.Writers[*subscriber]
+	follower            *follower
+	members             *members
+	tokens              tokens
+	traces              traces
+	folds               *folds
+	draining            atomic.Bool
+	handshakes          atomic.Int64   // handshakes in progress
+	presenceUnavailable atomic.Bool    // the last presence update failed
+	sweeps              uint64         // used by sweepOnce only
+	otherConnections    atomic.Int64   // connections of the other nodes, refreshed every presenceInterval
+	worstLag            hourlyLag      // used by publishPresence only
+	tasks               sync.WaitGroup // readers, socket waiters and replays; see startTask
+	endMu               sync.RWMutex   // guards ended: startTask takes it for reading
+	ended               bool
 
-	life context.Context // of Run; set by New, so that sockets end with it
-	stop context.CancelFunc
+	runContext context.Context // canceled when Run returns; created by New
+	cancelRun  context.CancelFunc
 }
 
-// New checks the settings and builds the room; nothing runs yet.
+// New validates the settings and creates a Fanout. It starts no goroutine.
 func New(cfg Config, deps Deps) (*Fanout, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -87,7 +89,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 	}
-	f.life, f.stop = context.WithCancel(context.Background())
+	f.runContext, f.cancelRun = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
@@ -96,47 +98,47 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	return f, nil
 }
 
-// Run works until ctx ends. It does not close subscribers: Drain does that,
-// before.
+// Run serves until ctx ends. Call Drain first to disconnect subscribers with a
+// close frame.
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
-		running.Go(func() { f.writers.Run(f.life) })
+		running.Go(func() { f.writers.Run(f.runContext) })
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
-		running.Go(func() { work(f.life) })
+		running.Go(func() { work(f.runContext) })
 	}
 	if f.cfg.SnapshotHistory > 0 {
-		running.Go(func() { f.folds.run(f.life) })
+		running.Go(func() { f.folds.run(f.runContext) })
 	}
 	<-ctx.Done()
 	f.draining.Store(true)
 	f.follower.close()
-	f.ending.Lock()
+	f.endMu.Lock()
 	f.ended = true
-	f.ending.Unlock()
-	f.stop()
-	for _, s := range append(f.members.all(), f.members.ending()...) {
+	f.endMu.Unlock()
+	f.cancelRun()
+	for _, s := range append(f.members.all(), f.members.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 	running.Wait()
-	f.clients.Wait()
+	f.tasks.Wait()
 	f.history.close()
 	return nil
 }
 
-// enter makes a subscriber a member: from here on it misses no event, no change
-// of permissions and no drain. Its outlet is not open yet; open hands what
-// waits meanwhile, the close frame included, to a writer.
-func (f *Fanout) enter(a *admission) {
+// register adds the subscriber to the members and to the index: from then on
+// events, permission changes and Drain reach it. Its frames stay in the queue
+// until startDelivery.
+func (f *Fanout) register(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
 	s.replaying.Store(a.starts != nil)
 	f.members.add(s)
 	f.metrics.connections.Inc()
 	f.addToIndex(a)
-	// What has changed since admit looked: from members.add on, Drain and
-	// applyPermissions find s by themselves.
+	// Permissions may have changed since admit. After members.add, Drain and
+	// applyPermissions include s.
 	for tree := f.directory.Tree(); ; {
 		f.applyPermission(s, tree)
 		now := f.directory.Tree()
@@ -145,7 +147,7 @@ func (f *Fanout) enter(a *admission) {
 		}
 		tree = now // applyPermissions may have applied it before the older one
 	}
-	if a.gaps != f.gaps.Load() {
+	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}
 	if f.draining.Load() {
@@ -173,35 +175,38 @@ func (f *Fanout) addToIndex(a *admission) {
 	f.index.insert(s)
 }
 
-// open begins to send.
-func (f *Fanout) open(a *admission) {
-	f.scheduleNow(f.life, a.subscriber)
+// startDelivery schedules the first write and starts the replay, if there is
+// one.
+func (f *Fanout) startDelivery(a *admission) {
+	f.scheduleNow(f.runContext, a.subscriber)
 	if a.starts != nil {
 		r := f.newReplay(a.subscriber, a.starts, a.earliest)
-		f.begin(func() { f.catchUp(f.life, r) })
+		f.startTask(func() { f.catchUp(f.runContext, r) })
 	}
 }
 
-// begin starts work that Run waits for; it is false when Run is ending.
-func (f *Fanout) begin(work func()) bool {
-	f.ending.RLock()
-	defer f.ending.RUnlock()
+// startTask runs work in a goroutine that Run waits for. It returns false,
+// without starting it, when Run is ending.
+func (f *Fanout) startTask(work func()) bool {
+	f.endMu.RLock()
+	defer f.endMu.RUnlock()
 	if f.ended {
 		return false
 	}
-	f.clients.Go(work)
+	f.tasks.Go(work)
 	return true
 }
 
-// disconnect ends a subscriber with a close frame. It leaves the counts at once.
+// disconnect closes a subscriber with a close frame and removes it from the
+// connection counts.
 func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
 	first, wake := s.close(d, time.Now().Add(closeWait))
 	if !first {
 		return
 	}
-	f.leave(s)
+	f.unregister(s)
 	if wake {
-		f.scheduleNow(f.life, s)
+		f.scheduleNow(f.runContext, s)
 	}
 }
 
@@ -210,11 +215,11 @@ func (f *Fanout) scheduleNow(ctx context.Context, s *subscriber) {
 	f.writers.ScheduleNow(ctx, []*subscriber{s})
 }
 
-// remove forgets a subscriber whose connection has ended for the reason d, or
-// that of an earlier disconnect.
+// remove deletes a subscriber whose connection has ended. It counts the reason
+// of an earlier disconnect, else d.
 func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
-	f.leave(s)
-	if !s.finish() {
+	f.unregister(s)
+	if !s.markClosed() {
 		return
 	}
 	s.mu.Lock()
@@ -224,10 +229,10 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	s.mu.Unlock()
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close()
-	f.members.forget(s)
+	f.members.delete(s)
 }
 
-func (f *Fanout) leave(s *subscriber) {
+func (f *Fanout) unregister(s *subscriber) {
 	if !f.members.remove(s) {
 		return
 	}
@@ -236,7 +241,8 @@ func (f *Fanout) leave(s *subscriber) {
 	f.follower.release()
 }
 
-// livePositions returns the streams' positions, in the order of partitions.
+// livePositions returns the live position of every partition, in partition
+// order.
 func (f *Fanout) livePositions() []position {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -279,7 +285,8 @@ func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	}
 }
 
-// flushed samples the latency of what a writer has just sent.
+// flushed observes the delivery latency of the last subscriber of a group that
+// a writer has flushed.
 func (f *Fanout) flushed(group []*subscriber) {
 	f.traces.flushed(group)
 	s := group[len(group)-1]
@@ -306,7 +313,7 @@ func (f *Fanout) Drain(ctx context.Context) {
 		}
 		f.disconnect(s, DisconnectRestart)
 	}
-	for ctx.Err() == nil && f.upgrades.Load()+int64(f.members.lingering()) > 0 {
+	for ctx.Err() == nil && f.handshakes.Load()+int64(f.members.countDisconnecting()) > 0 {
 		pause(ctx, 20*time.Millisecond)
 	}
 }

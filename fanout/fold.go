@@ -13,71 +13,71 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// fold is the state of one partition and the place it is exact at.
+// fold keeps the snapshot state of one partition and its position in the log.
 type fold struct {
 	f         *Fanout
 	partition int
 	bounds    snapshot.Config
 	strings   interner // of run
 
-	mu     sync.Mutex
-	state  *snapshot.State
-	at     position
-	last   event.ID // the newest message before at; 0: none read yet
-	reader Reader
-	caught time.Time // when there was last nothing more to read; zero: never yet
-	lag    int64     // offsets not read yet, as of the last read
+	mu         sync.Mutex
+	state      *snapshot.State
+	at         position
+	last       event.ID // highest id before at; 0: none read yet
+	reader     Reader
+	caughtUpAt time.Time // when the end of the log was last reached; zero: never
+	lag        int64     // offsets not read yet, as of the last read
 }
 
-// run folds from the beginning of the history on, until ctx ends.
+// run applies events from the start of the snapshot history, until ctx ends.
 func (d *fold) run(ctx context.Context) {
-	from, err := d.beginning(ctx)
+	from, err := d.findStart(ctx)
 	for err != nil && ctx.Err() == nil {
 		d.f.foldFailed("finding the beginning", err)
 		pause(ctx, time.Second)
-		from, err = d.beginning(ctx)
+		from, err = d.findStart(ctx)
 	}
 	for lost := true; ctx.Err() == nil; {
 		if lost {
-			d.begin(from)
+			d.reset(from)
 		}
 		from, lost = d.follow(ctx)
 	}
 }
 
-func (d *fold) beginning(ctx context.Context) (int64, error) {
+func (d *fold) findStart(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
 	return d.f.log.OffsetAt(ctx, event.TopicEvents, d.partition, time.Now().Add(-d.f.cfg.SnapshotHistory))
 }
 
-// begin makes the state empty, to be folded from the offset.
-func (d *fold) begin(from int64) {
+// reset empties the state and sets the offset to read from.
+func (d *fold) reset(from int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.state != nil {
 		d.state.Release()
 	}
-	d.state, d.at, d.last, d.caught = snapshot.New(d.bounds), startAt(from), 0, time.Time{}
+	d.state, d.at, d.last, d.caughtUpAt = snapshot.New(d.bounds), startAt(from), 0, time.Time{}
 }
 
-// foldPause is how long a fold that has caught up lets events gather: a fetch
-// for each of them would cost a node, and the broker, as much again as
-// delivering it does. An event after a silence is folded at once.
+// foldPause is the time between fetches of a fold at the end of the log, so
+// that one fetch returns several events. The first event after an idle time is
+// applied at once.
 const foldPause = 100 * time.Millisecond
 
-// follow reads until something fails. A hole in the log makes what was folded
-// worthless: lost says so, and where the log goes on.
+// follow reads and applies events until a read fails. At a gap in the log it
+// returns lost and the offset after the gap: the state must be rebuilt.
 func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 	reader := d.f.log.Reader(event.TopicEvents, d.partition, d.at.next)
 	defer reader.Close()
-	d.reads(reader)
-	defer d.reads(nil)
+	d.setReader(reader)
+	defer d.setReader(nil)
 	for {
 		records, err := reader.Read(ctx)
 		if err == nil {
 			read := time.Now()
-			d.f.admitAccounts(ctx, records)
+			d.f.loadRecordAccounts(ctx, records)
 			d.apply(records, read, reader.Lag())
 			if reader.Lag() == 0 {
 				pause(ctx, foldPause)
@@ -89,19 +89,19 @@ func (d *fold) follow(ctx context.Context) (from int64, lost bool) {
 		}
 		d.f.foldFailed("reading events", err)
 		pause(ctx, time.Second)
-		return beyond(err, d.at.next)
+		return resumeOffset(err, d.at.next)
 	}
 }
 
-// beyond is where a log goes on after a hole at the offset.
-func beyond(err error, offset int64) (next int64, hole bool) {
+// resumeOffset returns the offset after a gap, or offset when err is not a gap.
+func resumeOffset(err error, offset int64) (next int64, hole bool) {
 	if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 		return gap.Resume, true
 	}
 	return offset, false
 }
 
-func (d *fold) reads(r Reader) {
+func (d *fold) setReader(r Reader) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reader = r
@@ -112,12 +112,12 @@ var (
 	metadataKeys = jsonscan.KeysOf("queue_id")
 )
 
-// apply folds records that were read at that time.
+// apply applies records that were read at that time.
 func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, _, dropped := d.state.Sizes()
-	d.f.seen.note(d.partition, d.at.next, records)
+	d.f.seen.record(d.partition, d.at.next, records)
 	for i := range records {
 		r := &records[i]
 		d.at.next, d.at.epoch = r.Offset+1, r.LeaderEpoch
@@ -127,7 +127,7 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 		}
 		if p, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
 			if p.Packed() <= d.at.source {
-				continue // a repeat, as in stream.round
+				continue // a repeat, as in partitionStream.round
 			}
 			d.at.source = p.Packed()
 		}
@@ -139,15 +139,16 @@ func (d *fold) apply(records []kafka.Record, read time.Time, lag int64) {
 	_, _, now := d.state.Sizes()
 	d.f.metrics.foldDropped.Add(float64(now - dropped))
 	if d.lag = lag; lag == 0 {
-		d.caught = read
+		d.caughtUpAt = read
 	}
 }
 
-// message is what a state needs of the record; ok is false when it needs none.
+// message decodes the fields that a snapshot uses. ok is false when the record
+// does not change snapshots.
 func (d *fold) message(r *kafka.Record, id event.ID) (m snapshot.Message, ok bool) {
 	m = snapshot.Message{ID: id, Type: event.Type(d.strings.get(r.Header(event.HeaderType)))}
 	var got [3]jsonscan.Value
-	if !snapshot.Matters(m.Type) || messageKeys.Scan(r.Value, got[:]) != nil {
+	if !snapshot.IsRelevant(m.Type) || messageKeys.Scan(r.Value, got[:]) != nil {
 		return m, false
 	}
 	var err error
@@ -163,10 +164,10 @@ func (d *fold) message(r *kafka.Record, id event.ID) (m snapshot.Message, ok boo
 	return m, err == nil
 }
 
-// current is when the state last held all that the log did; zero: never yet.
+// currentAsOf returns when the state last included the whole log; zero: never.
 // The caller holds mu.
-func (d *fold) current() time.Time {
-	caught := d.caught
+func (d *fold) currentAsOf() time.Time {
+	caught := d.caughtUpAt
 	if d.reader != nil {
 		if idle := d.reader.Idle(); idle.After(caught) {
 			caught = idle

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// folds keep the state of every partition current, for snapshots. They read on
-// their own, so that what is delivered never waits for them.
+// folds maintains the snapshot state of every partition, with readers of its
+// own, so that delivery never waits for it.
 type folds struct {
 	f      *Fanout
 	budget *snapshot.Budget // of all folds together
@@ -20,7 +20,7 @@ type folds struct {
 	all []*fold // in the order of their partitions
 }
 
-// run follows all partitions, also those added later, until ctx ends.
+// run maintains all partitions, including those added later, until ctx ends.
 func (w *folds) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -42,8 +42,8 @@ func (w *folds) run(ctx context.Context) {
 	}
 }
 
-// grow adds what lacks of n partitions, all at once: a snapshot without one
-// that is not new would hide what happened there.
+// grow adds folds up to n partitions, all at once: a snapshot must include
+// every partition that existed.
 func (w *folds) grow(n int) (added []*fold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,15 +72,15 @@ func (w *folds) measure() {
 		}
 		d.mu.Unlock()
 	}
-	w.f.metrics.folded(agents, calls, lag)
+	w.f.metrics.setSnapshotSizes(agents, calls, lag)
 }
 
-// callAge is after what time without an event a call is given up: switches are
-// known to leave some behind.
+// callAge is the time without an event after which a call is removed: some
+// switches lose the end of a call.
 const callAge = 24 * time.Hour
 
-// maxPerAccount is how many agents, and how many calls, a snapshot has of one
-// account in one partition.
+// maxPerAccount bounds the agents, and the calls, of one account in one
+// partition.
 const maxPerAccount = 1 << 15
 
 func (w *folds) bounds() snapshot.Config {
@@ -88,9 +88,10 @@ func (w *folds) bounds() snapshot.Config {
 	return snapshot.Config{AgentAge: history, CallAge: min(callAge, history), PerAccount: maxPerAccount, Budget: w.budget}
 }
 
-// admitAccounts does for a state what ensureAccountsLoaded does for deliveries: what it holds
-// must not be hidden from a snapshot because its account is too new.
-func (f *Fanout) admitAccounts(ctx context.Context, records []kafka.Record) {
+// loadRecordAccounts looks up accounts that the tree does not have yet, as
+// ensureAccountsLoaded does for deliveries, so that snapshots show new
+// accounts.
+func (f *Fanout) loadRecordAccounts(ctx context.Context, records []kafka.Record) {
 	tree, asked := f.directory.Tree(), ""
 	for i := range records {
 		account := records[i].Header(event.HeaderAccount)
@@ -109,6 +110,6 @@ func (f *Fanout) admitAccounts(ctx context.Context, records []kafka.Record) {
 }
 
 func (f *Fanout) foldFailed(doing string, err error) {
-	f.logger.Warn("folding events for snapshots failed", "doing", doing, "error", err)
+	f.logger.Warn("snapshot update failed", "doing", doing, "error", err)
 	f.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

@@ -12,25 +12,24 @@ import (
 	"trunkline/internal/fault"
 )
 
-// follower runs the streams while there is a subscriber: of all partitions,
-// since an account's events may be in any of them.
+// follower runs the streams of all partitions while there is a subscriber.
 type follower struct {
 	f *Fanout
 
-	streams atomic.Pointer[[]*stream] // in the order of their partitions; nil: not running
+	streams atomic.Pointer[[]*partitionStream] // in the order of their partitions; nil: not running
 
-	mu      sync.Mutex
-	users   int // acquire calls without a release
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	ctx     context.Context
-	idle    *time.Timer
+	mu         sync.Mutex
+	references int // acquire calls without a release
+	stop       context.CancelFunc
+	running    sync.WaitGroup
+	ctx        context.Context
+	idle       *time.Timer
 }
 
 func newFollower(f *Fanout) *follower { return &follower{f: f} }
 
 // list returns the running streams in the order of their partitions.
-func (w *follower) list() []*stream {
+func (w *follower) list() []*partitionStream {
 	if streams := w.streams.Load(); streams != nil {
 		return *streams
 	}
@@ -47,7 +46,7 @@ func (w *follower) acquire(ctx context.Context) error {
 			return fault.Unavailable(err, time.Second, "events are not available")
 		}
 	}
-	w.users++
+	w.references++
 	if w.idle != nil {
 		w.idle.Stop()
 		w.idle = nil
@@ -59,18 +58,18 @@ func (w *follower) acquire(ctx context.Context) error {
 func (w *follower) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.users--
-	if w.users == 0 && w.list() != nil {
+	w.references--
+	if w.references == 0 && w.list() != nil {
 		w.idle = time.AfterFunc(w.f.cfg.StreamLinger, w.stopIdle)
 	}
 }
 
 // stopIdle stops the streams if there is still no subscriber. It holds mu while
-// they end: without subscribers no stream needs it.
+// they end.
 func (w *follower) stopIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.users > 0 || w.list() == nil {
+	if w.references > 0 || w.list() == nil {
 		return
 	}
 	w.stop()
@@ -103,9 +102,9 @@ func (w *follower) start(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	streams, firsts := make([]*stream, n), make([]int64, n)
+	streams, firsts := make([]*partitionStream, n), make([]int64, n)
 	all, asking := errgroup.WithContext(ctx)
-	all.SetLimit(lookupsAtOnce)
+	all.SetLimit(maxConcurrentLookups)
 	for p := range n {
 		all.Go(func() error {
 			first, next, err := w.f.log.Offsets(asking, event.TopicEvents, p)
@@ -117,13 +116,13 @@ func (w *follower) start(ctx context.Context) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	w.ctx, w.stop = context.WithCancel(w.f.life)
+	w.ctx, w.stop = context.WithCancel(w.f.runContext)
 	w.run(streams, firsts)
 	return nil
 }
 
 // run adds streams, which begin to read at the given offsets.
-func (w *follower) run(streams []*stream, firsts []int64) {
+func (w *follower) run(streams []*partitionStream, firsts []int64) {
 	have := w.list()
 	have = append(have[:len(have):len(have)], streams...)
 	w.streams.Store(&have) // before they deliver anything: see replay.goLive
@@ -147,11 +146,9 @@ func (w *follower) grow(ctx context.Context) {
 	}
 }
 
-// atLeast returns the running streams. Where they are fewer than n, it looks
-// for partitions that were added, and follows them: they are empty before they
-// are added, so their beginning is where everybody starts. The streams may be
-// fewer still.
-func (w *follower) atLeast(ctx context.Context, n int) ([]*stream, error) {
+// atLeast returns the running streams. When they are fewer than n, it starts
+// streams for added partitions, at offset 0. It may still return fewer than n.
+func (w *follower) atLeast(ctx context.Context, n int) ([]*partitionStream, error) {
 	have := w.list()
 	if len(have) >= n {
 		return have, nil
@@ -166,7 +163,7 @@ func (w *follower) atLeast(ctx context.Context, n int) ([]*stream, error) {
 	if len(have) == 0 || total <= len(have) {
 		return have, nil
 	}
-	var added []*stream
+	var added []*partitionStream
 	for p := len(have); p < total; p++ {
 		added = append(added, w.f.newStream(p, 0, time.Time{}, total))
 	}

@@ -23,7 +23,7 @@ func newGatedLimits(user string) *gatedLimits {
 	return &gatedLimits{user: user, entered: make(chan struct{}), open: make(chan struct{})}
 }
 
-func (l *gatedLimits) Take(ctx context.Context, _ string, s Seat, _ bool) (string, error) {
+func (l *gatedLimits) Acquire(ctx context.Context, _ string, s ConnectionLease, _ bool) (string, error) {
 	for _, scope := range s.Scopes {
 		if strings.HasSuffix(scope.Name, l.user) {
 			l.once.Do(func() { close(l.entered) })
@@ -33,8 +33,10 @@ func (l *gatedLimits) Take(ctx context.Context, _ string, s Seat, _ bool) (strin
 	return "", nil
 }
 
-func (*gatedLimits) Renew(context.Context, string, []Seat) ([]string, error) { return nil, nil }
-func (*gatedLimits) Free(context.Context, string, []Seat) error              { return nil }
+func (*gatedLimits) Renew(context.Context, string, []ConnectionLease) ([]string, error) {
+	return nil, nil
+}
+func (*gatedLimits) Release(context.Context, string, []ConnectionLease) error { return nil }
 
 // handshake is a WebSocket handshake that the gate holds.
 type handshake struct {
@@ -80,7 +82,7 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 	if e := held.closed(t); e.Code != DisconnectAccessRevoked.Code {
 		t.Errorf("subscriber in its handshake: %v", e)
 	}
-	eventually(t, "nobody is connected", func() bool { return n.members.count()+n.members.lingering() == 0 })
+	eventually(t, "nobody is connected", func() bool { return n.members.count()+n.members.countDisconnecting() == 0 })
 }
 
 func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
@@ -98,7 +100,7 @@ func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 	if e := connected.closed(); e.Code != DisconnectRestart.Code { // the drain has listed the connected subscribers
 		t.Errorf("connected subscriber: %v", e)
 	}
-	eventually(t, "the connected subscriber is gone", func() bool { return n.members.lingering() == 0 })
+	eventually(t, "the connected subscriber is gone", func() bool { return n.members.countDisconnecting() == 0 })
 	select {
 	case <-drained:
 		t.Error("the drain did not wait for the handshake")

@@ -472,8 +472,8 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 			}
 		}
 	}
-	mux.HandleFunc("/ws", serve(f.Socket))
-	mux.HandleFunc("/stream", serve(f.Stream))
+	mux.HandleFunc("/ws", serve(f.ServeWebSocket))
+	mux.HandleFunc("/stream", serve(f.ServeEventStream))
 	server := httptest.NewUnstartedServer(mux)
 	server.Listener = conn.NewListener(server.Listener)
 	if tls {

@@ -15,27 +15,27 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// history reads what is older than the ring from Kafka, once for all
-// subscribers that replay it. It keeps the chunks that were used last, bounded
-// in the bytes they hold, for as long as anybody replays.
+// history reads records older than the ring from Kafka and shares them between
+// replays. It keeps the most recently used chunks, bounded in bytes, while a
+// replay runs.
 type history struct {
-	log      Log
-	limit    int64
-	compress bool
-	metrics  *metrics
-	loaded   func(context.Context, *batch) // called for each chunk before it is shared
-	fills    chan struct{}                 // bounds the reads under way
+	log       Log
+	limit     int64
+	compress  bool
+	metrics   *metrics
+	loaded    func(context.Context, *batch) // called for each chunk before it is shared
+	fillSlots chan struct{}                 // bounds the reads under way
 
 	mu         sync.Mutex
-	partitions map[int]*pastLog
-	used       list.List // of *chunk that are filled, last used first
+	partitions map[int]*partitionHistory
+	lru        list.List // of *chunk that are filled, last used first
 	bytes      int64     // held by used
 	users      int
 	expiry     *time.Timer // drops everything, while there are no users
 }
 
-// pastLog is what history has of one partition.
-type pastLog struct {
+// partitionHistory holds the chunks and known gaps of one partition.
+type partitionHistory struct {
 	chunks []*chunk // in the order of offsets, none overlaps another
 	gaps   []*kafka.GapError
 }
@@ -53,27 +53,26 @@ type chunk struct {
 }
 
 const (
-	// chunkAlign is what the offsets at which chunks begin are multiples of,
-	// so that subscribers who come back with almost the same offset share them.
+	// chunkAlign aligns the first offsets of chunks, so that subscribers that
+	// resume at similar offsets share them.
 	chunkAlign = 32
 	// historyFills bounds the chunks that are read at the same time.
-	historyFills = 8
-	// historyWait bounds the reading of one chunk, so that a broker that is
-	// away fails a replay, which tries again, and does not hold it for ever.
+	maxHistoryFills = 8
+	// historyWait bounds the reading of one chunk; a replay retries after it.
 	historyWait = 10 * time.Second
 	// historyLinger is how long chunks are kept after the last replay.
 	historyLinger = 5 * time.Second
 	// knownGaps bounds the gaps that are remembered of a partition.
-	knownGaps = 64
+	maxKnownGaps = 64
 )
 
 func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(context.Context, *batch)) *history {
 	return &history{log: log, limit: limit, compress: compress, metrics: m, loaded: loaded,
-		fills: make(chan struct{}, historyFills), partitions: make(map[int]*pastLog)}
+		fillSlots: make(chan struct{}, maxHistoryFills), partitions: make(map[int]*partitionHistory)}
 }
 
-// enter keeps chunks from being dropped until leave.
-func (h *history) enter() {
+// acquire keeps chunks in memory until release.
+func (h *history) acquire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.users++
@@ -83,10 +82,10 @@ func (h *history) enter() {
 	}
 }
 
-func (h *history) leave() {
+func (h *history) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.users--; h.users == 0 && h.used.Len() > 0 {
+	if h.users--; h.users == 0 && h.lru.Len() > 0 {
 		h.expiry = time.AfterFunc(historyLinger, h.expire)
 	}
 }
@@ -110,12 +109,12 @@ func (h *history) close() {
 	h.drop()
 }
 
-// drop forgets the chunks. Those that are being read are for their askers only.
+// drop removes all chunks. Chunks that are being read are not kept afterwards.
 func (h *history) drop() {
 	for _, p := range h.partitions {
 		p.chunks = nil
 	}
-	h.used.Init()
+	h.lru.Init()
 	h.bytes = 0
 	h.metrics.historyBytes.Set(0)
 }
@@ -150,7 +149,7 @@ func (h *history) read(ctx context.Context, partition int, offset, end int64) (f
 func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := h.past(partition)
+	p := h.partition(partition)
 	i, _ := slices.BinarySearchFunc(p.chunks, offset, func(c *chunk, offset int64) int {
 		if c.from <= offset {
 			return -1
@@ -162,7 +161,7 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 		c := p.chunks[i-1]
 		if offset < c.upTo {
 			if c.filled != nil {
-				h.used.MoveToFront(c.filled)
+				h.lru.MoveToFront(c.filled)
 			}
 			return c, false
 		}
@@ -181,20 +180,20 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	return c, true
 }
 
-func (h *history) past(partition int) *pastLog {
+func (h *history) partition(partition int) *partitionHistory {
 	p := h.partitions[partition]
 	if p == nil {
-		p = &pastLog{}
+		p = &partitionHistory{}
 		h.partitions[partition] = p
 	}
 	return p
 }
 
-// fill reads the chunk, for a subscriber that asked for an offset in it or
-// behind it, and lets its askers go on.
+// fill reads the chunk for a request of the offset asked, which is in the chunk
+// or after it, and closes ready.
 func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
-	// Others wait for this chunk too: it is read also when the client of the
-	// one who reads has left.
+	// Other replays wait for this chunk too, so it is read even when ctx is
+	// canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
 	defer cancel()
 	b, err := h.load(ctx, c.partition, c.from, c.upTo)
@@ -210,7 +209,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer close(c.ready)
-	p := h.past(c.partition)
+	p := h.partition(c.partition)
 	i := slices.Index(p.chunks, c)
 	if err != nil {
 		c.err = err
@@ -218,7 +217,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 			p.chunks = slices.Delete(p.chunks, i, i+1)
 		}
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
-			h.remember(c.partition, gap)
+			h.addGap(c.partition, gap)
 		}
 		return
 	}
@@ -226,16 +225,16 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 	if i < 0 { // dropped meanwhile
 		return
 	}
-	c.filled = h.used.PushFront(c)
+	c.filled = h.lru.PushFront(c)
 	h.bytes += c.bytes
-	for h.bytes > h.limit && h.used.Len() > 1 {
-		h.evict(h.used.Back().Value.(*chunk))
+	for h.bytes > h.limit && h.lru.Len() > 1 {
+		h.evict(h.lru.Back().Value.(*chunk))
 	}
 	h.metrics.historyBytes.Set(float64(h.bytes))
 }
 
 func (h *history) evict(c *chunk) {
-	h.used.Remove(c.filled)
+	h.lru.Remove(c.filled)
 	h.bytes -= c.bytes
 	p := h.partitions[c.partition]
 	if i := slices.Index(p.chunks, c); i >= 0 {
@@ -246,8 +245,8 @@ func (h *history) evict(c *chunk) {
 // load reads from Kafka what one Read returns, up to what a chunk may hold.
 func (h *history) load(ctx context.Context, partition int, from, upTo int64) (*batch, error) {
 	select {
-	case h.fills <- struct{}{}:
-		defer func() { <-h.fills }()
+	case h.fillSlots <- struct{}{}:
+		defer func() { <-h.fillSlots }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading history: %w", ctx.Err())
 	}
@@ -280,29 +279,27 @@ func (h *history) chunkBytes() int64 {
 	return min(max(h.limit/int64(4*max(len(h.partitions), 1)), 16<<10), 1<<20)
 }
 
-// gapFound remembers damage, so that clients that would run into it are refused
-// when they come back.
-func (h *history) gapFound(partition int, gap *kafka.GapError) {
+// recordGap stores a gap, so that clients that resume before it are refused.
+func (h *history) recordGap(partition int, gap *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.remember(partition, gap)
+	h.addGap(partition, gap)
 }
 
-func (h *history) remember(partition int, gap *kafka.GapError) {
-	p := h.past(partition)
+func (h *history) addGap(partition int, gap *kafka.GapError) {
+	p := h.partition(partition)
 	if gap.Restarted() { // other records have taken the place of those
 		p.gaps, p.chunks = nil, nil
 		return
 	}
-	if gap.Kind == kafka.GapExpired || len(p.gaps) == knownGaps ||
+	if gap.Kind == kafka.GapExpired || len(p.gaps) == maxKnownGaps ||
 		slices.ContainsFunc(p.gaps, func(known *kafka.GapError) bool { return known.Offset <= gap.Offset && gap.Resume <= known.Resume }) {
 		return
 	}
 	p.gaps = append(p.gaps, gap)
 }
 
-// gapAfter returns the first damage at or after an offset and before end that
-// replays have found.
+// gapAfter returns the first known gap at or after an offset and before end.
 func (h *history) gapAfter(partition int, offset, end int64) (first *kafka.GapError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,33 +8,34 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Limits counts open connections over the whole cluster. A place that is taken
-// must be renewed, so that those of a dead node become free by themselves.
+// Limits counts the open connections of the cluster by leases. Leases expire
+// unless they are renewed, so those of a dead node are freed.
 type Limits interface {
-	// Take takes one place in every scope, or none. When a scope is full it
-	// names it; with replace, the oldest connections are sent away instead.
-	Take(ctx context.Context, node string, s Seat, replace bool) (full string, err error)
-	// Renew keeps the places of a node's connections, and returns those of them
-	// that another node has sent away.
-	Renew(ctx context.Context, node string, seats []Seat) (evicted []string, err error)
-	// Free gives places back.
-	Free(ctx context.Context, node string, seats []Seat) error
+	// Acquire acquires the lease in every scope, or in none. It returns the
+	// kind of the first scope that is full; with replace, it evicts the oldest
+	// connections instead.
+	Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error)
+	// Renew renews the leases of a node's connections and returns the ids of
+	// its connections that were evicted since the last call.
+	Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error)
+	// Release releases leases.
+	Release(ctx context.Context, node string, seats []ConnectionLease) error
 }
 
-// Seat is one connection's places.
-type Seat struct {
+// ConnectionLease is the lease of one connection in its scopes.
+type ConnectionLease struct {
 	ID     string
 	Since  time.Time
 	Scopes []Scope
 }
 
-// Scope is something whose connections are counted.
+// Scope is an account, user or address with a limit of connections.
 type Scope struct {
 	Name string // "account:…", "user:…" or "address:…"
 	Max  int
 }
 
-// scopes are what a subscriber counts in, as the settings have it.
+// scopes returns the scopes of a subscriber that have a limit.
 func (c Config) scopes(account, user, address string) []Scope {
 	var scopes []Scope
 	for _, s := range []Scope{{"account:" + account, c.MaxPerAccount}, {"user:" + user, c.MaxPerUser}, {"address:" + address, c.MaxPerAddress}} {
@@ -45,22 +46,23 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// seat is a subscriber's places; without limits it has none.
-func (f *Fanout) seat(s *subscriber) Seat {
+// connectionLease returns the lease of a subscriber; without limits it has no
+// scopes.
+func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
-	return Seat{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
+	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
 }
 
-// takeSeat applies the connection limits. While the shared view is away there
-// are none: the token alone admits.
-func (f *Fanout) takeSeat(ctx context.Context, s *subscriber) error {
-	seat := f.seat(s)
+// acquireLease applies the connection limits. It returns fault.KindLimited when
+// one is reached. While Redis is unavailable, limits are not applied.
+func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
+	seat := f.connectionLease(s)
 	if len(seat.Scopes) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	full, err := f.limits.Take(ctx, f.cfg.NodeID, seat, f.cfg.ReplaceOldest)
+	full, err := f.limits.Acquire(ctx, f.cfg.NodeID, seat, f.cfg.ReplaceOldest)
 	if err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
@@ -75,28 +77,28 @@ func (f *Fanout) limited() bool {
 	return f.cfg.MaxPerAccount+f.cfg.MaxPerUser+f.cfg.MaxPerAddress > 0
 }
 
-// freeSeats gives back the places of subscribers that have left.
-func (f *Fanout) freeSeats(ctx context.Context, left []*subscriber) {
+// releaseLeases releases the leases of subscribers that have been removed.
+func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
 	if !f.limited() || len(left) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	if err := f.limits.Free(ctx, f.cfg.NodeID, f.seats(left)); err != nil {
+	if err := f.limits.Release(ctx, f.cfg.NodeID, f.connectionLeases(left)); err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
 
-// renewSeats closes the subscribers that a newer connection has replaced, and
-// now and then keeps the places of the others.
-func (f *Fanout) renewSeats(ctx context.Context, renew bool) {
+// renewLeases disconnects the subscribers that were evicted and, with renew,
+// renews the leases of the others.
+func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 	if !f.limited() {
 		return
 	}
 	here := f.members.all()
-	var seats []Seat
+	var seats []ConnectionLease
 	if renew {
-		seats = f.seats(here)
+		seats = f.connectionLeases(here)
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
@@ -112,10 +114,10 @@ func (f *Fanout) renewSeats(ctx context.Context, renew bool) {
 	}
 }
 
-func (f *Fanout) seats(of []*subscriber) []Seat {
-	seats := make([]Seat, len(of))
+func (f *Fanout) connectionLeases(of []*subscriber) []ConnectionLease {
+	seats := make([]ConnectionLease, len(of))
 	for i, s := range of {
-		seats[i] = f.seat(s)
+		seats[i] = f.connectionLease(s)
 	}
 	return seats
 }

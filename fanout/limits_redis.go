@@ -11,61 +11,60 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed take.lua
-var takeScript string
+//go:embed acquire.lua
+var acquireScript string
 
-// RedisLimits counts connections in Redis: a sorted set for each scope, whose
-// members are lost when they are not renewed, and a list for each node of the
-// connections that others have sent away.
+// RedisLimits keeps leases in Redis: a sorted set per scope, with members that
+// expire unless renewed, and a list per node of its evicted connections.
 type RedisLimits struct {
-	client redis.UniversalClient
-	prefix string
-	take   *redis.Script
+	client        redis.UniversalClient
+	prefix        string
+	acquireScript *redis.Script
 }
 
-// NewRedisLimits keeps its keys under prefix. The client is not closed.
+// NewRedisLimits stores its keys under prefix. It does not close the client.
 func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
-	return &RedisLimits{client: client, prefix: prefix, take: redis.NewScript(takeScript)}
+	return &RedisLimits{client: client, prefix: prefix, acquireScript: redis.NewScript(acquireScript)}
 }
 
-// seatLife is how long a place outlives its last renewal.
-const seatLife = nodeLife
+// leaseDuration is the time from a renewal to the expiry.
+const leaseDuration = nodeTTL
 
-// All scopes share one hash tag: the script takes several at once.
+// All scopes share one hash tag, because the script uses several keys.
 func (l *RedisLimits) scope(name string) string { return l.prefix + "{fanout:seats}:" + name }
 func (l *RedisLimits) evictions(node string) string {
 	return l.prefix + "{fanout:seats}:evicted:" + node
 }
 
-func seatMember(node string, s Seat) string {
+func leaseMember(node string, s ConnectionLease) string {
 	return node + "|" + s.ID + "|" + strconv.FormatInt(s.Since.UnixMilli(), 10)
 }
 
-// Take implements Limits.
-func (l *RedisLimits) Take(ctx context.Context, node string, s Seat, replace bool) (full string, err error) {
+// Acquire implements Limits.
+func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error) {
 	now := time.Now()
 	flag := 0
 	if replace {
 		flag = 1
 	}
 	keys := make([]string, len(s.Scopes))
-	args := []any{now.UnixMilli(), now.Add(seatLife).UnixMilli(), seatMember(node, s), flag}
+	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, s), flag}
 	for i, scope := range s.Scopes {
 		keys[i] = l.scope(scope.Name)
 		args = append(args, scope.Max)
 	}
-	result, err := l.take.Run(ctx, l.client, keys, args...).Slice()
+	result, err := l.acquireScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
-		return "", fmt.Errorf("taking a place: %w", err)
+		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
 	if at, ok := result[0].(int64); ok && at > 0 {
 		kind, _, _ := strings.Cut(s.Scopes[at-1].Name, ":")
 		return kind, nil
 	}
-	return "", l.evict(ctx, result[1:])
+	return "", l.notifyEvicted(ctx, result[1:])
 }
 
-func (l *RedisLimits) evict(ctx context.Context, members []any) error {
+func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 	if len(members) == 0 {
 		return nil
 	}
@@ -75,45 +74,44 @@ func (l *RedisLimits) evict(ctx context.Context, members []any) error {
 		node, rest, _ := strings.Cut(name, "|")
 		id, _, _ := strings.Cut(rest, "|")
 		pipe.RPush(ctx, l.evictions(node), id)
-		pipe.PExpire(ctx, l.evictions(node), seatLife)
+		pipe.PExpire(ctx, l.evictions(node), leaseDuration)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("sending connections away: %w", err)
+		return fmt.Errorf("evicting connections: %w", err)
 	}
 	return nil
 }
 
-// Renew implements Limits. A place that was lost (Redis was away, or began
-// anew) is taken again.
-func (l *RedisLimits) Renew(ctx context.Context, node string, seats []Seat) (evicted []string, err error) {
+// Renew implements Limits. It creates leases that Redis has lost again.
+func (l *RedisLimits) Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error) {
 	pipe := l.client.Pipeline()
 	list := pipe.LRange(ctx, l.evictions(node), 0, -1)
 	pipe.Del(ctx, l.evictions(node))
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("renewing places: %w", err)
+		return nil, fmt.Errorf("renewing connection leases: %w", err)
 	}
 	evicted = list.Val()
 	gone := make(map[string]bool, len(evicted))
 	for _, id := range evicted {
 		gone[id] = true
 	}
-	until := time.Now().Add(seatLife)
-	return evicted, l.each(ctx, seats, func(pipe redis.Pipeliner, key string, s Seat) {
+	until := time.Now().Add(leaseDuration)
+	return evicted, l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
 		if !gone[s.ID] {
-			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: seatMember(node, s)})
-			pipe.PExpire(ctx, key, seatLife)
+			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: leaseMember(node, s)})
+			pipe.PExpire(ctx, key, leaseDuration)
 		}
 	})
 }
 
-// Free implements Limits.
-func (l *RedisLimits) Free(ctx context.Context, node string, seats []Seat) error {
-	return l.each(ctx, seats, func(pipe redis.Pipeliner, key string, s Seat) {
-		pipe.ZRem(ctx, key, seatMember(node, s))
+// Release implements Limits.
+func (l *RedisLimits) Release(ctx context.Context, node string, seats []ConnectionLease) error {
+	return l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
+		pipe.ZRem(ctx, key, leaseMember(node, s))
 	})
 }
 
-func (l *RedisLimits) each(ctx context.Context, seats []Seat, do func(redis.Pipeliner, string, Seat)) error {
+func (l *RedisLimits) forEachScope(ctx context.Context, seats []ConnectionLease, do func(redis.Pipeliner, string, ConnectionLease)) error {
 	for len(seats) > 0 {
 		n := min(len(seats), redisFields)
 		pipe := l.client.Pipeline()
@@ -123,7 +121,7 @@ func (l *RedisLimits) each(ctx context.Context, seats []Seat, do func(redis.Pipe
 			}
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			return fmt.Errorf("updating places: %w", err)
+			return fmt.Errorf("updating connection leases: %w", err)
 		}
 		seats = seats[n:]
 	}

@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log is the normalized topic as fanout needs it.
+// Log reads the normalized topic.
 type Log interface {
 	Partitions(ctx context.Context, topic string) (int, error)
 	// Offsets returns the first offset of a partition and the one its next

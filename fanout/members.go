@@ -2,52 +2,53 @@ package fanout
 
 import "sync"
 
-// members are the connected subscribers of this node, and
-// the disconnected ones whose connection is still open.
+// members holds the connected subscribers of this node and the disconnected
+// ones whose connection is still open.
 type members struct {
-	mu      sync.Mutex
-	here    map[*subscriber]struct{}
-	leaving map[*subscriber]struct{}
-	left    map[*subscriber]struct{} // since the last presence update
+	mu            sync.Mutex
+	connected     map[*subscriber]struct{}
+	disconnecting map[*subscriber]struct{}
+	removed       map[*subscriber]struct{} // since the last presence update
 }
 
 func newMembers() *members {
 	return &members{
-		here: make(map[*subscriber]struct{}), leaving: make(map[*subscriber]struct{}),
-		left: make(map[*subscriber]struct{}),
+		connected: make(map[*subscriber]struct{}), disconnecting: make(map[*subscriber]struct{}),
+		removed: make(map[*subscriber]struct{}),
 	}
 }
 
 func (m *members) add(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.here[s] = struct{}{}
+	m.connected[s] = struct{}{}
 }
 
-// remove takes s off the counts; false when it was off already. It stays among
-// the leaving until forget.
+// remove moves s from connected to disconnecting, where it stays until delete.
+// It returns false when s was not connected.
 func (m *members) remove(s *subscriber) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.here[s]; !ok {
+	if _, ok := m.connected[s]; !ok {
 		return false
 	}
-	delete(m.here, s)
-	m.leaving[s] = struct{}{}
-	m.left[s] = struct{}{}
+	delete(m.connected, s)
+	m.disconnecting[s] = struct{}{}
+	m.removed[s] = struct{}{}
 	return true
 }
 
-func (m *members) forget(s *subscriber) {
+func (m *members) delete(s *subscriber) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.leaving, s)
+	delete(m.disconnecting, s)
 }
 
-func (m *members) all() []*subscriber { return m.list(m.here) }
+func (m *members) all() []*subscriber { return m.list(m.connected) }
 
-// ending returns the disconnected ones whose connection is still open.
-func (m *members) ending() []*subscriber { return m.list(m.leaving) }
+// listDisconnecting returns the disconnected subscribers whose connection is
+// still open.
+func (m *members) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
 
 func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
 	m.mu.Lock()
@@ -62,23 +63,23 @@ func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
 func (m *members) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.here)
+	return len(m.connected)
 }
 
-func (m *members) lingering() int {
+func (m *members) countDisconnecting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.leaving)
+	return len(m.disconnecting)
 }
 
-// takeLeft takes those who left since the last call.
-func (m *members) takeLeft() []*subscriber {
+// takeRemoved returns the subscribers removed since the last call.
+func (m *members) takeRemoved() []*subscriber {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	left := make([]*subscriber, 0, len(m.left))
-	for s := range m.left {
+	left := make([]*subscriber, 0, len(m.removed))
+	for s := range m.removed {
 		left = append(left, s)
 	}
-	clear(m.left)
+	clear(m.removed)
 	return left
 }

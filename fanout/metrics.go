@@ -101,13 +101,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) folded(agents, calls int, lag int64) {
+func (m *metrics) setSnapshotSizes(agents, calls int, lag int64) {
 	m.foldAgents.Set(float64(agents))
 	m.foldCalls.Set(float64(calls))
 	m.foldLag.Set(float64(lag))
 }
 
-func (m *metrics) matched(deliveries, repeats int) {
+func (m *metrics) countMatches(deliveries, repeats int) {
 	m.deliveries.Add(float64(deliveries))
 	if repeats > 0 {
 		m.repeats.Add(float64(repeats))

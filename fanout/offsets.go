@@ -14,9 +14,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// offsetLookup answers the look-ups of clients that come back. Many ask the
-// same at once: each question goes to Kafka once, and its answer is kept for a
-// short time.
+// offsetLookup looks up offsets for clients that resume. Concurrent equal
+// look-ups share one request to Kafka, and results are cached for a short time.
 type offsetLookup struct {
 	log    Log
 	flight singleflight.Group
@@ -27,32 +26,33 @@ type offsetLookup struct {
 }
 
 type offsetAnswer struct {
-	a, b    int64
-	expires time.Time
+	first, second int64
+	expires       time.Time
 }
 
-// How long answers are kept. Bounds and epochs change as the log does; what was
-// written before a given time stays the same.
+// Times for which results are cached. Bounds and epochs change as the log
+// grows; the offset at a past time does not.
 const (
-	boundsLife = 200 * time.Millisecond
-	epochLife  = 5 * time.Second
-	timeLife   = time.Minute
+	boundsTTL = 200 * time.Millisecond
+	epochTTL  = 5 * time.Second
+	timeTTL   = time.Minute
 )
 
-// lookupWait bounds one question: its asker may leave, others wait for it too.
+// lookupWait bounds one look-up, which continues when its first caller has
+// gone.
 const lookupWait = 5 * time.Second
 
 // bounds returns the first offset of a partition and the one its next record
 // will get, as of boundsLife ago at most.
 func (l *offsetLookup) bounds(ctx context.Context, partition int) (first, next int64, err error) {
-	return l.ask(ctx, "bounds", partition, 0, boundsLife, func(ctx context.Context) (int64, int64, error) {
+	return l.lookUp(ctx, "bounds", partition, 0, boundsTTL, func(ctx context.Context) (int64, int64, error) {
 		return l.log.Offsets(ctx, event.TopicEvents, partition)
 	})
 }
 
 // at returns the offset of the first record whose timestamp is at or after t.
 func (l *offsetLookup) at(ctx context.Context, partition int, t time.Time) (int64, error) {
-	offset, _, err := l.ask(ctx, "at", partition, t.UnixMilli(), timeLife, func(ctx context.Context) (int64, int64, error) {
+	offset, _, err := l.lookUp(ctx, "at", partition, t.UnixMilli(), timeTTL, func(ctx context.Context) (int64, int64, error) {
 		offset, err := l.log.OffsetAt(ctx, event.TopicEvents, partition, t)
 		return offset, 0, err
 	})
@@ -62,7 +62,7 @@ func (l *offsetLookup) at(ctx context.Context, partition int, t time.Time) (int6
 // epochEnd returns the offset after the last record of a leader epoch; -1 when
 // the log has no record of it.
 func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32) (int64, error) {
-	end, _, err := l.ask(ctx, "epoch", partition, int64(epoch), epochLife, func(ctx context.Context) (int64, int64, error) {
+	end, _, err := l.lookUp(ctx, "epoch", partition, int64(epoch), epochTTL, func(ctx context.Context) (int64, int64, error) {
 		end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
 		if err == nil && end.LeaderEpoch != epoch {
 			end.Offset = -1
@@ -72,10 +72,9 @@ func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32)
 	return end, err
 }
 
-// normalizedBefore returns when the record before offset was normalized. ok is
-// false when there is none, or none that says so.
+// normalizedBefore returns when the record before offset was normalized. ok is false when there is no such record or it has no processed_at.
 func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offset int64) (at time.Time, ok bool, err error) {
-	seconds, known, err := l.ask(ctx, "before", partition, offset, timeLife, func(ctx context.Context) (int64, int64, error) {
+	seconds, known, err := l.lookUp(ctx, "before", partition, offset, timeTTL, func(ctx context.Context) (int64, int64, error) {
 		if offset == 0 {
 			return 0, 0, nil
 		}
@@ -97,11 +96,11 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offs
 	return time.Unix(seconds, 0), known == 1, err
 }
 
-func (l *offsetLookup) ask(ctx context.Context, question string, partition int, of int64, life time.Duration,
+func (l *offsetLookup) lookUp(ctx context.Context, question string, partition int, of int64, life time.Duration,
 	answer func(context.Context) (a, b int64, err error)) (a, b int64, err error) {
 	key := question + "/" + strconv.Itoa(partition) + "/" + strconv.FormatInt(of, 10)
-	if kept, ok := l.kept(key); ok {
-		return kept.a, kept.b, nil
+	if kept, ok := l.cached(key); ok {
+		return kept.first, kept.second, nil
 	}
 	done := l.flight.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupWait)
@@ -111,19 +110,19 @@ func (l *offsetLookup) ask(ctx context.Context, question string, partition int, 
 			return offsetAnswer{}, err
 		}
 		found := offsetAnswer{a, b, time.Now().Add(life)}
-		l.keep(key, found)
+		l.cache(key, found)
 		return found, nil
 	})
 	select {
 	case r := <-done:
 		found := r.Val.(offsetAnswer)
-		return found.a, found.b, r.Err
+		return found.first, found.second, r.Err
 	case <-ctx.Done():
 		return 0, 0, ctx.Err()
 	}
 }
 
-func (l *offsetLookup) kept(key string) (offsetAnswer, bool) {
+func (l *offsetLookup) cached(key string) (offsetAnswer, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, ok := l.answers[key]
@@ -131,7 +130,7 @@ func (l *offsetLookup) kept(key string) (offsetAnswer, bool) {
 }
 
 // keep stores an answer, and removes expired ones each time they have doubled.
-func (l *offsetLookup) keep(key string, answer offsetAnswer) {
+func (l *offsetLookup) cache(key string, answer offsetAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answers == nil {
@@ -150,24 +149,24 @@ func (l *offsetLookup) keep(key string, answer offsetAnswer) {
 	l.swept = len(l.answers)
 }
 
-// forget drops all answers: the log is not what it was.
-func (l *offsetLookup) forget() {
+// clear removes all results, after the log was truncated or recreated.
+func (l *offsetLookup) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers, l.swept = nil, 0
 }
 
-// lookupsAtOnce bounds the questions that one client has under way.
-const lookupsAtOnce = 16
+// maxConcurrentLookups bounds the concurrent look-ups of one client.
+const maxConcurrentLookups = 16
 
 // forEach calls look for every stream, several at a time, and returns the first
 // error.
-func forEach(ctx context.Context, streams []*stream, look func(context.Context, *stream) error) error {
+func forEach(ctx context.Context, streams []*partitionStream, look func(context.Context, *partitionStream) error) error {
 	if len(streams) == 0 {
 		return nil
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(lookupsAtOnce)
+	all.SetLimit(maxConcurrentLookups)
 	for _, st := range streams {
 		all.Go(func() error { return look(ctx, st) })
 	}

@@ -9,25 +9,26 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// packed is a frame compressed by permessage-deflate (RFC 7692), made by the
-// first subscriber that wants it and shared by all. No context is taken over
-// from one message to the next, so the same bytes are right for everybody.
-type packed struct {
+// compressedFrame is a frame compressed by permessage-deflate (RFC 7692),
+// created on first use and shared by all subscribers: without context takeover
+// the bytes are the same for all.
+type compressedFrame struct {
 	once  sync.Once
 	frame *conn.Frame
 }
 
-const packedBytes = int(unsafe.Sizeof(packed{}))
+const packedBytes = int(unsafe.Sizeof(compressedFrame{}))
 
 var deflaters = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is a good one
 	return w
 }}
 
-// flushed is how a flushed deflate stream ends; RFC 7692 leaves it out.
-const flushed = 4
+// flushTrailer is the length of the end of a flushed deflate block (00 00 FF
+// FF), which RFC 7692 section 7.2.1 removes.
+const flushTrailer = 4
 
-func (p *packed) of(m *frame) *conn.Frame {
+func (p *compressedFrame) get(m *frame) *conn.Frame {
 	p.once.Do(func() {
 		var small bytes.Buffer
 		w := deflaters.Get().(*flate.Writer)
@@ -37,10 +38,10 @@ func (p *packed) of(m *frame) *conn.Frame {
 			err = w.Flush()
 		}
 		deflaters.Put(w)
-		if p.frame = &m.Frame; err != nil || small.Len()-flushed >= len(m.Payload()) {
+		if p.frame = &m.Frame; err != nil || small.Len()-flushTrailer >= len(m.Payload()) {
 			return // it is no smaller
 		}
-		p.frame = conn.NewCompressed(m.ID, small.Bytes()[:small.Len()-flushed])
+		p.frame = conn.NewCompressed(m.ID, small.Bytes()[:small.Len()-flushTrailer])
 	})
 	return p.frame
 }

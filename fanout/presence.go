@@ -7,8 +7,7 @@ import (
 	"trunkline/identity"
 )
 
-// Client is one connection, as statistics show it (specification, "Health and
-// statistics results").
+// Client is one connection in the statistics; see docs/channel.md.
 type Client struct {
 	ID          string `json:"id"`
 	AccountID   string `json:"account_id"`
@@ -16,38 +15,39 @@ type Client struct {
 	LastPing    int64  `json:"last_ping"`    // Unix seconds of the last pong
 }
 
-// Presence is the nodes' shared view of who is connected. What a node has
-// published disappears by itself when the node does.
+// Presence is the shared list of the connections of all nodes. Entries of a
+// node expire when it stops publishing.
 type Presence interface {
-	// Publish applies changes to a node's connections and renews them; with
-	// whole, changed is all there are. It returns how many the shared view has
-	// now.
+	// Publish updates a node's connections and extends their expiry; with
+	// whole, changed replaces all of them. It returns the number stored for the
+	// node.
 	Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error)
 	// Others counts the connections of all nodes but this.
 	Others(ctx context.Context, node string) (int, error)
 	// Clients lists the connections of all nodes but this.
 	Clients(ctx context.Context, node string) ([]Client, error)
-	// ReportLag notes how far behind a node has been at worst in an hour.
+	// ReportLag stores a node's longest delivery lag in an hour.
 	ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error
-	// Lag returns how far behind any node has been from one time to another.
-	// known is false when reports of nodes may be missing: the shared view does
-	// not go back to a minute before that time, or no node has reported.
+	// Lag returns the longest delivery lag of any node between two times. known
+	// is false when reports may be missing: the data does not go back to a
+	// minute before from, or no node has reported.
 	Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error)
-	// Leave takes a node out at once.
+	// Leave removes a node and its connections.
 	Leave(ctx context.Context, node string) error
 }
 
 const (
 	presenceInterval = 500 * time.Millisecond
 	presenceWait     = time.Second
-	renewTurns       = 10 // places at limits are renewed every so many intervals
+	renewEvery       = 10 // leases are renewed every so many intervals
 )
 
-// publishPresence keeps the shared view current.
+// publishPresence publishes connections and delivery lag and renews leases,
+// until ctx ends.
 func (f *Fanout) publishPresence(ctx context.Context) {
 	ticker := time.NewTicker(presenceInterval)
 	defer ticker.Stop()
-	view := view{whole: true}
+	view := presenceState{publishAll: true}
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
@@ -57,23 +57,24 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		left := f.members.takeLeft()
-		f.shared(f.publish(ctx, &view, left))
+		left := f.members.takeRemoved()
+		f.recordPresenceResult(f.publish(ctx, &view, left))
 		f.reportDeliveryLag(ctx, time.Now())
-		f.freeSeats(ctx, left)
-		f.renewSeats(ctx, turn%renewTurns == 0)
+		f.releaseLeases(ctx, left)
+		f.renewLeases(ctx, turn%renewEvery == 0)
 	}
 }
 
-// view is what this node knows of its part of the shared view.
-type view struct {
-	off   bool // the count was wrong the last time
-	whole bool // publish everything the next time
+// presenceState decides whether the next update replaces all entries of this
+// node.
+type presenceState struct {
+	mismatched bool // the stored count differed the last time
+	publishAll bool // publish everything the next time
 }
 
-// publish sends what has changed since the last time, or everything, and asks
-// for the others' count.
-func (f *Fanout) publish(ctx context.Context, v *view, left []*subscriber) error {
+// publish stores the changes since the last update, or all connections, and
+// reads the count of the other nodes.
+func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
@@ -81,35 +82,37 @@ func (f *Fanout) publish(ctx context.Context, v *view, left []*subscriber) error
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if c := s.client(); v.whole || c.LastPing != s.published {
+		if c := s.client(); v.publishAll || c.LastPing != s.published {
 			s.published = c.LastPing
 			changed = append(changed, c)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.whole)
+	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.publishAll)
 	if err != nil {
-		v.whole = true
+		v.publishAll = true
 		return err
 	}
-	// Who came or left meanwhile makes a difference once, what was lost twice.
+	// Concurrent connects make the counts differ once; lost entries make them
+	// differ twice.
 	off := total != len(all)
-	v.whole, v.off = off && v.off, off
+	v.publishAll, v.mismatched = off && v.mismatched, off
 	others, err := f.presence.Others(ctx, f.cfg.NodeID)
 	if err == nil {
-		f.others.Store(int64(others))
+		f.otherConnections.Store(int64(others))
 	}
 	return err
 }
 
-// shared notes whether the shared view could be reached.
-func (f *Fanout) shared(err error) {
+// recordPresenceResult counts the result of an update and logs changes of
+// availability.
+func (f *Fanout) recordPresenceResult(err error) {
 	switch {
-	case err != nil && !f.apart.Swap(true):
-		f.logger.Warn("shared connection state is away: counting this node alone", "error", err)
-	case err == nil && f.apart.Swap(false):
-		f.logger.Info("shared connection state is back")
+	case err != nil && !f.presenceUnavailable.Swap(true):
+		f.logger.Warn("shared connection state unavailable, only this node counted", "error", err)
+	case err == nil && f.presenceUnavailable.Swap(false):
+		f.logger.Info("shared connection state available again")
 	}
 	result := "ok"
 	if err != nil {
@@ -122,7 +125,7 @@ func (s *subscriber) client() Client {
 	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connected.Unix(), LastPing: s.lastPong.Load()}
 }
 
-// Status is the channel's state in one word.
+// Status is the state of the channel on this node.
 type Status string
 
 // The states of a node.
@@ -132,14 +135,14 @@ const (
 	StatusDraining Status = "draining"
 )
 
-// Health is the node's status and the connections of the whole cluster, of
-// this node alone while the shared view is away. It asks nobody.
+// Health returns the node's status and the number of connections of the
+// cluster, or of this node while Redis is unavailable. It does no I/O.
 func (f *Fanout) Health(context.Context) (Status, int) {
-	here, others := f.members.count(), int(f.others.Load())
+	here, others := f.members.count(), int(f.otherConnections.Load())
 	switch {
 	case f.draining.Load():
 		return StatusDraining, here + others
-	case f.apart.Load():
+	case f.presenceUnavailable.Load():
 		return StatusDegraded, here
 	}
 	return StatusOK, here + others

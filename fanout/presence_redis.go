@@ -19,8 +19,9 @@ type RedisPresence struct {
 	Prefix string // of every key
 }
 
-// nodeLife is how long a node's connections outlive its last update.
-const nodeLife = 15 * time.Second
+// nodeTTL is the time from a node's last update to the expiry of its
+// connections.
+const nodeTTL = 15 * time.Second
 
 func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
 func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:conns:{" + node + "}" }
@@ -55,19 +56,20 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 		left = left[n:]
 	}
 	count := pipe.HLen(ctx, key)
-	pipe.PExpire(ctx, key, nodeLife)
+	pipe.PExpire(ctx, key, nodeTTL)
 	pipe.ZAdd(ctx, p.nodes(), redis.Z{Score: float64(time.Now().UnixMilli()), Member: node})
-	pipe.PExpire(ctx, p.nodes(), nodeLife)
+	pipe.PExpire(ctx, p.nodes(), nodeTTL)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, fmt.Errorf("publishing connections: %w", err)
 	}
 	return int(count.Val()), nil
 }
 
-// others are the nodes heard lately, without this one. Clocks of nodes may
-// differ by less than a node's life; what is older is taken out.
-func (p *RedisPresence) others(ctx context.Context, node string) ([]string, error) {
-	oldest := strconv.FormatInt(time.Now().Add(-2*nodeLife).UnixMilli(), 10)
+// otherNodes returns the nodes that published recently, without this one. It
+// removes nodes older than twice nodeTTL; clocks may differ by less than
+// nodeTTL.
+func (p *RedisPresence) otherNodes(ctx context.Context, node string) ([]string, error) {
+	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
 	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
 	all := pipe.ZRange(ctx, p.nodes(), 0, -1)
@@ -85,7 +87,7 @@ func (p *RedisPresence) others(ctx context.Context, node string) ([]string, erro
 
 // Others implements Presence.
 func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
-	nodes, err := p.others(ctx, node)
+	nodes, err := p.otherNodes(ctx, node)
 	if err != nil || len(nodes) == 0 {
 		return 0, err
 	}
@@ -106,7 +108,7 @@ func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
 
 // Clients implements Presence.
 func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, error) {
-	nodes, err := p.others(ctx, node)
+	nodes, err := p.otherNodes(ctx, node)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +139,11 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 }
 
 const (
-	// lagLife is how long the nodes' delivery lag is remembered: longer than
-	// anybody resumes from. Hours beyond it are unknown.
-	lagLife = 8 * 24 * time.Hour
-	// lagSettle is how long every node has to report again after the shared view
-	// was lost. One that has not is taken to be gone.
+	// lagTTL is the time for which delivery lag is stored. Older hours are
+	// unknown.
+	lagTTL = 8 * 24 * time.Hour
+	// lagSettle is the time within which every node reports again after Redis
+	// lost its data.
 	lagSettle = time.Minute
 )
 
@@ -156,10 +158,10 @@ func (p *RedisPresence) lagSince() string { return p.Prefix + "fanout:late:since
 // ReportLag implements Presence: a hash an hour, from node to milliseconds.
 func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error {
 	pipe := p.Client.Pipeline()
-	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagLife)
-	pipe.PExpire(ctx, p.lagSince(), lagLife)
+	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagTTL)
+	pipe.PExpire(ctx, p.lagSince(), lagTTL)
 	pipe.HSet(ctx, p.lagKey(hour), node, lag.Milliseconds()+1)
-	pipe.PExpire(ctx, p.lagKey(hour), lagLife)
+	pipe.PExpire(ctx, p.lagKey(hour), lagTTL)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("reporting the delivery lag: %w", err)
 	}
@@ -170,7 +172,7 @@ func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Ti
 // anything, unless it is the first one asked for.
 func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error) {
 	first := from.Truncate(time.Hour)
-	if to.Sub(first) > lagLife-time.Hour || to.Before(first) {
+	if to.Sub(first) > lagTTL-time.Hour || to.Before(first) {
 		return 0, false, nil
 	}
 	pipe := p.Client.Pipeline()

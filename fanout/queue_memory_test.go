@@ -40,7 +40,7 @@ func heapInUse() uint64 {
 
 // deliverSparse gives a stream batches of 1,000 events of 1 KB, of which only
 // those at the given distance are of the account.
-func deliverSparse(t *testing.T, s *stream, batches, distance int, account func(int) string) {
+func deliverSparse(t *testing.T, s *partitionStream, batches, distance int, account func(int) string) {
 	t.Helper()
 	for range batches {
 		s.live = startAt(0)

@@ -119,13 +119,13 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 func TestLimitsHoldAcrossNodes(t *testing.T) {
 	onRedis(t, func(t *testing.T, client redis.UniversalClient, prefix string) {
 		l := NewRedisLimits(client, prefix)
-		seat := func(id, user string, age int) Seat {
-			return Seat{ID: id, Since: time.UnixMilli(int64(1_000_000 + age)),
+		seat := func(id, user string, age int) ConnectionLease {
+			return ConnectionLease{ID: id, Since: time.UnixMilli(int64(1_000_000 + age)),
 				Scopes: []Scope{{"account:a", 3}, {"user:" + user, 2}}}
 		}
-		take := func(node string, s Seat, replace bool, want string) {
+		take := func(node string, s ConnectionLease, replace bool, want string) {
 			t.Helper()
-			if full, err := l.Take(t.Context(), node, s, replace); err != nil || full != want {
+			if full, err := l.Acquire(t.Context(), node, s, replace); err != nil || full != want {
 				t.Fatalf("%s on %s: %q %v, want %q", s.ID, node, full, err, want)
 			}
 		}
@@ -134,11 +134,11 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 		take("one", seat("3", "u", 5), false, "user")
 		take("one", seat("3", "v", 5), false, "") // a refusal has taken nothing
 		take("one", seat("4", "w", 6), false, "account")
-		if err := l.Free(t.Context(), "one", []Seat{seat("3", "v", 5)}); err != nil {
+		if err := l.Release(t.Context(), "one", []ConnectionLease{seat("3", "v", 5)}); err != nil {
 			t.Fatal(err)
 		}
 		take("one", seat("4", "u", 10), true, "") // the oldest of u goes
-		evicted, err := l.Renew(t.Context(), "two", []Seat{seat("2", "u", 3)})
+		evicted, err := l.Renew(t.Context(), "two", []ConnectionLease{seat("2", "u", 3)})
 		if err != nil || !slices.Equal(evicted, []string{"2"}) {
 			t.Fatalf("evicted %v, %v", evicted, err)
 		}
@@ -148,11 +148,11 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 		if n := client.ZCard(t.Context(), l.scope("user:u")).Val(); n != 2 {
 			t.Errorf("user has %d places", n)
 		}
-		if err := l.Free(t.Context(), "two", []Seat{seat("2", "u", 3)}); err != nil { // as its node does
+		if err := l.Release(t.Context(), "two", []ConnectionLease{seat("2", "u", 3)}); err != nil { // as its node does
 			t.Fatal(err)
 		}
 		client.Del(t.Context(), l.scope("user:u")) // Redis began anew
-		if _, err := l.Renew(t.Context(), "one", []Seat{seat("1", "u", 9), seat("4", "u", 10)}); err != nil {
+		if _, err := l.Renew(t.Context(), "one", []ConnectionLease{seat("1", "u", 9), seat("4", "u", 10)}); err != nil {
 			t.Fatal(err)
 		}
 		take("two", seat("5", "u", 11), false, "user")

@@ -11,44 +11,44 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// start is where a subscriber begins in one partition.
+// start is the start position of a subscriber in one partition.
 type start struct {
 	position
 	after event.ID // messages up to this id are left out; 0: none
 }
 
-// replay delivers to one subscriber what it missed, and makes it live. It merges
+// replay delivers missed events to one subscriber and makes it live. It merges
 // the partitions by id, and the subscriber becomes live in all of them at once:
 // whatever event is the last one sent, everything with a lower id that this
 // node has read has been sent before.
 //
-// It holds offsets, not frames, while it waits for anything, so that what a
-// slow client replays costs no memory but its queue.
+// While it waits it holds offsets, not frames, so that a slow client uses no
+// memory beyond its queue.
 type replay struct {
 	f        *Fanout
 	sub      *subscriber
-	sources  []*source // in the order of their partitions
-	pending  []*source // those with a message to deliver: a heap by head
-	skipGaps bool      // go on behind damage: the client asked for all there is
+	sources  []*replaySource // in the order of their partitions
+	pending  []*replaySource // those with a message to deliver: a heap by head
+	skipGaps bool            // continue after damaged records: since=earliest
 
-	filter *filter        // of sub, as of the last refresh
-	tree   *identity.Tree // as of the last refresh
-	checks int            // refreshes that changed either
-	unsent bool           // sub waits to be handed to a writer
-	sent   int
+	filter        *filter        // of sub, as of the last refresh
+	tree          *identity.Tree // as of the last refresh
+	filterVersion int            // refreshes that changed either
+	needsWriter   bool           // sub waits to be handed to a writer
+	sent          int
 }
 
 // source is one partition of a replay.
-type source struct {
-	stream *stream
+type replaySource struct {
+	stream *partitionStream
 	at     position // everything before has been delivered or left out
 	after  event.ID
 	bound  int64 // of the round: where the stream had delivered to
 
-	frames []frame  // from at.next on; none while they are not at hand
-	upTo   int64    // frames are complete up to here
-	head   event.ID // of frames[0], which is to be delivered next
-	check  int      // replay.checks when the filter admitted it
+	frames        []frame  // from at.next on; none while they are not at hand
+	upTo          int64    // frames are complete up to here
+	head          event.ID // of frames[0], which is to be delivered next
+	filterVersion int      // replay.checks when the filter admitted it
 }
 
 // errGone ends a replay whose subscriber has left.
@@ -58,11 +58,12 @@ var errGone = errors.New("subscriber has left")
 var errNotInRing = errors.New("not in the ring")
 
 const (
-	// aheadPause is how often a client that is ahead of its node looks again.
+	// aheadPause is the interval of checks while a client's position is ahead
+	// of this node.
 	aheadPause = 20 * time.Millisecond
-	// lastOffsets bounds what is delivered with the streams standing still.
+	// lastOffsets bounds the offsets delivered while the streams are stopped.
 	lastOffsets = 256
-	// refreshEvery is after how many events the filter is read again.
+	// refreshEvery is the number of events between reads of the filter.
 	refreshEvery = 64
 )
 
@@ -78,7 +79,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *repl
 func (r *replay) extend(starts []start) {
 	streams := r.f.follower.list()
 	for _, st := range streams[min(len(r.sources), len(streams)):] {
-		s := &source{stream: st, at: startAt(0)}
+		s := &replaySource{stream: st, at: startAt(0)}
 		if st.partition < len(starts) {
 			s.at, s.after = starts[st.partition].position, starts[st.partition].after
 		}
@@ -90,8 +91,8 @@ func (r *replay) extend(starts []start) {
 func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
-	f.history.enter()
-	defer f.history.leave()
+	f.history.acquire()
+	defer f.history.release()
 	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
 	for {
 		advanced, err := r.round(ctx)
@@ -108,7 +109,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		case err == nil && !advanced: // the node it comes from was ahead of this one
 			pause(ctx, aheadPause)
 		case err == nil:
-		case !r.lost(err):
+		case !r.disconnectAtGap(err):
 			// Kafka is away: the subscriber stays, and misses nothing.
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
 			f.logger.Warn("replay delayed: Kafka unavailable", "error", err)
@@ -119,9 +120,9 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	}
 }
 
-// lost disconnects the subscriber when err says that the log no longer has what
-// it needs.
-func (r *replay) lost(err error) bool {
+// disconnectAtGap disconnects the subscriber and returns true when err is a gap
+// in the log.
+func (r *replay) disconnectAtGap(err error) bool {
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return false
@@ -134,7 +135,7 @@ func (r *replay) lost(err error) bool {
 }
 
 // round delivers, in the order of ids, everything up to where the streams are
-// now. advanced says whether there was anything to read.
+// now. advanced reports whether there was anything to read.
 func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.extend(nil)
 	r.refresh()
@@ -153,7 +154,7 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 
 // merge delivers what lies between the sources' positions and bounds. With wait
 // it waits while the client's queue is half full.
-func (r *replay) merge(ctx context.Context, load func(context.Context, *source) error, wait bool) error {
+func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
 	r.pending = r.pending[:0]
 	for _, s := range r.sources {
 		found, err := r.seek(ctx, s, load)
@@ -220,7 +221,7 @@ func (r *replay) sift(i int) {
 
 // seek moves the source to the next message that the subscriber is to get.
 // found is false when there is none below the bound.
-func (r *replay) seek(ctx context.Context, s *source, load func(context.Context, *source) error) (found bool, err error) {
+func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
 	for s.at.next < s.bound {
 		if s.at.next >= s.upTo {
 			if err := load(ctx, s); err != nil {
@@ -232,11 +233,11 @@ func (r *replay) seek(ctx context.Context, s *source, load func(context.Context,
 			if m.offset >= s.bound {
 				break
 			}
-			if !s.repeats(m) && m.id > s.after && r.filter.admits(m, r.tree) {
-				s.frames, s.at.next, s.head, s.check = s.frames[i:], m.offset, m.id, r.checks
+			if !s.isRepeat(m) && m.id > s.after && r.filter.admits(m, r.tree) {
+				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
 				return true, nil
 			}
-			s.pass(m)
+			s.advancePast(m)
 		}
 		s.frames, s.at.next = nil, min(s.upTo, s.bound)
 		s.upTo = s.at.next
@@ -244,17 +245,17 @@ func (r *replay) seek(ctx context.Context, s *source, load func(context.Context,
 	return false, nil
 }
 
-func (s *source) repeats(m *frame) bool {
+func (s *replaySource) isRepeat(m *frame) bool {
 	return m.repeat || m.source >= 0 && m.source <= s.at.source
 }
 
-// pass moves the source behind m.
-func (s *source) pass(m *frame) {
+// advancePast moves the source to the position after m.
+func (s *replaySource) advancePast(m *frame) {
 	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
 }
 
 // load gets the frames at the source's position, of the ring or of history.
-func (r *replay) load(ctx context.Context, s *source) (err error) {
+func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); ok {
 		return nil
@@ -263,7 +264,7 @@ func (r *replay) load(ctx context.Context, s *source) (err error) {
 	for {
 		s.frames, s.upTo, err = r.f.history.read(ctx, s.stream.partition, s.at.next, s.bound)
 		gap, passable := kafka.PassableGap(err)
-		if !passable || !r.mayPass(s, gap) {
+		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
 		if s.at.next = gap.Resume; s.at.next >= s.bound {
@@ -273,19 +274,19 @@ func (r *replay) load(ctx context.Context, s *source) (err error) {
 	}
 }
 
-// mayPass says whether the replay goes on behind a gap.
-func (r *replay) mayPass(s *source, gap *kafka.GapError) bool {
+// maySkipGap reports whether the replay may continue after a gap.
+func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return r.skipGaps || !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
 	case kafka.GapExpired:
-		return !r.f.needs(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
 	}
 	return false
 }
 
 // loadRecent gets the frames at the source's position without waiting.
-func (r *replay) loadRecent(_ context.Context, s *source) error {
+func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); !ok {
 		return errNotInRing
@@ -294,25 +295,25 @@ func (r *replay) loadRecent(_ context.Context, s *source) error {
 }
 
 // deliver puts the source's next message on the subscriber's queue.
-func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
+func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error {
 	m, room := &s.frames[0], true
-	if s.check == r.checks || r.filter.admits(m, r.tree) {
-		var p pushed
+	if s.filterVersion == r.filterVersion || r.filter.admits(m, r.tree) {
+		var p pushResult
 		switch p, room = r.sub.pushReplayed(m); p {
-		case pushWakes:
-			r.unsent = true
-		case pushOver:
+		case pushNeedsWriter:
+			r.needsWriter = true
+		case pushRefused:
 			return errTooSlow
 		}
 		r.sent++
 	}
-	s.pass(m)
+	s.advancePast(m)
 	s.frames = s.frames[1:]
 	if !wait {
 		return nil
 	}
 	if !room {
-		if err := r.awaitRoom(ctx); err != nil {
+		if err := r.waitForSpace(ctx); err != nil {
 			return err
 		}
 	}
@@ -326,8 +327,8 @@ func (r *replay) deliver(ctx context.Context, s *source, wait bool) error {
 }
 
 // awaitRoom waits until the client's queue is half empty.
-func (r *replay) awaitRoom(ctx context.Context) error {
-	for room := r.sub.roomFor(false); room != nil; room = r.sub.roomFor(false) {
+func (r *replay) waitForSpace(ctx context.Context) error {
+	for room := r.sub.spaceAvailable(false); room != nil; room = r.sub.spaceAvailable(false) {
 		r.flush(ctx)
 		r.release()
 		select {
@@ -340,15 +341,14 @@ func (r *replay) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// errTooSlow ends a replay whose client takes nothing although its queue is
-// full.
+// errTooSlow ends a replay of a client whose queue and socket are full.
 var errTooSlow = errors.New("subscriber is too slow")
 
 // flush hands the subscriber to a writer when something has been pushed.
 func (r *replay) flush(ctx context.Context) {
-	if r.unsent {
+	if r.needsWriter {
 		r.f.scheduleNow(ctx, r.sub)
-		r.unsent = false
+		r.needsWriter = false
 	}
 }
 
@@ -370,14 +370,14 @@ func (r *replay) refresh() {
 	filter, tree := r.sub.filter.Load(), r.f.directory.Tree()
 	if filter != r.filter || tree != r.tree {
 		r.filter, r.tree = filter, tree
-		r.checks++
+		r.filterVersion++
 	}
 }
 
-// release gives up all frames at hand, before something that may take long.
+// release drops references to frames before a wait.
 func (r *replay) release() { r.releaseOthers(nil) }
 
-func (r *replay) releaseOthers(but *source) {
+func (r *replay) releaseOthers(but *replaySource) {
 	for _, s := range r.sources {
 		if s != but {
 			s.frames, s.upTo = nil, s.at.next
@@ -385,9 +385,9 @@ func (r *replay) releaseOthers(but *source) {
 	}
 }
 
-// goLive makes the subscriber live in all partitions if it has reached all
-// streams, but for a few messages of the ring, which it delivers with the
-// streams standing still.
+// goLive makes the subscriber live in all partitions when it has reached the
+// live positions. Up to lastOffsets messages of the ring are delivered while
+// index.mu stops the streams.
 func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	defer r.flush(ctx)
 	defer func() {

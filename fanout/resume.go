@@ -11,16 +11,15 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Earliest asks for everything Kafka still has.
+// Earliest is the value of since that requests the whole log.
 const Earliest = "earliest"
 
-// starts turns what a client resumes from into a position in every partition.
-// All refusals come from here, before the upgrade: fault.KindInvalid for what
-// is no position, fault.KindGone for one that this log does not hold or does
-// not hold any more.
-func (f *Fanout) starts(ctx context.Context, since string, flt *filter) ([]start, error) {
-	f.history.enter()
-	defer f.history.leave()
+// resumeStarts converts since to a start in every partition. Returns
+// fault.KindInvalid for a malformed value and fault.KindGone for a position
+// that is not, or no longer, in the log.
+func (f *Fanout) resumeStarts(ctx context.Context, since string, flt *filter) ([]start, error) {
+	f.history.acquire()
+	defer f.history.release()
 	if since == Earliest {
 		return f.earliest(ctx)
 	}
@@ -37,7 +36,7 @@ func (f *Fanout) starts(ctx context.Context, since string, flt *filter) ([]start
 func (f *Fanout) earliest(ctx context.Context) ([]start, error) {
 	streams := f.follower.list()
 	starts := make([]start, len(streams))
-	err := forEach(ctx, streams, func(ctx context.Context, st *stream) error {
+	err := forEach(ctx, streams, func(ctx context.Context, st *partitionStream) error {
 		first, _, err := f.lookups.bounds(ctx, st.partition)
 		starts[st.partition].position = startAt(first)
 		return err
@@ -45,9 +44,8 @@ func (f *Fanout) earliest(ctx context.Context) ([]start, error) {
 	return starts, err
 }
 
-// fromCursor goes on in every partition exactly where the cursor says.
-// Partitions the cursor does not know were added later: they start at their
-// beginning.
+// fromCursor returns the cursor's positions. Partitions that are not in the
+// cursor were added later and start at offset 0.
 func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([]start, error) {
 	current := f.logID()
 	if at.log != (logID{}) && current != (logID{}) && at.log != current {
@@ -64,7 +62,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([
 		return nil, gone("the cursor is of another cluster")
 	}
 	starts := make([]start, len(streams))
-	var ask []*stream
+	var ask []*partitionStream
 	for p, st := range streams {
 		starts[p].position = startAt(0)
 		if p < len(at.positions) {
@@ -74,10 +72,10 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([
 			ask = append(ask, st)
 		}
 	}
-	err = forEach(ctx, ask, func(ctx context.Context, st *stream) error {
+	err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
 		s := &starts[st.partition]
 		var err error
-		s.position, err = f.check(ctx, st, s.position, flt, len(at.positions))
+		s.position, err = f.checkPosition(ctx, st, s.position, flt, len(at.positions))
 		return err
 	})
 	if err != nil {
@@ -86,10 +84,10 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([
 	return starts, f.refuseDamage(starts, streams, flt)
 }
 
-// check looks a cursor's position up in the log and returns where to start.
-// Records that were deleted are no reason to refuse when none of them was for
-// the filter's accounts.
-func (f *Fanout) check(ctx context.Context, st *stream, at position, flt *filter, partitionsThen int) (position, error) {
+// checkPosition validates a cursor's position against the log and returns the
+// start. Deleted records are skipped when none was for the filter's accounts;
+// else it returns fault.KindGone.
+func (f *Fanout) checkPosition(ctx context.Context, st *partitionStream, at position, flt *filter, partitionsThen int) (position, error) {
 	first, next, err := f.lookups.bounds(ctx, st.partition)
 	if err == nil && at.next > next { // of a node that is ahead of the answer
 		first, next, err = f.log.Offsets(ctx, event.TopicEvents, st.partition)
@@ -101,7 +99,7 @@ func (f *Fanout) check(ctx context.Context, st *stream, at position, flt *filter
 	case at.next > next:
 		return at, gone("the events after this cursor are not in the log")
 	case at.next < first:
-		if f.needs(flt, st.partition, at.next, first, partitionsThen) {
+		if f.mayNeed(flt, st.partition, at.next, first, partitionsThen) {
 			return at, gone("the events after this cursor are not in the log any more")
 		}
 		return position{first, at.source, unknownEpoch}, nil
@@ -128,10 +126,10 @@ func (f *Fanout) check(ctx context.Context, st *stream, at position, flt *filter
 
 // refuseDamage refuses positions before records that are known to be damaged,
 // unless they are in a partition where none of the filter's accounts is.
-func (f *Fanout) refuseDamage(starts []start, streams []*stream, flt *filter) error {
+func (f *Fanout) refuseDamage(starts []start, streams []*partitionStream, flt *filter) error {
 	for p, st := range streams {
 		gap := f.history.gapAfter(p, starts[p].next, st.liveOffset())
-		if gap != nil && f.needs(flt, p, gap.Offset, gap.Resume, len(streams)) {
+		if gap != nil && f.mayNeed(flt, p, gap.Offset, gap.Resume, len(streams)) {
 			return gone("events after this position are damaged")
 		}
 	}
@@ -149,7 +147,7 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 	if id.Partition() >= len(streams) {
 		return nil, gone("no such event in this cluster")
 	}
-	m, err := f.find(ctx, id, streams[id.Partition()])
+	m, err := f.findEvent(ctx, id, streams[id.Partition()])
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +155,7 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 	starts[id.Partition()] = start{position{m.offset + 1, m.source, m.epoch}, id}
 	if len(streams) > 1 {
 		back := f.newRewind(ctx, m)
-		var ask []*stream
+		var ask []*partitionStream
 		for p, st := range streams {
 			if p == id.Partition() {
 				continue
@@ -167,7 +165,7 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 				ask = append(ask, st)
 			}
 		}
-		err = forEach(ctx, ask, func(ctx context.Context, st *stream) error {
+		err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
 			offset, err := f.rewindTo(ctx, st, back)
 			starts[st.partition].position = startAt(offset)
 			return err
@@ -179,10 +177,9 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 	return starts, f.refuseDamage(starts, streams, flt)
 }
 
-// find looks the event up in its partition. Returns fault.KindGone when it is
-// not there: this cluster has not given the id, or no longer has what came
-// after.
-func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, error) {
+// findEvent looks an event up in its partition. Returns fault.KindGone when it
+// is not there.
+func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (*frame, error) {
 	m, original := st.recall(id)
 	if original {
 		return m, nil
@@ -223,7 +220,7 @@ func (f *Fanout) find(ctx context.Context, id event.ID, st *stream) (*frame, err
 
 // recall finds an event in the ring. original is false when an earlier record,
 // which has left the ring, may have had the same id.
-func (s *stream) recall(id event.ID) (m *frame, original bool) {
+func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
 	s.mu.Lock()
 	batches, from := append([]*batch(nil), s.ring.batches...), s.original
 	s.mu.Unlock()
@@ -241,9 +238,8 @@ func (s *stream) recall(id event.ID) (m *frame, original bool) {
 }
 
 // startsAfter notes that the first record whose time is that of the id is at
-// the offset. It says whether this is in the ring: then no earlier record has
-// the id or a later one.
-func (s *stream) startsAfter(offset int64, id event.ID) bool {
+// the offset. It reports whether the offset is in the ring: then no earlier record has the id or a later one.
+func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if offset < s.ring.first() {
@@ -255,10 +251,10 @@ func (s *stream) startsAfter(offset int64, id event.ID) bool {
 	return true
 }
 
-// holds says whether the ring has everything from the position on, and the
+// holds reports whether the ring has everything from the position on, and the
 // record before it where the position's leader epoch is known, so that Kafka
 // need not be asked: when thousands come back at once, most of them are here.
-func (s *stream) holds(at position) bool {
+func (s *partitionStream) holds(at position) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.next < s.ring.first() || at.next > s.ring.next {

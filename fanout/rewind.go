@@ -8,15 +8,14 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// unknownRewind is how far back other partitions are read when nobody can say
-// how far behind the nodes have been; clockSkew is what their clocks and the
-// time between two reports may add.
+// unknownRewind is the least rewind when the delivery lag is unknown; clockSkew
+// covers differences of clocks and the interval of reports.
 const (
 	unknownRewind = 60 * time.Second
 	clockSkew     = 5 * time.Second
 )
 
-// reportDeliveryLag tells the other nodes how far behind this one has been.
+// reportDeliveryLag stores this node's delivery lag for the other nodes.
 func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 	streams := f.follower.list()
 	if len(streams) == 0 {
@@ -27,15 +26,15 @@ func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 		worst = max(worst, s.lag.take(now))
 	}
 	hour := now.Truncate(time.Hour)
-	if !hour.Equal(f.worst.hour) {
-		f.worst.hour, f.worst.lag = hour, 0
+	if !hour.Equal(f.worstLag.hour) {
+		f.worstLag.hour, f.worstLag.lag = hour, 0
 	}
-	if f.worst.lag = max(f.worst.lag, worst); f.worst.lag == 0 {
+	if f.worstLag.lag = max(f.worstLag.lag, worst); f.worstLag.lag == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worst.lag); err != nil {
+	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worstLag.lag); err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 	}
 }
@@ -58,14 +57,13 @@ func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duratio
 	return lag + clockSkew
 }
 
-// rewind is where a client that resumes by an event's id starts in the other
-// partitions: at the first message that came in, or was normalized, after these
-// times. Ids tell when a message came in; one that the normalizer was late with
-// has an old id but was normalized later.
+// rewind holds the times from which a client that resumes by id replays the
+// other partitions: from the first message received, or normalized, after them.
+// An id has the time of receipt; a message may have been normalized much later.
 type rewind struct {
-	came       time.Time
+	received   time.Time
 	normalized time.Time
-	dated      bool // the event tells when it was normalized
+	known      bool // the event has a processed_at
 }
 
 func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
@@ -74,26 +72,26 @@ func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
 	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
 }
 
-// stops says whether a message that was normalized at that time, and all before
-// it, had been delivered.
-func (r rewind) stops(normalized time.Time, known bool) bool {
-	return !known || !r.dated || normalized.Before(r.normalized)
+// covers reports whether a message normalized at that time, and all before it,
+// had been delivered.
+func (r rewind) covers(normalized time.Time, known bool) bool {
+	return !known || !r.known || normalized.Before(r.normalized)
 }
 
 // rewindTo finds the start in the log. Clients who come back at the same time
 // share its look-ups: the time is rounded down, for old events more than for
 // new ones.
-func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, error) {
+func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
 	step := time.Second
-	for age := time.Since(to.came); step < age/32; {
+	for age := time.Since(to.received); step < age/32; {
 		step *= 2
 	}
-	offset, err := f.lookups.at(ctx, st.partition, to.came.Truncate(step))
+	offset, err := f.lookups.at(ctx, st.partition, to.received.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
 	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
-	if err != nil || to.stops(at, known) {
+	if err != nil || to.covers(at, known) {
 		return offset, err
 	}
 	first, next, err := f.lookups.bounds(ctx, st.partition)
@@ -104,7 +102,7 @@ func (f *Fanout) rewindTo(ctx context.Context, st *stream, to rewind) (int64, er
 }
 
 // rewindOver goes back from an offset over messages that were normalized late.
-func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, first, end int64) (int64, error) {
+func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
 		from := max(first, offset-step)
@@ -123,7 +121,7 @@ func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, 
 			if before[i].offset >= offset {
 				continue
 			}
-			if to.stops(processedAt(before[i].Payload())) {
+			if to.covers(processedAt(before[i].Payload())) {
 				return offset, nil
 			}
 			offset = before[i].offset
@@ -136,8 +134,8 @@ func (f *Fanout) rewindOver(ctx context.Context, st *stream, to rewind, offset, 
 // rewindTo finds the start in the ring, if it goes back far enough: to a
 // message that came, and was normalized, before the times, or to when the
 // stream began.
-func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
-	if !to.dated {
+func (s *partitionStream) rewindTo(to rewind) (offset int64, ok bool) {
+	if !to.known {
 		return 0, false
 	}
 	s.mu.Lock()
@@ -150,11 +148,11 @@ func (s *stream) rewindTo(to rewind) (offset int64, ok bool) {
 			if !known {
 				return 0, false
 			}
-			if !m.repeat && m.id.Time().Before(to.came) && at.Before(to.normalized) {
+			if !m.repeat && m.id.Time().Before(to.received) && at.Before(to.normalized) {
 				return offset, true
 			}
 			offset = m.offset
 		}
 	}
-	return offset, !began.IsZero() && began.Before(to.came) && began.Before(to.normalized)
+	return offset, !began.IsZero() && began.Before(to.received) && began.Before(to.normalized)
 }

@@ -7,9 +7,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// seenAccounts remembers which accounts have had events in which partition, so
-// that a client is not refused for records that were deleted and that it would
-// not have been sent. The folds note what they read.
+// seenAccounts records which accounts had events in which partition, so that a
+// client is not refused for deleted records of other accounts. The folds fill
+// it.
 type seenAccounts struct {
 	mu         sync.Mutex
 	partitions map[int]*seenPartition
@@ -25,8 +25,8 @@ type seenPartition struct {
 // begins anew.
 const maxSeen = 1 << 16
 
-// note adds records, which are all from offset from on.
-func (s *seenAccounts) note(partition int, from int64, records []kafka.Record) {
+// record adds records, which follow each other from offset from.
+func (s *seenAccounts) record(partition int, from int64, records []kafka.Record) {
 	if len(records) == 0 {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *seenAccounts) note(partition int, from int64, records []kafka.Record) {
 // between returns the accounts that have had events at or after from; known is
 // false when others may have had some before to. Of a partition whose past is
 // not known it returns all accounts seen there.
-func (s *seenAccounts) between(partition int, from, to int64) (accounts []string, known bool) {
+func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.partitions[partition]
@@ -71,13 +71,13 @@ func (s *seenAccounts) between(partition int, from, to int64) (accounts []string
 	return accounts, known
 }
 
-// needs says whether records of a partition from one offset to before another,
-// which are gone, may have been for the filter's accounts. Where nobody has
-// read them, an account is taken to have had events in the partitions of its
+// mayNeed reports whether deleted records in [from, to) of a partition may have
+// been for the filter's accounts. Where no fold has read them, an account is
+// taken to have had events in the partitions of its
 // key, by the number of partitions now and then, and where it was ever seen.
-func (f *Fanout) needs(flt *filter, partition int, from, to int64, partitionsThen int) bool {
+func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsThen int) bool {
 	tree := f.directory.Tree()
-	accounts, known := f.seen.between(partition, from, to)
+	accounts, known := f.seen.accountsBetween(partition, from, to)
 	for _, account := range accounts {
 		if flt.sees(account, tree) {
 			return true

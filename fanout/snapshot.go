@@ -10,8 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Snapshot is the state as it was when everything up to Cursor, and nothing
-// after, had happened (contract, section C).
+// Snapshot is the state after all events up to Cursor; see docs/channel.md.
 type Snapshot struct {
 	EventID   string          `json:"event_id"` // of the newest event in it; "" when none is known
 	Cursor    string          `json:"cursor"`   // what since continues from exactly
@@ -41,13 +40,14 @@ type SnapshotCall struct {
 	Since     int64              `json:"since"` // Unix seconds, when it came into the state
 }
 
-// foldPatience is how long ago a state may have last held everything. It is
-// less than skew, so that since=<event_id>, too, finds all that is not in the
-// snapshot.
-const foldPatience = 2 * time.Second
+// maxSnapshotAge is the longest time since a state last included the whole log.
+// It is less than clockSkew, so that a resume by event_id replays everything
+// that is not in the snapshot.
+const maxSnapshotAge = 2 * time.Second
 
-// Snapshot is what the principal's accounts are doing. The types its login
-// asked for do not matter.
+// Snapshot returns the agents and calls of the principal's accounts, regardless
+// of its event types. Returns fault.KindUnavailable while a partition is
+// behind.
 func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, error) {
 	if f.cfg.SnapshotHistory < 0 {
 		return nil, fault.NotFound("Snapshots are switched off")
@@ -66,14 +66,13 @@ func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, 
 	return s, nil
 }
 
-// snapshot puts the states together, each with its place. It takes one after
-// the other: a cursor has a place for every partition, and need not have been
-// the same instant in all. ok is false when one of them is behind.
+// snapshot merges the states of all partitions, one after the other; the cursor
+// has the position of each. ok is false when one is behind.
 func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
 	all := w.list()
-	picture, places, last := snapshot.NewPicture(), make([]position, len(all)), event.ID(0)
+	picture, places, last := snapshot.NewView(), make([]position, len(all)), event.ID(0)
 	for i, d := range all {
-		if !d.show(now, func() {
+		if !d.inspect(now, func() {
 			picture.Add(d.state, admits, now)
 			places[i] = d.at
 			last = max(last, d.last)
@@ -92,11 +91,11 @@ func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Sn
 	return s, len(all) > 0
 }
 
-// show lets look at the state while it stands still, if it is not behind.
-func (d *fold) show(now time.Time, look func()) bool {
+// inspect calls look with mu held. It returns false when the state is behind.
+func (d *fold) inspect(now time.Time, look func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Sub(d.current()) > foldPatience {
+	if now.Sub(d.currentAsOf()) > maxSnapshotAge {
 		return false
 	}
 	look()

@@ -264,7 +264,7 @@ func TestSnapshotWaitsForTheWholeHistory(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 		log.tell(loggedIn("root", "8", 302))
-		time.Sleep(foldPatience)
+		time.Sleep(maxSnapshotAge)
 		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
 			t.Errorf("a little behind: %v", got)
 		}

@@ -9,8 +9,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// eventStream carries frames as server-sent events, for clients whose way
-// breaks WebSockets. The request's own goroutine writes: each event has an id of
+// eventStream sends frames as server-sent events, for clients behind proxies
+// that block WebSockets. The request's own goroutine writes: each event has an
+// id of
 // its own (the cursor), so there is no frame to share.
 type eventStream struct {
 	http *http.ResponseController
@@ -20,26 +21,22 @@ type eventStream struct {
 	writing time.Time // since when a write is under way; guarded by the subscriber's lock
 }
 
-// Stream subscribes the request to server-sent events and serves it until it
-// ends. An error is returned before anything was written.
-func (f *Fanout) Stream(w http.ResponseWriter, req Request) error {
-	err := f.stream(w, req)
-	f.refused(err)
-	return err
-}
-
-func (f *Fanout) stream(w http.ResponseWriter, req Request) error {
-	s, err := f.openStream(w, req)
-	if err == nil {
-		s.transport.(*eventStream).serve(f, s.subscriber, w, req.HTTP)
+// ServeEventStream subscribes the request to server-sent events and serves it
+// until it ends. It writes nothing before it returns an error.
+func (f *Fanout) ServeEventStream(w http.ResponseWriter, req Request) error {
+	s, err := f.openEventStream(w, req)
+	if err != nil {
+		f.countRefusal(err)
+		return err
 	}
-	return err
+	s.transport.(*eventStream).serve(f, s.subscriber, w, req.HTTP)
+	return nil
 }
 
-// openStream admits the request and sends the response header.
-func (f *Fanout) openStream(w http.ResponseWriter, req Request) (*admission, error) {
-	f.upgrades.Add(1)
-	defer f.upgrades.Add(-1)
+// openEventStream admits the request and sends the response header.
+func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission, error) {
+	f.handshakes.Add(1)
+	defer f.handshakes.Add(-1)
 	// EventSource reconnects by itself, to the same URL: what it has seen since
 	// is in the header.
 	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
@@ -49,7 +46,7 @@ func (f *Fanout) openStream(w http.ResponseWriter, req Request) (*admission, err
 	}
 	t := &eventStream{http: http.NewResponseController(w), work: make(chan struct{}, 1), done: make(chan struct{})}
 	s.transport = t
-	f.enter(s)
+	f.register(s)
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -61,7 +58,7 @@ func (f *Fanout) openStream(w http.ResponseWriter, req Request) (*admission, err
 		return nil, fault.Internal(err, "the connection cannot stream")
 	}
 	f.metrics.opened.WithLabelValues(transportEventStream).Inc()
-	f.open(s)
+	f.startDelivery(s)
 	return s, nil
 }
 
@@ -147,7 +144,8 @@ func (t *eventStream) answersPings() bool { return false }
 
 func (t *eventStream) closing(d conn.Disconnect) *conn.Frame { return conn.NewCloseComment(d) }
 
-// A write that takes so long is waiting for the client, not for us.
+// stuckAfter is the duration of a write after which the client is taken to be
+// slow.
 const stuckAfter = 50 * time.Millisecond
 
 func (t *eventStream) stuck(*subscriber) bool {

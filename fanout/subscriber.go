@@ -32,19 +32,19 @@ type subscriber struct {
 	lastSeen atomic.Int64 // Unix seconds of the peer's last sign of life
 	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
 
-	mu      sync.Mutex
-	queue   conn.Queue
-	state   state
-	closing *closing       // set once, by close
-	tracker *cursorTracker // nil: the client asked for no cursor
-	room    chan struct{}  // closed when roomFor may answer otherwise; nil: nobody waits
-	lastID  event.ID       // of the last event that is out completely
+	mu         sync.Mutex
+	queue      conn.Queue
+	state      state
+	closing    *closing       // set once, by close
+	tracker    *cursorTracker // nil: the client asked for no cursor
+	spaceFreed chan struct{}  // closed when spaceAvailable may answer otherwise; nil: nobody waits
+	lastID     event.ID       // of the last event that is out completely
 }
 
 // Flush implements conn.Flusher.
 func (s *subscriber) Flush(scratch []byte) { s.transport.flush(s, scratch) }
 
-// transport carries a subscriber's frames.
+// transport sends a subscriber's frames over WebSocket or server-sent events.
 type transport interface {
 	// flush sends what waits; a writer calls it. It returns with the subscriber
 	// idle, blocked or closed.
@@ -65,7 +65,7 @@ type transport interface {
 	close()
 }
 
-// state says who has the subscriber's queue.
+// state is the owner of the subscriber's queue.
 type state uint8
 
 const (
@@ -82,53 +82,52 @@ type closing struct {
 	by     time.Time // when the connection is closed, whether the frame went out or not
 }
 
-// pushed is what push did.
-type pushed uint8
+// pushResult is the result of a push.
+type pushResult uint8
 
 const (
-	pushWaits pushed = iota // it waits behind others, or nobody wants it any more
-	pushWakes               // the queue was idle: hand the subscriber to a writer
-	pushOwed                // it waits, and the writers owe the subscriber a turn
-	pushOver                // the queue is full, and so is the socket: not taken
+	pushQueued       pushResult = iota // it waits behind others, or nobody wants it any more
+	pushNeedsWriter                    // the queue was idle: hand the subscriber to a writer
+	pushBackPressure                   // it waits, and the writers owe the subscriber a turn
+	pushRefused                        // the queue is full, and so is the socket: not taken
 )
 
 // push puts an event on the queue.
-func (s *subscriber) push(m *frame) pushed {
+func (s *subscriber) push(m *frame) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushLocked(m)
 }
 
 // pushReplayed puts an event on the queue; room is false when the next one has
-// to wait, see roomFor.
-func (s *subscriber) pushReplayed(m *frame) (p pushed, room bool) {
+// to wait, see spaceAvailable.
+func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p = s.pushLocked(m)
 	return p, s.queue.Waiting() <= s.limit/2
 }
 
-func (s *subscriber) pushLocked(m *frame) pushed {
+func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.closing != nil || s.state == closed {
-		return pushWaits
+		return pushQueued
 	}
-	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks roomFor
+	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks spaceAvailable
 	if full && s.transport.stuck(s) {
-		return pushOver
+		return pushRefused
 	}
 	if s.tracker != nil {
 		s.tracker.delivered(m)
 	}
 	s.queue.Push(s.transport.message(m, s.tracker))
 	if full {
-		return pushOwed
+		return pushBackPressure
 	}
 	return s.wake()
 }
 
-// overLimit says whether a queue that must wait for its socket keeps more memory
-// than it may. Before it comes to that, frames are copied out of their batches.
-// A queue that a writer is about to take needs no such copies.
+// overLimit reports whether the queue holds more memory than its limit. Near
+// the limit it copies frames out of their batches.
 func (s *subscriber) overLimit() bool {
 	if s.queue.Held() > s.limit-s.limit/4 {
 		s.queue.Tidy()
@@ -137,11 +136,11 @@ func (s *subscriber) overLimit() bool {
 }
 
 // pushControl puts a frame that is no event on the queue.
-func (s *subscriber) pushControl(m *conn.Frame) pushed {
+func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing != nil || s.state == closed {
-		return pushWaits
+		return pushQueued
 	}
 	s.queue.Push(m)
 	return s.wake()
@@ -150,11 +149,11 @@ func (s *subscriber) pushControl(m *conn.Frame) pushed {
 // pushCursor puts a cursor on the queue if events have passed since the last
 // one. marks are the streams' positions: where the subscriber is live they may
 // be ahead of the last event it was given.
-func (s *subscriber) pushCursor(marks []position) pushed {
+func (s *subscriber) pushCursor(marks []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
-		return pushWaits
+		return pushQueued
 	}
 	if !s.replaying.Load() {
 		for p, mark := range marks {
@@ -163,19 +162,19 @@ func (s *subscriber) pushCursor(marks []position) pushed {
 	}
 	m := s.transport.cursor(s.tracker.cursor())
 	if m == nil {
-		return pushWaits
+		return pushQueued
 	}
 	s.tracker.dirty = false
 	s.queue.Push(m)
 	return s.wake()
 }
 
-func (s *subscriber) wake() pushed {
+func (s *subscriber) wake() pushResult {
 	if s.state != idle {
-		return pushWaits
+		return pushQueued
 	}
 	s.state = scheduled
-	return pushWakes
+	return pushNeedsWriter
 }
 
 // close disconnects the subscriber; the connection is closed by that time at the
@@ -190,8 +189,8 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	if s.state == blocked { // the waiter has the first frame only, and may wait until by
 		s.queue.DropTail()
 	}
-	s.freeRoom()
-	return true, s.wake() == pushWakes
+	s.signalSpace()
+	return true, s.wake() == pushNeedsWriter
 }
 
 // queueClosing replaces what waits by the close frame, once the subscriber has
@@ -223,34 +222,35 @@ func (s *subscriber) written(n int) {
 		}
 	}
 	if s.queue.Waiting() <= s.limit/2 {
-		s.freeRoom()
+		s.signalSpace()
 	}
 }
 
-func (s *subscriber) freeRoom() {
-	if s.room != nil {
-		close(s.room)
-		s.room = nil
+func (s *subscriber) signalSpace() {
+	if s.spaceFreed != nil {
+		close(s.spaceFreed)
+		s.spaceFreed = nil
 	}
 }
 
-// roomFor returns nil when more may be pushed, else what to wait for before
-// asking again. The impatient wait for our writers only, not for a socket that
-// is full.
-func (s *subscriber) roomFor(impatient bool) <-chan struct{} {
+// spaceAvailable returns nil when more may be pushed, else a channel that is
+// closed when it should be called again. With impatient it also returns nil for
+// a full socket.
+func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queue.Waiting() <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil || s.state == closed || impatient && s.transport.stuck(s) {
 		return nil
 	}
-	if s.room == nil {
-		s.room = make(chan struct{})
+	if s.spaceFreed == nil {
+		s.spaceFreed = make(chan struct{})
 	}
-	return s.room
+	return s.spaceFreed
 }
 
-// finish marks the subscriber as gone; first is true once.
-func (s *subscriber) finish() (first bool) {
+// markClosed sets the state closed and clears the queue; first is true for the
+// first call.
+func (s *subscriber) markClosed() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == closed {
@@ -258,7 +258,7 @@ func (s *subscriber) finish() (first bool) {
 	}
 	s.state = closed
 	s.queue.Clear()
-	s.freeRoom()
+	s.signalSpace()
 	return true
 }
 
@@ -268,10 +268,10 @@ func (s *subscriber) gone() bool {
 	return s.closing != nil || s.state == closed
 }
 
-// waitForRoom waits until the writers have done what they can for s, so that
-// writers that are busy cost a subscriber time and not its connection.
-func (s *subscriber) waitForRoom(ctx context.Context) {
-	for room := s.roomFor(true); room != nil; room = s.roomFor(true) {
+// waitForSpace waits until the writers have emptied half of the queue of s or
+// its socket is full.
+func (s *subscriber) waitForSpace(ctx context.Context) {
+	for room := s.spaceAvailable(true); room != nil; room = s.spaceAvailable(true) {
 		select {
 		case <-room:
 		case <-time.After(stuckAfter): // whether it is stuck may depend on time

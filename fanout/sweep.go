@@ -27,7 +27,7 @@ func (f *Fanout) sweep(ctx context.Context) {
 }
 
 func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
-	for _, s := range f.members.ending() {
+	for _, s := range f.members.listDisconnecting() {
 		s.mu.Lock()
 		late := s.closing != nil && now.After(s.closing.by)
 		s.mu.Unlock()
@@ -44,13 +44,13 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 	)
 	f.sweeps++
 	for _, s := range all {
-		if f.overdue(s, now) {
+		if f.disconnectOverdue(s, now) {
 			continue
 		}
-		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.transport.ping()) == pushWakes {
+		if s.pingDue(now, f.cfg.PingInterval) && s.pushControl(s.transport.ping()) == pushNeedsWriter {
 			woken = append(woken, s)
 		}
-		if s.pushCursor(positions) == pushWakes {
+		if s.pushCursor(positions) == pushNeedsWriter {
 			woken = append(woken, s)
 		}
 		s.mu.Lock()
@@ -63,12 +63,12 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 	f.writers.ScheduleNow(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
 	if queued > f.cfg.NodeQueueBytes {
-		f.shed(long, queued)
+		f.disconnectLongest(long, queued)
 	}
 }
 
 // overdue ends subscribers whose token has expired or whose peer is silent.
-func (f *Fanout) overdue(s *subscriber, now time.Time) bool {
+func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 	if now.After(s.principal.ExpiresAt) {
 		f.disconnect(s, DisconnectTokenExpired)
 		return true
@@ -94,7 +94,7 @@ func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
 
 // shed closes the longest queues until the node is below its limit again, at
 // the next sweep if they shared what they held.
-func (f *Fanout) shed(long []*subscriber, queued int64) {
+func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 	bytes := make(map[*subscriber]int, len(long))
 	for _, s := range long {
 		s.mu.Lock()

@@ -7,9 +7,8 @@ import (
 	"trunkline/identity"
 )
 
-// tokens lets the subscribers of one token share what was read out of it: a
-// wallboard's thousand sockets have one principal and one filter. What nobody
-// holds any more goes with the garbage.
+// tokens shares one principal and one filter between the subscribers of a
+// token. It holds weak pointers.
 type tokens struct {
 	mu    sync.Mutex
 	known map[string]token

@@ -34,7 +34,7 @@ func pushAll(t *traces, found tracedEvents, b *batch, subs ...*subscriber) {
 	rest := found
 	for i := range b.frames {
 		m := &b.frames[i]
-		e := rest.of(m)
+		e := rest.find(m)
 		for _, s := range subs {
 			t.push(e, m, s)
 		}
@@ -75,8 +75,8 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	slow.transport.flush(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
-	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.open.Load() != 0 || len(traces.waits) != 0 {
-		t.Errorf("%d spans, %d wait", len(ended), len(traces.waits))
+	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.open.Load() != 0 || len(traces.waiting) != 0 {
+		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
 
@@ -88,15 +88,15 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	stuck := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
 	pushAll(traces, found, b, stuck)
 	for _, e := range found {
-		e.late.Stop()
-		traces.giveUp(e)
-		traces.giveUp(e)
+		e.timeout.Stop()
+		traces.expire(e)
+		traces.expire(e)
 	}
 	stuck.transport.flush(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
-	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waits) != 0 || traces.open.Load() != 0 {
-		t.Errorf("%d spans, %d wait", len(ended), len(traces.waits))
+	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.open.Load() != 0 {
+		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// webSocket carries a subscriber's frames over a WebSocket.
+// webSocket sends a subscriber's frames over a WebSocket.
 type webSocket struct {
 	f *Fanout
 
@@ -22,7 +22,7 @@ type webSocket struct {
 
 func (t *webSocket) message(m *frame, _ *cursorTracker) *conn.Frame {
 	if m.packed != nil && t.compress.Load() {
-		return m.packed.of(m)
+		return m.packed.get(m)
 	}
 	return &m.Frame
 }
@@ -91,10 +91,10 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 		if full {
 			s.state = blocked
 			s.queue.SetSpilled(t.conn.Spilled())
-			s.freeRoom()
+			s.signalSpace()
 		}
 		s.mu.Unlock()
-		if err != nil || !t.f.begin(func() { t.wait(s) }) {
+		if err != nil || !t.f.startTask(func() { t.wait(s) }) {
 			t.f.remove(s, DisconnectBroken)
 		}
 		return
@@ -131,7 +131,7 @@ func (t *webSocket) wait(s *subscriber) {
 		t.f.remove(s, DisconnectBroken)
 		return
 	}
-	t.f.scheduleNow(t.f.life, s)
+	t.f.scheduleNow(t.f.runContext, s)
 }
 
 // awaitPeerClose gives the peer a moment to answer the close frame, unless it has
@@ -148,8 +148,8 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	}
 }
 
-// A peer may send this much that is not a control frame within a window;
-// beyond, it is not a client of this channel.
+// Limits of the data messages of a peer within a window; beyond them it is
+// disconnected.
 const (
 	peerMessages      = 10
 	peerMessageBytes  = conn.MaxPeerMessage
@@ -166,8 +166,8 @@ func (t *webSocket) read(s *subscriber) {
 		Seen: func() { s.lastSeen.Store(time.Now().Unix()) },
 		Pong: func() { s.lastPong.Store(time.Now().Unix()) },
 		Ping: func(payload []byte) {
-			if s.pushControl(conn.NewPong(payload)) == pushWakes {
-				t.f.scheduleNow(t.f.life, s)
+			if s.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
+				t.f.scheduleNow(t.f.runContext, s)
 			}
 		},
 		Data: func(bytes int) {

@@ -14,7 +14,7 @@ const maxFields = 32
 // Fields are the values of a format's keys, by slot; nil where absent.
 type Fields [maxFields]jsonscan.Value
 
-// Event is what a contact-center record says about itself. Everything else in
+// Event holds the fields common to contact-center records. Everything else in
 // it passes unread.
 type Event struct {
 	Type      event.Type
@@ -45,10 +45,10 @@ type Format struct {
 	CDR   func(fields *Fields, c Calendar) (event.CDR, error)
 }
 
-// Encoding is how records lie in an HTTP body.
+// Encoding is a media type's division of an HTTP body into records.
 type Encoding struct {
 	Split split.Splitter
-	// Copies says that records are built anew rather than being parts of the
+	// Copies is set if records are built anew rather than being parts of the
 	// body, so that they need memory of their own.
 	Copies bool
 }
@@ -139,7 +139,7 @@ type Unrecognised struct {
 	Fields *Fields
 }
 
-// Confidence says how sure a source is that a record is its own.
+// Confidence is the certainty of a source that a record is its own.
 type Confidence int
 
 // The confidences. A sure source wins over a likely one; of equals the one

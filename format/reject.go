@@ -2,8 +2,8 @@ package format
 
 import "fmt"
 
-// Kind says why a record became a dead letter. Kinds are bounded: they are a
-// metric label and the error_kind header.
+// Kind is the reason why a record became a dead letter. Kinds are bounded: they
+// are a metric label and the error_kind header.
 type Kind string
 
 // The kinds for which a format rejects a record.
@@ -14,7 +14,7 @@ const (
 	WrongType    Kind = "wrong_type"    // no object, or a field of another type
 	MissingField Kind = "missing_field" // a field the format cannot do without
 	OutOfRange   Kind = "out_of_range"  // a clock or duration that cannot be, a text that cannot be stored
-	UnknownType  Kind = "unknown_type"  // type of "generic" is not the specification's
+	UnknownType  Kind = "unknown_type"  // type of "generic" is not one of event.Types
 )
 
 // Kinds lists the kinds for which a format rejects a record.

@@ -49,7 +49,7 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 	return account, nil
 }
 
-// accountOf is the account of a checked n, without its parent.
+// accountOf returns the account of a checked n, without its parent.
 func (s *Service) accountOf(n NewAccount) Account {
 	id := n.ID
 	if id == "" {

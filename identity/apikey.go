@@ -14,7 +14,7 @@ import (
 
 const keyPrefix = "tk_"
 
-// AuthenticateKey says which account's key this is. It looks for the key's
+// AuthenticateKey returns which account's key this is. It looks for the key's
 // hash, which takes the same time whatever part of a key is right.
 func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
 	p, ok := s.findKey(ctx, key)

@@ -22,7 +22,7 @@ type Config struct {
 	Now        func() time.Time // time.Now
 }
 
-// Argon2 is what hashing a password costs. The defaults are OWASP's for
+// Argon2 is the cost of hashing a password. The defaults are OWASP's for
 // argon2id. Changing them changes new hashes only.
 type Argon2 struct {
 	MemoryKiB uint32 // 19 MiB

@@ -31,9 +31,9 @@ func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: devicePlace, Key: []string{"user_id"}, Secret: "ha1"}
 }
 
-// Device is the phone of a domain's extension. A user has one once the service
-// has seen their password while it had a master key: when the user was made,
-// or at a later login.
+// Device returns the phone of a domain's extension. A user has one once the
+// service has seen their password while it had a master key: when the user was
+// made, or at a later login.
 func (s *Service) Device(ctx context.Context, domain, extension string) (Device, error) {
 	unknown := fault.NotFound("There is no phone %s", quote(extension))
 	account, ok := s.Tree().ByDomain(domain)
@@ -93,6 +93,6 @@ func (s *Service) haveDevice(ctx context.Context, u User, password string) {
 		err = s.storeDevice(ctx, s.db, u, account.Domain, password)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "storing a user's phone failed", slog.String("user_id", u.ID), slog.Any("error", err))
+		s.log.WarnContext(ctx, "storing a user's SIP device failed", slog.String("user_id", u.ID), slog.Any("error", err))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// testKeys is a ring with one key of its own.
+// testKeys returns a ring with one key of its own.
 func testKeys(t testing.TB) *masterkey.Keyring {
 	t.Helper()
 	ring := noKeys(t)

@@ -27,7 +27,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	}
 	tree, stray := buildTree(accounts)
 	if len(stray) > 0 {
-		s.log.ErrorContext(ctx, "accounts that lead to no root are left out", "accounts", len(stray), "first", stray[0])
+		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(stray), "first", stray[0])
 	}
 	d := &directory{tree: tree, checked: newCheckedTokens()}
 	if d.byHash, d.keyIDs, err = readKeyHashes(ctx, s.db); err != nil {

@@ -80,15 +80,15 @@ func plainYAML(problem string) string {
 	return yamlQuoted.ReplaceAllString(problem, "…")
 }
 
-// seed is what a first start stores: accounts with parents before children,
-// and users whose Account is an account's id.
+// seed is the content that a first start stores: accounts with parents before
+// children, and users whose Account is an account's id.
 type seed struct {
 	accounts []Account
 	users    []NewUser
 }
 
-// plan checks the whole file and says what to store. It answers every problem
-// at once.
+// plan checks the whole file and returns the objects to store. It returns every
+// problem at once.
 func (s *Service) plan(file *directoryFile) (*seed, error) {
 	var bad problems
 	p := &planner{byRef: make(map[string]int)}

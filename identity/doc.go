@@ -3,8 +3,8 @@
 // in memory.
 //
 // It refuses to know HTTP, and to decide what a caller may do beyond "is this
-// account in the caller's tree": that is the business of the rooms that ask.
-// No password, token or key is ever logged, kept in plain, or put in an error.
+// account in the caller's tree": that is for the callers to check. No password,
+// token or key is ever logged, kept in plain, or put in an error.
 //
 // # Memory and the database
 //

@@ -29,7 +29,7 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		case <-chores.C:
 			if err := s.housekeep(ctx); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "housekeeping failed, it will be tried again", "error", err)
+				s.log.WarnContext(ctx, "maintenance failed, retrying", "error", err)
 			}
 		case <-tick.C:
 			err := s.pollWithin(ctx)
@@ -44,7 +44,7 @@ func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) 
 	wasAway := last > followEvery
 	if err == nil {
 		if wasAway {
-			s.log.InfoContext(ctx, "the database is back")
+			s.log.InfoContext(ctx, "database connection recovered")
 		}
 		return followEvery
 	}
@@ -52,7 +52,7 @@ func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) 
 		return last
 	}
 	if !wasAway {
-		s.log.WarnContext(ctx, "changes cannot be followed, going on from memory", "error", err)
+		s.log.WarnContext(ctx, "following database changes failed, using the snapshot in memory", "error", err)
 	}
 	return min(2*last, followMax)
 }

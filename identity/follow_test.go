@@ -157,7 +157,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 	token := s.mustLogin(t, "alice").AccessToken
 	server.Kill(t)
 	within(t, "the log says that it is away", func() bool {
-		return strings.Contains(s.logged.String(), "cannot be followed")
+		return strings.Contains(s.logged.String(), "following database changes failed")
 	})
 	s.mustAuthenticate(t, token)
 	_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -174,7 +174,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 			t.Fatal("the change was never seen")
 		}
 	}
-	if n := strings.Count(s.logged.String(), "cannot be followed"); n != 1 {
+	if n := strings.Count(s.logged.String(), "following database changes failed"); n != 1 {
 		t.Errorf("%d lines about one absence", n)
 	}
 }

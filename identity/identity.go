@@ -54,8 +54,8 @@ const (
 // Known reports whether a is an audience.
 func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
 
-// Principal is who makes a request: a user with a token, or an API key, which
-// is a virtual administrator of its account.
+// Principal is the authenticated maker of a request: a user with a token, or an
+// API key, which is a virtual administrator of its account.
 type Principal struct {
 	UserID     string // "" of an API key
 	Username   string // "" of an API key

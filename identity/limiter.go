@@ -18,7 +18,7 @@ type Limit struct {
 	Window  time.Duration
 }
 
-// Limiter counts failures. Both answers are how long to wait before the next
+// Limiter counts failures. Both methods return the time to wait before the next
 // attempt, at the limit that is worst: 0 when it may be made now.
 type Limiter interface {
 	// Wait counts nothing. It answers a wait when a limit is used up.
@@ -93,7 +93,7 @@ func NewMemoryLimiter() *MemoryLimiter {
 	return &MemoryLimiter{now: time.Now, counts: make(map[string]count)}
 }
 
-// Wait is Limiter's.
+// Wait implements Limiter.
 func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 	return wait
 }
 
-// Fail is Limiter's.
+// Fail implements Limiter.
 func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

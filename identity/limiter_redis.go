@@ -51,7 +51,7 @@ func NewRedisLimiter(client redis.UniversalClient, reg prometheus.Registerer, lo
 	}, nil
 }
 
-// Wait is Limiter's.
+// Wait implements Limiter.
 func (l *RedisLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration {
 	if wait, ok := l.ask(ctx, 0, limits); ok {
 		return wait
@@ -59,8 +59,8 @@ func (l *RedisLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration 
 	return l.memory.Wait(ctx, limits...)
 }
 
-// Fail is Limiter's. Memory counts along, so that what failed here is known
-// should Redis go away.
+// Fail implements Limiter. Memory counts along, so that what failed here is
+// known should Redis go away.
 func (l *RedisLimiter) Fail(ctx context.Context, limits ...Limit) time.Duration {
 	here := l.memory.Fail(ctx, limits...)
 	if wait, ok := l.ask(ctx, 1, limits); ok {
@@ -87,7 +87,7 @@ func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (w
 	if err != nil {
 		l.fallbacks.Inc()
 		l.restUntil.Store(time.Now().Add(limiterRest).UnixNano())
-		l.log.WarnContext(ctx, "login limits are counted in this process alone", "error", err)
+		l.log.WarnContext(ctx, "Redis unavailable, login limits counted in this process only", "error", err)
 		return 0, false
 	}
 	return time.Duration(millis) * time.Millisecond, true

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Login is the portal login: it begins a session of tokens for the api
+// Login returns the portal login: it begins a session of tokens for the api
 // audience. A wrong user, domain or password take the same time and answer the
 // same; after too many of them logins are refused as limited.
 func (s *Service) Login(ctx context.Context, c Credentials) (*Session, error) {
@@ -115,9 +115,9 @@ func (s *Service) findLogin(ctx context.Context, c Credentials) (user User, stor
 // maxFilterAccounts bounds a channel token's length.
 const maxFilterAccounts = 200
 
-// EventsLogin is the channel login: a token for the events audience, that
-// carries the filters. Empty filters are none. An account that the user may
-// not see and one that does not exist look the same.
+// EventsLogin returns the channel login: a token for the events audience, that
+// carries the filters. Empty filters are none. An account that the user may not
+// see and one that does not exist look the same.
 func (s *Service) EventsLogin(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (
 	token string, expiresIn time.Duration, err error) {
 	token, err = s.channelToken(ctx, c, accountIDs, eventTypes)

@@ -16,7 +16,7 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 	if account, ok := s.Tree().Account(id); ok {
 		return account, true, nil
 	}
-	if s.strangers.met(id, s.now()) {
+	if s.unknownAccounts.contains(id, s.now()) {
 		return Account{}, false, nil
 	}
 	var found int
@@ -25,7 +25,7 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 		return Account{}, false, sqldb.Wrap(err, "looking up an account")
 	}
 	if found == 0 {
-		s.strangers.note(id, s.now())
+		s.unknownAccounts.add(id, s.now())
 		return Account{}, false, nil
 	}
 	if err := s.poll(ctx); err != nil {
@@ -35,28 +35,28 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 	return account, ok, nil
 }
 
-// strangers are ids that the database did not know lately.
-type strangers struct {
+// negativeCache are ids that the database did not know lately.
+type negativeCache struct {
 	mu   sync.Mutex
 	seen map[string]time.Time
 }
 
 const (
-	strangerLife = time.Second
-	strangersMax = 4096
+	strangerLife     = time.Second
+	negativeCacheMax = 4096
 )
 
-func (s *strangers) met(id string, now time.Time) bool {
+func (s *negativeCache) contains(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.seen[id]
 	return ok && now.Sub(at) < strangerLife
 }
 
-func (s *strangers) note(id string, now time.Time) {
+func (s *negativeCache) add(id string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen == nil || len(s.seen) >= strangersMax {
+	if s.seen == nil || len(s.seen) >= negativeCacheMax {
 		s.seen = make(map[string]time.Time)
 	}
 	s.seen[id] = now

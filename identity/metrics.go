@@ -63,7 +63,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// newFallbacks is the limiter's: it is made before the Service it serves.
+// newFallbacks returns the limiter's: it is made before the Service it serves.
 func newFallbacks(reg prometheus.Registerer) prometheus.Counter {
 	return promauto.With(reg).NewCounter(prometheus.CounterOpts{
 		Name: "trunkline_identity_limiter_fallbacks_total",

@@ -26,8 +26,8 @@ const (
 type passwords struct {
 	cost  Argon2
 	slots chan struct{}
-	// decoy is the hash of a password nobody knows. A login of an unknown user
-	// is compared with it, so that it takes as long as any other.
+	// decoy is the hash of an unknown password. A login of an unknown user is
+	// compared with it, so that it takes as long as any other.
 	decoy string
 }
 
@@ -49,7 +49,7 @@ func (p *passwords) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Hash is the PHC string of a password, with a new salt.
+// Hash returns the PHC string of a password, with a new salt.
 func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
 	done, err := p.turn(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func matches(stored, password string) (bool, error) {
 
 const costFormat = "m=%d,t=%d,p=%d"
 
-// String is the cost as the PHC form has it.
+// String returns the cost as the PHC form has it.
 func (a Argon2) String() string { return fmt.Sprintf(costFormat, a.MemoryKiB, a.Passes, a.Lanes) }
 
 var errHash = errors.New("a stored password is not an argon2id hash")

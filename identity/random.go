@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 )
 
-// newID is a random id: 128 bits, 32 lower-case hexadecimal characters.
+// newID returns a random id: 128 bits, 32 lower-case hexadecimal characters.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -16,16 +16,16 @@ func newID() string {
 
 const secretLength = 43 // base64url characters of 256 bits
 
-// newSecret is a random 256-bit secret of secretLength characters.
+// newSecret returns a random 256-bit secret of secretLength characters.
 func newSecret() string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// hashSecret returns the form in which a secret is stored and looked up. A secret has 256 random
-// bits, so a plain hash cannot be searched, and comparing hashes tells nothing
-// of the secret.
+// hashSecret returns the form in which a secret is stored and looked up. A
+// secret has 256 random bits, so a plain hash cannot be searched, and comparing
+// hashes reveals nothing of the secret.
 func hashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

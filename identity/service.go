@@ -20,7 +20,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Service is the room. Its methods may be called at once from anywhere.
+// Service owns accounts, users, API keys and tokens. It is safe for concurrent
+// use.
 type Service struct {
 	cfg       Config
 	db        *sqldb.DB
@@ -30,11 +31,11 @@ type Service struct {
 	log       *slog.Logger
 	passwords *passwords
 
-	directory atomic.Pointer[directory]
-	revoked   revocations
-	strangers strangers
-	changes   signal
-	changing  chan struct{} // held by the one change under way
+	directory       atomic.Pointer[directory]
+	revoked         revocations
+	unknownAccounts negativeCache
+	changes         signal
+	changing        chan struct{} // held by the one change under way
 
 	polling sync.Mutex
 	loaded  revision      // guarded by polling
@@ -77,11 +78,11 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	return s, nil
 }
 
-// Tree is the account tree as it is now.
+// Tree returns the account tree as it is now.
 func (s *Service) Tree() *Tree { return s.directory.Load().tree }
 
-// JWKS is the JSON Web Key Set that tokens are checked with. It must not be
-// changed.
+// JWKS returns the JSON Web Key Set that tokens are checked with. It must not
+// be changed.
 func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
 
 // Changed is closed when accounts, API keys or revocations change the next
@@ -127,7 +128,7 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
 	if err := s.poll(ctx); err != nil {
-		s.log.WarnContext(ctx, "a change is stored, but memory does not show it yet", "error", err)
+		s.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (s *Service) endReused(ctx context.Context, row *refreshRow) error {
 	if err != nil {
 		return err
 	}
-	s.log.WarnContext(ctx, "a refresh token was used twice, its session is revoked",
+	s.log.WarnContext(ctx, "refresh token reused, session revoked",
 		slog.String("user_id", row.user.ID), slog.String("account_id", row.user.AccountID))
 	return nil
 }

@@ -42,7 +42,7 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 		}
 		s.mustAuthenticate(t, other.AccessToken)
 		must(s.Refresh(t.Context(), other.RefreshToken))(t)
-		if !strings.Contains(s.logged.String(), "used twice") || strings.Contains(s.logged.String(), first.RefreshToken) {
+		if !strings.Contains(s.logged.String(), "refresh token reused") || strings.Contains(s.logged.String(), first.RefreshToken) {
 			t.Errorf("logged %s", s.logged)
 		}
 	})

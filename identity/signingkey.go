@@ -26,8 +26,8 @@ func (k signingKey) public() ed25519.PublicKey { return k.private.Public().(ed25
 // signingKeys are all keys that are known, by rising signsFrom.
 type signingKeys []signingKey
 
-// signer is the key that signs now. Where our clock is behind that of the node
-// that made the first key, it is the first key all the same.
+// signer returns the key that signs now. Where our clock is behind that of the
+// node that made the first key, it is the first key all the same.
 func (keys signingKeys) signer(now time.Time) (signingKey, error) {
 	if len(keys) == 0 {
 		return signingKey{}, fault.Internal(errors.New("there is no signing key"), "Tokens cannot be signed")
@@ -49,8 +49,8 @@ func (keys signingKeys) find(id string) (signingKey, bool) {
 	return signingKey{}, false
 }
 
-// next says when the key after the newest should sign, and whether it is time
-// to make it.
+// next returns when the key after the newest should sign, and whether it is
+// time to make it.
 func (keys signingKeys) next(now time.Time, cfg Config) (signsFrom time.Time, due bool) {
 	if len(keys) == 0 {
 		return now, true
@@ -74,7 +74,7 @@ func (keys signingKeys) retired(now time.Time) []string {
 	return ids
 }
 
-// jwks is the JSON Web Key Set (RFC 7517, RFC 8037) of the public keys.
+// jwks returns the JSON Web Key Set (RFC 7517, RFC 8037) of the public keys.
 func (keys signingKeys) jwks() ([]byte, error) {
 	type jwk struct {
 		Kty string `json:"kty"`

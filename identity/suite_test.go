@@ -140,7 +140,7 @@ func (s *service) mustAuthenticate(t testing.TB, token string) *Principal {
 	return must(s.Authenticate(t.Context(), token))(t)
 }
 
-// must is the value of a call that has to succeed.
+// must returns the value of a call that has to succeed.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -158,7 +158,7 @@ func wantKind(t testing.TB, what string, err error, kind fault.Kind) {
 	}
 }
 
-// within waits until is true. The contract's bound for a change made elsewhere
+// within waits until is true. The documented bound for a change made elsewhere
 // is a second; a busy machine gets more before the test fails.
 func within(t testing.TB, what string, is func() bool) {
 	t.Helper()

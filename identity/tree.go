@@ -67,7 +67,7 @@ func pathOf(all map[string]*node, id string) (path []string, ok bool) {
 	return slices.Clip(path), true
 }
 
-// Account is the account of that id.
+// Account returns the account of that id.
 func (t *Tree) Account(id string) (Account, bool) {
 	n, ok := t.nodes[id]
 	if !ok {
@@ -94,8 +94,8 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 	return n.account, true
 }
 
-// Oldest is the account that was made first; of several made at once, the one
-// whose id comes first.
+// Oldest returns the account that was made first; of several made at once, the
+// one whose id comes first.
 func (t *Tree) Oldest() (Account, bool) {
 	if t.first == nil {
 		return Account{}, false

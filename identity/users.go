@@ -65,7 +65,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return user, nil
 }
 
-// userOf is the user of a checked n, without the account.
+// userOf returns the user of a checked n, without the account.
 func (s *Service) userOf(n NewUser) User {
 	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, CreatedAt: s.now()}
 }
@@ -110,7 +110,7 @@ func readUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, 
 	return sqldb.Collect(rows, err, "reading users", scanUser)
 }
 
-// User is the user of that id.
+// User returns the user of that id.
 func (s *Service) User(ctx context.Context, id string) (User, error) {
 	unknown := fault.NotFound("There is no user %s", quote(id))
 	if !storable(id) {

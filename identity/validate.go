@@ -38,7 +38,7 @@ func (p *problems) add(field, code, message string) {
 	}
 }
 
-// fault is nil when there is no problem.
+// fault returns nil when there is no problem.
 func (p problems) fault(message string) error {
 	if len(p) == 0 {
 		return nil

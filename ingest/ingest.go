@@ -119,7 +119,7 @@ type Request struct {
 	IdempotencyKey  string // Idempotency-Key
 }
 
-// Result says what was stored.
+// Result is the result of Accept.
 type Result struct {
 	Accepted int  // records of the body
 	Replayed bool // they were stored by an earlier request with the Idempotency-Key
@@ -226,7 +226,7 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 	return claim.answer(false)
 }
 
-// answer is the result of the request that stored the body.
+// answer returns the result of the request that stored the body.
 func (c *claim) answer(replayed bool) (Result, error) {
 	if c.refusal != "" {
 		return Result{}, fault.New(fault.KindTooLarge, "%s", c.refusal)

@@ -121,7 +121,8 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 }
 
 // formatOf returns the record's format, from its header or else from its keys.
-// It is nil when neither tells; account is then what the record names.
+// It is nil when neither names one; account is then the one that the record
+// names.
 func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, err error) {
 	if name := raw.Header(event.HeaderFormat); name != nil {
 		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.raw {

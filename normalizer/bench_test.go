@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// oneKB is an svc.cc event of about a kilobyte.
+// oneKB returns an svc.cc event of about a kilobyte.
 func oneKB() []byte {
 	return []byte(`{"Account-ID":"acme","Queue-ID":"b3d8d2a1c7f04c5f9f8c1f5f0d2f7a11","Type":"svc_cc_queue_on_call_event",` +
 		`"CDR":{"channel":{"Conference-Channel-Vars":{"Energy-Level":300,"Member-Ghost":false,"Member-Type":"moderator","Member-ID":17},` +
@@ -24,7 +24,8 @@ func oneKB() []byte {
 		`{"type":"agent","ext":"1002","event":"answer","email":"bo@example.com","first_name":"Bo","last_name":"Example"}]}`)
 }
 
-// inputs are the good records of a format's golden folder, largest first file.
+// inputs returns the good records of a format's golden folder, largest first
+// file.
 func benchRecord(b *testing.B, format string) []byte {
 	b.Helper()
 	if format == "svc.cc" {

@@ -77,8 +77,8 @@ func produceRaw(t *testing.T, p *kafka.Producer, from, to int) {
 	}
 }
 
-// eventsOf are the events a consumer takes from cc.evt, and the position of the
-// last one.
+// eventsOf returns the events a consumer takes from cc.evt, and the position of
+// the last one.
 func eventsOf(t *testing.T, c *kafka.Cluster) (ids map[string]event.ID, last event.Position) {
 	t.Helper()
 	_, next, err := c.Offsets(t.Context(), event.TopicEvents, 0)

@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log is the raw topics as a consumer group reads them, and the end of the
-// normalized ones. OnKafka is the real one.
+// Log reads the raw topics as a consumer group, and the end of the normalized
+// ones. OnKafka is the real one.
 type Log interface {
 	// Work runs work for each partition the group gives this process, until
 	// ctx ends. Work that fails is started again.
@@ -42,8 +42,8 @@ type Assignment struct {
 	Progress
 }
 
-// Progress is how far the group has come in a partition: the next offset to
-// work on, which Commit moves up.
+// Progress is the group's position in a partition: the next offset to work on,
+// which Commit moves up.
 type Progress interface {
 	Committed() (next int64, ok bool)
 	Commit(next int64)
@@ -65,7 +65,7 @@ type Accounts interface {
 	Exists(ctx context.Context, id string) (bool, error)
 }
 
-// OnKafka is the Log of a Kafka cluster.
+// OnKafka returns the Log of a Kafka cluster.
 func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
 
 type kafkaLog struct{ *kafka.Cluster }

@@ -88,7 +88,7 @@ func (k *fakeKafka) recreate(topic string) {
 	k.ids[topic] = id
 }
 
-// all is a copy of what a partition holds.
+// all returns a copy of what a partition holds.
 func (k *fakeKafka) all(topic string, partition int) []kafka.Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Config is what an operator may set.
+// Config holds the settings of the normalizer.
 type Config struct {
 	Topics         []string // raw topics to work on; default: all
 	Group          string   // consumer group; default "trunkline-normalizer"
@@ -43,7 +43,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Deps are what the normalizer works with.
+// Deps are the dependencies of the normalizer.
 type Deps struct {
 	Log      Log
 	Producer Producer

@@ -14,10 +14,10 @@ import (
 )
 
 // Two normalizers work on the same partitions at once, are stopped and started
-// at random, lose answers, lose commits, and see an account come into being.
-// Whoever reads the normalized topic as the contract says, dropping a position
-// at or below the last one, still gets every record once, in order, with the
-// only id it ever had.
+// at random, lose answers, lose commits, and see an account come into being. A
+// consumer that reads the normalized topic as docs/topics.md says, dropping a
+// position at or below the last one, still gets every record once, in order,
+// with the only id it ever had.
 func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 	const partitions, each = 3, 1500
 	for seed := range uint64(4) {
@@ -56,8 +56,8 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 	}
 }
 
-// overlapRecord is the i-th record: many of one millisecond, some broken, some
-// of an account that comes to be later.
+// overlapRecord returns the i-th record: many of one millisecond, some broken,
+// some of an account that comes to be later.
 func overlapRecord(i, partitions int) kafka.Record {
 	at := time.UnixMilli(1_795_000_000_000 + int64(i/2000))
 	account := "acme"

@@ -18,15 +18,15 @@ import (
 // ids begin to tell the time.
 func today() time.Time { return time.Now().AddDate(26, 0, 0) }
 
-// numbered is a raw record that can be told from every other.
+// numbered returns a raw record that can be told from every other.
 func numbered(n int) kafka.Record {
 	r := rawEvent(0, today(), "acme")
 	r.Value = fmt.Appendf(nil, `{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event","n":%d}`, n)
 	return r
 }
 
-// delivered reads cc.evt as the contract says: a record whose position does not
-// come after the last one is a repeat. It fails when ids do not rise.
+// delivered reads cc.evt as docs/topics.md says: a record whose position does
+// not come after the last one is a repeat. It fails when ids do not rise.
 func delivered(t *testing.T, k *fakeKafka) (numbers []int, positions []string) {
 	t.Helper()
 	last, lastID := event.Position{Offset: -1}, event.ID(0)

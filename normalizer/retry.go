@@ -28,7 +28,7 @@ func (w *partitionWorker) retry(ctx context.Context, doing string, do func() err
 			return err
 		}
 		w.metrics.retries.Inc()
-		w.log.Warn("partition waiting", "doing", doing, "topic", w.raw, "partition", w.Partition, "wait", wait, "err", err)
+		w.log.Warn("partition processing paused", "doing", doing, "topic", w.raw, "partition", w.Partition, "wait", wait, "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -28,7 +28,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	return w.handleGap(ctx, err)
 }
 
-// normalized is what a normalized record says of the raw record it came from.
+// normalized holds a normalized record's references to its raw record.
 type normalized struct {
 	position event.Position
 	id       event.ID
@@ -188,7 +188,8 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	if !ok {
 		return err
 	}
-	// A reader knows an offset only. With topic and epoch, more can be told.
+	// A reader knows only an offset. Topic id and epoch make it possible to
+	// detect truncation.
 	checked := w.retry(ctx, "checking the raw log", func() error {
 		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
 	})
@@ -241,7 +242,7 @@ func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) erro
 		}
 		if isGap && gap.Restarted() || w.generation <= before {
 			if before == event.MaxGeneration {
-				w.log.Error("no generation left: new records will be taken for repeats", "topic", w.raw, "partition", w.Partition)
+				w.log.Error("event generations exhausted: new records will be treated as duplicates", "topic", w.raw, "partition", w.Partition)
 			}
 			w.generation = min(max(w.generation, before)+1, event.MaxGeneration)
 		}

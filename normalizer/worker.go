@@ -112,7 +112,7 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	return b.taken, nil
 }
 
-// maxFailures is how often a record may fail, one time after another in one
+// maxFailures is the number of times that a record may fail in a row in one
 // worker, before it becomes a dead letter. retry's waits lie between: about 6
 // seconds. Errors that say something is unavailable do not count.
 const maxFailures = 8
@@ -139,8 +139,8 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if failures++; failures < maxFailures {
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
-		w.log.Error("record keeps failing, it becomes a dead letter", "topic", w.raw, "partition", w.Partition,
-			"offset", records[0].Offset, "failures", failures, "err", err)
+		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.raw, "partition", w.Partition,
+			"offset", records[0].Offset, "failures", failures, "error", err)
 		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
 		return nil
 	})

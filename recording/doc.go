@@ -6,14 +6,14 @@
 // SQL. A recording is an object in a store (a directory or an S3-compatible
 // bucket; whole or absent) and a row in the database. The row is the truth: it
 // is written after the object and deleted before it, so what a crash leaves
-// behind is an object that nobody can see, and Sweep removes it a day later.
+// behind is an object without a row, and Sweep removes it a day later.
 //
 // It refuses to store in plain what should be sealed (503, and
 // trunkline_recording_refused_total counts it), to release a byte that was not
 // proven, to change a stored recording's audio, and to decide who may ask.
 //
-// Run announces what was stored and sweeps; it is the room's only goroutine and
-// ends with its context. A recording whose announcement failed is announced
+// Run announces what was stored and sweeps; it is the package's only goroutine
+// and ends with its context. A recording whose announcement failed is announced
 // again until it succeeds: recording.stored comes at least once. Memory does
 // not depend on a recording's length. Nothing queues here; how many recordings
 // are written at once is bounded by the server's connections.

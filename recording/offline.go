@@ -12,7 +12,7 @@ import (
 )
 
 // Offline works on recordings with an account's key and salt alone: no
-// database, no service. It is what the commands `trunkline recording` use.
+// database, no service. The commands `trunkline recording` use it.
 type Offline struct{ Key, Salt string }
 
 func (o Offline) rootOf(h *envelope.Header) (*envelope.Root, error) {

@@ -139,7 +139,7 @@ func (s *Service) openFault(r *row, err error) error {
 
 func (s *Service) damaged(r *row, err error) error {
 	s.metrics.damaged.Inc()
-	s.log.Error("a stored recording is damaged", "account_id", r.AccountID, "recording_id", r.RecordingID, "object", r.object, "error", err)
+	s.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID, "object", r.object, "error", err)
 	return fault.Internal(err, "the recording is damaged")
 }
 
@@ -168,7 +168,7 @@ func (s *Service) Delete(ctx context.Context, accountID, recordingID string) err
 	}
 	if err := s.backend.Delete(ctx, r.object); err != nil {
 		// Nobody can reach it any more, and Sweep tries again.
-		s.log.WarnContext(ctx, "a deleted recording's object is still there", "object", r.object, "error", err)
+		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 				return ctx.Err()
 			} else {
 				p.Failed++
-				s.log.ErrorContext(ctx, "a recording was not moved to the newest key",
+				s.log.ErrorContext(ctx, "recording reseal failed",
 					"account_id", account, "recording_id", r.RecordingID, "error", err)
 			}
 			after = r.RecordingID

@@ -56,7 +56,7 @@ type stored struct {
 
 // announce publishes recording.stored for what has not been announced. A node
 // claims recordings for a while, so that two do not announce the same one; when
-// it fails, whoever comes after the lease tries again.
+// it fails, the next holder of the lease tries again.
 func (s *Service) announce(ctx context.Context) error {
 	for {
 		claimed, err := s.rows.claim(ctx, time.Now(), announceLease, announceLimit)
@@ -105,7 +105,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 		if err := s.backend.Delete(ctx, name); err != nil {
 			return err
 		}
-		s.log.InfoContext(ctx, "removed an object that no recording names", "object", name)
+		s.log.InfoContext(ctx, "orphaned recording object removed", "object", name)
 		return nil
 	})
 }

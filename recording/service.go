@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Config are the room's settings.
+// Config holds the package's settings.
 type Config struct {
 	MaxBytes int64 // of audio in one recording; 0: no limit
 }

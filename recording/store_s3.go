@@ -18,7 +18,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// S3Config says where an S3-compatible store is.
+// S3Config holds the address and credentials of an S3-compatible store.
 type S3Config struct {
 	Endpoint  string // host or host:port
 	Plain     bool   // no TLS
@@ -134,7 +134,8 @@ func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int6
 	}
 }
 
-// spool is a file without a name: whatever becomes of the process, it is gone.
+// spool returns a file without a name: whatever becomes of the process, it is
+// gone.
 func (s *S3) spool() (*os.File, error) {
 	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
 	if err != nil {

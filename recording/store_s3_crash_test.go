@@ -104,7 +104,7 @@ func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testin
 	})
 }
 
-// crashingS3 is the store of the child that crash is.
+// crashingS3 returns the store of the child that crash is.
 func crashingS3(t *testing.T, at string) *S3 {
 	cfg := must(ParseS3URL(at))(t)
 	cfg.SpoolDir = os.TempDir()

@@ -53,8 +53,8 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	return n, s3Fault(err, "reading a recording")
 }
 
-// errCut is no end of file: the store's trouble must not look like a recording
-// that was cut short.
+// errCut is not an end of file: a failure of the store must not look like a
+// truncated recording.
 var errCut = errors.New("the store's answer ends too early")
 
 // ask requests the next window.

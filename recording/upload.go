@@ -70,7 +70,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	sealing, err := s.sealing(ctx, u.AccountID)
 	if err != nil {
 		s.metrics.refused.Inc()
-		s.log.ErrorContext(ctx, "a recording was refused: it could not be sealed", "account_id", u.AccountID, "error", err)
+		s.log.ErrorContext(ctx, "recording refused: sealing failed", "account_id", u.AccountID, "error", err)
 		return nil, fault.Unavailable(err, retryAfter, "the recording cannot be sealed and is not stored")
 	}
 	row, err := s.write(ctx, &u, sealing)
@@ -95,7 +95,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// sealing is nil when the account's recordings are kept plain.
+// sealing returns nil when the account's recordings are kept plain.
 func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {
@@ -185,7 +185,7 @@ func objectName(accountID, recordingID string, sealed bool) string {
 var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
 
 // source reads an upload's body: it counts, digests, keeps to the limit, and
-// tells the body's failures from the store's.
+// distinguishes the body's failures from the store's.
 type source struct {
 	from   io.Reader
 	limit  int64

@@ -1,24 +1,24 @@
-// Package web is the live board at "/" and the pages under /docs that make the
-// descriptions of the API readable: HTML, CSS and ES modules, embedded as they
-// lie in static. Nothing is built, bundled or fetched from elsewhere.
+// Package web serves the live board at "/" and the pages under /docs that show
+// the API descriptions: HTML, CSS and ES modules, embedded unchanged from static.
+// Nothing is built, bundled or fetched from other servers.
 //
-// It refuses to know anything: the pages are the same for everybody, hold no
-// secret, and use the public API with the tokens of whoever has logged in. Its
-// Content-Security-Policy refuses inline scripts and styles, other origins, and
-// (Trusted Types) every way of turning a string into HTML, so that what comes
-// in events stays text.
+// The server side has no data: the pages are the same for all users, contain no
+// secret, and use the public API with the tokens of the user who has logged in.
+// The Content-Security-Policy forbids inline scripts and styles, other origins,
+// and (Trusted Types) turning a string into HTML, so that the contents of events
+// stay text.
 //
 // static/ by purpose:
 //
-//	main, views              puts the board together; which part is seen
-//	session, http            who is logged in, and requests on their behalf
+//	main, views              create the board; show one of its views
+//	session, http            the user's tokens, and requests with them
 //	link, place, endings     the channel's connection: resume, back-off, fallback
-//	sse, clock, light        event streams as text; the server's time; the connection as it is seen
-//	floor, sources, words    what the events say of agents and calls (fanout/snapshot)
-//	agents, calls, feed      what is seen of that
+//	sse, clock, light        event streams; the server's time; the displayed connection state
+//	floor, sources, words    states of agents and calls from events (as fanout/snapshot)
+//	agents, calls, feed      their display
 //	pulse, spark             rates and latency, and their charts
 //	dial, lookup, admin      click to call, call records, administration
-//	dom, show, kinds         small helpers of all of these; the event types
+//	dom, show, kinds         page elements and formats; the event types
 //	docs…, schema, markdown  the pages under /docs
 //
 // jstest/ holds the modules' unit tests, which Node runs (js_test.go).

@@ -108,7 +108,7 @@ func everyWord(t *testing.T) (all []message) {
 	t.Helper()
 	word := regexp.MustCompile(`[a-z_]{4,}`)
 	var words []string
-	for _, file := range []string{"../fanout/snapshot/words.go", "static/words.js"} {
+	for _, file := range []string{"../fanout/snapshot/transitions.go", "static/words.js"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 		// The server looks at what it has forgotten by now; the board at the next message.
 		want := inShort(f, time.Unix(0, int64(m.id)))
 		shown = max(shown, len(want))
-		if snapshot.Matters(m.Type) && !slices.Equal(got[i], want) {
+		if snapshot.IsRelevant(m.Type) && !slices.Equal(got[i], want) {
 			t.Fatalf("message %d, %s %s %s:\nthe board  %q\nthe server %q", i, m.Metadata.Format, m.Type, m.Data, got[i], want)
 		}
 	}
@@ -216,7 +216,7 @@ func folded(t *testing.T, all []message) [][]string {
 }
 
 func inShort(f *snapshot.State, now time.Time) []string {
-	picture := snapshot.NewPicture()
+	picture := snapshot.NewView()
 	picture.Add(f, func(string) bool { return true }, now)
 	shown := []string{}
 	for _, a := range picture.Agents() {

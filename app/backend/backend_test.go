@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// embeddedSettings are the defaults on a data directory of the test's own,
+// embeddedSettings returns the defaults on a data directory of the test's own,
 // and a log that can be read.
 func embeddedSettings(t *testing.T) (*settings.Settings, *slog.Logger, *bytes.Buffer) {
 	s := settings.Default()

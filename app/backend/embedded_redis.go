@@ -21,7 +21,7 @@ type embeddedRedis struct {
 	ended  chan struct{}
 }
 
-// redisTick is how late a key of the embedded Redis may expire.
+// redisTick is the largest delay of a key's expiry in the embedded Redis.
 const redisTick = 250 * time.Millisecond
 
 func startEmbeddedRedis() (*embeddedRedis, error) {

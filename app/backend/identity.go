@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Identity is the directory of accounts in db.
+// Identity returns the directory of accounts in db.
 func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB,
 	secrets *masterkey.Keyring, limiter identity.Limiter,
 	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {

@@ -48,7 +48,7 @@ func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	reg := prometheus.NewRegistry()
 	cluster, close, err = Kafka(ctx, s, nil, reg, log)
-	if fault.KindOf(err) != fault.KindConflict { // nobody else is on the directory
+	if fault.KindOf(err) != fault.KindConflict { // no other process uses the directory
 		return cluster, close, err
 	}
 	cluster, err = kafka.Open(ctx, embeddedConfig(s, embedded.DialSocket(brokerDir(s))), reg, log)

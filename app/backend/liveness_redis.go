@@ -15,12 +15,12 @@ type Liveness struct {
 	Prefix string
 }
 
-// groupLifetime is how long the hash of a group without members stays.
+// groupLifetime is the time that the hash of a group without members is kept.
 const groupLifetime = time.Minute
 
 func (l *Liveness) key(group string) string { return l.Prefix + "members:" + group }
 
-// Report is part of kafka.Liveness.
+// Report implements kafka.Liveness.
 func (l *Liveness) Report(ctx context.Context, group, member string) (map[string]int64, error) {
 	var all *redis.MapStringStringCmd
 	_, err := l.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -43,7 +43,7 @@ func (l *Liveness) Report(ctx context.Context, group, member string) (map[string
 	return counts, nil
 }
 
-// Forget is part of kafka.Liveness.
+// Forget implements kafka.Liveness.
 func (l *Liveness) Forget(ctx context.Context, group, member string) error {
 	if err := l.Client.HDel(ctx, l.key(group), member).Err(); err != nil {
 		return fmt.Errorf("removing a member of group %q: %w", group, err)

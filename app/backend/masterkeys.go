@@ -8,13 +8,14 @@ import (
 	"trunkline/internal/masterkey"
 )
 
-// MasterKeys are the keys that seal secrets in the database.
+// MasterKeys returns the keys that seal secrets in the database.
 func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
 	keys, err := masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
 	return keys, fault.Permanent(err) // a key that cannot be read now cannot be read later
 }
 
-// MasterKeyFile is where the master keys are when they are no setting.
+// MasterKeyFile returns the path of the file with the master keys, used when
+// the settings name none.
 func MasterKeyFile(s *settings.Settings) string {
 	if s.MasterKeyFile != "" {
 		return s.MasterKeyFile

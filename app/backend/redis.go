@@ -12,7 +12,7 @@ import (
 	"trunkline/config/settings"
 )
 
-// Redis is a client of the Redis that the settings name, or of an embedded
+// Redis returns a client of the Redis that the settings name, or of an embedded
 // one. It does not connect yet: a Redis that is away is not an error here.
 // close ends the client, and the embedded Redis with it.
 func Redis(s *settings.Settings, log *slog.Logger) (client *redis.Client, close func() error, err error) {
@@ -46,7 +46,7 @@ func Redis(s *settings.Settings, log *slog.Logger) (client *redis.Client, close 
 	return client, client.Close, nil
 }
 
-// clientTLS is nil when TLS is off.
+// clientTLS returns nil when TLS is off.
 func clientTLS(t *settings.ClientTLS) (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// benchAccounts are whom a run's events are of, and who sees them.
+// benchAccounts are the accounts of a run's events and their subscribers.
 type benchAccounts struct {
 	root                       string // account of the user, "" when it is not ours
 	ids                        []string
@@ -19,8 +19,8 @@ type benchAccounts struct {
 	forget                     func() // deletes what was made
 }
 
-// accountsFor are the accounts of a run: those of the command line, or made in
-// the database beside the server, with a user of the role.
+// accountsFor returns the accounts of a run: those of the command line, or made
+// in the database beside the server, with a user of the role.
 func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
 	if b.username != "" {
 		password := b.p.Getenv(cli.EnvPassword)
@@ -67,7 +67,7 @@ func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
 
 func childAccount(run string, i int) string { return fmt.Sprintf("%s-%d", rootAccount(run), i+1) }
 
-// longestAccount is an account's id as long as any of the run's.
+// longestAccount returns an account's id as long as any of the run's.
 func (b *bench) longestAccount() string {
 	longest := childAccount(strings.Repeat("x", 8), b.accounts)
 	for _, id := range b.accountIDs {

@@ -82,8 +82,8 @@ func (r *apiRun) compare(from, to apiMoment) {
 	report.Usage = r.observer.between(from.server, to.server, seconds, all.Requests)
 }
 
-// showProgress tells once a second how things stand, until the function it
-// returns is called.
+// showProgress prints the progress once a second, until the function it returns
+// is called.
 func (r *apiRun) showProgress() (stop func()) {
 	sumOf := func() *requests.Tally {
 		var sum requests.Tally

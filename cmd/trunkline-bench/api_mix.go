@@ -26,7 +26,7 @@ var everyOperation = []string{askLogin, askToken, askEncryption, changeEncryptio
 // defaultMix resembles the requests of a contact center's tools.
 const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
 
-// needsOurs are the operations that only accounts of our own bear.
+// needsOurs returns the operations that only accounts of our own bear.
 func needsOurs(operation string) bool { return operation == placeCall || operation == changeEncryption }
 
 // parseMix settles what is asked, and its shares.

@@ -105,7 +105,7 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// login is the administrator's. Its token must last as long as the run.
+// login returns the administrator's. Its token must last as long as the run.
 func (r *apiRun) login(ctx context.Context) error {
 	got, err := login(ctx, r.client, r.url+portalLogin, r.accounts.credentials())
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) err
 // log in.
 const maxCallers = 1000
 
-// callersNeeded is the number of users needed to stay below the limit of calls a
-// minute, which is that of the settings.
+// callersNeeded returns the number of users needed to stay below the limit of
+// calls a minute, which is that of the settings.
 func (r *apiRun) callersNeeded(perMinute int) int {
 	switch {
 	case r.users > 0:

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// trust is the TLS configuration of the run.
+// trust returns the TLS configuration of the run.
 func (b *bench) trust() (*tls.Config, error) {
 	s, err := b.p.Settings()
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// answerWithin is the timeout of a request.
+// answerWithin is the timeout of one request.
 const answerWithin = 30 * time.Second
 
 // connectionsClient speaks HTTP/1.1 over as many connections as it is told, so

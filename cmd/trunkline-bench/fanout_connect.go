@@ -56,8 +56,8 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 	return nil
 }
 
-// idleCPU is the number of microseconds of CPU the server uses in a second while
-// nothing is published; 0 when that is not to be measured.
+// idleCPU returns the number of microseconds of CPU the server uses in a second
+// while nothing is published; 0 when that is not to be measured.
 func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
 	if r.idle == 0 || r.observer.blind() || !cli.Sleep(ctx, min(r.idle, 2*time.Second)) { // for what is under way to end
 		return 0, nil

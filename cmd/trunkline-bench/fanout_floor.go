@@ -24,7 +24,7 @@ import (
 	"trunkline/internal/loadtest/floor"
 )
 
-// benchFloor is the process that fanout --floor measures: it prints its
+// benchFloor returns the process that fanout --floor measures: it prints its
 // address and sends what comes on stdin, each message after its length and its
 // stream, to every socket of the stream.
 func benchFloor(p *cli.Program) *cobra.Command {

@@ -36,7 +36,7 @@ func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	return err
 }
 
-// proveWithin is how long the first events may take: servers learn of new
+// proveWithin is the longest time for the first events: servers learn of new
 // accounts, and the normalizer of its partitions.
 const proveWithin = 30 * time.Second
 
@@ -133,7 +133,7 @@ func (r *fanoutRun) compare(from, to fanoutMoment) {
 // quietFor is the silence after which missing events count as lost.
 const quietFor = 3 * time.Second
 
-// drain waits for what is still on its way, and says how many never came.
+// drain waits for outstanding events and returns the number that never came.
 func (r *fanoutRun) drain() (left uint64) {
 	published := r.source.Published()
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {

@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// showProgress tells once a second how things stand, until the function it
-// returns is called.
+// showProgress prints the progress once a second, until the function it returns
+// is called.
 func (r *fanoutRun) showProgress() (stop func()) {
 	last := r.load.Tally()
 	return everySecond(func(elapsed, since time.Duration) {

@@ -69,7 +69,7 @@ type serverUsage struct {
 	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // with nobody connected
 }
 
-// fault says when the run did not see every event once and in order.
+// fault returns an error if the run did not see every event once and in order.
 func (r *fanoutReport) fault() error {
 	if r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Misbehaved != 0 {
 		return errFaults

@@ -71,7 +71,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	return err
 }
 
-// parties are the accounts, where their events go in, and who subscribes.
+// parties returns the accounts, where their events go in, and who subscribes.
 func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string) (
 	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
 	if r.floor != "" {

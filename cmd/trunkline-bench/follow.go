@@ -64,7 +64,8 @@ func (f *follower) read(topic string, partition int, from int64, see func(*kafka
 	}
 }
 
-// err is what ended the reading of a partition, nil while all are read.
+// err returns the error that ended the reading of a partition, nil while all
+// are read.
 func (f *follower) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +77,8 @@ func (f *follower) close() {
 	f.running.Wait()
 }
 
-// sourceOf is the offset of what a record was made from, below zero when it
-// does not say.
+// sourceOf returns the offset of what a record was made from, below zero when
+// it does not say.
 func sourceOf(record *kafka.Record) int64 {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {

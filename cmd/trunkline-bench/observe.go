@@ -72,7 +72,7 @@ type windowUsage struct {
 	RSSBytesEnd          int64   `json:"rss_bytes_end"`
 }
 
-// between is what was used from one look to another, for so many records or
+// between returns the usage between two observations, for so many records or
 // requests; nil when nothing is observed.
 func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
 	if o.blind() {

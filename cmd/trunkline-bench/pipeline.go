@@ -87,5 +87,6 @@ func (b *pipelineBench) validate() error {
 	return b.validateShared(true)
 }
 
-// maxBatchBytes is what one post may hold: less than ingest takes.
+// maxBatchBytes is the largest body of one POST, in bytes: below the limit of
+// ingest.
 const maxBatchBytes = 24 << 20

@@ -61,8 +61,8 @@ type pipelineStep struct {
 	LatencyMS        latencies `json:"latency_ms"`
 }
 
-// fault says when not every record came out once and in order. Those that came
-// again from the same source are no fault: consumers drop them.
+// fault returns an error if a record did not come out once and in order. Those
+// that came again from the same source are no fault: consumers drop them.
 func (r *pipelineReport) fault() error {
 	for _, f := range []*flowReport{&r.Events, r.CallRecords} {
 		if f != nil && (f.Lost > 0 || len(f.DeadLetters) > 0 ||

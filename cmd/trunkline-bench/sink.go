@@ -22,7 +22,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// sinkFor is where the run's events go in, and what ends it.
+// sinkFor returns the sink of the run's events and the function that closes it.
 func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
 	if b.through == throughHTTP {
 		sink, err := b.httpSink(ctx, client, a)
@@ -46,9 +46,9 @@ func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccoun
 	}, nil
 }
 
-// serversKafka is the Kafka that the server reads: the settings', or the one
-// embedded in a server that runs on the data directory. One of our own would
-// be nobody's.
+// serversKafka returns the Kafka that the server reads: the settings', or the
+// one embedded in a server that runs on the data directory. One of our own
+// would be nobody's.
 func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
 	s, err := b.p.Settings()
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	}, nil
 }
 
-// way is where records go in.
+// way is the sink of a run's records.
 type way struct{ topic, format string }
 
 // The ways of what loadtest makes.

@@ -95,8 +95,9 @@ var embeddings = []struct {
 	{prefix("2002::/16"), 2},     // 6to4, RFC 3056
 }
 
-// embedded is the IPv4 address within, invalid where there is none. Older forms
-// are not in use, and reserved; an IPv4-mapped address is its IPv4 address.
+// embedded returns the IPv4 address within, invalid where there is none. Older
+// forms are not in use, and reserved; an IPv4-mapped address is its IPv4
+// address.
 func embedded(address netip.Addr) netip.Addr {
 	for _, e := range embeddings {
 		if e.network.Contains(address) {

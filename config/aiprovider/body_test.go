@@ -24,7 +24,7 @@ func members(t testing.TB, body string) map[string]json.RawMessage {
 	return m
 }
 
-// codes are the faults as "field code", sorted.
+// codes returns the faults as "field code", sorted.
 func codes(err error) []string {
 	var f *fault.Error
 	var all []string

@@ -1,13 +1,12 @@
-// Package aiprovider is the accounts' AI providers (specification, "AI provider
-// configuration"): where a call's audio can be sent, in which format, and with
-// which headers. It also has the guard through which their addresses are
-// dialled.
+// Package aiprovider stores the accounts' AI providers (docs/ai.md): where a
+// call's audio can be sent, in which format, and with which headers. It also
+// has the guard through which their addresses are dialled.
 //
 // If this is your first change, read body.go (what a request may say),
 // service.go (what is done with it) and guard.go (where a connection may go).
 //
 // A header's value is a secret. It is sealed under a master key for its
-// provider, shown to nobody (answers have Mask in its place), and opened for
+// provider, never shown (responses have Mask in its place), and opened for
 // those who connect.
 //
 // It refuses to decide who may ask (the api room does), to open a session (the

@@ -16,10 +16,10 @@ import (
 // about to be made to, after the name was resolved and for every attempt, so
 // that a name cannot lead elsewhere between the look and the connection.
 //
-// It guards connections, not requests: whoever dials through it must use no
-// proxy, and follow no redirect but through it again. gorilla's websocket.Dialer
-// with NetDialContext set and Proxy nil does both: any answer but 101 is an
-// error to it.
+// It guards connections, not requests: a client that dials through it must use
+// no proxy, and follow no redirect but through it again. gorilla's
+// websocket.Dialer with NetDialContext set and Proxy nil does both: any answer
+// but 101 is an error to it.
 type Guard struct {
 	Allow    []netip.Prefix // reached whatever they are
 	Loopback bool           // of Allow only loopback is reached, and nothing else: for plain ws
@@ -44,7 +44,7 @@ func (g Guard) control(network, address string, _ syscall.RawConn) error {
 	return g.Check(target.Addr())
 }
 
-// Check is nil for an address that may be reached, else an *AddressError.
+// Check returns nil for an address that may be reached, else an *AddressError.
 func (g Guard) Check(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
 	inner := embedded(address)

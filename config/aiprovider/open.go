@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// Open is a provider as those who connect to it need it, headers opened,
+// Open returns a provider as those who connect to it need it, headers opened,
 // whatever account it belongs to. It costs one look at the database.
 func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	r, err := find(ctx, s.db, id)

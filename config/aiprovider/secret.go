@@ -77,7 +77,7 @@ func (s *Service) unmasked(sent Document, old row) (Document, error) {
 	return sent, nil
 }
 
-// document is the row as it is answered. It needs no master key.
+// document returns the row as it is answered. It needs no master key.
 func (r row) document() (Document, error) {
 	format, ok := aiprotocol.FormatOf(r.audioFormat)
 	if !ok {

@@ -44,7 +44,7 @@ func New(ctx context.Context, config Config, db *sqldb.DB, keys *masterkey.Keyri
 	return s, s.Secrets().Require(ctx)
 }
 
-// Secrets are the stored headers.
+// Secrets returns the stored headers.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: table, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }
@@ -125,7 +125,7 @@ func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, who, accountID st
 	return entry{accountID, who, actionReplace, sent.ID}.write(ctx, tx)
 }
 
-// Get is one provider of the account, masked.
+// Get returns one provider of the account, masked.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Document, error) {
 	r, err := find(ctx, s.db, id)
 	if err != nil {
@@ -176,7 +176,7 @@ func damaged(cause error) error {
 	return fault.Internal(cause, "the AI provider's configuration is damaged")
 }
 
-// newID is a random id that a SIP address can carry as it is.
+// newID returns a random id that a SIP address can carry as it is.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

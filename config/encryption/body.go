@@ -22,8 +22,8 @@ const (
 	AES256CBC = "AES-256-CBC"
 )
 
-// Lengths of key and salt, in Unicode characters. The specification sets only
-// the first; the limit keeps a history of many versions within a JSON body.
+// Lengths of key and salt, in Unicode characters. docs/api.md sets only the
+// first; the limit keeps a history of many versions within a JSON body.
 const (
 	minKey  = 32
 	maxText = 1024

@@ -3,8 +3,8 @@
 // algorithm, under which version of which key and salt, and every version there
 // ever was.
 //
-// If this is your first change, read state.go (the specification's table of
-// transitions, pure) and body.go (what a PUT may say).
+// If this is your first change, read state.go (the table of transitions, pure)
+// and body.go (what a PUT may say).
 //
 // It refuses to decide who may ask (the api room does), to forget a key, to
 // write a key or salt anywhere but sealed under a master key, and to answer a

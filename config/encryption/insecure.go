@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The values nobody may use as a key; a salt may not be defaultSalt.
+// The values that are refused as a key; a salt may not be defaultSalt.
 const defaultSalt = "default_salt"
 
 var insecureNames = []string{"default_encrypted_key", "default", "test", defaultSalt}
@@ -26,8 +26,8 @@ func insecureKey(key string) bool {
 	return named || isRun(unit, 1) || isRun(unit, -1)
 }
 
-// period is the length of the shortest beginning that, repeated, gives chars;
-// the last repetition may be cut short.
+// period returns the length of the shortest beginning that, repeated, gives
+// chars; the last repetition may be cut short.
 func period(chars []rune) int {
 	// border[i] is the length of the longest proper beginning of chars[:i+1]
 	// that is also its end.

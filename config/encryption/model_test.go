@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// model is the specification's table of states, written the long way round: one
-// case for each of its rows, histories kept as the two objects of the answer.
+// model restates the table of states of docs/api.md in long form: one case for
+// each of its rows, histories kept as the two objects of the answer.
 type model struct {
 	configured, enabled bool
 	algorithm           string

@@ -19,7 +19,7 @@ type readers struct {
 
 	mu      sync.Mutex
 	waiting []reader
-	reading bool // a goroutine reads, and goes on until nobody waits
+	reading bool // a goroutine reads, and continues until no caller waits
 }
 
 type reader struct {
@@ -38,8 +38,8 @@ const (
 	readTimeout   = 30 * time.Second
 )
 
-// get is the account's configuration as it is after get was called, once the
-// audit log says that who has read it.
+// get returns the account's configuration as it is after get was called, once
+// the audit log says that who has read it.
 func (r *readers) get(ctx context.Context, who, accountID string) (*state, error) {
 	one := reader{accountID, who, make(chan loaded, 1)}
 	r.mu.Lock()

@@ -55,7 +55,7 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 	return s, s.Secrets().Require(ctx)
 }
 
-// Secrets are the stored keys.
+// Secrets returns the stored keys.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
@@ -103,7 +103,7 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 	return newAnswer(next), nil
 }
 
-// change reads, decides and writes, and begins again when somebody else has
+// change reads, decides and writes, and starts over if another writer has
 // written in between.
 func (s *Service) change(ctx context.Context, who, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	for saved := false; !saved; {
@@ -124,7 +124,7 @@ func (s *Service) change(ctx context.Context, who, accountID string, c Change, i
 }
 
 // putFault lets the caller's own mistakes through; a store that fails is a 500
-// with the specification's message.
+// with the message of docs/api.md.
 func putFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.KindInvalid, fault.KindPrecondition:
@@ -181,7 +181,7 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 	return out, err
 }
 
-// Key is the key of one version, for opening what was sealed under it.
+// Key returns the key of one version, for opening what was sealed under it.
 func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
 	var sealed string
 	err := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`,

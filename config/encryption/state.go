@@ -42,14 +42,14 @@ func (s *state) keyID() string {
 	return KeyID(s.accountID)
 }
 
-// KeyID is the id of the account's keys, of every version.
+// KeyID returns the id of the account's keys, of every version.
 func KeyID(accountID string) string {
 	prefix := []rune(accountID)
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
 }
 
-// apply is the specification's table of transitions, with the open cells as the
-// contract fills them. It leaves s as it is.
+// apply returns the specification's table of transitions, with the open cells
+// as the contract fills them. It leaves s as it is.
 func (s *state) apply(c Change) (*state, error) {
 	if faults := s.echoFaults(c); len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)

@@ -1,4 +1,4 @@
-// Package settings is what an operator may set, where it may be set, and what
+// Package settings defines the settings of an operator, their sources, and what
 // is wrong with it: one struct, its defaults, and a loader.
 //
 // Later wins: defaults, then the YAML file, then TRUNKLINE_* variables, then

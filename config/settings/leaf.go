@@ -17,7 +17,7 @@ type leaf struct {
 	at       any // *string, *Secret, *URL, *bool, *int, *float64, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
 }
 
-// env is the leaf's environment variable.
+// env returns the leaf's environment variable.
 func (l leaf) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.key, ".", "_"))
 }
@@ -73,7 +73,7 @@ func groupOf(prefix string, v reflect.Value) *group {
 	return g
 }
 
-// find is the member called name.
+// find returns the member called name.
 func (g *group) find(name string) (member, bool) {
 	for _, m := range g.members {
 		if m.name == name {
@@ -83,7 +83,7 @@ func (g *group) find(name string) (member, bool) {
 	return member{}, false
 }
 
-// leaves are the leaves of g and below.
+// leaves returns the leaves of g and below.
 func (g *group) leaves() []leaf {
 	var all []leaf
 	for _, m := range g.members {

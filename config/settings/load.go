@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Source is where settings come from.
+// Source holds the inputs of the settings: file, environment and flags.
 type Source struct {
 	File      string         // YAML file; "" for none
 	Env       []string       // as os.Environ gives it

@@ -21,7 +21,7 @@ type SIP struct {
 	Trunk           SIPTrunk       `yaml:"trunk"`
 }
 
-// SIPTrunk is where numbers go that are nobody's extension.
+// SIPTrunk is the trunk for numbers that are no user's extension.
 type SIPTrunk struct {
 	Address     string `yaml:"address" doc:"host or host:port of the trunk; empty: only extensions can be called"`
 	Transport   string `yaml:"transport" doc:"udp or tcp"`
@@ -65,7 +65,7 @@ func defaultFreeSWITCH() FreeSWITCH {
 // Off is the value of sip.listen for no SIP at all.
 const Off = "off"
 
-// Ports are the first and last port of RTPPorts.
+// Ports returns the first and last port of RTPPorts.
 func (s *SIP) Ports() (first, last uint16, ok bool) {
 	from, to, dash := strings.Cut(s.RTPPorts, "-")
 	a, errA := strconv.ParseUint(strings.TrimSpace(from), 10, 16)
@@ -73,7 +73,8 @@ func (s *SIP) Ports() (first, last uint16, ok bool) {
 	return uint16(a), uint16(b), dash && errA == nil && errB == nil && a > 0 && b > a
 }
 
-// AdvertisedAddr is the address of Advertise, the zero one when it is empty.
+// AdvertisedAddr returns the address of Advertise, the zero one when it is
+// empty.
 func (s *SIP) AdvertisedAddr() (netip.Addr, error) {
 	if s.Advertise == "" {
 		return netip.Addr{}, nil

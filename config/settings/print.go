@@ -57,7 +57,7 @@ func (l leaf) node() *yaml.Node {
 	return node
 }
 
-// text is the leaf's value as it may be set again, secrets masked.
+// text returns the leaf's value as it may be set again, secrets masked.
 func (l leaf) text() string {
 	switch at := l.at.(type) {
 	case *string:
@@ -76,7 +76,7 @@ func (l leaf) text() string {
 	return strings.Join(l.items(), ",")
 }
 
-// items are the values of a list.
+// items returns the values of a list.
 func (l leaf) items() (items []string) {
 	switch at := l.at.(type) {
 	case *[]string:

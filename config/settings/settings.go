@@ -198,7 +198,7 @@ type AISession struct {
 	AudioSocketConnections int           `yaml:"audiosocket_connections" doc:"AudioSocket connections at the same time on this node; more are closed"`
 }
 
-// Roles that a process can have, from the contract.
+// Roles that a process can have.
 const (
 	RoleIngest      = "ingest"
 	RoleNormalizer  = "normalizer"

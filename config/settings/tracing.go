@@ -17,7 +17,8 @@ type Tracing struct {
 	Headers  Secret  `yaml:"headers" doc:"HTTP headers for the collector, such as Authorization=Bearer%20KEY, comma-separated; values are percent-encoded"`
 }
 
-// URL is where spans are sent: without a path, where collectors take them.
+// URL returns the address to send spans to; without a configured path, the
+// default path of OTLP collectors.
 func (t *Tracing) URL() (string, error) {
 	u, err := url.Parse(t.Endpoint)
 	switch {

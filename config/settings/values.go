@@ -17,7 +17,7 @@ const mask = "********"
 // it to string to use it.
 type Secret string
 
-// String is the mask, or "" when nothing is set.
+// String returns the mask, or "" when nothing is set.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -32,7 +32,7 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // and query are masked. Convert it to string to use it.
 type URL string
 
-// String is the address without its secrets; what is no URL is all masked.
+// String returns the address without its secrets; what is no URL is all masked.
 func (u URL) String() string {
 	if u == "" {
 		return ""
@@ -63,7 +63,7 @@ var units = [...]struct {
 	size Bytes
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// String is the shortest exact form, as it may be written in the file.
+// String returns the shortest exact form, as it may be written in the file.
 func (b Bytes) String() string {
 	for _, unit := range units[:3] {
 		if b != 0 && b%unit.size == 0 {

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes what is secret, once, and starts deploy/compose.yaml.
+# Creates the secrets at the first run, and starts deploy/compose.yaml.
 # usage: deploy/compose/up.sh [ARGUMENTS OF docker compose up]
 set -eu
 cd "$(dirname "$0")"
 
-# Containers read these files as their own users, so they are readable; the
-# folder is not.
+# Containers read these files as different users, so the files are readable for
+# all; the folder is not.
 mkdir -p secrets
 chmod 700 secrets
-keep() { # keep NAME: writes stdin to a secret that is not there yet
+keep() { # keep NAME: writes stdin to the secret unless it exists
 	if [ -s "secrets/$1" ]; then cat >/dev/null; else cat >"secrets/$1.new" && chmod 644 "secrets/$1.new" && mv "secrets/$1.new" "secrets/$1"; fi
 }
 word() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }

@@ -23,12 +23,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(c)
+	return newRawConn(c)
 }
 
-// socket is a TCP connection that is an ordinary net.Conn until spill is set.
-// From then on Write takes what fits and keeps the rest instead of waiting.
-type socket struct {
+// rawConn is a TCP connection. Until spill is set, Write blocks like that of
+// any net.Conn; then it keeps what does not fit in pending and returns.
+type rawConn struct {
 	net.Conn
 	raw syscall.RawConn // to wait for room; what needs no waiting goes to fd
 
@@ -38,7 +38,7 @@ type socket struct {
 	pending []byte // what did not fit, in spill mode
 }
 
-func newSocket(c net.Conn) (*socket, error) {
+func newRawConn(c net.Conn) (*rawConn, error) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return nil, errors.New("connection without a file descriptor")
@@ -47,23 +47,23 @@ func newSocket(c net.Conn) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{Conn: c, raw: raw}
+	s := &rawConn{Conn: c, raw: raw}
 	if err := raw.Control(func(fd uintptr) { s.fd = int(fd) }); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close ends the connection; whoever waits for room learns it.
-func (s *socket) Close() error {
+// Close closes the connection; awaitWritable returns an error.
+func (s *rawConn) Close() error {
 	s.mu.Lock()
 	s.fd = -1
 	s.mu.Unlock()
 	return s.Conn.Close()
 }
 
-// try writes what the socket has room for, with mu held.
-func (s *socket) try(b []byte) (int, error) {
+// tryWrite writes what fits in the socket buffer. The caller holds mu.
+func (s *rawConn) tryWrite(b []byte) (int, error) {
 	if s.fd < 0 {
 		return 0, net.ErrClosed
 	}
@@ -74,9 +74,9 @@ func (s *socket) try(b []byte) (int, error) {
 	return n, err
 }
 
-// await calls attempt, with mu held, now and whenever there is room again,
-// until it is true.
-func (s *socket) await(attempt func() bool) error {
+// awaitWritable calls attempt, with mu held, now and whenever the socket is
+// writable, until it returns true.
+func (s *rawConn) awaitWritable(attempt func() bool) error {
 	return s.raw.Write(func(uintptr) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *socket) await(attempt func() bool) error {
 // Write in spill mode takes all of b: what the socket has no room for is kept,
 // and flushed before anything else. TLS needs this: a record that has begun
 // must be finished.
-func (s *socket) Write(b []byte) (int, error) {
+func (s *rawConn) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	if !s.spill {
 		s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *socket) Write(b []byte) (int, error) {
 	n := 0
 	if len(s.pending) == 0 {
 		var err error
-		if n, err = s.try(b); err != nil {
+		if n, err = s.tryWrite(b); err != nil {
 			return n, err
 		}
 	}
@@ -108,11 +108,12 @@ func (s *socket) Write(b []byte) (int, error) {
 // Conn is a plain or TLS connection that is written without waiting. One
 // goroutine at a time may write.
 type Conn struct {
-	socket *socket
+	socket *rawConn
 	tls    *tls.Conn // nil: plain
 }
 
-// ErrListener says that a connection was not accepted by a listener of NewListener.
+// ErrListener is returned for a connection that no listener of NewListener
+// accepted.
 var ErrListener = errors.New("connection was not accepted by the listener of package conn")
 
 // New takes over a connection that a listener of NewListener accepted, or a TLS connection on top
@@ -123,7 +124,7 @@ func New(accepted net.Conn) (*Conn, error) {
 		c.tls = t
 		accepted = t.NetConn()
 	}
-	s, ok := accepted.(*socket)
+	s, ok := accepted.(*rawConn)
 	if !ok {
 		return nil, ErrListener
 	}
@@ -134,13 +135,12 @@ func New(accepted net.Conn) (*Conn, error) {
 	return c, nil
 }
 
-// Send gives b to the connection without waiting. It returns how much of b must
-// not be sent again; full says that the socket takes no more for now.
+// Send gives b to the connection without waiting. It returns the number of bytes of b that must not be sent again; full reports that the socket buffer is full.
 func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 	s := c.socket
 	if c.tls == nil {
 		s.mu.Lock()
-		n, err = s.try(b)
+		n, err = s.tryWrite(b)
 		s.mu.Unlock()
 		return n, n < len(b), err
 	}
@@ -157,13 +157,13 @@ func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 // not fit, else of b. It returns how much of b must not be sent again.
 func (c *Conn) Wait(b []byte) (n int, err error) {
 	s := c.socket
-	waiting := s.await(func() bool {
+	waiting := s.awaitWritable(func() bool {
 		if c.tls == nil {
-			n, err = s.try(b)
+			n, err = s.tryWrite(b)
 			return n > 0 || err != nil
 		}
 		taken := 0
-		if taken, err = s.try(s.pending); taken == len(s.pending) {
+		if taken, err = s.tryWrite(s.pending); taken == len(s.pending) {
 			s.pending = nil
 			return true
 		}
@@ -183,8 +183,8 @@ func (c *Conn) Spilled() int {
 	return cap(c.socket.pending)
 }
 
-// Discard reads and forgets until the connection ends, so that what is still on
-// its way to the peer is not lost to a reset.
+// Discard reads and discards input until the connection ends, so that a TCP
+// reset does not drop data in transit to the peer.
 func (c *Conn) Discard() { _, _ = io.Copy(io.Discard, c.socket.Conn) }
 
 // Close ends the connection and every Wait.

@@ -1,13 +1,13 @@
 package conn
 
-// Disconnect says why the server closes a connection.
+// Disconnect is the reason for which the server closes a connection.
 type Disconnect struct {
 	Code      int    // close code, RFC 6455 section 7.4, or of the application (4000 to 4999)
 	Reason    string // for people and logs
 	Reconnect bool   // whether the same request may succeed when it is sent again
 }
 
-// WithReason is d with another reason.
+// WithReason returns d with another reason.
 func (d Disconnect) WithReason(reason string) Disconnect {
 	d.Reason = reason
 	return d

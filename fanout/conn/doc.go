@@ -22,6 +22,6 @@
 //
 // # Locks
 //
-// A Queue has no lock, the user's guards it. socket.mu is taken last, and nothing
+// A Queue has no lock, the user's guards it. rawConn.mu is taken last, and nothing
 // is called with it held.
 package conn

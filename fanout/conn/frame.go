@@ -54,12 +54,12 @@ func (b *Block) AppendMessage(id int64, payload []byte) Frame {
 	return Frame{Wire: b.bytes[start:], ID: id, block: b, at: uint32(start), header: uint8(header)}
 }
 
-// follows says whether f lies in memory right behind prev.
+// follows reports whether f directly follows prev in memory.
 func (f *Frame) follows(prev *Frame) bool {
 	return f.block != nil && f.block == prev.block && int(f.at) == int(prev.at)+len(prev.Wire)
 }
 
-// cost is the memory that a reference to f keeps.
+// cost returns the bytes of memory that a reference to f retains.
 func (f *Frame) cost() int {
 	if f.block == nil {
 		return FrameBytes + cap(f.Wire)
@@ -101,16 +101,17 @@ func newFrame(op byte, payload []byte) *Frame {
 // Ping is a WebSocket ping.
 var Ping = newFrame(opPing, nil)
 
-// NewPong answers a ping with the payload.
+// NewPong returns a WebSocket pong with the payload of the ping.
 func NewPong(payload []byte) *Frame { return newFrame(opPong, payload) }
 
-// NewText is a WebSocket text message that is not one of the numbered messages.
+// NewText returns a WebSocket text message without an id.
 func NewText(payload []byte) *Frame { return newFrame(opText, payload) }
 
-// maxReason is what a close frame has room for beside its code.
+// maxReason is the maximum length in bytes of a close reason, RFC 6455 section
+// 5.5.
 const maxReason = 123
 
-// NewClose is a WebSocket close frame.
+// NewClose returns a WebSocket close frame.
 func NewClose(d Disconnect) *Frame {
 	reason := d.Reason
 	if len(reason) > maxReason {
@@ -120,7 +121,7 @@ func NewClose(d Disconnect) *Frame {
 	return newFrame(opClose, append(payload, reason...))
 }
 
-// NewCompressed is a WebSocket text message whose payload is compressed by
+// NewCompressed returns a WebSocket text message whose payload is compressed by
 // permessage-deflate. It may be shared by several queues.
 func NewCompressed(id int64, payload []byte) *Frame {
 	shared := &struct {

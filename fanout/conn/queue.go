@@ -8,16 +8,16 @@ import "sync"
 // they are a small part. An empty queue has no memory of its own. The zero value
 // is empty; a Queue must not be copied or used by two goroutines at once.
 type Queue struct {
-	frames []*Frame
-	one    [1]*Frame // backs frames while there is only one
-	box    *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
-	head   int       // frames before head are gone
-	sent   int       // bytes of frames[head] that are already out
-	bytes  int       // waiting, all frames
-	held   int       // see Held
-	newest *Block    // of the last frame; nil: it has none, or nothing waits
-	tidied int       // frames before it have been looked at by Tidy
-	tls    int       // see SetSpilled; a part of held
+	frames    []*Frame
+	inline    [1]*Frame // backs frames while there is only one
+	pooled    *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
+	head      int       // frames before head are gone
+	sent      int       // bytes of frames[head] that are already out
+	bytes     int       // waiting, all frames
+	heldBytes int       // see Held
+	newest    *Block    // of the last frame; nil: it has none, or nothing waits
+	tidied    int       // frames before it have been looked at by Tidy
+	spilled   int       // see SetSpilled; a part of held
 }
 
 // pointerSlices are shared by all queues, so that a client at rest has none.
@@ -30,42 +30,42 @@ const maxPooled = 1024
 func (q *Queue) Push(f *Frame) {
 	switch {
 	case q.frames == nil:
-		q.frames = q.one[:0]
-	case q.box == nil:
-		q.box = pointerSlices.Get().(*[]*Frame)
-		q.frames = append((*q.box)[:0], q.frames...)
-		q.one[0] = nil // it would keep its block as long as anything waits
+		q.frames = q.inline[:0]
+	case q.pooled == nil:
+		q.pooled = pointerSlices.Get().(*[]*Frame)
+		q.frames = append((*q.pooled)[:0], q.frames...)
+		q.inline[0] = nil // it would keep its block as long as anything waits
 	}
 	q.frames = append(q.frames, f)
-	if q.box != nil && cap(q.frames) != cap(*q.box) {
-		*q.box = q.frames[:0] // the smaller slice would keep its frames
+	if q.pooled != nil && cap(q.frames) != cap(*q.pooled) {
+		*q.pooled = q.frames[:0] // the smaller slice would keep its frames
 	}
 	q.bytes += len(f.Wire)
-	q.held += pointerBytes
+	q.heldBytes += pointerBytes
 	if f.block == nil || f.block != q.newest {
-		q.held += f.cost()
+		q.heldBytes += f.cost()
 		q.newest = f.block
 	}
 }
 
 // Held returns how many bytes of memory the queue keeps, at most: a block counts
 // once for each run of its frames.
-func (q *Queue) Held() int { return q.held }
+func (q *Queue) Held() int { return q.heldBytes }
 
 // Waiting returns the bytes that are still to be sent.
 func (q *Queue) Waiting() int { return q.bytes }
 
 // SetSpilled sets the bytes of TLS records that the socket did not take.
 func (q *Queue) SetSpilled(bytes int) {
-	q.held += bytes - q.tls
-	q.tls = bytes
+	q.heldBytes += bytes - q.spilled
+	q.spilled = bytes
 }
 
 // CountHeld returns the memory that the queue keeps without the blocks that
 // CountHeld has already counted, in this or another queue, with the same number.
 // One goroutine at a time may count.
 func (q *Queue) CountHeld(count uint64) int {
-	held := q.tls
+	held := q.spilled
 	for _, f := range q.frames[q.head:] {
 		held += pointerBytes
 		switch {
@@ -112,7 +112,7 @@ func (q *Queue) copyOut(from, to int) {
 	for i, f := range q.frames[from:to] {
 		size += len(f.Wire)
 		if i == 0 || !f.sharesBlock(q.frames[from+i-1]) {
-			q.held -= f.cost()
+			q.heldBytes -= f.cost()
 		}
 	}
 	b := &copies{frames: make([]Frame, 0, to-from)}
@@ -124,7 +124,7 @@ func (q *Queue) copyOut(from, to int) {
 		q.frames[from+i] = &b.frames[i]
 	}
 	b.Held = BlockBytes + cap(b.bytes) + cap(b.frames)*FrameBytes
-	q.held += b.Held
+	q.heldBytes += b.Held
 	if to == len(q.frames) {
 		q.newest = &b.Block
 	}
@@ -136,7 +136,7 @@ type copies struct {
 	frames []Frame
 }
 
-// Empty says whether nothing waits.
+// Empty reports whether no frame waits.
 func (q *Queue) Empty() bool { return q.head == len(q.frames) }
 
 // Rest returns the part of the first frame that is still to be sent.
@@ -192,9 +192,9 @@ func (q *Queue) Advance(n int) (last int64) {
 		}
 		q.frames[q.head] = nil
 		q.head++
-		q.held -= pointerBytes
+		q.heldBytes -= pointerBytes
 		if !f.sharesBlock(q.frames[q.head]) {
-			q.held -= f.cost()
+			q.heldBytes -= f.cost()
 		}
 	}
 	if q.head >= 64 && q.head*2 >= len(q.frames) {
@@ -206,8 +206,8 @@ func (q *Queue) Advance(n int) (last int64) {
 	return last
 }
 
-// Drop forgets everything but what must be finished: a frame that is partly
-// out. It returns the id of that, 0 when it is not a message.
+// Drop removes all frames except a partly sent one. It returns the id of that
+// one, 0 when there is none or it is not a message.
 func (q *Queue) Drop() (id int64) {
 	if q.sent == 0 || q.Empty() {
 		q.Clear()
@@ -217,7 +217,7 @@ func (q *Queue) Drop() (id int64) {
 	return q.frames[q.head].ID
 }
 
-// Contains says whether the message waits.
+// Contains reports whether the message waits.
 func (q *Queue) Contains(id int64) bool {
 	for _, f := range q.frames[q.head:] {
 		if f.ID == id {
@@ -227,7 +227,7 @@ func (q *Queue) Contains(id int64) bool {
 	return false
 }
 
-// DropTail forgets all frames but the first, of which a part may be out.
+// DropTail removes all frames but the first, which may be partly sent.
 func (q *Queue) DropTail() {
 	if q.Empty() {
 		return
@@ -235,18 +235,18 @@ func (q *Queue) DropTail() {
 	clear(q.frames[q.head+1:])
 	q.frames = q.frames[:q.head+1]
 	q.bytes = len(q.Rest())
-	q.held, q.newest = q.tls+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
+	q.heldBytes, q.newest = q.spilled+pointerBytes+q.frames[q.head].cost(), q.frames[q.head].block
 	q.tidied = q.head
 	q.Tidy()
 }
 
-// Clear forgets everything.
+// Clear removes all frames.
 func (q *Queue) Clear() {
-	if q.box != nil && cap(q.frames) <= maxPooled {
+	if q.pooled != nil && cap(q.frames) <= maxPooled {
 		clear(q.frames)
-		*q.box = q.frames[:0]
-		pointerSlices.Put(q.box)
+		*q.pooled = q.frames[:0]
+		pointerSlices.Put(q.pooled)
 	}
-	q.frames, q.box, q.head, q.sent, q.bytes, q.held, q.tidied, q.newest = nil, nil, 0, 0, 0, q.tls, 0, nil
-	q.one[0] = nil
+	q.frames, q.pooled, q.head, q.sent, q.bytes, q.heldBytes, q.tidied, q.newest = nil, nil, 0, 0, 0, q.spilled, 0, nil
+	q.inline[0] = nil
 }

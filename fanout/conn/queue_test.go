@@ -64,8 +64,8 @@ func TestQueueCountsWhatItHolds(t *testing.T) {
 			sent = append(sent, part...)
 			q.Advance(len(part))
 		}
-		if q.held != 0 {
-			t.Fatalf("an empty queue holds %d bytes", q.held)
+		if q.heldBytes != 0 {
+			t.Fatalf("an empty queue holds %d bytes", q.heldBytes)
 		}
 		if !slices.Equal(sent, want) {
 			t.Fatalf("%d bytes were sent, %d pushed, or they differ", len(sent), len(want))
@@ -85,7 +85,7 @@ func checkHeld(t *testing.T, q *Queue) {
 			least += f.block.Held
 		}
 	}
-	if q.held < least {
-		t.Fatalf("the queue counts %d bytes and keeps %d", q.held, least)
+	if q.heldBytes < least {
+		t.Fatalf("the queue counts %d bytes and keeps %d", q.heldBytes, least)
 	}
 }

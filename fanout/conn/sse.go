@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// NewServerSentEvent is a message as a server-sent event with the event id. A
+// NewServerSentEvent returns a message as a server-sent event with the event
+// id. A
 // payload with line breaks takes one data line each, which the client joins
 // again.
 func NewServerSentEvent(id int64, eventID string, payload []byte) *Frame {
@@ -21,7 +22,7 @@ func NewServerSentEvent(id int64, eventID string, payload []byte) *Frame {
 // connection alive.
 var Comment = &Frame{Wire: []byte(":\n\n")}
 
-// NewCloseComment says in a comment why a stream of server-sent events ends.
+// NewCloseComment returns a comment with the close code and reason.
 func NewCloseComment(d Disconnect) *Frame {
 	wire := append([]byte(": "), strconv.Itoa(d.Code)...)
 	return &Frame{Wire: append(append(append(wire, ' '), d.Reason...), "\n\n"...)}

@@ -23,8 +23,8 @@ type WebSocket struct {
 	reading    *websocket.Conn
 }
 
-// ErrEnded says that a connection ended during the handshake: nobody can be
-// answered any more.
+// ErrEnded is returned when a connection ended during the handshake and no
+// response can be written.
 var ErrEnded = errors.New("connection ended during the handshake")
 
 // handshakeWait is how long the peer may take for the handshake.
@@ -82,7 +82,8 @@ type Handler struct {
 const MaxPeerMessage = 16 << 10
 
 // Read serves what the peer sends until the connection ends. The error is
-// io.EOF's kin when the connection broke (see Broken), a *websocket.CloseError
+// a network error when the connection broke (see Broken), a
+// *websocket.CloseError
 // when the peer closed it, and another one when the peer broke the protocol.
 func (s *WebSocket) Read(h Handler) error {
 	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
@@ -114,8 +115,8 @@ func PeerClose(err error) (code int, ok bool) {
 	return closing.Code, true
 }
 
-// Broken says whether the error of Read is that the connection ended without a
-// close frame, and not for what the peer sent.
+// Broken reports whether the error of Read means that the connection ended
+// without a close frame.
 func Broken(err error) bool {
 	var network net.Error
 	var closing *websocket.CloseError
@@ -123,8 +124,8 @@ func Broken(err error) bool {
 		errors.As(err, &network) || errors.As(err, &closing)
 }
 
-// offersDeflate says whether gorilla has agreed on permessage-deflate: it does
-// with every client that offers it, where it is enabled.
+// offersDeflate reports whether the client offers permessage-deflate, which
+// gorilla then accepts where it is enabled.
 func offersDeflate(r *http.Request) bool {
 	for _, value := range r.Header.Values("Sec-Websocket-Extensions") {
 		for offer := range strings.SplitSeq(value, ",") {

@@ -41,7 +41,7 @@ func NewWriters[C Flusher](n int, window time.Duration, flushed func([]C)) *Writ
 // Count returns how many times Run is to be called.
 func (w *Writers[C]) Count() int { return cap(w.work) }
 
-// Run is one writer; it ends with ctx.
+// Run runs one writer until ctx ends.
 func (w *Writers[C]) Run(ctx context.Context) {
 	scratch := make([]byte, 0, WriteBytes)
 	for {

@@ -2,8 +2,7 @@ package snapshot
 
 import "sync/atomic"
 
-// Budget bounds the memory of several states together, in bytes. Each floor may
-// use an equal share of one half; the other half is for those that need more. It
+// Budget bounds the memory of several states together, in bytes. Each state may use an equal share of one half; the other half is for those that need more. It
 // is safe for concurrent use.
 type Budget struct {
 	half   int64

@@ -17,27 +17,27 @@ const (
 	fsFields
 )
 
-func readFreeSWITCH(data []byte) (s said) {
+func readFreeSWITCH(data []byte) (s update) {
 	var f [fsFields]jsonscan.Value
 	if freeswitchKeys.Scan(data, f[:]) != nil {
-		return said{}
+		return update{}
 	}
 	agent := decoded(f[fsAgent])
 	action := decoded(f[fsAction])
 	switch action {
 	case "agent-status-change":
 		status := decoded(f[fsStatus])
-		s.agent = aboutAgent{id: agent, status: status, out: loggedOut(status)}
+		s.agent = agentUpdate{id: agent, status: status, loggedOut: isLoggedOut(status)}
 	case "agent-state-change":
 		// An agent that has logged out during a call gets states until it ends.
-		s.agent = aboutAgent{id: agent, state: decoded(f[fsState]), aside: true}
+		s.agent = agentUpdate{id: agent, state: decoded(f[fsState]), keepsLogout: true}
 	default:
-		step, ok := stepOf(action)
+		step, ok := transitionOf(action)
 		if !ok {
-			return said{}
+			return update{}
 		}
-		s.call = aboutCall{id: decoded(f[fsMember])}
-		if s.call.step(step); step.state != Waiting {
+		s.call = callUpdate{id: decoded(f[fsMember])}
+		if s.call.apply(step); step.state != Waiting {
 			s.call.agent = agent
 		}
 	}

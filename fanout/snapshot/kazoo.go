@@ -36,10 +36,10 @@ type kazooFields [kzFields]jsonscan.Value
 
 var kazooCallKeys = bothSpellings("Call-ID")
 
-func readKazoo(data []byte) said {
+func readKazoo(data []byte) update {
 	var f kazooFields
 	if kazooKeys.Scan(data, f[:]) != nil {
-		return said{}
+		return update{}
 	}
 	if f[kzCategory] == nil { // a Blackhole envelope, or a webhook
 		inside := f[kzArgs]
@@ -51,36 +51,36 @@ func readKazoo(data []byte) said {
 	name := text(f[kzName])
 	switch category := strings.ReplaceAll(text(f[kzCategory]), "_", "-"); category {
 	case "acdc-status-stat":
-		return said{agent: f.status(name)}
+		return update{agent: f.status(name)}
 	case "agent":
-		return said{agent: f.command(name)}
+		return update{agent: f.command(name)}
 	case "acdc-call-stat", "member":
 		return f.visit(text(f[kzCall]), name)
 	case "queue":
 		if name == "agent_change" {
-			return said{agent: aboutAgent{id: text(f[kzAgent]), status: text(f[kzChange]), aside: true}}
+			return update{agent: agentUpdate{id: text(f[kzAgent]), status: text(f[kzChange]), keepsLogout: true}}
 		}
 		return f.visit(text(f[kzCall]), name)
 	case "qubicle-recipient":
-		return said{agent: f.recipient(name)}
+		return update{agent: f.recipient(name)}
 	case "qubicle-session":
 		return f.visit(first(f[kzSession], f[kzCall]), name)
 	case "":
 		return f.visit(text(f[kzMemberCall]), text(f[kzCallState]))
 	}
-	return said{}
+	return update{}
 }
 
 // status is a word of ACDc's one machine for agents: ready, connecting,
 // connected, wrapup, paused and so on. It is the state; the status is what the
 // queues take the agent for (agent_change).
-func (f *kazooFields) status(word string) aboutAgent {
-	return aboutAgent{id: text(f[kzAgent]), state: word, out: word == "logged_out"}
+func (f *kazooFields) status(word string) agentUpdate {
+	return agentUpdate{id: text(f[kzAgent]), state: word, loggedOut: word == "logged_out"}
 }
 
 // command is what an agent was told to do; the status it leads to has the same
 // word.
-func (f *kazooFields) command(name string) aboutAgent {
+func (f *kazooFields) command(name string) agentUpdate {
 	switch name {
 	case "login":
 		return f.status("logged_in")
@@ -91,27 +91,27 @@ func (f *kazooFields) command(name string) aboutAgent {
 	case "resume", "end_wrapup":
 		return f.status("ready")
 	}
-	return aboutAgent{}
+	return agentUpdate{}
 }
 
 // recipient is Qubicle's agent: created by logging in, deleted by logging out.
-func (f *kazooFields) recipient(name string) aboutAgent {
-	a := aboutAgent{id: text(f[kzRecipient]), state: text(f[kzState]), out: name == "delete"}
+func (f *kazooFields) recipient(name string) agentUpdate {
+	a := agentUpdate{id: text(f[kzRecipient]), state: text(f[kzState]), loggedOut: name == "delete"}
 	if a.state == "" {
 		a.state = name
 	}
 	return a
 }
 
-func (f *kazooFields) visit(id, name string) (s said) {
+func (f *kazooFields) visit(id, name string) (s update) {
 	if id == "" {
 		var inner [1]jsonscan.Value
 		within(f[kzCallObject], kazooCallKeys, inner[:])
 		id = text(inner[0])
 	}
-	s.call = aboutCall{id: id}
-	step, _ := stepOf(name)
-	if s.call.step(step); step.state != Waiting {
+	s.call = callUpdate{id: id}
+	step, _ := transitionOf(name)
+	if s.call.apply(step); step.state != Waiting {
 		s.call.agent = first(f[kzAgent], f[kzRecipient])
 	}
 	return s

@@ -5,7 +5,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// The specification's own shape (svc.cc) has its fields at the top, a generic
+// A body of svc.cc has its fields at the top, a generic
 // event in data, where the source has put them; either may be spelt both ways.
 var ownKeys = func() jsonscan.Keys {
 	keys := bothSpellings("Agent-ID", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Event",
@@ -31,45 +31,45 @@ const (
 
 type ownValues [ownFields]jsonscan.Value
 
-func readOwn(m *Message) (s said) {
+func readOwn(m *Message) (s update) {
 	var f ownValues
 	if ownKeys.Scan(m.Data, f[:]) != nil {
-		return said{}
+		return update{}
 	}
 	if m.Format == "generic" {
 		within(f[ownData], ownKeys, f[:])
 	}
 	if m.Type == event.QueueCall {
-		return said{call: f.call()}
+		return update{call: f.call()}
 	}
 	state, status := text(f[ownState]), text(f[ownStatus])
-	s.agent = aboutAgent{id: text(f[ownAgent]), state: state, status: status}
-	call := aboutCall{id: text(f[ownCall])}
+	s.agent = agentUpdate{id: text(f[ownAgent]), state: state, status: status}
+	call := callUpdate{id: text(f[ownCall])}
 	switch m.Type {
 	case event.AgentLogin, event.AgentBreakEnd:
-		s.agent.status = or(status, "logged_in")
+		s.agent.status = textOr(status, "logged_in")
 	case event.AgentLogout:
-		s.agent.out = true
+		s.agent.loggedOut = true
 	case event.AgentBreakStart:
-		s.agent.status = or(status, "on_break")
+		s.agent.status = textOr(status, "on_break")
 	case event.AgentCallStart:
-		s.agent.state = or(state, "on_call")
-		call.state, call.begins, call.agent = Answered, true, s.agent.id
+		s.agent.state = textOr(state, "on_call")
+		call.state, call.reopens, call.agent = Answered, true, s.agent.id
 		s.call = call
 	case event.AgentCallEnd:
-		s.agent.state = or(state, "after_call")
-		call.over, call.by = true, s.agent.id
+		s.agent.state = textOr(state, "after_call")
+		call.ended, call.endedBy = true, s.agent.id
 		s.call = call
 	case event.AgentTransfer:
 		call.agent = text(f[ownToAgent])
-		return said{call: call}
+		return update{call: call}
 	default:
-		s.agent.out = loggedOut(state) || loggedOut(status)
+		s.agent.loggedOut = isLoggedOut(state) || isLoggedOut(status)
 	}
 	return s
 }
 
-func or(word, otherwise string) string {
+func textOr(word, otherwise string) string {
 	if word == "" {
 		return otherwise
 	}
@@ -82,9 +82,9 @@ var (
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event")
 )
 
-// call reads the specification's call event. The call's word is the CDR's
+// call reads the call event of svc.cc. The call's word is the CDR's
 // event, else the last one of its history, which also says who the agent is.
-func (f *ownValues) call() (c aboutCall) {
+func (f *ownValues) call() (c callUpdate) {
 	var cdr [2]jsonscan.Value
 	within(f[ownCDR], cdrKeys, cdr[:])
 	var customer [1]jsonscan.Value
@@ -92,10 +92,10 @@ func (f *ownValues) call() (c aboutCall) {
 	var last [3]jsonscan.Value
 	within(f[ownHistory].Last(), historyKeys, last[:])
 
-	c = aboutCall{id: first(cdr[0], f[ownCall], customer[0])}
+	c = callUpdate{id: first(cdr[0], f[ownCall], customer[0])}
 	for _, word := range []jsonscan.Value{cdr[1], f[ownEvent], f[ownState], last[2]} {
-		if step, ok := stepOf(text(word)); ok {
-			c.step(step)
+		if step, ok := transitionOf(text(word)); ok {
+			c.apply(step)
 			break
 		}
 	}

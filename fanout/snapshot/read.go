@@ -7,34 +7,35 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// said is what one message says: of at most one agent, and at most one call.
-type said struct {
-	agent aboutAgent
-	call  aboutCall
+// update is the change that one message makes: to at most one agent and one
+// call.
+type update struct {
+	agent agentUpdate
+	call  callUpdate
 }
 
-// aboutAgent is what a message says of an agent; "" is nothing.
-type aboutAgent struct {
+// agentUpdate is a change of an agent; "" leaves a field unchanged.
+type agentUpdate struct {
 	id            string
 	state, status string
-	out           bool // has logged out
-	aside         bool // says nothing about being at work: who has logged out stays so
+	loggedOut     bool // has logged out
+	keepsLogout   bool // does not log in an agent that has logged out
 }
 
-// aboutCall is what a message says of a call; "" is nothing.
-type aboutCall struct {
+// callUpdate is a change of a call; "" leaves a field unchanged.
+type callUpdate struct {
 	id, queue, agent string
 	state            CallState
-	begins           bool   // also when it has ended before
-	over             bool   // has ended,
-	by               string // for this agent only; "": for everybody
+	reopens          bool   // also when it has ended before
+	ended            bool   // has ended,
+	endedBy          string // for this agent only; "": for everybody
 }
 
-// step moves the call.
-func (c *aboutCall) step(s step) { c.state, c.begins, c.over = s.state, s.begins, s.over }
+// apply sets the fields of a transition.
+func (c *callUpdate) apply(s transition) { c.state, c.reopens, c.ended = s.state, s.reopens, s.ended }
 
-// read returns what the message says. It is nothing when its data is malformed.
-func read(m *Message) said {
+// read decodes the update of a message. Malformed data gives an empty update.
+func read(m *Message) update {
 	s := readData(m)
 	if len(m.Queue) <= maxText {
 		s.call.queue = m.Queue
@@ -42,7 +43,7 @@ func read(m *Message) said {
 	return s
 }
 
-func readData(m *Message) said {
+func readData(m *Message) update {
 	switch {
 	case m.Format == "freeswitch.callcenter", m.Format == "freeswitch.event":
 		return readFreeSWITCH(m.Data)
@@ -51,10 +52,10 @@ func readData(m *Message) said {
 	case m.Format == "svc.cc", m.Format == "generic":
 		return readOwn(m)
 	}
-	return said{}
+	return update{}
 }
 
-// maxText bounds what is kept of a message: longer ids and words are none.
+// maxText bounds ids and words in bytes: longer ones are ignored.
 const maxText = 256
 
 func text(v jsonscan.Value) string {

@@ -25,10 +25,10 @@ type Agent struct {
 	Key
 	State, Status string   // the source's words; "" what it has not said
 	Since         int64    // Unix seconds, when state or status last became another
-	Heard         event.ID // the last message about it
+	LastMessage   event.ID // the last message about it
 }
 
-// CallState is how far a call has come.
+// CallState is the state of a call.
 type CallState string
 
 // The states of a call.
@@ -41,11 +41,11 @@ const (
 // Call is one call that has not ended.
 type Call struct {
 	Key
-	Queue string // "": not said
-	Agent string // whom it is offered to or who answered; "": nobody, or not said
-	State CallState
-	Since int64    // Unix seconds, when it came into this state
-	Heard event.ID // the last message about it
+	Queue       string // "": not said
+	Agent       string // whom it is offered to or who answered; "": nobody, or not said
+	State       CallState
+	Since       int64    // Unix seconds, when it came into this state
+	LastMessage event.ID // the last message about it
 }
 
 // Config bounds a state; every bound is above 0.
@@ -56,35 +56,34 @@ type Config struct {
 	Budget     *Budget       // of the memory of all states
 }
 
-// State is what the messages applied so far say.
+// State holds the agents and calls after the messages applied so far.
 type State struct {
-	agents shelf[Agent]
-	calls  shelf[Call]
+	agents expiringMap[Agent]
+	calls  expiringMap[Call]
 	memory *memory
 }
 
-// New is an empty floor. Release must be called when it is not used any more.
+// New creates an empty state. The caller must call Release when done.
 func New(cfg Config) *State {
 	m := &memory{budget: cfg.Budget}
 	m.budget.states.Add(1)
 	return &State{
-		agents: newShelf[Agent](cfg.AgentAge, cfg.PerAccount, m),
-		calls:  newShelf[Call](cfg.CallAge, cfg.PerAccount, m),
+		agents: newExpiringMap[Agent](cfg.AgentAge, cfg.PerAccount, m),
+		calls:  newExpiringMap[Call](cfg.CallAge, cfg.PerAccount, m),
 		memory: m,
 	}
 }
 
-// Release gives back what the state uses of its budget. The floor must not be
-// used afterwards.
+// Release gives back what the state uses of its budget. The state must not be used afterwards.
 func (f *State) Release() {
 	f.memory.used = 0
 	f.memory.settle()
 	f.memory.budget.states.Add(-1)
 }
 
-// fit drops what was not heard of for longest until the state is within the
+// enforceBudget drops the least recent entries until the state is within the
 // budget.
-func (f *State) fit() {
+func (f *State) enforceBudget() {
 	for !f.memory.settle() {
 		agent, anyAgent := f.agents.oldest()
 		call, anyCall := f.calls.oldest()
@@ -99,9 +98,8 @@ func (f *State) fit() {
 	}
 }
 
-// Matters says whether a message of the type can change a state: others need
-// not be read at all.
-func Matters(t event.Type) bool {
+// IsRelevant reports whether messages of the type can change a state.
+func IsRelevant(t event.Type) bool {
 	switch t {
 	case event.QueueCall, event.AgentState, event.AgentLogin, event.AgentLogout, event.AgentStatus,
 		event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentBreakEnd, event.AgentTransfer:
@@ -110,36 +108,36 @@ func Matters(t event.Type) bool {
 	return false
 }
 
-// Apply takes in the next message.
+// Apply applies the next message.
 func (f *State) Apply(m Message) {
-	if !Matters(m.Type) {
+	if !IsRelevant(m.Type) {
 		return
 	}
 	said := read(&m)
-	f.agents.forget(m.ID)
-	f.calls.forget(m.ID)
+	f.agents.expire(m.ID)
+	f.calls.expire(m.ID)
 	f.agent(&m, said.agent)
 	f.call(&m, said.call)
-	f.fit()
+	f.enforceBudget()
 }
 
-func (f *State) agent(m *Message, said aboutAgent) {
+func (f *State) agent(m *Message, said agentUpdate) {
 	key := Key{m.Account, said.id}
 	switch {
 	case said.id == "":
 		return
-	case said.out:
+	case said.loggedOut:
 		f.agents.end(key, m.ID)
 		return
-	case said.state == "" && said.status == "", said.aside && f.agents.over(key):
+	case said.state == "" && said.status == "", said.keepsLogout && f.agents.hasEnded(key):
 		return
 	}
-	a, fresh := f.agents.hear(key, m.ID)
+	a, fresh := f.agents.touch(key, m.ID)
 	if fresh {
 		a.Key = key
 	}
 	was := *a
-	a.Heard = m.ID
+	a.LastMessage = m.ID
 	if said.state != "" {
 		a.State = said.state
 	}
@@ -152,26 +150,26 @@ func (f *State) agent(m *Message, said aboutAgent) {
 	f.agents.resize(key, len(a.State)+len(a.Status))
 }
 
-func (f *State) call(m *Message, said aboutCall) {
+func (f *State) call(m *Message, said callUpdate) {
 	if said.id == "" {
 		return
 	}
 	key := Key{m.Account, said.id}
 	known := f.calls.find(key)
-	if said.over {
-		if said.by == "" || known != nil && (known.Agent == "" || known.Agent == said.by) {
+	if said.ended {
+		if said.endedBy == "" || known != nil && (known.Agent == "" || known.Agent == said.endedBy) {
 			f.calls.end(key, m.ID)
 		}
 		return
 	}
-	if known == nil && (said.state == "" || !said.begins && f.calls.over(key)) {
+	if known == nil && (said.state == "" || !said.reopens && f.calls.hasEnded(key)) {
 		return
 	}
-	c, fresh := f.calls.hear(key, m.ID)
+	c, fresh := f.calls.touch(key, m.ID)
 	if fresh {
 		c.Key = key
 	}
-	c.Heard = m.ID
+	c.LastMessage = m.ID
 	if said.state != "" && said.state != c.State {
 		c.State, c.Since = said.state, m.Timestamp
 	}
@@ -184,8 +182,8 @@ func (f *State) call(m *Message, said aboutCall) {
 	f.calls.resize(key, len(c.Queue)+len(c.Agent))
 }
 
-// Sizes are how many agents and calls there are, and how many were dropped
-// since New because it was full.
+// Sizes returns the numbers of agents and calls, and of entries dropped since
+// New for lack of memory.
 func (f *State) Sizes() (agents, calls, dropped int) {
 	return f.agents.size(), f.calls.size(), f.agents.dropped + f.calls.dropped
 }

@@ -56,12 +56,12 @@ func everybody(string) bool { return true }
 // shows is the state in short: agents "id state/status since", then calls "id
 // state queue agent since", since in seconds after start.
 func (p *player) shows() string {
-	picture := NewPicture()
+	picture := NewView()
 	picture.Add(p.State, everybody, p.now)
 	return shows(picture)
 }
 
-func shows(p *Picture) string {
+func shows(p *View) string {
 	var lines []string
 	for _, a := range p.Agents() {
 		lines = append(lines, fmt.Sprintf("%s %s/%s %d", a.ID, a.State, a.Status, a.Since-start.Unix()))
@@ -323,14 +323,14 @@ func TestPartitionsArePutTogether(t *testing.T) {
 	one.now = two.now
 	one.play(login("a", "9"))
 	two.now = one.now
-	picture := NewPicture()
+	picture := NewView()
 	for _, p := range []*player{two, one} {
 		picture.Add(p.State, func(account string) bool { return account == "a" }, two.now)
 	}
 	if got := shows(picture); got != "8 /logged_in 2\n9 /logged_in 7\nc answered 6" {
 		t.Errorf("got %s", got)
 	}
-	other := NewPicture()
+	other := NewView()
 	for _, p := range []*player{one, two} {
 		other.Add(p.State, func(account string) bool { return account == "a" }, two.now)
 	}
@@ -374,7 +374,7 @@ func FuzzApply(f *testing.F) {
 		p.play(calls("a", "c", "member-queue-start"))
 		before := p.shows()
 		p.play(Message{Account: "a", Type: event.Type(kind), Format: format, Data: data})
-		picture := NewPicture()
+		picture := NewView()
 		picture.Add(p.State, everybody, p.now)
 		if !json.Valid(data) && p.shows() != before {
 			t.Fatalf("malformed data changed\n%s\nto\n%s", before, p.shows())

@@ -21,8 +21,8 @@ func readOne(t *testing.T, record []byte) event.CDR {
 	return row
 }
 
-// capturedLegs are the rows of one captured call, after edit has changed the
-// variables of each leg.
+// capturedLegs returns the rows of one captured call, after edit has changed
+// the variables of each leg.
 func capturedLegs(t *testing.T, call string, edit func(vars map[string]string)) (rows []event.CDR) {
 	t.Helper()
 	in, err := os.ReadFile("testdata/freeswitch.json_cdr/" + call + ".in.jsonl")
@@ -149,7 +149,7 @@ func TestCapturedLegsNameWhoCalledWhom(t *testing.T) {
 	}
 }
 
-// The specification: on the leg to the destination and the loopback leg that
+// See docs/topics.md: on the leg to the destination and the loopback leg that
 // made it, not on the leg that rings the user's own phone.
 func TestOriginationCallIDIsNotOnTheUsersOwnPhone(t *testing.T) {
 	const phone, id = "93505f3f-3700-434c-807b-bb6ecead4738", "oc-38935054-8f29-47aa-959d-5d073dec3c8e"

@@ -42,7 +42,7 @@ const (
 	kzArgs
 )
 
-// channelVarKeys are what is read of Custom-Channel-Vars.
+// channelVarKeys are the members read from Custom-Channel-Vars.
 var channelVarKeys = bothSpellings("Account-ID", "Queue-ID")
 
 const (

@@ -44,8 +44,8 @@ func Lookup(name string) (f *format.Format, ok bool) {
 // its account.
 var accountKeys = [...]string{"Account-ID", "account_id"}
 
-// topLevelKeys are the members that any source wants to see, and slots says
-// where each source's are among them.
+// topLevelKeys are the members that any source reads, and slots gives where
+// each source's are among them.
 var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 	keys := make(jsonscan.Keys)
 	slot := func(name string) int {
@@ -72,9 +72,9 @@ type Scratch struct {
 	record            format.Unrecognised
 }
 
-// Recognise returns the format of a record without a format header, by its keys.
-// It is nil when they tell none; account is then the one the record names. The
-// error is a *format.Rejection.
+// Recognise returns the format of a record without a format header, by its
+// keys. It is nil when they name none; account is then the one that the record
+// names. The error is a *format.Rejection.
 func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
 	top := scratch.top[:len(topLevelKeys)]
 	clear(top)

@@ -24,7 +24,7 @@ type Sink func(record []byte, at int) error
 // sink ends the work and is returned as it is.
 type Splitter func(body []byte, emit Sink) error
 
-// Error says where and why a body cannot be accepted.
+// Error reports the position of a malformed body and the reason.
 type Error struct {
 	at     int // offset in the body
 	kind   fault.Kind

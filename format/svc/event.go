@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// contactCenter is the format of the specification's contact-center event, which
-// has no clock.
+// contactCenter is the format of the contact-center event of docs/topics.md,
+// which has no clock.
 var contactCenter = format.Format{
 	Name: "svc.cc", Topic: event.TopicRaw,
 	Keys: jsonscan.KeysOf("Account-ID", "Type", "Queue-ID"),

@@ -1,5 +1,5 @@
-// Package svc has the specification's own shapes: its contact-center event
-// (svc.cc) and its call record row (svc.cdr).
+// Package svc decodes the contact-center event and call record of
+// docs/topics.md: the event (svc.cc) and its call record row (svc.cdr).
 package svc
 
 import (
@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Source lists the specification's own formats.
+// Source lists the formats of this package.
 var Source = format.Source{
 	Formats:       []*format.Format{&contactCenter, &cdr},
 	RecogniseKeys: []string{"Account-ID", "Type", "call_id"},

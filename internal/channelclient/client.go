@@ -69,14 +69,14 @@ type Message struct {
 // revoked, a since that is too far back.
 func (c *Client) Run(ctx context.Context, deliver func(Message) error) error {
 	defer c.http.CloseIdleConnections()
-	pace := pace{retry.Backoff{First: c.cfg.RetryMin, Max: c.cfg.RetryMax}}
+	pace := reconnectDelay{retry.Backoff{First: c.cfg.RetryMin, Max: c.cfg.RetryMax}}
 	for {
 		began := time.Now()
-		progressed, err := c.once(ctx, deliver)
+		progressed, err := c.runConnection(ctx, deliver)
 		if ctx.Err() != nil {
 			return nil
 		}
-		v := judge(err)
+		v := planReconnect(err)
 		if v.stop {
 			return err
 		}
@@ -95,7 +95,7 @@ func (c *Client) Run(ctx context.Context, deliver func(Message) error) error {
 }
 
 // once logs in when needed, connects, and reads until the connection ends.
-func (c *Client) once(ctx context.Context, deliver func(Message) error) (progressed bool, err error) {
+func (c *Client) runConnection(ctx context.Context, deliver func(Message) error) (progressed bool, err error) {
 	if c.token == "" {
 		if c.token, err = c.login(ctx); err != nil {
 			return false, err
@@ -109,13 +109,13 @@ func (c *Client) once(ctx context.Context, deliver func(Message) error) (progres
 	if c.since == "" {
 		c.cfg.Status("connected, listening")
 	} else {
-		c.cfg.Status("connected, going on since " + short(c.since))
+		c.cfg.Status("connected, going on since " + cursorID(c.since))
 	}
 	return c.read(ctx, socket, deliver)
 }
 
-// short is a cursor without its positions: they may be long.
-func short(since string) string {
+// cursorID returns a cursor without its positions.
+func cursorID(since string) string {
 	id, _, _ := strings.Cut(since, ".")
 	return id
 }

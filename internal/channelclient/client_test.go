@@ -330,7 +330,7 @@ func TestRecentIsBounded(t *testing.T) {
 		if i >= 10 && r.add(strconv.Itoa(i-9)) {
 			t.Fatalf("id %d was forgotten at %d", i-9, i)
 		}
-		if n := len(r.young) + len(r.old); n > 20 {
+		if n := len(r.current) + len(r.previous); n > 20 {
 			t.Fatalf("%d ids are kept", n)
 		}
 	}

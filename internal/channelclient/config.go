@@ -31,7 +31,7 @@ func (p PathSet) socket() string {
 	return "/api/v2/cc_events_channel/ws"
 }
 
-// Config is who listens to what, where.
+// Config holds the server, the credentials and the filters of a client.
 type Config struct {
 	URL        string // https://host:port, or http:// behind a proxy
 	Paths      PathSet
@@ -43,14 +43,14 @@ type Config struct {
 	Since      string   // event id, cursor or "earliest"; "": from now on
 
 	TLS    *tls.Config       // nil: the system's authorities
-	Status func(text string) // told what happens to the connection; nil: nobody
+	Status func(text string) // called on changes of the connection; nil: not called
 
 	RetryMin time.Duration // 0: 250 ms
 	RetryMax time.Duration // 0: 30 s
-	Silence  time.Duration // a server silent for so long is given up; 0: 60 s
+	Silence  time.Duration // read timeout, reset by every frame; 0: 60 s
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns an error for settings that cannot work.
 func (c Config) Validate() error {
 	parsed, err := url.Parse(c.URL)
 	switch {

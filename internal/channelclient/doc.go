@@ -1,6 +1,5 @@
-// Package channelclient is a client of the events channel (specification,
-// section C): it logs in, opens the socket, hands over every event once, and
-// after a break goes on where it was.
+// Package channelclient is a client of the events channel (docs/channel.md): it
+// logs in, connects, delivers every event once, and resumes after a disconnect.
 //
 // It refuses to know what an event means: messages are bytes with an id. Run
 // works in the caller's goroutine; one more, which ends before Run does,

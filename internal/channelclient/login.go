@@ -48,19 +48,19 @@ func (c *Client) login(ctx context.Context) (token string, err error) {
 	return answer.AccessToken, nil
 }
 
-// maxAnswer bounds what is read of an answer that is not the channel.
+// maxAnswer bounds an HTTP response body in bytes.
 const maxAnswer = 1 << 20
 
-// refusal is an HTTP answer that is not what was asked for.
+// refusal is an HTTP response with an error status.
 type refusal struct {
-	doing   string // "login" or "upgrade"
+	step    string // "login" or "upgrade"
 	status  int
 	message string        // the server's, may be ""
 	after   time.Duration // Retry-After, 0: none
 }
 
 func newRefusal(doing string, response *http.Response) *refusal {
-	r := &refusal{doing: doing, status: response.StatusCode}
+	r := &refusal{step: doing, status: response.StatusCode}
 	var body struct {
 		Message string `json:"message"`
 	}
@@ -75,7 +75,7 @@ func newRefusal(doing string, response *http.Response) *refusal {
 }
 
 func (r *refusal) Error() string {
-	text := fmt.Sprintf("%s refused: %d %s", r.doing, r.status, http.StatusText(r.status))
+	text := fmt.Sprintf("%s refused: %d %s", r.step, r.status, http.StatusText(r.status))
 	if r.message != "" {
 		text += ": " + r.message
 	}

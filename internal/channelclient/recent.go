@@ -8,25 +8,25 @@ const recentIDs = 1 << 16
 // recent remembers the last ids in two generations, the older of which is
 // dropped whole: between size and twice size of them.
 type recent struct {
-	size       int
-	young, old map[string]struct{}
+	size              int
+	current, previous map[string]struct{}
 }
 
 func newRecent(size int) *recent {
-	return &recent{size: size, young: make(map[string]struct{})}
+	return &recent{size: size, current: make(map[string]struct{})}
 }
 
-// add says whether id is new, and remembers it.
+// add stores id and reports whether it is new.
 func (r *recent) add(id string) bool {
-	if _, seen := r.young[id]; seen {
+	if _, seen := r.current[id]; seen {
 		return false
 	}
-	if _, seen := r.old[id]; seen {
+	if _, seen := r.previous[id]; seen {
 		return false
 	}
-	if len(r.young) == r.size {
-		r.old, r.young = r.young, make(map[string]struct{}, r.size)
+	if len(r.current) == r.size {
+		r.previous, r.current = r.current, make(map[string]struct{}, r.size)
 	}
-	r.young[id] = struct{}{}
+	r.current[id] = struct{}{}
 	return true
 }

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// The channel's own close codes, from the contract.
+// Close codes of the channel; see docs/channel.md.
 const (
 	closeExpired  = 4001
 	closeRevoked  = 4003
@@ -22,74 +22,74 @@ const (
 )
 
 // undelivered is an error of the deliver function: Run ends with it.
-type undelivered struct{ err error }
+type deliverError struct{ err error }
 
-func (u *undelivered) Error() string { return u.err.Error() }
-func (u *undelivered) Unwrap() error { return u.err }
+func (u *deliverError) Error() string { return u.err.Error() }
+func (u *deliverError) Unwrap() error { return u.err }
 
 // broken is a message that breaks the protocol: trying again would not help.
-type broken struct{ err error }
+type protocolError struct{ err error }
 
-func (b *broken) Error() string { return b.err.Error() }
-func (b *broken) Unwrap() error { return b.err }
+func (b *protocolError) Error() string { return b.err.Error() }
+func (b *protocolError) Unwrap() error { return b.err }
 
-// verdict is what follows from how a connection ended.
-type verdict struct {
-	stop  bool          // never come back
-	login bool          // with a new token
-	soon  bool          // the server asks us to come back at once
-	after time.Duration // not before
+// reconnectPlan is the reaction to the end of a connection.
+type reconnectPlan struct {
+	stop        bool          // never come back
+	login       bool          // with a new token
+	immediately bool          // the server asks us to come back at once
+	after       time.Duration // not before
 }
 
-// judge decides in one place what follows from err.
-func judge(err error) verdict {
+// planReconnect returns the reaction to err.
+func planReconnect(err error) reconnectPlan {
 	var (
 		refused *refusal
 		closed  *websocket.CloseError
-		ours    *undelivered
-		theirs  *broken
+		ours    *deliverError
+		theirs  *protocolError
 		strange *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &ours), errors.As(err, &theirs), errors.As(err, &strange):
-		return verdict{stop: true}
+		return reconnectPlan{stop: true}
 	case errors.As(err, &refused):
-		return judgeStatus(refused)
+		return planForStatus(refused)
 	case errors.As(err, &closed):
-		return judgeClose(closed.Code)
+		return planForCloseCode(closed.Code)
 	}
-	return verdict{} // the network's fault
+	return reconnectPlan{} // the network's fault
 }
 
-func judgeStatus(r *refusal) verdict {
+func planForStatus(r *refusal) reconnectPlan {
 	switch {
-	case r.status == http.StatusUnauthorized && r.doing == "upgrade":
-		return verdict{login: true}
+	case r.status == http.StatusUnauthorized && r.step == "upgrade":
+		return reconnectPlan{login: true}
 	case r.status == http.StatusTooManyRequests, r.status >= 500:
-		return verdict{after: r.after}
+		return reconnectPlan{after: r.after}
 	}
-	return verdict{stop: true}
+	return reconnectPlan{stop: true}
 }
 
-func judgeClose(code int) verdict {
+func planForCloseCode(code int) reconnectPlan {
 	switch code {
 	case websocket.CloseServiceRestart:
-		return verdict{soon: true}
+		return reconnectPlan{immediately: true}
 	case closeExpired:
-		return verdict{soon: true, login: true}
+		return reconnectPlan{immediately: true, login: true}
 	}
 	final := []int{websocket.ClosePolicyViolation, closeRevoked, closeReplaced}
-	return verdict{stop: slices.Contains(final, code)}
+	return reconnectPlan{stop: slices.Contains(final, code)}
 }
 
-// pace computes the waits between attempts that fail.
-type pace struct{ retry.Backoff }
+// reconnectDelay computes the waits between failed attempts.
+type reconnectDelay struct{ retry.Backoff }
 
 // next returns how long to wait now. A server that restarts gets its clients
 // back spread over the whole wait.
-func (p *pace) next(v verdict) time.Duration {
+func (p *reconnectDelay) next(v reconnectPlan) time.Duration {
 	wait := p.Next()
-	if v.soon {
+	if v.immediately {
 		return rand.N(wait)
 	}
 	return v.after + wait

@@ -36,65 +36,67 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 }
 
 // read hands over events until the connection, the context or deliver ends it.
-// progressed says whether anything came.
+// progressed reports whether a message was received.
 func (c *Client) read(ctx context.Context, socket *websocket.Conn, deliver func(Message) error) (progressed bool, err error) {
 	closed := make(chan struct{})
 	defer close(closed)
-	stop := context.AfterFunc(ctx, func() { leave(socket) })
+	stop := context.AfterFunc(ctx, func() { closeNormally(socket) })
 	defer stop()
 
 	socket.SetReadLimit(maxMessage)
 	answerPing := socket.PingHandler()
 	socket.SetPingHandler(func(text string) error {
-		c.heard(socket)
+		c.extendReadDeadline(socket)
 		return answerPing(text)
 	})
 	for {
-		c.heard(socket)
+		c.extendReadDeadline(socket)
 		_, text, err := socket.ReadMessage()
 		if err != nil {
 			return progressed, fmt.Errorf("connection ended: %w", err)
 		}
 		progressed = true
-		if err := c.take(text, deliver); err != nil {
+		if err := c.handleFrame(text, deliver); err != nil {
 			return progressed, err
 		}
 	}
 }
 
-// heard gives the server another while to be silent in. A connection on which
-// no deadline can be set fails at its next read.
-func (c *Client) heard(socket *websocket.Conn) {
+// extendReadDeadline restarts the read timeout. A connection on which no
+// deadline can be set fails at its next read.
+func (c *Client) extendReadDeadline(socket *websocket.Conn) {
 	_ = socket.SetReadDeadline(time.Now().Add(c.cfg.Silence))
 }
 
-// leave says good-bye, and ends the read that is waiting.
-func leave(socket *websocket.Conn) {
+// closeNormally sends a close frame and closes the connection, which ends a
+// blocked read.
+func closeNormally(socket *websocket.Conn) {
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	_ = socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second)) // a courtesy
 	_ = socket.Close()
 }
 
-// take handles one frame: an event, or the cursor behind the events before it.
-func (c *Client) take(text []byte, deliver func(Message) error) error {
+// handleFrame handles one frame: an event, or the cursor after the events
+// before it.
+func (c *Client) handleFrame(text []byte, deliver func(Message) error) error {
 	var frame struct {
 		ID     string `json:"id"`
 		Cursor string `json:"cursor"`
 	}
 	if err := json.Unmarshal(text, &frame); err != nil {
-		return &broken{fmt.Errorf("a message is not JSON: %w", err)}
+		return &protocolError{fmt.Errorf("a message is not JSON: %w", err)}
 	}
 	switch {
 	case frame.ID == "" && frame.Cursor != "":
 		c.since, c.cursor = frame.Cursor, true
 		return nil
 	case frame.ID == "":
-		return &broken{errors.New("a message has no id")}
+		return &protocolError{errors.New("a message has no id")}
 	case !c.seen.add(frame.ID):
 		return nil
 	}
 	if err := deliver(Message{frame.ID, text}); err != nil {
-		return &undelivered{err}
+		return &deliverError{err}
 	}
 	if !c.cursor { // an id is exact in one partition only, so a cursor is kept
 		c.since = frame.ID

@@ -7,13 +7,13 @@ import (
 	"os"
 )
 
-// Trust is which servers are believed to be who they say they are.
+// Trust holds the TLS certificates that the client trusts.
 type Trust struct {
 	Insecure bool     // every server; for tests only
 	Files    []string // certificates trusted beside the system's authorities, PEM
 }
 
-// Config is the TLS configuration of the trust.
+// Config returns the TLS configuration.
 func (t Trust) Config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure}
 	if len(t.Files) == 0 {

@@ -21,7 +21,8 @@ const (
 	ExitUsage  = 2 // wrong command line, settings or data: correct them first
 )
 
-// Program is a process as its commands see it. Tests make their own.
+// Program is the environment of a command: arguments, streams and settings.
+// Tests make their own.
 type Program struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -100,7 +101,7 @@ func describe(err error) string {
 	return text
 }
 
-// Group is a command that only holds other commands.
+// Group returns a command that only holds other commands.
 func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	command.AddCommand(members...)

@@ -14,7 +14,7 @@ import (
 // smaller.
 const MaxResponseBytes = 4 << 20
 
-// HTTPError is a response with another status than the one expected.
+// HTTPError is a response with an unexpected status.
 type HTTPError struct {
 	Status     int
 	Body       string        // its first 4 KiB

@@ -13,7 +13,7 @@ type Progress struct {
 // Progress starts a report; what names the things that are counted.
 func (p *Program) Progress(what string) *Progress { return &Progress{p, what, time.Now()} }
 
-// Report says that done of total are done.
+// Report shows that done of total items are processed.
 func (r *Progress) Report(done, total int) {
 	if time.Since(r.reported) < time.Second && done < total {
 		return

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/channelclient"
 )
 
-// serverURL is where a server with these settings is reached from its own
-// machine.
+// serverURL returns the URL of a server with these settings, as seen from its
+// own machine.
 func ServerURL(s *settings.Settings) string {
 	scheme := "https"
 	if s.TLS.Mode == "off" {
@@ -26,7 +26,7 @@ func ServerURL(s *settings.Settings) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// trust is the flags' trust, and the certificate that a server on the data
+// trust returns the flags' trust, and the certificate that a server on the data
 // directory has made for itself, as soon as it is there.
 func Trust(s *settings.Settings, insecure bool, ca string) channelclient.Trust {
 	trust := channelclient.Trust{Insecure: insecure}

@@ -75,7 +75,8 @@ func NewLogger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	return slog.New(logthrottle.New(slog.NewTextHandler(w, options))), nil
 }
 
-// ToolLog is the log of management commands: warnings and errors, on stderr.
+// ToolLog returns the log of management commands: warnings and errors, on
+// stderr.
 func (p *Program) ToolLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -1,6 +1,6 @@
-// Package fault gives every error its kind once, where it is born. Rooms
-// return faults; the api room turns kinds into HTTP answers in one table, and
-// consumers decide by kind whether to retry, to dead-letter or to close.
+// Package fault gives every error its kind once, where it is born. Rooms return
+// faults; package api maps kinds to HTTP responses in one table, and consumers
+// decide by kind whether to retry, to dead-letter or to close.
 package fault
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Kind says what sort of thing went wrong. Kinds are bounded: they are used as
-// metric labels and in dead letters.
+// Kind classifies an error. Kinds are bounded: they are used as metric labels
+// and in dead letters.
 type Kind string
 
-// The kinds, and the HTTP status the api room answers for each.
+// The kinds, and the HTTP status of each.
 const (
 	KindInvalid         Kind = "invalid"         // 400
 	KindUnauthenticated Kind = "unauthenticated" // 401
@@ -64,40 +64,42 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is a bad request; the fields say what is wrong with each.
+// Invalid returns an error of KindInvalid with a message for each field.
 func Invalid(message string, fields ...Field) *Error {
 	return &Error{Kind: KindInvalid, Message: message, Fields: fields}
 }
 
-// InvalidField is a bad request with one field to blame.
+// InvalidField returns an error of KindInvalid for one field.
 func InvalidField(field, code, message string) *Error {
 	return Invalid(message, Field{field, code, message})
 }
 
-// NotFound is for what does not exist, or what the caller may not know exists.
+// NotFound returns an error of KindNotFound: the object does not exist, or the
+// caller may not see it.
 func NotFound(format string, args ...any) *Error { return New(KindNotFound, format, args...) }
 
-// Unauthenticated is for a missing, malformed, expired or revoked credential.
+// Unauthenticated returns an error for a missing, malformed, expired or revoked
+// credential.
 func Unauthenticated(message string) *Error { return New(KindUnauthenticated, "%s", message) }
 
-// Forbidden is for a known caller who may not do this.
+// Forbidden returns an error for an authenticated caller without permission.
 func Forbidden(message string) *Error { return New(KindForbidden, "%s", message) }
 
-// Conflict is for what contradicts what is there.
+// Conflict returns an error for a request that contradicts stored state.
 func Conflict(format string, args ...any) *Error { return New(KindConflict, format, args...) }
 
-// Unavailable is for something we need that is away; retry says when to come
-// back.
+// Unavailable returns an error for an unreachable dependency; retry is the time
+// to wait before coming back.
 func Unavailable(cause error, retry time.Duration, message string) *Error {
 	return &Error{Kind: KindUnavailable, Message: message, RetryAfter: retry, Cause: cause}
 }
 
-// Limited is for too much, too fast.
+// Limited returns an error for a request over a rate limit.
 func Limited(retry time.Duration, message string) *Error {
 	return &Error{Kind: KindLimited, Message: message, RetryAfter: retry}
 }
 
-// Internal is a fault of ours; the caller sees only the message.
+// Internal returns an error of KindInternal; the caller sees only the message.
 func Internal(cause error, message string) *Error {
 	return &Error{Kind: KindInternal, Message: message, Cause: cause}
 }
@@ -111,7 +113,7 @@ func As(err error) *Error {
 	return Internal(err, "internal error")
 }
 
-// KindOf is the kind of err; of nil it is "".
+// KindOf returns the kind of err; of nil it is "".
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep objects and arrays may nest; the top-level object is 1.
+// MaxDepth is the maximum nesting depth of objects and arrays; the top-level
+// object is 1.
 const MaxDepth = 100
 
 // What Scan answers for bytes that are not an object it takes.

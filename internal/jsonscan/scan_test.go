@@ -77,7 +77,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// depth is how deep b nests, b being valid JSON.
+// depth returns the nesting depth of b, which is valid JSON.
 func depth(b []byte) (deepest int) {
 	var now int
 	dec := json.NewDecoder(strings.NewReader(string(b)))

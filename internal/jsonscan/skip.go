@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// skip checks the value at b[i] and returns where it ends. depth is how many
-// objects and arrays it stands in. b is valid UTF-8.
+// skip checks the value at b[i] and returns its end. depth is how many objects
+// and arrays it stands in. b is valid UTF-8.
 func skip(b []byte, i, depth int) (end int, err error) {
 	if i >= len(b) {
 		return 0, ErrSyntax
@@ -184,8 +184,8 @@ func Special(b []byte, i int) int {
 	return i
 }
 
-// escape is the length of the escape sequence that b begins with, 0 when it is
-// none.
+// escape returns the length of the escape sequence that b begins with, 0 when
+// it is none.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0

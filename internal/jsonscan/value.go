@@ -43,8 +43,8 @@ func (v Value) Kind() Kind {
 	return Number
 }
 
-// Text is a string's decoded content, a slice of the input where nothing is
-// escaped. ok is false for any other kind.
+// Text returns a string's decoded content, a slice of the input where nothing
+// is escaped. ok is false for any other kind.
 func (v Value) Text() (text []byte, ok bool) {
 	if v.Kind() != String {
 		return nil, false
@@ -58,7 +58,7 @@ func (v Value) Is(want string) bool {
 	return ok && string(text) == want
 }
 
-// First is the first element of an array, nil when there is none.
+// First returns the first element of an array, nil when there is none.
 func (v Value) First() Value {
 	if v.Kind() != Array {
 		return nil
@@ -93,7 +93,7 @@ func (v Value) Ends() (first, last Value) {
 	return first, last
 }
 
-// Last is the last element of an array, nil when there is none.
+// Last returns the last element of an array, nil when there is none.
 func (v Value) Last() (last Value) {
 	if v.Kind() != Array {
 		return nil
@@ -139,7 +139,7 @@ func (v Value) Each(f func(key []byte, value Value)) {
 	}
 }
 
-// plain is the content of a quoted, checked string.
+// plain returns the content of a quoted, checked string.
 func (v Value) plain() []byte {
 	inner := v[1 : len(v)-1]
 	slash := bytes.IndexByte(inner, '\\')

@@ -37,7 +37,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// recordSize is the size of r's encoding in a batch, at most: offsets and
+// recordSize returns the size of r's encoding in a batch, at most: offsets and
 // times within the batch are taken at their largest.
 func recordSize(r *Record) int {
 	n := 1 + 2*binary.MaxVarintLen64 + sizeBytes(r.Key) + sizeBytes(r.Value) + sizeVarint(int64(len(r.Headers)))
@@ -84,8 +84,8 @@ func appendVarbytes(dst, b []byte) []byte {
 	return append(binary.AppendVarint(dst, int64(len(b))), b...)
 }
 
-// sequence is what makes retries of a batch idempotent: the broker takes a
-// producer's batches of one partition in order and each once.
+// sequence makes retries of a batch idempotent: the broker takes a producer's
+// batches of one partition in order and each once.
 type sequence struct {
 	id    int64 // producer id
 	epoch int16
@@ -164,7 +164,7 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	return h, content[batchOverhead:], rest, h.last + 1, nil
 }
 
-// corrupt is the error of a damaged batch: it names the fault.
+// corrupt returns the error of a damaged batch.
 type corrupt string
 
 func (c corrupt) Error() string { return string(c) }

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// sealed is a batch of the records as a recordBuffer makes it.
+// sealed returns a batch of the records as a recordBuffer makes it.
 func sealed(seq sequence, records ...Record) []byte {
 	b := &batch{frame: make([]byte, batchOverhead)}
 	for i := range records {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock is what brokers' stamps tell about their clocks: a topic with
+// clock measures the clocks of brokers by their timestamps: a topic with
 // LogAppendTime answers each batch with the time at which it was appended.
 type clock struct {
 	mu    sync.Mutex
@@ -13,8 +13,8 @@ type clock struct {
 	at    time.Time // of the last stamp; zero: there was none
 }
 
-// seen takes the answer to a batch that was sent at asked and acknowledged at
-// answered. A broker that stamped in between may agree with us.
+// seen records the broker's timestamp of a batch that was sent at asked and
+// acknowledged at answered.
 func (c *clock) seen(asked, answered time.Time, stamped int64) {
 	if stamped < 0 {
 		return
@@ -33,9 +33,10 @@ func (c *clock) seen(asked, answered time.Time, stamped int64) {
 	c.ahead, c.at = ahead, answered
 }
 
-// ClockAhead is by how much the clock of the broker that stamped a batch last
-// was ahead of ours, less what the exchange may account for; negative: behind.
-// at is when; zero, when no broker has stamped anything yet.
+// ClockAhead returns the lead of the clock of the broker that last set a
+// batch's timestamp, less the uncertainty of the request's round trip;
+// negative: it is behind. at is the time of that measurement, zero when there
+// is none yet.
 func (c *Cluster) ClockAhead() (ahead time.Duration, at time.Time) {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()

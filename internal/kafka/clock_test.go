@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// produced is a broker's answer to a batch, stamped with its time.
+// produced returns a broker's answer to a batch, stamped with its time.
 func produced(stamped int64) []byte {
 	b := binary.BigEndian.AppendUint32(nil, 1)
 	b = append(b, 0, 1, 't')

@@ -28,8 +28,8 @@ type Cluster struct {
 	log           *slog.Logger
 }
 
-// Open prepares to talk to Kafka. It does not connect: a Kafka that is away
-// is not an error here, see Ping.
+// Open makes a client of Kafka. It does not connect: an unreachable Kafka is
+// not an error here, see Ping.
 func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 		transport: &kafkago.Transport{
 			Dial:        connections.dial,
 			DialTimeout: dialTimeout,
-			// The transport only has to know its brokers: leaders are ours
-			// to know, see leaders. An empty list asks for no topics.
+			// The transport only tracks brokers; partition leaders are tracked
+			// by leaders. An empty list asks for no topics.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
 			ClientID:       cfg.clientIDOrDefault(),
@@ -92,7 +92,7 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return away(err, "asking Kafka for its brokers")
 }
 
-// topic is the name that Kafka knows a topic by.
+// topic returns the name that Kafka knows a topic by.
 func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
 
 // newProducerID asks any broker for a producer id, for one partition's

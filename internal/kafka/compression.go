@@ -8,8 +8,8 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// minCompressed is the size of a batch's records below which compression saves
-// nothing worth its time.
+// minCompressed is the size, in bytes, of a batch's records below which they
+// are not compressed.
 const minCompressed = 1 << 10
 
 var codecs = map[string]compress.Codec{

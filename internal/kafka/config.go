@@ -12,11 +12,11 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Config says which Kafka, and how to reach it.
+// Config holds the addresses of a Kafka cluster and how to connect to it.
 type Config struct {
 	Brokers           []string // host:port, one answering is enough to find the others
 	TopicPrefix       string   // put before every topic and group name
-	ClientID          string   // how brokers name us in their logs and quotas; default "trunkline"
+	ClientID          string   // client id in the brokers' logs and quotas; default "trunkline"
 	TLS               TLS
 	SASL              SASL
 	ReplicationFactor int // of topics we create; 0: three, or as many as there are brokers
@@ -36,14 +36,14 @@ type Config struct {
 	WriteFault func() error
 }
 
-// TLS is how connections to brokers are protected. Files are PEM.
+// TLS configures the encryption of connections to brokers. Files are PEM.
 type TLS struct {
 	Enabled           bool
 	CAFile            string // empty: the system's
 	CertFile, KeyFile string // of the client, both or neither
 }
 
-// SASL authenticates us to brokers. An empty Mechanism is none.
+// SASL configures authentication to brokers. An empty Mechanism disables it.
 type SASL struct {
 	Mechanism          string // plain, scram-sha-256, scram-sha-512
 	Username, Password string
@@ -54,7 +54,7 @@ const dialTimeout = 5 * time.Second
 
 var legalPrefix = regexp.MustCompile(`^[A-Za-z0-9._-]{0,100}$`)
 
-// Validate reports every field that cannot work.
+// Validate returns fault.KindInvalid with every field that is not valid.
 func (c *Config) Validate() error {
 	var fields []fault.Field
 	bad := func(field, format string, args ...any) {
@@ -110,7 +110,7 @@ func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, err
 	return d.DialContext
 }
 
-// load reads the files that TLS names; nil when TLS is off.
+// load reads the files that TLS names. It returns nil when TLS is off.
 func (t *TLS) load() (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil

@@ -105,11 +105,11 @@ func (c *connector) tlsConfig() *tls.Config {
 	c.stamps = stamps
 	changed, err := c.cfg.TLS.load()
 	if err != nil {
-		c.log.Warn("changed TLS files of Kafka cannot be used, the old ones stay in use", "error", err)
+		c.log.Warn("reloading the Kafka TLS files failed, keeping the old ones", "error", err)
 		return c.tls
 	}
 	c.tls = changed
-	c.log.Info("TLS files of Kafka loaded again")
+	c.log.Info("Kafka TLS files reloaded")
 	return c.tls
 }
 
@@ -149,7 +149,7 @@ func (s *SASL) saslMechanism() (sasl.Mechanism, error) {
 // authenticatedConn is a connection with a session that the broker may limit.
 // Before a request that comes late in a session it authenticates again, where
 // no response is outstanding. One goroutine writes and one reads, as kafka-go
-// does; between a response and the next request nobody reads.
+// does; between a response and the next request no goroutine reads.
 type authenticatedConn struct {
 	net.Conn
 	sasl     *SASL
@@ -164,7 +164,7 @@ type authenticatedConn struct {
 // renewAfter is the part of a session's life after which it is renewed.
 const renewAfter = 0.8
 
-// Write is part of net.Conn.
+// Write implements net.Conn.
 func (a *authenticatedConn) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	idle := a.sent.atStart() && a.sent.complete == a.received.complete
@@ -181,7 +181,7 @@ func (a *authenticatedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Read is part of net.Conn.
+// Read implements net.Conn.
 func (a *authenticatedConn) Read(p []byte) (int, error) {
 	n, err := a.Conn.Read(p)
 	a.mu.Lock()

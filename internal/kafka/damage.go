@@ -40,7 +40,7 @@ func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, 
 	return good, nil
 }
 
-// readableAt says whether a fetch at the offset begins with a sound batch.
+// readableAt reports whether a fetch at the offset begins with a sound batch.
 func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	leader, err := r.cluster.leaders.leader(ctx, r.name, r.partition)
 	if err != nil {

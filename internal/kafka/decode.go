@@ -30,7 +30,7 @@ func (d *decoder) reset() {
 	d.moveWindow()
 }
 
-// decoded is what is known of a batch after decoding it.
+// decoded is the result of decoding a batch.
 type decoded struct {
 	found  bool   // there was a whole batch
 	rest   []byte // what follows it

@@ -1,6 +1,6 @@
-// Package kafka is the one place that talks to Kafka: topics, a producer, a
-// reader of one partition, and consumer groups. Every sharp edge of the
-// protocol and of kafka-go is dealt with here; rooms see records.
+// Package kafka holds Trunkline's Kafka client: topics, a producer, a reader of
+// one partition, and consumer groups. It hides the details of the protocol and
+// of kafka-go; its users see records.
 //
 // kafka-go dials, negotiates, authenticates, keeps connections, and runs the
 // group protocol. The requests that carry the load (produce, fetch) and those
@@ -8,19 +8,19 @@
 // kafka-go's own encoder cannot write idempotent batches and its readers do
 // not check what they read, or cost too much.
 //
-// It refuses to hide loss: a log that does not go on where a reader is (records
-// deleted, cut off, damaged, or the topic created again) is a GapError, a write
-// whose answer never came ErrOutcomeUnknown. It
-// knows nothing of what records mean.
+// It reports every loss: a log that does not continue at a reader's offset
+// (records deleted, cut off, damaged, or the topic created again) is a
+// GapError, a write whose response never came is an ErrOutcomeUnknown. It does
+// not interpret records.
 //
 // Goroutines: the transport has one for each connection and broker, ended by
 // Cluster.Close; a Producer has one for each partition that has something to
 // send, ended by Producer.Close; a Reader has none; RunGroup has one for each
-// assigned partition and a few for the membership, all ended when it returns, but for a
-// farewell to a coordinator that does not answer, which gives up by itself. All
-// readers of a broker share one or two goroutines, which end with the last
-// Close (see fetchGroup); questions about offsets and leaders have one while any
-// is asked.
+// assigned partition and a few for the membership, all ended when it returns,
+// except a leave request to a coordinator that does not answer, which has a
+// timeout. All readers of a broker share one or two goroutines, which end with
+// the last Close (see fetchGroup); questions about offsets and leaders have one
+// while any is asked.
 //
 // When it is full: a Producer holds ProducerConfig.MaxBytes of records that
 // wait for their acknowledgement; then Produce waits, or answers unavailable,

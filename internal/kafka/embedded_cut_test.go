@@ -91,7 +91,7 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 	stop()
 }
 
-// restartable is an embedded broker that clients stay connected to.
+// restartable returns an embedded broker that clients stay connected to.
 func restartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanwhile func())) {
 	t.Helper()
 	dir = t.TempDir()

@@ -19,7 +19,7 @@ var ErrOutcomeUnknown = errors.New("it is not known whether Kafka has the record
 // its topic's max.message.bytes. Every other record of the call is durable.
 var ErrTopicLimit = errors.New("larger than the topic's max.message.bytes")
 
-// retryAfter is what callers are told when Kafka is away.
+// retryAfter is the Retry-After of errors while Kafka is unavailable.
 const retryAfter = 2 * time.Second
 
 // code makes an error of a response's error code, nil for success.
@@ -31,8 +31,8 @@ func code(c int16) error {
 }
 
 // away gives err its kind: a broker's refusal keeps its meaning, everything
-// else (a connection that broke, a deadline) is Kafka being away. A fault stays
-// what it is.
+// else (a broken connection, a deadline) becomes fault.KindUnavailable. A fault
+// is returned unchanged.
 func away(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -56,7 +56,8 @@ func away(err error, doing string) error {
 	return fault.Unavailable(err, retryAfter, "Kafka is not available")
 }
 
-// notFound is away for a question about a topic or one of its partitions.
+// notFound is like away for a request about a topic or one of its partitions:
+// an unknown one is fault.KindNotFound.
 func notFound(err error, topic, doing string) error {
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
 		return fault.NotFound("no topic %q, or no such partition", topic)
@@ -64,8 +65,8 @@ func notFound(err error, topic, doing string) error {
 	return away(err, doing)
 }
 
-// retriable says whether the same request may succeed later. Whatever is not
-// a broker's own answer came from the network, and may.
+// retriable reports whether the same request may succeed later. Every error
+// that is not a broker's error code came from the network and is retriable.
 func retriable(err error) bool {
 	var refusal kafkago.Error
 	if !errors.As(err, &refusal) {
@@ -85,7 +86,7 @@ func retriable(err error) bool {
 	return false
 }
 
-// staleLeader says whether err may mean that the partition is led elsewhere,
+// staleLeader reports whether err may mean that the partition is led elsewhere,
 // so that the leader has to be looked up again.
 func staleLeader(err error) bool {
 	var refusal kafkago.Error

@@ -29,11 +29,12 @@ type exchange struct {
 	sent     atomic.Bool
 }
 
-// ApiKey is part of protocol.Message.
+// ApiKey implements protocol.Message.
 func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
 
-// Required is part of protocol.RawExchanger. versions has the newest that kafka-go
-// and the broker both speak, so a broker that is newer than kafka-go passes.
+// Required implements protocol.RawExchanger. versions has the newest that
+// kafka-go and the broker both speak, so a broker that is newer than kafka-go
+// passes.
 func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
 	if e.key == describeCluster {
 		return true
@@ -43,7 +44,7 @@ func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
 	return true
 }
 
-// RawExchange is part of protocol.RawExchanger.
+// RawExchange implements protocol.RawExchanger.
 func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if e.refused {
 		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
@@ -119,7 +120,7 @@ func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, 
 	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 }
 
-// askFlexible is ask in the flexible encoding.
+// askFlexible sends a request in the flexible encoding; see ask.
 func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
 	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientIDOrDefault()))))
 	r, err := c.askFrame(ctx, address, key, version, frame)

@@ -222,7 +222,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	}
 }
 
-// value is the sum over a metric's labels.
+// value returns the sum over a metric's labels.
 func value(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
 	t.Helper()
 	families, err := reg.Gather()

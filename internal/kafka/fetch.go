@@ -108,7 +108,8 @@ type fetched struct {
 	batches   []byte    // in the response's memory
 }
 
-// fetchResponse is what a fetch response says about the whole request.
+// fetchResponse holds the fields of a fetch response that concern the whole
+// request.
 type fetchResponse struct {
 	err      error
 	session  int32

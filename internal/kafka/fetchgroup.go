@@ -46,9 +46,9 @@ type fetchGroup struct {
 
 const (
 	passingWait = 10 * time.Millisecond
-	// sessionAfter is how many waiting requests a group sends before it asks
-	// for a session: brokers keep a limited number, and most groups of a
-	// second reader of a partition are short.
+	// sessionAfter is the number of waiting requests that a group sends before
+	// it asks for a session: brokers keep a limited number, and most groups of
+	// a second reader of a partition are short.
 	sessionAfter = 4
 )
 
@@ -173,13 +173,13 @@ func (g *fetchGroup) partBuffer() int {
 	return min(max(groupBuffer/max(len(g.subs), 1), minPartBuffer), maxPartBuffer)
 }
 
-// fetchable says whether more of the partition may be asked for. It needs
+// fetchable reports whether more of the partition may be asked for. It needs
 // group.mu.
 func (s *subscription) fetchable() bool {
 	return !s.unreadable && s.err == nil && s.diverging == nil && s.buffered < s.group.partBuffer()
 }
 
-// taken is what take found.
+// taken is the result of take.
 type taken struct {
 	chunk
 	end       int64     // of the log; -1: not known yet
@@ -408,8 +408,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sessionLost says whether a broker refused a request only because it no longer
-// has its session.
+// sessionLost reports whether a broker refused a request only because it no
+// longer has its session.
 func sessionLost(err error) bool {
 	return errors.Is(err, kafkago.FetchSessionIDNotFound) || errors.Is(err, kafkago.InvalidFetchSessionEpoch) ||
 		errors.Is(err, kafkago.FetchSessionTopicIDError)

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/kafka/embedded"
 )
 
-// franz is the other client, on the same broker.
+// franz returns the other client, on the same broker.
 func franz(t testing.TB, b *embedded.Broker, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(embedded.Address), kgo.Dialer(b.Dial))...)

@@ -66,7 +66,7 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-// fetchAnswer is a response about one partition.
+// fetchAnswer returns a response about one partition.
 func fetchAnswer(code int16, end int64, aborted []abortedTxn, batches []byte, diverging ...EpochEnd) []byte {
 	b := appendNoTags(nil)
 	b = appendInt32(b, 0)

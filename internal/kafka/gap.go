@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// GapKind is why a partition's log does not go on where a reader is.
+// GapKind is the reason why a partition's log does not continue at a reader's
+// offset.
 type GapKind string
 
 const (
@@ -21,7 +22,7 @@ const (
 	GapRecreated GapKind = "recreated"
 	// GapDamaged: a record batch failed its checks twice, or the broker said
 	// twice that it cannot read it. Resume is the offset after the batch or,
-	// when that could not be told, the next one that can be read.
+	// when that is not known, the next one that can be read.
 	GapDamaged GapKind = "damaged"
 	// GapMissing: offsets are missing between two record batches. Resume is
 	// the first offset of the second one.
@@ -30,9 +31,9 @@ const (
 
 var gapKinds = []GapKind{GapExpired, GapTruncated, GapRecreated, GapDamaged, GapMissing}
 
-// GapError says that a partition's log does not go on at Offset, which was to
-// be read next. A reader that returned it returns it again; reading goes on
-// with a new reader at Resume.
+// GapError reports that a partition's log does not continue at Offset, which
+// was to be read next. A reader that returned it returns it again; reading goes
+// on with a new reader at Resume.
 type GapError struct {
 	Topic       string // base name
 	Partition   int
@@ -61,8 +62,8 @@ func (e *GapError) Error() string {
 // Lost returns how many offsets are skipped by going on at Resume.
 func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 
-// Restarted says whether the log holds other records than those that were read:
-// offsets from Resume on have a new meaning.
+// Restarted reports whether the log holds other records than those that were
+// read: offsets from Resume on have a new meaning.
 func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
 // PassableGap returns the gap that err is about, when reading can go on at its

@@ -23,17 +23,17 @@ type Assignment struct {
 	flushed int64 // what the broker has of next
 }
 
-// Committed is the next offset to read, where the group has one: what Commit
-// was last given, or what the broker knew when the assignment began.
+// Committed returns the next offset to read, where the group has one: what
+// Commit was last given, or what the broker knew when the assignment began.
 func (l *Assignment) Committed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next, l.next >= 0
 }
 
-// Commit says that everything below next is done. It reaches the broker within
-// a second, and when the assignment ends. A call with less than the one before is
-// ignored.
+// Commit marks every offset below next as processed. It reaches the broker
+// within a second, and when the assignment ends. A call with less than the one
+// before is ignored.
 func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *Assignment) Rewind(next int64) {
 	l.next, l.moved = next, true
 }
 
-// unflushed is what the broker does not have yet.
+// unflushed returns the offsets that the broker does not have yet.
 func (l *Assignment) unflushed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,15 +138,15 @@ func (s *generation) runWork(ctx context.Context, l *Assignment) {
 			wait.Reset()
 		}
 		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
-		s.log.Error("work on a partition ended, starting it again", "topic", l.Topic, "partition", l.Partition, "err", err)
+		s.log.Error("partition worker failed, restarting it", "topic", l.Topic, "partition", l.Partition, "error", err)
 		if !wait.Wait(ctx) {
 			return
 		}
 	}
 }
 
-// flush tells the broker what was committed since it was last told. What
-// fails is tried again with the next flush; another generation's coordinator
+// flush commits to the broker the offsets marked since the last flush. A failed
+// commit is tried again with the next flush; another generation's coordinator
 // refuses it.
 func (s *generation) flush() {
 	offsets := map[string]map[int]int64{}
@@ -164,7 +164,7 @@ func (s *generation) flush() {
 	}
 	if err := s.gen.CommitOffsets(offsets); err != nil {
 		s.cluster.metrics.failed("commit", reason(err))
-		s.log.Warn("could not commit offsets", "err", err)
+		s.log.Warn("offset commit failed", "error", err)
 		return
 	}
 	s.cluster.metrics.commits.WithLabelValues(s.cfg.Group).Inc()
@@ -185,7 +185,7 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	for _, topic := range s.cfg.Topics {
 		n, err := s.cluster.Partitions(ctx, topic)
 		if err == nil && n != s.assigned[s.cluster.topic(topic)] {
-			s.log.Info("a topic has other partitions than before", "topic", topic, "partitions", n)
+			s.log.Info("topic partition count changed", "topic", topic, "partitions", n)
 			return true
 		}
 	}

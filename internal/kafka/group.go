@@ -33,11 +33,12 @@ const (
 	leaveWithin = 5 * time.Second
 )
 
-// RunGroup takes part in a consumer group until ctx ends, then returns nil.
-// For each partition that is given to it, it runs work in a goroutine; the
-// assignment's context ends when the partition is taken away or ctx ends, and work
-// must then return soon, having committed what it finished. Work that returns
-// earlier is started again after a pause. Kafka being away is waited out.
+// RunGroup takes part in a consumer group until ctx ends, then returns nil. For
+// each partition that is given to it, it runs work in a goroutine; the
+// assignment's context ends when the partition is taken away or ctx ends, and
+// work must then return soon, having committed what it finished. Work that
+// returns earlier is started again after a pause. While Kafka is unavailable it
+// waits.
 func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Assignment) error) error {
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
@@ -77,7 +78,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	select {
 	case <-left:
 	case <-time.After(leaveWithin): // the coordinator is away: it will notice
-		g.log.Warn("left a consumer group without saying so")
+		g.log.Warn("consumer group leave timed out")
 	}
 	return nil
 }
@@ -114,14 +115,14 @@ func (g *group) setMemberID(id string) {
 }
 
 // balancer assigns partitions in turn, and records how many there were. That
-// count is what new partitions are told by: kafka-go's own watch first looks
-// some time after they were assigned, and misses those made in between.
+// count detects new partitions: kafka-go's own watch first looks some time
+// after they were assigned, and misses those made in between.
 type balancer struct {
 	kafkago.RoundRobinGroupBalancer
 	group *group
 }
 
-// AssignGroups is part of kafkago.GroupBalancer; the group's leader calls it.
+// AssignGroups implements kafkago.GroupBalancer; the group's leader calls it.
 func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	assigned := map[string]int{}
 	for _, p := range partitions {
@@ -155,7 +156,7 @@ func (g *group) awaitTopics(ctx context.Context) bool {
 			continue
 		}
 		if !wait.Started() {
-			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "err", err)
+			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "error", err)
 		}
 		if !wait.Wait(ctx) {
 			return false
@@ -175,7 +176,7 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 		case err != nil:
 			g.cluster.metrics.failed("group", reason(err))
 			if !failing {
-				g.log.Warn("not in the consumer group, trying on", "err", err)
+				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
 			failing = true
 			continue // the membership waits before it tries again

@@ -42,8 +42,8 @@ type leadership struct {
 
 const (
 	leadersMaxAge = 30 * time.Second
-	// epochMemory is how long a higher epoch is held against a lower one.
-	// After that, the topic was deleted and made again.
+	// epochMemory is the time for which a lower epoch is rejected after a
+	// higher one. After that, the topic was deleted and made again.
 	epochMemory = 30 * time.Second
 )
 
@@ -99,7 +99,8 @@ func (l *leaders) leader(ctx context.Context, name string, partition int) (leade
 	return leader, err
 }
 
-// epoch is the newest leader epoch known of a partition, UnknownEpoch when none is.
+// epoch returns the newest leader epoch known of a partition, UnknownEpoch when
+// none is.
 func (l *leaders) epoch(name string, partition int) int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,11 +20,11 @@ type Liveness interface {
 
 const (
 	reportInterval = 400 * time.Millisecond
-	// memberSilence is how long a member's count stands still before others
-	// remove the member from the group.
+	// memberSilence is the time that a member's count stands still before
+	// others remove the member from the group.
 	memberSilence = 1800 * time.Millisecond
-	// blindSpot is the time between two reports from which on nothing is known
-	// of others: this process was stopped, or Redis was away.
+	// blindSpot is the time between two reports above which nothing is known of
+	// others: this process was stopped, or Redis was away.
 	blindSpot = 1200 * time.Millisecond
 )
 
@@ -108,13 +108,13 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	return res.Error
 }
 
-// silences tells members that have fallen silent.
+// silences detects members that stopped reporting.
 type silences struct {
 	updated time.Time
-	members map[string]heard
+	members map[string]observedCount
 }
 
-type heard struct {
+type observedCount struct {
 	count int64
 	at    time.Time // when it rose last
 }
@@ -124,12 +124,12 @@ type heard struct {
 func (s *silences) update(now time.Time, counts map[string]int64, own string) (silent []string) {
 	blind := now.Sub(s.updated) > blindSpot
 	s.updated = now
-	members := make(map[string]heard, len(counts))
+	members := make(map[string]observedCount, len(counts))
 	for member, count := range counts {
 		h, known := s.members[member]
 		switch {
 		case !known || blind || h.count != count:
-			h = heard{count, now}
+			h = observedCount{count, now}
 		case member != own && now.Sub(h.at) >= memberSilence:
 			silent = append(silent, member)
 		}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// sharedMemory is memory that several chunks may lie in. It is used again once
-// all have released it.
+// sharedMemory is a buffer shared by several chunks. It is used again once all
+// have released it.
 type sharedMemory struct {
 	bytes []byte
 	users atomic.Int32
@@ -40,7 +40,7 @@ func (m *sharedMemory) release() {
 	}
 }
 
-// chunk is what one response had for a partition.
+// chunk holds one partition's part of a fetch response.
 type chunk struct {
 	batches []byte
 	aborted []abortedTxn

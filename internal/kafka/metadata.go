@@ -17,7 +17,7 @@ import (
 
 var errMalformed = errors.New("malformed response")
 
-// TopicInfo is a topic as Kafka has it.
+// TopicInfo describes an existing topic.
 type TopicInfo struct {
 	Name              string // base name
 	Partitions        int
@@ -42,7 +42,7 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 	return infos, nil
 }
 
-// Partitions is how many partitions a topic has, fresh from a broker.
+// Partitions returns the number of partitions a topic has, fresh from a broker.
 func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 	t, err := c.leaders.refresh(ctx, c.topic(topic))
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {

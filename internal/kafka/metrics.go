@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the room. Topics are ours and few; partitions at most 1,024.
+// metrics of this package. Topics are ours and few; partitions at most 1,024.
 type metrics struct {
 	produced      *prometheus.CounterVec // topic
 	producedBytes *prometheus.CounterVec // topic

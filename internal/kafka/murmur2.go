@@ -1,7 +1,8 @@
 package kafka
 
-// PartitionOf returns the partition that the Java client's default partitioner gives a
-// key, so that records of one account meet in one partition whoever wrote them.
+// PartitionOf returns the partition that the Java client's default partitioner
+// gives a key, so that records of one account are in one partition whichever
+// client wrote them.
 func PartitionOf(key []byte, partitions int) int {
 	return int(murmur2(key)&0x7fffffff) % partitions
 }

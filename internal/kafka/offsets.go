@@ -24,8 +24,8 @@ func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (fir
 	return first, next, err
 }
 
-// OffsetAt is the first offset whose record has a timestamp at or after at;
-// where there is none, the offset the next record will get.
+// OffsetAt returns the first offset whose record has a timestamp at or after
+// at; where there is none, the offset the next record will get.
 func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
 	offset, err := c.listOffset(ctx, topic, partition, max(at.UnixMilli(), 0))
 	if err == nil && offset < 0 {
@@ -90,9 +90,9 @@ func readOffsets(r *wireReader) (map[partitionKey]answer[int64], error) {
 	return answers, r.malformed()
 }
 
-// Last is the last record of a partition, nil when it has none. It looks back
-// over what holds no records: transaction markers, aborted records, and the
-// holes that compaction leaves.
+// Last returns the last record of a partition, nil when it has none. It looks
+// back over what holds no records: transaction markers, aborted records, and
+// the holes that compaction leaves.
 func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Record, error) {
 	first, next, err := c.Offsets(ctx, topic, partition)
 	for back := int64(1); err == nil && first < next; back *= 8 {

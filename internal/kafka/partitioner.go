@@ -37,8 +37,8 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 	return partitions, nil
 }
 
-// partitions is how many partitions a topic has, waiting for Kafka to say so
-// as long as a delivery may take.
+// partitions returns the number of partitions a topic has, waiting for Kafka to
+// say so as long as a delivery may take.
 func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()

@@ -30,13 +30,13 @@ func ParseTopicID(s string) (id TopicID, err error) {
 // topicIDChars is the length of a TopicID's text.
 const topicIDChars = 22
 
-// IsZero says whether the id is unknown.
+// IsZero reports whether the id is unknown.
 func (id TopicID) IsZero() bool { return id == TopicID{} }
 
 // UnknownEpoch is the leader epoch of a position whose epoch is not known.
 const UnknownEpoch = -1
 
-// LogPosition is a place in a partition's log that can be checked after the
+// LogPosition is a position in a partition's log that can be checked after the
 // log was cut or its topic created again.
 type LogPosition struct {
 	TopicID     TopicID // zero: not known, not checked
@@ -58,7 +58,7 @@ func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
 	return t.id, nil
 }
 
-// EpochEnd is where the records of a leader epoch end.
+// EpochEnd is the end offset of a leader epoch.
 type EpochEnd struct {
 	LeaderEpoch int32 // the epoch asked for or, where the log has no record of it, the last one before; UnknownEpoch: none
 	Offset      int64 // after the last record of LeaderEpoch; -1: none
@@ -140,7 +140,7 @@ func readEpochEnds(r *wireReader) (map[partitionKey]answer[EpochEnd], error) {
 	return answers, r.malformed()
 }
 
-// CheckPosition says whether a partition's log still goes on at a position:
+// CheckPosition checks that a partition's log still continues at a position:
 // whether the topic is the same one, the records before the position are those
 // that were read, and none after it was deleted. Returns *GapError when it does
 // not, fault.KindNotFound when there is no such partition, and
@@ -168,8 +168,8 @@ func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int
 	return c.checkEpoch(ctx, topic, partition, at, first, next)
 }
 
-// checkEpoch says whether the record before the position is still the one with
-// the position's leader epoch.
+// checkEpoch reports whether the record before the position is still the one
+// with the position's leader epoch.
 func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
 	if at.LeaderEpoch == UnknownEpoch || at.Offset == first {
 		return nil // nothing before it is in the log

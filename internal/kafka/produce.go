@@ -21,10 +21,10 @@ type ProducerConfig struct {
 	BatchBytes      int           // of one batch of several records; default 1,000,000, what any topic takes
 	DeliveryTimeout time.Duration // from Produce to giving up; default 30 s
 
-	// RoomWait is how long Produce waits for room within MaxBytes before it
-	// answers fault.Unavailable; 0: as long as its context lasts; negative:
+	// BufferWait is the time that Produce waits for space within MaxBytes before
+	// it answers fault.Unavailable; 0: as long as its context lasts; negative:
 	// not at all.
-	RoomWait time.Duration
+	BufferWait time.Duration
 }
 
 func (c *ProducerConfig) setDefaults() {
@@ -45,7 +45,7 @@ func (c *ProducerConfig) setDefaults() {
 type Producer struct {
 	cluster *Cluster
 	cfg     ProducerConfig
-	room    *semaphore.Weighted
+	free    *semaphore.Weighted
 	buffers sync.Pool // *[]byte
 
 	ctx     context.Context // ends when Close stops waiting
@@ -68,7 +68,7 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Producer{
 		cluster: c, cfg: cfg,
-		room: semaphore.NewWeighted(int64(cfg.MaxBytes)),
+		free: semaphore.NewWeighted(int64(cfg.MaxBytes)),
 		ctx:  ctx, stop: stop,
 		recordBuffers: map[partitionKey]*recordBuffer{},
 	}
@@ -101,11 +101,11 @@ func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 		return err
 	}
 	size = min(size, p.cfg.MaxBytes) // a call larger than that takes it all
-	if err := p.takeRoom(ctx, int64(size)); err != nil {
+	if err := p.acquire(ctx, int64(size)); err != nil {
 		return err
 	}
 	c := &call{done: make(chan struct{}), left: len(records), release: func() {
-		p.room.Release(int64(size))
+		p.free.Release(int64(size))
 		p.cluster.metrics.inFlight.Sub(float64(size))
 	}}
 	if err := p.enqueue(records, partitions, c); err != nil {
@@ -120,19 +120,19 @@ func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 	}
 }
 
-// takeRoom waits for room for size bytes.
-func (p *Producer) takeRoom(ctx context.Context, size int64) error {
-	if !p.room.TryAcquire(size) {
-		if p.cfg.RoomWait < 0 {
+// acquire waits for size bytes of free buffer space.
+func (p *Producer) acquire(ctx context.Context, size int64) error {
+	if !p.free.TryAcquire(size) {
+		if p.cfg.BufferWait < 0 {
 			return fault.Unavailable(nil, time.Second, "too many records wait for Kafka")
 		}
 		wait := ctx
-		if p.cfg.RoomWait > 0 {
+		if p.cfg.BufferWait > 0 {
 			var cancel context.CancelFunc
-			wait, cancel = context.WithTimeout(ctx, p.cfg.RoomWait)
+			wait, cancel = context.WithTimeout(ctx, p.cfg.BufferWait)
 			defer cancel()
 		}
-		if err := p.room.Acquire(wait, size); err != nil {
+		if err := p.free.Acquire(wait, size); err != nil {
 			return fault.Unavailable(ctx.Err(), time.Second, "too many records wait for Kafka")
 		}
 	}

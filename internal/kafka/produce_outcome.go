@@ -6,7 +6,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// produceOutcome is what the answer to a produce request means for its batch.
+// produceOutcome classifies the response to a produce request for its batch.
 type produceOutcome int
 
 const (

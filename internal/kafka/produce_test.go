@@ -107,7 +107,7 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 		"at once": {-1, time.Minute}, "after a while": {50 * time.Millisecond, time.Minute}, "with its context": {0, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, RoomWait: test.wait, DeliveryTimeout: 500 * time.Millisecond})
+			p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, BufferWait: test.wait, DeliveryTimeout: 500 * time.Millisecond})
 			defer p.Close(t.Context())
 			first := make(chan error)
 			go func() {

@@ -44,7 +44,7 @@ type Reader struct {
 	decoder
 }
 
-// ReaderConfig says where a Reader begins.
+// ReaderConfig selects the partition and the first offset of a Reader.
 type ReaderConfig struct {
 	Topic     string // base name
 	Partition int
@@ -65,7 +65,7 @@ const (
 	readRecords = 4096
 )
 
-// keptMemory is what a reader with nothing to read holds on to.
+// keptMemory is the buffer size, in bytes, that an idle reader keeps.
 const keptMemory = 64 << 10
 
 // NewReader reads a topic that is not compacted from offset on, which must be
@@ -100,22 +100,22 @@ func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	}
 }
 
-// Position is where the next Read starts. The topic's id is known after the
-// first Read.
+// Position returns the position at which the next Read starts. The topic's id
+// is known after the first Read.
 func (r *Reader) Position() LogPosition {
 	return LogPosition{TopicID: r.topicID, Offset: r.nextOffset, LeaderEpoch: r.epochs.last()}
 }
 
-// Next is the offset the next Read starts from.
+// Next returns the offset the next Read starts from.
 func (r *Reader) Next() int64 { return r.nextOffset }
 
-// Lag is how many offsets lie between the reader and the end of its log, as of
-// its last fetch.
+// Lag returns the number of offsets lie between the reader and the end of its
+// log, as of its last fetch.
 func (r *Reader) Lag() int64 { return max(r.end-r.nextOffset, 0) }
 
-// Idle is when a response last had nothing new: everything that was in the log
-// then had been handed out before. Zero: never. It may be asked while Read
-// waits.
+// Idle returns the time of the last response without new records, when every
+// record of the log had been returned. It is zero if there was none. It may be
+// called while Read waits.
 func (r *Reader) Idle() time.Time {
 	if s := r.waiting.Load(); s != nil {
 		if idle := s.idleSince(); !idle.IsZero() && r.waiting.Load() == s {
@@ -370,7 +370,8 @@ func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
 	return truncated(r.topic, r.partition, r.nextOffset, min(end.Offset, r.epochs.endOf(end.LeaderEpoch)), first, next)
 }
 
-// errLeaderBehind says that a leader did not know an offset that is in the log.
+// errLeaderBehind is the error of a leader that does not know an offset of the
+// log yet.
 var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafkago.UnknownLeaderEpoch)
 
 // failed counts the failure and waits before the next try; it returns an error
@@ -385,7 +386,7 @@ func (r *Reader) failed(ctx context.Context, err error) error {
 	}
 	if !r.failing {
 		r.failing = true
-		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "err", err)
+		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "error", err)
 	}
 	if !r.wait.Wait(ctx) {
 		return ctx.Err()
@@ -397,7 +398,7 @@ func (r *Reader) recovered() {
 	r.wait.Reset()
 	if r.failing {
 		r.failing = false
-		r.cluster.log.Info("reading from Kafka again", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
+		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
 	}
 }
 

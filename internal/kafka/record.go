@@ -25,7 +25,8 @@ type Record struct {
 	Headers     []Header
 }
 
-// Header is the value of the last header named key, nil when there is none.
+// Header returns the value of the last header named key, nil when there is
+// none.
 func (r *Record) Header(key string) []byte {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Key == key {
@@ -35,7 +36,7 @@ func (r *Record) Header(key string) []byte {
 	return nil
 }
 
-// Clone is a copy of the record that shares no memory with it, so that it
+// Clone returns a copy of the record that shares no memory with it, so that it
 // outlives the Read that returned it.
 func (r *Record) Clone() *Record {
 	c := *r

@@ -42,7 +42,7 @@ type batch struct {
 	lent      bool // a connection that was given up may still read frame
 }
 
-// share is how many of a batch's records belong to one call.
+// share is the number of a batch's records that belong to one call.
 type share struct {
 	call    *call
 	records int
@@ -83,7 +83,8 @@ func (l *recordBuffer) add(records []Record, c *call) {
 	}
 }
 
-// open is the batch that takes r: the last one, or a new one when it is full.
+// open returns the batch that takes r: the last one, or a new one when it is
+// full.
 func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	if n := len(l.queue); n > 0 {
 		if b := l.queue[n-1]; len(b.frame)-len(l.prefix)+recordSize(r) <= l.producer.cfg.BatchBytes {
@@ -100,7 +101,7 @@ func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	return b
 }
 
-// stamp is the record's timestamp in milliseconds. Times we give ourselves
+// stamp returns the record's timestamp in milliseconds. Times we give ourselves
 // never go back within the partition, whatever the clock does.
 func (l *recordBuffer) stamp(r *Record, now time.Time) int64 {
 	if !r.Time.IsZero() {

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// deliver sends one batch and tells those who wait for it.
+// deliver sends one batch and completes the calls that wait for it.
 func (l *recordBuffer) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
 	err := b.compress(len(l.prefix), codecs[l.producer.cluster.cfg.Compression])
@@ -52,7 +52,7 @@ func (l *recordBuffer) deliver(b *batch) {
 	}
 }
 
-// undelivered is the error of a batch that was given up.
+// undelivered returns the error of a batch that was given up.
 func (l *recordBuffer) undelivered(b *batch, err error) error {
 	if !b.uncertain && outcomeOf(err) == refused {
 		return away(err, "producing")

@@ -6,7 +6,7 @@ import (
 	"trunkline/event"
 )
 
-// TopicSpec is how a topic is to be.
+// TopicSpec describes a topic to create and check.
 type TopicSpec struct {
 	Name       string // base name
 	Partitions int    // when it is created; an existing topic keeps its own

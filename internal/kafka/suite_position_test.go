@@ -36,7 +36,7 @@ func (s service) deleteTopic(t *testing.T, name string) {
 	}
 }
 
-// lastPosition is the position after the last record of partition 0.
+// lastPosition returns the position after the last record of partition 0.
 func lastPosition(t *testing.T, c *kafka.Cluster) kafka.LogPosition {
 	t.Helper()
 	id, err := c.TopicID(t.Context(), "t")

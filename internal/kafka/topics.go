@@ -51,8 +51,8 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 	return nil
 }
 
-// followInterval is how long a topic may have fewer partitions than the one
-// it follows.
+// followInterval is the longest time that a topic has fewer partitions than the
+// one it follows.
 const followInterval = 2 * time.Second
 
 // FollowPartitions gives topics that follow another as many partitions as that
@@ -281,7 +281,7 @@ func allLed(partitions []leadership) bool {
 	return true
 }
 
-// admin is a kafka-go client for the rare requests that change or describe
+// admin returns a kafka-go client for the rare requests that change or describe
 // topics. It routes them by the whole cluster's layout, which the transport of
 // everyday does not keep, so it has one of its own for as long as it is used.
 func (c *Cluster) admin() (*kafkago.Client, func()) {

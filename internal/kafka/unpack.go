@@ -23,7 +23,7 @@ const (
 	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
 	// above 19 use more.
 	maxZstdWindow = 8 << 20
-	// maxSnappyRatio is above what snappy can reach.
+	// maxSnappyRatio is above the highest compression ratio of snappy.
 	maxSnappyRatio = 32
 )
 
@@ -124,8 +124,8 @@ func recordLength(b []byte) (size, head int, whole bool) {
 }
 
 // fill reads more of the batch into the window, which has to hold need bytes
-// after what is parsed. It reports false when there is no room because records
-// that are to be handed out lie in the window.
+// after what is parsed. It reports false when there is no space because records
+// not yet returned lie in the window.
 func (d *decoder) fill(u *unpacking, need int) (bool, error) {
 	if u.ended {
 		return false, corrupt("a compressed batch that ends within a record")
@@ -150,8 +150,7 @@ func (d *decoder) fill(u *unpacking, need int) (bool, error) {
 	return true, nil
 }
 
-// moveWindow makes room in the window: nothing of it but what is not parsed yet
-// is needed any more.
+// moveWindow frees space in the window by dropping the parsed bytes.
 func (d *decoder) moveWindow() {
 	rest := d.window[d.parsed:]
 	if d.unpacking == nil {
@@ -240,7 +239,7 @@ type snappyReader struct {
 	left    []byte // of block
 }
 
-// Read is part of io.Reader.
+// Read implements io.Reader.
 func (r *snappyReader) Read(p []byte) (int, error) {
 	for len(r.left) == 0 {
 		packed, err := r.next()
@@ -291,5 +290,5 @@ func (r *snappyReader) next() ([]byte, error) {
 	return packed, nil
 }
 
-// Close is part of io.Closer.
+// Close implements io.Closer.
 func (r *snappyReader) Close() error { return nil }

@@ -123,7 +123,7 @@ func (r *wireReader) compactBytes() []byte {
 
 func (r *wireReader) compactString() string { return string(r.compactBytes()) }
 
-// compactArray is array in the flexible encoding.
+// compactArray reads an array's length in the flexible encoding; see array.
 func (r *wireReader) compactArray(size int) int {
 	n := r.uvarint()
 	if n == 0 {
@@ -151,7 +151,7 @@ func (r *wireReader) tags(field func(tag uint64, value *wireReader)) {
 	}
 }
 
-// malformed is errMalformed when a read went past the end.
+// malformed returns errMalformed if a read went past the end.
 func (r *wireReader) malformed() error {
 	if r.bad {
 		return errMalformed

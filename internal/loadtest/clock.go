@@ -13,7 +13,7 @@ type Clock struct{ began time.Time }
 // NewClock starts a clock.
 func NewClock() Clock { return Clock{time.Now()} }
 
-// Now is the time on the clock.
+// Now returns the time on the clock.
 func (c Clock) Now() time.Time { return c.began.Add(time.Since(c.began)) }
 
 // SleepUntil waits until t, or until ctx ends.

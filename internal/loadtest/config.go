@@ -37,7 +37,7 @@ type Config struct {
 	Groups  []Group
 	TLS     *tls.Config
 	Clock   Clock         // zero: one of its own
-	Sources []netip.Addr  // local addresses to connect from in turn: one has room for about 28,000
+	Sources []netip.Addr  // local addresses to connect from in turn: one can number about 28,000
 	Ramp    float64       // new connections per second; 0: as fast as it goes
 	Dialers int           // connections being opened at the same time; 0: 32
 	Workers int           // goroutines that read; 0: 1

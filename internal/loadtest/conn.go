@@ -23,7 +23,7 @@ type conn struct {
 	cursor  bool      // since is a cursor
 }
 
-// maxKept is what an empty buffer may keep.
+// maxKept is the largest capacity, in bytes, that an empty buffer keeps.
 const maxKept = 4 << 10
 
 // keep stores the beginning of a frame until the rest comes.

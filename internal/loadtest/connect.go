@@ -42,7 +42,7 @@ func (l *Load) Connect(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// tries is how often a connection is tried before it is given up.
+// tries is the number of attempts to connect before giving up.
 const tries = 8
 
 // insist opens c's connection, with patience for a server that is busy.
@@ -63,7 +63,7 @@ func (l *Load) insist(ctx context.Context, c *conn) error {
 	}
 }
 
-// final says that trying again will not help.
+// final marks an error that a retry cannot resolve.
 func final(err error) bool {
 	var refusal *Refusal
 	var distrust *tls.CertificateVerificationError
@@ -99,7 +99,7 @@ func (l *Load) noteRefused(err error) {
 	l.refusals[status]++
 }
 
-// ended is told of a connection that the server has ended.
+// ended handles a connection that the server has ended.
 func (l *Load) ended(c *conn, code int) {
 	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReturn(code) {
 		return

@@ -81,8 +81,8 @@ func (t *target) dial(ctx context.Context, from netip.Addr, token string, since 
 	return o, nil
 }
 
-// takeOver is a descriptor of the connection's socket that the Go runtime does
-// not know of. It does not wait: the flag is the socket's.
+// takeOver returns a descriptor of the connection's socket that the Go runtime
+// does not know of. It does not wait: the flag is the socket's.
 func takeOver(c net.Conn) (fd int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {

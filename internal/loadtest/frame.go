@@ -99,7 +99,7 @@ const (
 	codeAbnormal = 1006 // the connection ended without a close frame
 )
 
-// closeCode is the code in a close frame's payload.
+// closeCode returns the code in a close frame's payload.
 func closeCode(payload []byte) int {
 	if len(payload) < 2 {
 		return codeNone

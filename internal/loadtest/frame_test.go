@@ -10,7 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// serverFrame is a frame as a server sends it.
+// serverFrame returns a frame as a server sends it.
 func serverFrame(op byte, fin bool, payload []byte) []byte {
 	b := []byte{op, 0}
 	if fin {
@@ -87,7 +87,7 @@ func TestControlFramesAreMaskedAsTheRFCSays(t *testing.T) {
 	}
 }
 
-// transcript is what a receiver makes of bytes that come in pieces.
+// transcript returns what a receiver makes of bytes that come in pieces.
 func transcript(wire []byte, piece func(left int) int) (said []string, err error) {
 	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
 	r.reply = func(_ *conn, frame []byte) error {
@@ -112,7 +112,7 @@ func sameText(a, b error) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// message is an event as the server sends it.
+// message returns an event as the server sends it.
 func message(id int, s Stamp) string {
 	return fmt.Sprintf(`{"id":"cc_evt_%019d","type":"x","data":{%s}}`, id, s.Append(nil, testRun))
 }

@@ -37,7 +37,7 @@ func bucketOf(d time.Duration) int {
 	return min(shift*subCount+int(units>>shift), buckets-1)
 }
 
-// upperEdge is the largest latency of a bucket.
+// upperEdge returns the largest latency of a bucket.
 func upperEdge(bucket int) time.Duration {
 	shift := max(bucket/subCount-1, 0)
 	units := uint64(bucket-shift*subCount+1) << shift
@@ -47,11 +47,11 @@ func upperEdge(bucket int) time.Duration {
 // Count returns the number of recorded latencies.
 func (h *Histogram) Count() uint64 { return h.total }
 
-// Max is the largest latency of all, exactly.
+// Max returns the largest latency of all, exactly.
 func (h *Histogram) Max() time.Duration { return h.largest }
 
-// Quantile is the latency that the share q (0 to 1) of all do not exceed; 0
-// when there are none.
+// Quantile returns the latency that the share q (0 to 1) of all do not exceed;
+// 0 when there are none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0
@@ -75,9 +75,9 @@ func (h *Histogram) Add(o *Histogram) {
 	h.largest = max(h.largest, o.largest)
 }
 
-// Since is what was counted after earlier, a copy of h from before. Its Max is
-// that of the whole, unless nothing was counted or what was is smaller by its
-// bucket.
+// Since returns the counts added after earlier, a copy of h from before. Its
+// Max is that of the whole, unless nothing was counted or what was is smaller
+// by its bucket.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	d := &Histogram{total: h.total - earlier.total}
 	for i := range h.counts {

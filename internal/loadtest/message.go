@@ -13,7 +13,7 @@ var (
 // beginning is not of our server.
 const searchWithin = 256
 
-// idOf is the id of a message, nil when it has none.
+// idOf returns the id of a message, nil when it has none.
 func idOf(message []byte) []byte {
 	head := message[:min(len(message), searchWithin)]
 	at := bytes.Index(head, idField)
@@ -23,7 +23,7 @@ func idOf(message []byte) []byte {
 	return untilQuote(head[at+len(idField):])
 }
 
-// cursorOf is the cursor that a frame carries instead of an event.
+// cursorOf returns the cursor that a frame carries instead of an event.
 func cursorOf(message []byte) (cursor []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(message, cursorField)
 	if !ok {

@@ -26,7 +26,7 @@ func (w *worker) serve(c *conn) {
 	w.finish(c, err)
 }
 
-// errNothing says that a socket has nothing to read.
+// errNothing is the error of a socket that has nothing to read.
 var errNothing = errors.New("nothing to read")
 
 // readSome reads once; io.EOF when nothing will ever come.

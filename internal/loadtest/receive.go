@@ -16,7 +16,7 @@ type receiver struct {
 	reply  func(c *conn, frame []byte) error // sends a control frame
 }
 
-// closing says that the server has ended the connection by a close frame.
+// closing marks a connection that the server has ended by a close frame.
 type closing struct{ code int }
 
 func (c *closing) Error() string { return fmt.Sprintf("closed with %d", c.code) }
@@ -123,5 +123,5 @@ func (r *receiver) answer(c *conn, f frame) error {
 		_ = r.reply(c, appendClose(nil, answer))
 		return &closing{code}
 	}
-	return nil // a pong nobody asked for is allowed
+	return nil // an unsolicited pong is allowed
 }

@@ -15,7 +15,8 @@ func CallRecord(dst []byte, s Stamp, run, account string, padding []byte) []byte
 	return append(dst, `"}}`...)
 }
 
-// CallID is the call id, and the origination id, of a call record of a run.
+// CallID returns the call id, and the origination id, of a call record of a
+// run.
 func CallID(run string, stream int, seq uint64) string {
 	return fmt.Sprintf("bench-%s-%06d-%012d", run, stream, seq)
 }

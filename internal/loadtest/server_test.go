@@ -35,7 +35,7 @@ func (p *peer) send(frames ...[]byte) {
 // stay reads until the client goes.
 func (p *peer) stay() { _, _ = io.Copy(io.Discard, p.in) }
 
-// read is a client's frame.
+// read returns a client's frame.
 func (p *peer) read() (op byte, payload []byte) {
 	head := make([]byte, 6)
 	if _, err := io.ReadFull(p.in, head); err != nil {

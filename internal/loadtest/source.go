@@ -38,10 +38,10 @@ type SourceConfig struct {
 	Batch    int  // events of a batch, due together; 0: what is due when the one before is safe
 }
 
-// MinEventSize is the smallest generic event there is for an account's id.
+// MinEventSize returns the smallest generic event there is for an account's id.
 func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
 
-// Least is the size of the smallest event for an account's id, bytes.
+// Least returns the size of the smallest event for an account's id, bytes.
 func (f Form) Least(account string) int {
 	const now = 2e18 // Unix seconds have ten digits till 2286
 	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
@@ -132,7 +132,7 @@ func (s *Source) Published() []uint64 {
 	return counts
 }
 
-// Acks is how long the sink took with what it was given, so far.
+// Acks returns the latencies of the sink's acknowledgements so far.
 func (s *Source) Acks() *Histogram {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	var failed error
 	for number := range lanes {
 		running.Go(func() {
-			l := &lane{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
+			l := &publisher{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)
@@ -192,10 +192,10 @@ func (s *Source) event(dst []byte, stamp Stamp) Event {
 	return Event{stamp.Stream, stamp.Seq, s.cfg.Form(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
 }
 
-// GenericEvent is the Form of a generic event.
+// GenericEvent returns the Form of a generic event.
 func GenericEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
 	dst = append(dst, `{"type":"AGENT_PERFORMANCE","account_id":"`...)
-	dst = append(dst, account...) // an id needs no escaping (contract, "The program")
+	dst = append(dst, account...) // an id needs no escaping (docs/api.md)
 	dst = append(dst, `",`...)
 	dst = s.Append(dst, run)
 	dst = append(dst, `,"data":{"padding":"`...)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RunLength is how long the name of a run is.
+// RunLength is the length of the name of a run.
 const RunLength = 8
 
 // Stamp is the part of an event's data by which the receiver checks it.
@@ -50,7 +50,8 @@ func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
 	return r.read(message)
 }
 
-// read is the stamp of a message; ok is false when it has none of this run.
+// read returns the stamp of a message; ok is false when it has none of this
+// run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !r.here(message) {
 		at := bytes.Index(message, r.marker)

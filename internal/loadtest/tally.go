@@ -23,8 +23,8 @@ type Tally struct {
 	Latency Histogram // from the event being due to its frame being read
 }
 
-// Faultless says that every subscriber saw every event once and in order, and
-// no breach of the protocol.
+// Faultless reports whether every subscriber saw every event once and in order,
+// and no breach of the protocol.
 func (t *Tally) Faultless() bool {
 	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0 && t.Misbehaved == 0
 }

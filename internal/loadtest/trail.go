@@ -129,9 +129,9 @@ func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	return n
 }
 
-// Conclude is the tally once nothing more will come: what is outstanding is
-// missing in its stream's partition, or in partition -1 when nothing has come
-// of the stream.
+// Conclude returns the tally once nothing more will come: what is outstanding
+// is missing in its stream's partition, or in partition -1 when nothing has
+// come of the stream.
 func (t *Trail) Conclude(published []uint64) *TrailTally {
 	tally := t.Tally()
 	t.mu.Lock()

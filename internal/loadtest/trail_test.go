@@ -7,7 +7,7 @@ import (
 
 const trailRun = "TRAILRUN"
 
-// trailRecord is the value of a record on the topic.
+// trailRecord returns the value of a record on the topic.
 func trailRecord(clock Clock, stream int, seq uint64) []byte {
 	at := clock.Now().Add(-time.Second).UnixNano()
 	return GenericEvent(nil, Stamp{Stream: stream, Seq: seq, At: at}, trailRun, "a", nil)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// MetricsUsage is what the process behind a metrics listener says of itself at
-// base + /metrics. settled first has it collect its garbage, so that only what
-// it holds is counted.
+// MetricsUsage returns the CPU time and memory that a process reports on its
+// metrics listener at base + /metrics. settled first has it collect its
+// garbage, so that only what it holds is counted.
 func MetricsUsage(ctx context.Context, client *http.Client, base string, settled bool) (Usage, error) {
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")
 	if settled {

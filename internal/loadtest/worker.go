@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBytes is what one read takes from a socket at most.
+// readBytes is the largest read from a socket, in bytes.
 const readBytes = 256 << 10
 
 // worker reads many connections in one goroutine. Its buffers are those of the

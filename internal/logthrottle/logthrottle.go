@@ -76,7 +76,7 @@ type line struct {
 // most bounds what is remembered. Messages are constants, and few.
 const most = 1000
 
-// due says whether a message may be written, and how many were not since the
+// due reports whether a message may be written, and how many were not since the
 // last one.
 func (c *counts) due(message string, now time.Time) (held int, due bool) {
 	c.mu.Lock()

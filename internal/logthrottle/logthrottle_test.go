@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// recorder is a log whose lines can be counted.
+// recorder returns a log whose lines can be counted.
 func recorder() (*slog.Logger, *bytes.Buffer) {
 	var said bytes.Buffer
 	return slog.New(New(slog.NewTextHandler(&said, nil))), &said

@@ -42,7 +42,7 @@ func (r ring) find(id string) (key, bool) {
 	return r[i], true
 }
 
-// ID is the id of the key that a sealed secret needs; "" when it is none.
+// ID returns the id of the key that a sealed secret needs; "" when it is none.
 func ID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
 	id, _, dot := strings.Cut(rest, ".")
@@ -97,7 +97,7 @@ func newKey(raw []byte) (key, error) {
 	return key{id: keyID(raw), aead: aead}, nil
 }
 
-// keyID tells 32 random bytes apart and tells nothing about them.
+// keyID identifies a key of 32 random bytes without revealing it.
 func keyID(raw []byte) string {
 	sum := sha256.Sum256(append([]byte(idLabel), raw...))
 	return hex.EncodeToString(sum[:8])

@@ -62,7 +62,7 @@ func Open(cfg Config) (*Keyring, error) {
 // can change.
 func (k *Keyring) FromFile() bool { return k.file != "" }
 
-// Require is an error unless the ring has every key in ids: what is sealed
+// Require returns an error unless the ring has every key in ids: what is sealed
 // under a missing one could not be opened. Rooms call it when they start.
 func (k *Keyring) Require(ids ...string) error {
 	k.mu.Lock()
@@ -76,7 +76,7 @@ func (k *Keyring) Require(ids ...string) error {
 	return nil
 }
 
-// Newest is the id of the key that seals.
+// Newest returns the id of the key that seals.
 func (k *Keyring) Newest() (string, error) {
 	ring, err := k.current()
 	if err != nil {
@@ -121,7 +121,7 @@ func (k *Keyring) find(id string) (key, bool) {
 	return found, ok
 }
 
-// current is the ring as the file has it now.
+// current returns the ring as the file has it now.
 func (k *Keyring) current() (ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -29,8 +29,8 @@ func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Require is an error unless the ring has every key that the table's secrets
-// need. Rooms call it when they start.
+// Require returns an error unless the ring has every key that the table's
+// secrets need. Rooms call it when they start.
 func (t Table) Require(ctx context.Context) error {
 	inUse, err := t.MasterKeys(ctx)
 	if err != nil {

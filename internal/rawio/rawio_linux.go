@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Write writes what the socket has room for; unix.EAGAIN: it has none.
+// Write writes what the socket can number; unix.EAGAIN: it has none.
 func Write(fd int, b []byte) (int, error) {
 	return call(unix.SYS_SENDTO, fd, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }

@@ -4,7 +4,7 @@ package rawio
 
 import "golang.org/x/sys/unix"
 
-// Write writes what the socket has room for; unix.EAGAIN: it has none.
+// Write writes what the socket can number; unix.EAGAIN: it has none.
 func Write(fd int, b []byte) (int, error) { return retried(fd, b, unix.Write) }
 
 // Read reads what has come; unix.EAGAIN: nothing. 0 bytes are the end.

@@ -1,6 +1,5 @@
-// Package retry has the one back-off: waits that double from try to try, with
-// jitter, so that clients that lost the same server do not come back at once.
-// It starts no goroutine.
+// Package retry computes exponential back-off with jitter, so that clients that
+// lost the same server do not all reconnect at once. It starts no goroutine.
 package retry
 
 import (
@@ -15,15 +14,15 @@ type Backoff struct {
 	bound      time.Duration
 }
 
-// Next returns how long to wait now: between half and all of a time that
-// doubles with every call, from First up to Max.
+// Next returns the next wait: between half and all of a time that doubles with
+// every call, from First up to Max.
 func (b *Backoff) Next() time.Duration {
 	d := max(b.bound, b.First)
 	b.bound = min(2*d, b.Max)
 	return d/2 + rand.N(d/2+1)
 }
 
-// Wait waits for Next. It returns false when ctx ended first.
+// Wait waits for the duration of Next. It returns false if ctx ended first.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Reset makes the next wait begin at First again.

@@ -3,10 +3,10 @@
 // placeholders, the same serializable transactions, the same kinds of error.
 //
 // It refuses to be an ORM or to know any table but the version table that each
-// room's migrations have (<room>_schema). Rooms own their tables; the name of
-// every table begins with the room's. Times are stored as BIGINT, because the
-// two databases agree on nothing else. Text is UTF-8 without NUL on both:
-// PostgreSQL refuses anything else, and so does the SQLite driver here.
+// package's migrations have (<room>_schema). Packages own their tables; the
+// name of every table begins with the room's. Times are stored as BIGINT,
+// because the two databases agree on nothing else. Text is UTF-8 without NUL on
+// both: PostgreSQL refuses anything else, and so does the SQLite driver here.
 //
 // It has no goroutines beyond those of database/sql, which Close ends. When
 // the pool is full a caller waits until its context ends.

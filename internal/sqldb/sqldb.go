@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Config says which database.
+// Config selects the database.
 type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
 	Path string // the SQLite file; its folder is made when missing
@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 func (db *DB) Postgres() bool { return db.isPostgres }
 
 // Tx runs fn in one serializable transaction and commits when fn returns nil.
-// What fn reads is what it would read if it ran alone, on both databases.
+// Transactions are serializable on both databases.
 //
 // fn may run several times, so it must do nothing that a rollback does not
 // undo, and use only the transaction it is given: with SQLite a write beside
@@ -142,7 +142,7 @@ func Wrap(err error, doing string) error {
 	return fault.Internal(err, doing+" failed")
 }
 
-// oneLine is an error told in one line: pgx takes a line for each address it
+// oneLine formats an error on one line: pgx takes a line for each address it
 // tried.
 type oneLine struct{ error }
 

@@ -71,7 +71,7 @@ func makeFile(path string) error {
 	return file.Close()
 }
 
-// sqliteCode is the extended result code in err's chain.
+// sqliteCode returns the extended result code in err's chain.
 func sqliteCode(err error) (code int, ok bool) {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -13,7 +13,7 @@ import (
 // NUL and invalid UTF-8. SQLite would store both.
 type textChecked struct{ driver.Connector }
 
-// Connect is part of driver.Connector.
+// Connect implements driver.Connector.
 func (c textChecked) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c textChecked) Connect(ctx context.Context) (driver.Conn, error) {
 	return textCheckedConn{full}, nil
 }
 
-// sqliteConn is what database/sql uses of the driver's connection.
+// sqliteConn is the set of driver interfaces that database/sql uses.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -40,11 +40,11 @@ type sqliteConn interface {
 
 type textCheckedConn struct{ sqliteConn }
 
-// errText is the error for a text parameter with NUL or invalid UTF-8. It does
+// errText is returned for a text parameter with NUL or invalid UTF-8. It does
 // not hold the text.
 var errText = errors.New("a text parameter has a NUL byte or invalid UTF-8")
 
-// CheckNamedValue is part of driver.NamedValueChecker: database/sql calls it
+// CheckNamedValue implements driver.NamedValueChecker: database/sql calls it
 // for every parameter, also of prepared statements.
 func (textCheckedConn) CheckNamedValue(v *driver.NamedValue) error {
 	value, err := driver.DefaultParameterConverter.ConvertValue(v.Value)

@@ -104,7 +104,7 @@ func (b *broker) java(class string, args ...string) []string {
 // launch starts the process; it does not wait until it serves.
 func (b *broker) launch() (err error) {
 	b.proc, err = launch(command{
-		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // nobody needs its data
+		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // its data is not needed
 		args: b.java("kafka.Kafka", b.properties()),
 	})
 	return err

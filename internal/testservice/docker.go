@@ -37,8 +37,8 @@ func dockerKafka(ctx context.Context, end end) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Clients are told to come back to the advertised address: so the port is
-	// the same inside and outside.
+	// Clients connect again to the advertised address: so the port is the same
+	// inside and outside.
 	port := ports[0]
 	address := loopback(port)
 	return runImage(ctx, end, address, image{

@@ -8,8 +8,8 @@ import (
 )
 
 // Set is a Kafka, a Redis and a PostgreSQL, started by the services command for
-// all test binaries to share. An S3 store starts in no time: whoever needs one
-// starts its own.
+// all test binaries to share. An S3 store starts in no time: a test that needs
+// one starts its own.
 type Set struct {
 	variables []string
 	services  []*service

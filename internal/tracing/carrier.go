@@ -19,10 +19,11 @@ type Carrier struct {
 	State  string // tracestate; "" for none
 }
 
-// MaxState is what W3C Trace Context asks everybody to pass on (section 3.3.1.5).
+// MaxState is the length of tracestate, in bytes, that W3C Trace Context
+// requires to be propagated (section 3.3.1.5).
 const MaxState = 512 // bytes of a tracestate
 
-// FromContext is the context of the span in ctx.
+// FromContext returns the context of the span in ctx.
 func FromContext(ctx context.Context) Carrier {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return Carrier{}
@@ -32,12 +33,14 @@ func FromContext(ctx context.Context) Carrier {
 	return c
 }
 
-// FromHTTP is what a request brings. It may be malformed: In then finds none.
+// FromHTTP returns the trace context of a request's headers. It may be
+// malformed: In then ignores it.
 func FromHTTP(h http.Header) Carrier {
 	return Carrier{h.Get(event.HeaderTrace), strings.Join(h.Values(event.HeaderTraceState), ",")}
 }
 
-// FromRecord is what a record brings, which may be malformed as in FromHTTP.
+// FromRecord returns the trace context of a record's headers, which may be
+// malformed as in FromHTTP.
 func FromRecord(r *kafka.Record) Carrier {
 	return Carrier{string(r.Header(event.HeaderTrace)), string(r.Header(event.HeaderTraceState))}
 }
@@ -61,7 +64,7 @@ func (c Carrier) Headers(to []kafka.Header) []kafka.Header {
 	return to
 }
 
-// TraceID is the id of the trace that ctx is in, "" when it is in none.
+// TraceID returns the id of the trace that ctx is in, "" when it is in none.
 func TraceID(ctx context.Context) string {
 	if in := trace.SpanContextFromContext(ctx); in.HasTraceID() {
 		return in.TraceID().String()

@@ -35,8 +35,8 @@ func (t *Tracer) Serve(r *http.Request, method, route string) (*http.Request, Sp
 	return r.WithContext(ctx), span
 }
 
-// Answered says how a request was answered. Only what is the server's fault is
-// an error.
+// Answered records the response to a request. Only what is the server's fault
+// is an error.
 func (s Span) Answered(status int) {
 	if s.span == nil {
 		return

@@ -47,8 +47,8 @@ func (t *Tracer) Process(r *kafka.Record, topic, group string) Span {
 	return t.join(r, "process", topic, group)
 }
 
-// Deliver is Process for those who hand an event to its subscribers, who are no
-// consumer group: each of them sees every event.
+// Deliver is like Process for delivery to subscribers, who are no consumer
+// group: each of them sees every event.
 func (t *Tracer) Deliver(r *kafka.Record, topic string) Span { return t.join(r, "deliver", topic, "") }
 
 func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {

@@ -19,19 +19,19 @@ func New(provider trace.TracerProvider) *Tracer {
 	return &Tracer{provider.Tracer("trunkline", trace.WithSchemaURL(semconv.SchemaURL))}
 }
 
-// Attribute says one thing about a span.
+// Attribute is a key and a value of a span.
 type Attribute = attribute.KeyValue
 
-// Text is an attribute.
+// Text returns an attribute.
 func Text(key, value string) Attribute { return attribute.String(key, value) }
 
-// Number is an attribute.
+// Number returns an attribute.
 func Number(key string, value int) Attribute { return attribute.Int(key, value) }
 
-// Flag is an attribute.
+// Flag returns an attribute.
 func Flag(key string, value bool) Attribute { return attribute.Bool(key, value) }
 
-// Account says whose the work was.
+// Account sets the account of the span.
 func Account(id string) Attribute { return attribute.String("trunkline.account.id", id) }
 
 // Span is one piece of work. The zero Span is none, and takes everything.
@@ -42,7 +42,7 @@ func (t *Tracer) Start(ctx context.Context, name string, about ...Attribute) (co
 	return t.begin(ctx, name, trace.SpanKindInternal, about)
 }
 
-// Ask begins a request to somebody else.
+// Ask starts the span of a request to another service.
 func (t *Tracer) Ask(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
 	return t.begin(ctx, name, trace.SpanKindClient, about)
 }
@@ -58,14 +58,14 @@ func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, ab
 // Sampled reports whether anybody will see the span.
 func (s Span) Sampled() bool { return s.span != nil && s.span.IsRecording() }
 
-// Set says more about the span.
+// Set adds attributes to the span.
 func (s Span) Set(about ...Attribute) {
 	if s.span != nil {
 		s.span.SetAttributes(about...)
 	}
 }
 
-// Fail says that the work failed, with a word of a bounded set.
+// Fail marks the span as failed, with a reason of a bounded set.
 func (s Span) Fail(kind string) {
 	if s.span != nil {
 		s.span.SetAttributes(semconv.ErrorTypeKey.String(kind))
@@ -73,7 +73,8 @@ func (s Span) Fail(kind string) {
 	}
 }
 
-// End ends the span, as failed if err says so. Of err only its kind is told.
+// End ends the span, as failed if err says so. Only the kind of err is
+// recorded.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return

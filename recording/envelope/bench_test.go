@@ -77,9 +77,9 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// barePrimitives are the suite's ciphers over benchSize bytes in chunks, with
-// no format around them: a pass as sealing needs it, one as opening does, and
-// one that opens what it reads.
+// barePrimitives returns the suite's ciphers over benchSize bytes in chunks,
+// with no format around them: a pass as sealing needs it, one as opening does,
+// and one that opens what it reads.
 func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 	block, err := aes.NewCipher(make([]byte, keySize))
 	if err != nil {

@@ -22,8 +22,8 @@ var (
 	ErrParams    = errors.New("cannot be sealed")
 )
 
-// ChunkError says which chunk, counted from 0, was refused. Every byte before
-// that chunk was authentic; none of it or after it was released.
+// ChunkError reports the refused chunk, counted from 0. Every byte before that
+// chunk was authentic; none of it or after it was released.
 type ChunkError struct {
 	Index uint64
 	Err   error // ErrAltered, ErrTruncated or ErrTrailing

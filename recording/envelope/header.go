@@ -89,7 +89,7 @@ func (h *Header) validate() error {
 	return nil
 }
 
-// Len is the length of the header in bytes: where the first chunk begins.
+// Len returns the length of the header in bytes: where the first chunk begins.
 func (h *Header) Len() int64 {
 	return int64(coreFixed + len(h.AccountID) + len(h.RecordingID) + len(h.ContentType) +
 		keyFixed + len(h.KeyID) + digestSize)
@@ -120,9 +120,9 @@ func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
 	return dst, append([]byte{byte(len(h.KeyID))}, h.KeyID...)
 }
 
-// bytes is the whole header. The checksum at its end needs no key: it tells
-// damage from a wrong key, and holds off nobody who alters it on purpose; the
-// box and the commitment do.
+// bytes returns the whole header. The checksum at its end needs no key: it
+// distinguishes damage from a wrong key, and does not protect against
+// deliberate changes; the box and the commitment do.
 func (h *Header) bytes() []byte {
 	out, after := h.appendKeyFields(h.appendCore(make([]byte, 0, h.Len())))
 	out = append(out, h.box[:]...)
@@ -210,7 +210,7 @@ func (r *headerReader) next(n int) []byte {
 	return r.seen[start:]
 }
 
-// failure is the reader's own error, or what a file that ends here means.
+// failure returns the reader's own error, or what a file that ends here means.
 func (r *headerReader) failure(short error) error {
 	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
 		return short

@@ -97,8 +97,9 @@ func (h *Header) boxData() []byte {
 	return slices.Concat(digest[:], before, after)
 }
 
-// fingerprint tells a wrong salt from a wrong key. Keyed with the recording's
-// own salt, it does not show which recordings share an account salt.
+// fingerprint distinguishes a wrong salt from a wrong key. Keyed with the
+// recording's own salt, it does not show which recordings share an account
+// salt.
 func (r *Root) fingerprint(own *[saltSize]byte) (print [printSize]byte) {
 	mac := hmac.New(sha256.New, own[:])
 	mac.Write(r.salt[:])

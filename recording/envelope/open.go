@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Want is whose recording, and which, is expected; an empty field expects
+// Want names the expected account and recording; an empty field expects
 // nothing.
 type Want struct{ AccountID, RecordingID string }
 

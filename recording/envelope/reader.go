@@ -60,10 +60,10 @@ func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	return r, nil
 }
 
-// Header is the recording's header, proven.
+// Header returns the recording's header, proven.
 func (r *Reader) Header() *Header { return r.parsed }
 
-// Size is the length of the audio in bytes.
+// Size returns the length of the audio in bytes.
 func (r *Reader) Size() int64 { return r.plainSize }
 
 // Close wipes the audio held; src stays open.
@@ -112,7 +112,7 @@ func (r *Reader) hold(index uint64) error {
 	return nil
 }
 
-// rest is what the chunk at the position still has, proven.
+// rest returns the authenticated rest of the chunk at the position.
 func (r *Reader) rest() ([]byte, error) {
 	if r.pos >= r.plainSize {
 		return nil, io.EOF

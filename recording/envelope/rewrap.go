@@ -7,7 +7,7 @@ import (
 
 // Rewrap writes the sealed recording in src to dst with a new key block: the
 // same body, opened from now on by key. The body is copied as it is, not
-// opened: what was damaged before is still found, and told, when it is opened.
+// opened: damage from before is still detected and reported when it is opened.
 //
 // It does not help when someone has kept the old header and its key: they have
 // this recording's data key. Opening and sealing anew does.

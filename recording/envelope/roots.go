@@ -59,8 +59,8 @@ func (c *Roots) Root(key, salt string, iterations uint32) (*Root, error) {
 	}
 }
 
-// take returns the kept root, or the channel of whoever is making it, or a
-// channel that makes the caller the one who does.
+// take returns the kept root, or the channel of the goroutine that makes it, or
+// a channel that makes the caller the one who does.
 func (c *Roots) take(name rootName) (root *Root, busy <-chan struct{}, mine chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 
 var suiteNames = map[Suite]string{AES256GCM: "AES-256-GCM", AES256CBC: "AES-256-CBC"}
 
-// String is the suite's name in the configuration's field "algorithm".
+// String returns the suite's name in the configuration's field "algorithm".
 func (s Suite) String() string {
 	if name, ok := suiteNames[s]; ok {
 		return name
@@ -64,7 +64,7 @@ func (s Suite) chunks(dek *[keySize]byte) (chunkCipher, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, s)
 }
 
-// place is where a chunk stands, authenticated with it: SHA-256 of the core
+// place is the position of a chunk, authenticated with it: SHA-256 of the core
 // (which recording), the chunk's index, and whether it is the last.
 type place [digestSize + 8 + 1]byte
 
@@ -83,8 +83,8 @@ func (p *place) at(index uint64, final bool) *place {
 	return p
 }
 
-// opener opens the chunks of one recording and says what is wrong with those
-// that it refuses.
+// opener opens the chunks of one recording and reports the fault of those that
+// it refuses.
 type opener struct {
 	chunkCipher
 	place *place
@@ -107,8 +107,8 @@ func (o *opener) chunk(dst, sealed []byte, index uint64, final bool) ([]byte, er
 	return plain, nil
 }
 
-// diagnose tells a recording that lost or gained whole chunks from an altered
-// chunk: then the chunk is authentic with the other finality.
+// diagnose distinguishes a recording that lost or gained whole chunks from an
+// altered chunk: then the chunk is authentic with the other finality.
 func (o *opener) diagnose(dst, sealed []byte, index uint64, final bool) error {
 	plain, ok := o.open(dst, sealed, o.place.at(index, !final))
 	clear(plain)

@@ -1,6 +1,6 @@
 /**
- * For administrators: how an account's recordings are sealed, and its AI
- * providers. The key and the salt are in the page only while they are asked for.
+ * For administrators: the encryption of an account's recordings, and its AI
+ * providers. The key and the salt are in the page only while this view is open.
  */
 import { busy, copyButton, el, say } from "./dom.js";
 
@@ -22,7 +22,7 @@ export class Admin {
     parts.account.addEventListener("input", () => this.leave());
   }
 
-  /** Forgets what was shown. */
+  /** Removes everything shown. */
   leave() {
     for (const part of [this.#parts.sealResult, this.#parts.listResult]) part.replaceChildren();
     for (const part of [this.#parts.sealOutput, this.#parts.listOutput]) say(part, "");
@@ -67,7 +67,7 @@ export class Admin {
     return el("li", { class: "card" }, el("h3", {}, p.name), el("dl", { class: "facts" },
       ...[["Address", p.websocket?.url], ["Audio", `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz`],
         ["Headers", Object.keys(p.websocket?.headers ?? {}).join(", ") || "none"], ["Extensions", p.extensions ? "yes" : "no"],
-        ["If it is gone", p.fallback ?? "hangup"], ["Id", p.id]].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? "")])),
+        ["Fallback", p.fallback ?? "hangup"], ["Id", p.id]].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? "")])),
     el("p", { class: "actions" }, test, copyButton("Copy id", () => p.id)), output);
   }
 }
@@ -80,7 +80,7 @@ function tally(/** @type {string[]} */ events) {
   return [...counts].map(([name, n]) => n > 1 ? `${n} ${name}` : name).join(", ");
 }
 
-/** A secret, masked until it is asked for. */
+/** A secret, masked until Show is pressed. */
 function secret(/** @type {string} */ name, /** @type {string} */ value) {
   const shown = el("code", { class: "secret" }, mask);
   const copy = copyButton("Copy", () => value);

@@ -1,10 +1,10 @@
-/** The agents at work: one tile each, in a stable order, and how many are in which state. */
+/** The agents that are logged in: one tile each, in a stable order, and a count for each state. */
 import { el, say, sync } from "./dom.js";
 import { duration, local, tone, word } from "./show.js";
 
 /** @typedef {import("./floor.js").Agent} Agent */
 
-const shown = 300; // tiles; a floor that is larger is better filtered by account
+const shown = 300; // tiles at most
 const names = { available: "Available", ringing: "Ringing", talking: "On a call", wrap: "After call", break: "On break", other: "Other" };
 
 export class Agents {
@@ -42,7 +42,7 @@ export class Agents {
     this.tick(now);
   }
 
-  /** Lets the times go on. */
+  /** Updates the durations. */
   tick(/** @type {number} */ now) {
     for (const tile of /** @type {any} */ (this.#tiles.children)) say(tile.parts.time, duration(now / 1000 - tile.since));
   }

@@ -1,4 +1,4 @@
-/** Live calls, the longest in their state first, and what waits in each queue. */
+/** Active calls, longest in their state first, and the waiting calls of each queue. */
 import { el, say, sync } from "./dom.js";
 import { duration, local, short } from "./show.js";
 
@@ -11,7 +11,7 @@ const states = { waiting: { name: "Waiting", rank: 0 }, offering: { name: "Ringi
 
 export class Calls {
   #rows; #queues; #empty; #more;
-  /** Every queue that had a call since the page was opened: they stay where they are. @type {Map<string, string>} */
+  /** Every queue that had a call since the page was opened; queues keep their places. @type {Map<string, string>} */
   #known = new Map();
 
   /** @param {{rows: Element, queues: Element, empty: HTMLElement, more: Element}} parts */
@@ -65,7 +65,7 @@ export class Calls {
     });
   }
 
-  /** Lets the times go on. */
+  /** Updates the durations. */
   tick(/** @type {number} */ now) {
     for (const row of /** @type {any} */ (this.#rows.children)) say(row.parts.time, duration(now / 1000 - row.since));
     for (const item of /** @type {any} */ (this.#queues.children)) {

@@ -1,16 +1,16 @@
 /**
- * The server's time. Every answer says it to the second; together they narrow
- * down by how much the browser's clock is off. As long as that may be nothing,
- * the browser's clock is believed.
+ * The server's time. Each response has it to the second; together they bound the
+ * difference to the browser's clock. While the difference may be zero, the
+ * browser's clock is used.
  */
 export class Clock {
-  #least = -Infinity; // bounds of the server's time less ours, ms
+  #least = -Infinity; // bounds of the server's time minus the browser's, ms
   #most = Infinity;
 
   /**
-   * @param {number} second what the server said, Unix seconds
-   * @param {number} sent when we asked, ms
-   * @param {number} received when the answer was there, ms
+   * @param {number} second the server's time, Unix seconds
+   * @param {number} sent when the request was sent, ms
+   * @param {number} received when the response arrived, ms
    */
   heard(second, sent, received) {
     if (!Number.isFinite(second) || received - sent > 10_000) return;
@@ -24,7 +24,7 @@ export class Clock {
     this.#most = Math.min(this.#most, most);
   }
 
-  /** By how much the server is ahead, ms. */
+  /** How far the server is ahead, ms. */
   get offset() { return Math.max(Math.min(0, this.#most), this.#least); }
 
   /** The server's time, ms. */

@@ -1,6 +1,6 @@
 /**
- * Click to call: one order at a time, and how far each call has come, told by
- * the channel's call.progress and, where that is missing, by asking.
+ * Click to call: one request at a time, and the progress of each call, from the
+ * channel's call.progress events and, where these are missing, by polling.
  */
 import { busy, copyButton, el, say } from "./dom.js";
 import { Refused } from "./http.js";
@@ -17,7 +17,7 @@ const most = 6; // calls shown
 export class Dial {
   #session; #parts;
   /** @type {Map<string, Card>} */ #cards = new Map();
-  #key = ""; // of the order under way: asked again, it rings once
+  #key = ""; // Idempotency-Key of the current request: a retry does not ring twice
 
   /**
    * @param {import("./session.js").Session} session
@@ -43,13 +43,13 @@ export class Dial {
   }
 
   async #place(/** @type {string} */ number) {
-    if (number === "") throw new Error("Which number?");
+    if (number === "") throw new Error("Enter a number");
     this.#key ||= crypto.randomUUID();
     const path = `/ucp/v2/c2c/${encodeURIComponent(number)}`;
     const { origination_call_id: id } = await this.#session.ask(path, { method: "POST", headers: { "Idempotency-Key": this.#key } });
     this.#key = "";
     if (!id) {
-      say(this.#parts.output, `The call to ${number} is placed. The platform gave it no id, so its progress is not known.`);
+      say(this.#parts.output, `The call to ${number} is placed. The platform returned no id, so its progress cannot be shown.`);
       return;
     }
     const card = new Card(this, this.#session, id, number, (text) => say(this.#parts.said, text));
@@ -58,7 +58,7 @@ export class Dial {
     while (this.#parts.list.children.length > most) this.#parts.list.lastElementChild?.remove();
   }
 
-  /** The channel tells of a call. */
+  /** Handles a call.progress event of the channel. */
   progress(/** @type {any} */ data) { this.#cards.get(data.origination_call_id)?.step(data.state, data.timestamp, data.cause); }
 }
 
@@ -100,14 +100,14 @@ class Card {
     const name = steps[state] ?? state;
     const item = el("li", { "data-state": state }, el("span", {}, name), cause && el("span", { class: "cause" }, cause),
       el("span", { class: "clock" }, time(at * 1000)));
-    // Answers and events overtake each other.
+    // Responses and events can arrive in any order.
     const later = [...this.#steps.children].find((/** @type {any} */ other) => order.indexOf(other.dataset.state) > order.indexOf(state));
     this.#steps.insertBefore(item, later ?? null);
     if (this.over) this.#cancel.hidden = true;
     this.#tell(`Call to ${this.number}: ${name}${cause ? `, ${cause}` : ""}`);
   }
 
-  /** Asks until the call has ended: events say it sooner, asking says it surely. */
+  /** Polls until the call has ended: events are faster, polling is reliable. */
   async #follow() {
     for (let wait = 400; ; wait = Math.min(wait * 1.3, 5000)) {
       await new Promise((resolve) => setTimeout(resolve, wait));

@@ -1,4 +1,4 @@
-/** The pages under /docs: /openapi.json and /asyncapi.json to be read. */
+/** The pages under /docs, which show /openapi.json and /asyncapi.json. */
 import { Document } from "./schema.js";
 import { asyncAPI } from "./docs_events.js";
 import { openAPI } from "./docs_http.js";
@@ -12,7 +12,7 @@ async function read(/** @type {string} */ path) {
   return answer.json();
 }
 
-/** The schema files that a description refers to, and those they refer to. */
+/** Loads the schema files that a description refers to, directly or indirectly. */
 async function schemas(/** @type {any} */ root) {
   /** @type {Map<string, any>} */
   const files = new Map();

@@ -1,4 +1,4 @@
-/** AsyncAPI as a page: the channels and their messages. */
+/** Shows an AsyncAPI description: channels and their messages. */
 import { exampleView, group, slug } from "./docs_http.js";
 import { el } from "./dom.js";
 import { blocks } from "./markdown.js";
@@ -13,7 +13,7 @@ import { schemaView } from "./schema.js";
 export function asyncAPI(/** @type {Document} */ doc) {
   const { info, servers, channels } = doc.root;
   const intro = group("About", "about", [], [el("h1", {}, info.title), ...blocks(info.description ?? ""),
-    el("p", {}, "The same as files: ", el("a", { href: "/asyncapi.yaml" }, "asyncapi.yaml"), ", ", el("a", { href: "/asyncapi.json" }, "asyncapi.json"), ".")]);
+    el("p", {}, "Download: ", el("a", { href: "/asyncapi.yaml" }, "asyncapi.yaml"), ", ", el("a", { href: "/asyncapi.json" }, "asyncapi.json"), ".")]);
   const byServer = Object.entries(servers).map(([name, server]) => {
     const own = Object.entries(channels).filter(([, channel]) => channel.servers?.some((/** @type {any} */ s) => s.$ref === `#/servers/${name}`));
     const entries = own.map(([key, channel]) => ({ id: slug(key), label: `${channel.title ?? key}: ${channel.address}`, view: channelView(doc, key, channel) }));

@@ -1,4 +1,4 @@
-/** OpenAPI as a page: the operations by tag. */
+/** Shows an OpenAPI description: operations by tag. */
 import { el } from "./dom.js";
 import { blocks, inline } from "./markdown.js";
 import { schemaView } from "./schema.js";
@@ -18,11 +18,11 @@ export function openAPI(/** @type {Document} */ doc) {
     return methods.filter((method) => item[method]).map((method) => ({ path, method, item, operation: item[method] }));
   });
   const intro = group("About", "about", [], [el("h1", {}, `${info.title} HTTP API`), ...blocks(info.description ?? ""),
-    el("p", {}, "The same as files: ", el("a", { href: "/openapi.yaml" }, "openapi.yaml"), ", ", el("a", { href: "/openapi.json" }, "openapi.json"), ".")]);
+    el("p", {}, "Download: ", el("a", { href: "/openapi.yaml" }, "openapi.yaml"), ", ", el("a", { href: "/openapi.json" }, "openapi.json"), ".")]);
   return [intro, ...tags.map((/** @type {any} */ tag) => {
     const own = operations.filter(({ operation }) => operation.tags?.includes(tag.name));
     const summaries = own.map(({ operation }) => operation.summary);
-    const label = (/** @type {any} */ { operation, path }) => // the channel has everything twice
+    const label = (/** @type {any} */ { operation, path }) => // the channel's endpoints exist under two paths
       summaries.filter((one) => one === operation.summary).length > 1 ? `${operation.summary}: ${path}` : operation.summary ?? path;
     const entries = own.map((one) => ({ id: idOf(one), label: label(one), view: operationView(doc, one) }));
     return group(tag.name, slug(tag.name), entries, [el("h2", {}, tag.name), ...blocks(tag.description ?? ""), ...entries.map(({ view }) => view)]);
@@ -48,18 +48,18 @@ function operationView(/** @type {Document} */ doc, /** @type {any} */ one) {
     ...blocks(operation.description ?? ""), security(operation.security ?? doc.root.security),
     parameters.length > 0 && parameterTable(doc, parameters),
     body && el("h4", {}, "Body"), ...contentViews(doc, body?.content),
-    el("h4", {}, "Answers"), ...Object.entries(operation.responses ?? {}).map(([status, ref]) => answerView(doc, status, ref)));
+    el("h4", {}, "Responses"), ...Object.entries(operation.responses ?? {}).map(([status, ref]) => answerView(doc, status, ref)));
 }
 
 function security(/** @type {any[]|undefined} */ ways) {
-  if (!ways?.length) return el("p", { class: "hint" }, "Open to everybody.");
+  if (!ways?.length) return el("p", { class: "hint" }, "No authentication.");
   const names = ways.map((way) => Object.keys(way)[0]);
-  return el("p", { class: "hint" }, "With ", ...names.flatMap((name, i) => [i ? " or " : "", el("a", { href: `#${slug(`auth ${name}`)}` }, name)]), ".");
+  return el("p", { class: "hint" }, "Authentication: ", ...names.flatMap((name, i) => [i ? " or " : "", el("a", { href: `#${slug(`auth ${name}`)}` }, name)]), ".");
 }
 
 function parameterTable(/** @type {Document} */ doc, /** @type {any[]} */ parameters) {
   return el("div", { class: "scroll" }, el("table", {}, el("caption", { class: "unseen" }, "Parameters"),
-    el("thead", {}, el("tr", {}, ...["Parameter", "In", "Is", "What"].map((name) => el("th", { scope: "col" }, name)))),
+    el("thead", {}, el("tr", {}, ...["Parameter", "In", "Type", "Description"].map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, ...parameters.map((p) => el("tr", {}, el("td", {}, el("code", {}, p.name)), el("td", {}, p.in, p.required && el("span", { class: "required" }, "required")),
       el("td", {}, schemaView(doc, p.schema ?? {})), el("td", {}, ...inline((p.description ?? "").replaceAll(/\s+/g, " "))))))));
 }

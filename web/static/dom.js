@@ -1,4 +1,4 @@
-/** Small helpers. Text becomes text: there is no way from here to HTML. */
+/** Functions for page elements. Strings become text, never HTML. */
 
 /** The element of the page with this id. @returns {any} */
 export function byID(/** @type {string} */ id) {
@@ -8,8 +8,8 @@ export function byID(/** @type {string} */ id) {
 }
 
 /**
- * Makes an element. Attributes that are true stand without a value, those that
- * are false, null or undefined are left out; on… are listeners.
+ * Creates an element. Attributes that are true have no value, those that are
+ * false, null or undefined are omitted; functions (on…) are listeners.
  * @param {string} tag
  * @param {Record<string, any>} attributes
  * @param {...(Node|string|number|null|undefined|false)} children
@@ -35,13 +35,13 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Sets text only where it is another: what did not change is not said again. */
+/** Sets the text if it differs, so that screen readers do not repeat unchanged text. */
 export function say(/** @type {Element} */ element, /** @type {string|number} */ text) {
   if (element.textContent !== String(text)) element.textContent = String(text);
 }
 
 /**
- * Makes parent's children those of the list, by key, without touching what stays.
+ * Updates parent's children to those of the list, by key; unchanged ones stay.
  * @template T
  * @param {Element} parent
  * @param {T[]} list
@@ -68,9 +68,9 @@ export function sync(parent, list, key, make, update) {
   for (const gone of old.values()) gone.remove();
 }
 
-const pace = 100; // ms: nobody reads faster
+const pace = 100; // ms between two updates
 
-/** Runs work with the next frame, but not too often; rarely where nobody looks. */
+/** Runs work with the next frame, at most every pace ms; once a second in a hidden tab. */
 export function framed(/** @type {() => void} */ work) {
   let asked = false, last = 0;
   const run = () => {
@@ -86,7 +86,7 @@ export function framed(/** @type {() => void} */ work) {
   };
 }
 
-/** A button that copies, and says so for a moment. @returns {HTMLButtonElement} */
+/** A button that copies a text and confirms it for a moment. @returns {HTMLButtonElement} */
 export function copyButton(/** @type {string} */ label, /** @type {() => string} */ text) {
   const button = el("button", { type: "button", class: "quiet", onclick: async () => {
     try {
@@ -101,9 +101,9 @@ export function copyButton(/** @type {string} */ label, /** @type {() => string}
 }
 
 /**
- * Runs an action of a form or button: busy while it lasts, its failure told.
+ * Runs an action of a form or button: disables the button meanwhile and shows an error.
  * @param {HTMLButtonElement} button
- * @param {Element} output where a failure is told
+ * @param {Element} output shows the error
  * @param {() => Promise<void>} action
  */
 export async function busy(button, output, action) {

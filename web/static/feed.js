@@ -1,6 +1,6 @@
 /**
- * The stream of events, newest first. What is kept is bounded by count and by
- * bytes, what is in the page by count; a paused feed goes on keeping.
+ * The list of events, newest first. Stored events are bounded by number and bytes,
+ * displayed ones by number; a paused feed continues to store.
  */
 import { copyButton, el, framed, say, sync } from "./dom.js";
 import { date, kindOf, local, short, time } from "./show.js";
@@ -17,7 +17,7 @@ export class Feed {
   #pausedAt = 0; // of the total
   /** @type {Kept[]} */ #frozen = []; // what a paused feed shows, newest first
   #parts; #render; #dial;
-  /** Ids of the entries that are open. @type {Set<string>} */ #open = new Set();
+  /** Ids of the open entries. @type {Set<string>} */ #open = new Set();
   /** @type {Set<string>} */ accounts = new Set();
 
   /**
@@ -53,11 +53,11 @@ export class Feed {
     this.#thaw();
   }
 
-  /** Arrow keys go from entry to entry: there are too many for the tab key. */
+  /** Moves between entries with the arrow keys: there are too many for the tab key. */
   #move(/** @type {KeyboardEvent} */ event) {
     const entries = /** @type {HTMLElement[]} */ ([...this.#parts.list.querySelectorAll(".entry")]);
     const at = entries.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-    if (at < 0 && document.activeElement !== this.#parts.list) return; // inside of an open one
+    if (at < 0 && document.activeElement !== this.#parts.list) return; // inside an open entry
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length - 1 }[event.key];
     if (to === undefined || !entries[to]) return;
     event.preventDefault();
@@ -139,7 +139,7 @@ export class Feed {
   }
 }
 
-/** What an event is about, in a line. */
+/** A one-line summary of an event. */
 export function summary(/** @type {any} */ m) {
   const d = m.data ?? {}, inner = typeof d.data === "object" && d.data !== null ? d.data : d;
   const text = (/** @type {unknown[]} */ ...values) => values.find((v) => typeof v === "string" && v !== "") ?? "";

@@ -1,7 +1,7 @@
 /**
- * The floor: which agents are at work, and which calls live. It begins with the
- * server's snapshot and folds what comes after it, as fanout/snapshot does; a test
- * holds the two to each other.
+ * The floor: the agents that are logged in and the active calls. It begins with
+ * the server's snapshot and applies each later event, as fanout/snapshot does; a
+ * test compares the two.
  */
 import { timeOf } from "./place.js";
 import { read } from "./sources.js";
@@ -13,8 +13,8 @@ import { read } from "./sources.js";
  * @typedef {import("./sources.js").AboutCall} AboutCall
  */
 
-const age = 24 * 3600e3; // what was not heard of for so long is forgotten
-const most = 20_000; // agents, and calls; the one not heard of for longest goes
+const age = 24 * 3600e3; // entries without an event for this long are removed
+const most = 20_000; // agents, and calls; the one without an event for longest is removed
 
 const matters = new Set([
   "svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT",
@@ -22,8 +22,8 @@ const matters = new Set([
 ]);
 
 /**
- * Entries in the order in which they were last heard of, and for a while also
- * the keys of those that have ended: a straggler does not bring one back.
+ * Entries in the order of their last event, and for a while the keys of those that
+ * have ended, so that a late event does not add them again.
  * @template {{heard: number}} V
  */
 class Shelf {
@@ -102,7 +102,7 @@ export class Floor {
     this.version++;
   }
 
-  /** Forgets what was not heard of for too long before now, ms. */
+  /** Removes entries without an event for too long before now, ms. */
   forget(/** @type {number} */ now) {
     this.#agents.forget(now - age);
     this.#calls.forget(now - age);
@@ -133,5 +133,5 @@ export class Floor {
   }
 }
 
-/** One text for an account and an id in it. */
+/** A key for an id within an account. */
 function keyOf(/** @type {string} */ account, /** @type {string} */ id) { return `${account}\n${id}`; }

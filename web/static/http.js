@@ -1,14 +1,14 @@
 /**
- * Requests to the server we came from. An answer that is no success is thrown
- * as Refused, with the server's own words.
+ * Requests to the server of this page. A response without success is thrown as
+ * Refused, with the server's message.
  */
 
 export class Refused extends Error {
   /**
-   * @param {number} status 0: there was no answer
+   * @param {number} status 0: no response
    * @param {string} message
    * @param {{field: string, code: string, message: string}[]} fields
-   * @param {number} after milliseconds to wait, where the server said so
+   * @param {number} after milliseconds of Retry-After, else 0
    */
   constructor(status, message, fields = [], after = 0) {
     const details = fields.map(({ field, message }) => `${field} ${message}`).join("; ");
@@ -54,7 +54,7 @@ export async function ask(/** @type {string} */ path, /** @type {Question} */ qu
   throw new Refused(answer.status, said?.message ?? `The server answered ${answer.status}`, said?.errors, retryAfter(answer));
 }
 
-/** Milliseconds of a Retry-After, 0 without. */
+/** Milliseconds of Retry-After, 0 without it. */
 export function retryAfter(/** @type {Response} */ answer) {
   return 1000 * (Number(answer.headers.get("Retry-After")) || 0);
 }

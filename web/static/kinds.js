@@ -1,6 +1,6 @@
 /**
- * The specification's event types. The board asks for all by name, since
- * Trunkline's own events come only to those who name AGENT_CUSTOM_EVENT.
+ * The event types. The board names them all at login, since Trunkline's own
+ * events are sent only to subscribers whose filter names AGENT_CUSTOM_EVENT.
  */
 export const kinds = [
   "svc_cc_queue_on_call_event",

@@ -1,15 +1,15 @@
-/** How the connection is, in words and a colour. */
+/** Shows the state of the connection, in words and a colour. */
 import { byID, copyButton, say } from "./dom.js";
 import { duration, time } from "./show.js";
 
 /** @typedef {import("./link.js").State} State */
 
 const names = {
-  snapshot: "Taking a snapshot", connecting: "Connecting", "catching up": "Catching up", live: "Live",
+  snapshot: "Loading the snapshot", connecting: "Connecting", "catching up": "Catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
 };
 
-/** What is read aloud: attempts come and go, and say nothing. @type {Record<State["phase"], string>} */
+/** Texts for screen readers, the same for all attempts to connect. @type {Record<State["phase"], string>} */
 const aloud = {
   snapshot: "Not connected yet", connecting: "Not connected", "catching up": "Connected, catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
@@ -37,11 +37,11 @@ export class Light {
     this.tick();
   }
 
-  /** Tells how a break went. */
+  /** Shows how long the disconnect was and what was replayed. */
   #back(/** @type {State} */ { away, caughtUp, gap }) {
     const lasted = away < 1000 ? "a moment" : duration(away / 1000);
-    if (gap) return this.#notice(`Back after ${lasted}. The log does not reach back that far: some events were missed, and the floor was read anew.`, "bad");
-    this.#notice(`Back after ${lasted}. ${caughtUp === 0 ? "Nothing happened meanwhile" : `${caughtUp} event${caughtUp === 1 ? "" : "s"} caught up`}; nothing was missed.`, "good");
+    if (gap) return this.#notice(`Reconnected after ${lasted}. Events since the disconnect were no longer available: some were missed, and the floor was loaded again.`, "bad");
+    this.#notice(`Reconnected after ${lasted}. ${caughtUp === 0 ? "There were no events meanwhile" : `${caughtUp} event${caughtUp === 1 ? " was" : "s were"} replayed`}; none was missed.`, "good");
   }
 
   #notice(/** @type {string} */ text, /** @type {"good"|"bad"} */ how) {
@@ -51,7 +51,7 @@ export class Light {
     notice.hidden = false;
   }
 
-  /** Counts down. */
+  /** Updates the countdown. */
   tick() {
     const state = this.#state;
     if (!state) return;
@@ -61,7 +61,7 @@ export class Light {
     const lost = state.lostAt ? ` · ${duration((Date.now() - state.lostAt) / 1000)}` : "";
     /** @type {Partial<Record<State["phase"], string>>} */
     const details = {
-      waiting: `${state.why}. Again in ${left} s${lost}`, connecting: state.why ? `${state.why}${lost}` : "",
+      waiting: `${state.why}. Retry in ${left} s${lost}`, connecting: state.why ? `${state.why}${lost}` : "",
       "catching up": `${state.caughtUp} events`, stopped: state.why, login: state.why,
     };
     say(byID("phase-detail"), details[state.phase] ?? "");

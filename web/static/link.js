@@ -1,11 +1,11 @@
 /**
- * The connection to the events channel, for as long as the board is open: a
- * snapshot, then every event after it, each once, whatever breaks.
+ * The connection to the events channel while the board is open: a snapshot, then
+ * every event after it, each once, across disconnects.
  *
- * It tries a WebSocket, and where that cannot be opened a stream of server-sent
- * events, whose refusal also says why: a browser does not tell the answer that a
- * WebSocket got. A browser does not show pings either, so a line that is silent
- * is tested by a request, and replaced after a while: resuming loses nothing.
+ * It tries a WebSocket and, if that cannot be opened, a stream of server-sent
+ * events, whose refusal also has a reason: a browser hides the HTTP response to a
+ * WebSocket handshake. A browser also hides pings, so an idle connection is tested
+ * with a request, and replaced after a while; resuming loses nothing.
  */
 import { codeOf, jitter, ofClose, ofStatus, pause } from "./endings.js";
 import { retryAfter } from "./http.js";
@@ -17,17 +17,17 @@ import { StreamReader } from "./sse.js";
  *
  * @typedef {object} State
  * @property {"snapshot"|"connecting"|"catching up"|"live"|"waiting"|"login"|"stopped"} phase
- * @property {"WebSocket"|"event stream"|""} transport of the connection there is
- * @property {string} why what ended the last connection
+ * @property {"WebSocket"|"event stream"|""} transport of the current connection
+ * @property {string} why the reason the last connection ended
  * @property {number} retryAt ms, while waiting
- * @property {number} lostAt ms, since when there is no connection; 0: there is one
- * @property {number} away ms, how long the last break was
- * @property {number} caughtUp how many events came that had happened meanwhile
- * @property {number} breaks so far
- * @property {boolean} gap the log did not reach back: events were missed
+ * @property {number} lostAt ms, when the connection was lost; 0: connected
+ * @property {number} away ms, length of the last disconnect
+ * @property {number} caughtUp number of events replayed after it
+ * @property {number} breaks number of disconnects
+ * @property {boolean} gap events were missed because they were no longer available
  * @property {string} lastID of the last event
  *
- * @typedef {object} World what a test puts something else for
+ * @typedef {object} World the browser's functions, replaced in tests
  * @property {typeof fetch} fetch
  * @property {(path: string) => WebSocket} socket
  * @property {() => number} random
@@ -40,11 +40,11 @@ const paths = {
 
 export const limits = {
   open: 8000, // ms to open a connection
-  silent: 12_000, // ms of silence before the line is tested
+  silent: 12_000, // ms without data before the connection is tested
   probe: 5000, // ms for the test
-  stale: 120_000, // ms of silence before the connection is replaced
-  stream: 600_000, // ms before an event stream is replaced, to see whether a WebSocket opens by now
-  quiet: 1500, // ms without an event: nothing is left to catch up with
+  stale: 120_000, // ms without data before the connection is replaced
+  stream: 600_000, // ms before an event stream is replaced, to try a WebSocket again
+  quiet: 1500, // ms without an event: the replay is complete
 };
 
 /** @type {World} */
@@ -67,15 +67,15 @@ export class Link {
   #openedAt = 0; // by the server's clock
   #probing = false;
   #probedAt = 0;
-  /** Ends the connection there is. @type {(ending: Ending) => void} */ #cut = () => {};
-  /** Ends the pause there is. */ #wake = () => {};
+  /** Ends the current connection. @type {(ending: Ending) => void} */ #cut = () => {};
+  /** Ends the current wait. */ #wake = () => {};
   /** @type {ReturnType<typeof setTimeout>|undefined} */ #quiet;
 
   /**
    * @param {import("./place.js").Place} place
    * @param {import("./clock.js").Clock} clock
    * @param {object} events
-   * @param {(snapshot: any) => void} events.snapshot null: there are none on this server
+   * @param {(snapshot: any) => void} events.snapshot null: snapshots are off on this server
    * @param {(message: any, text: string) => void} events.message
    * @param {(state: State) => void} events.state
    * @param {World} [world]
@@ -87,7 +87,7 @@ export class Link {
     this.#world = world;
   }
 
-  /** Goes on where it was, with this token, until it is stopped or may not. */
+  /** Connects with this token and reconnects until stop, or an ending that forbids it. */
   async run(/** @type {string} */ token) {
     this.#token = token;
     if (this.#running) return;
@@ -114,13 +114,13 @@ export class Link {
     this.#set({ phase: "stopped", transport: "", why: "", lostAt: 0 });
   }
 
-  /** Something may have changed: waits no longer, and tests the line there is. */
+  /** The network may have changed: ends the wait, and tests the connection. */
   nudge() {
     this.#wake();
     this.#probe();
   }
 
-  /** Snapshot where there is no place yet, then one connection until it ends. */
+  /** Takes a snapshot if there is no position yet, then runs one connection until it ends. */
   async #once(/** @type {number} */ failures) {
     if (this.#place.since === "") {
       this.#set({ phase: "snapshot" });
@@ -129,13 +129,13 @@ export class Link {
     }
     this.#set({ phase: "connecting" });
     const socket = await this.#socket();
-    // Where nothing answers at all, it is the network's fault and not the
-    // WebSocket's; unless that goes on.
+    // Without any response the network is the likely cause, not the WebSocket,
+    // unless it happens repeatedly.
     if (socket.opened || !this.#running || socket.silent && failures < 2) return socket;
     return this.#stream();
   }
 
-  /** Does what an ending says. false: there is nothing more to do. */
+  /** Does what an ending requires. false: do not reconnect. */
   async #follow(/** @type {Ending} */ ending, /** @type {number} */ failures) {
     this.#set({ why: ending.why, transport: "", lostAt: this.state.lostAt || ending.since || Date.now() });
     let wait = pause(failures, this.#world.random);
@@ -157,12 +157,12 @@ export class Link {
     return this.#running;
   }
 
-  /** @returns {Promise<?Ending>} null when there is one, or never will be */
+  /** @returns {Promise<?Ending>} null after a snapshot, or if snapshots are off */
   async #snapshot() {
     const sent = Date.now();
     try {
       const answer = await this.#world.fetch(paths.snapshot, this.#request(AbortSignal.timeout(limits.open)));
-      if (answer.status === 404) { // switched off: the floor fills with what comes
+      if (answer.status === 404) { // snapshots are off: the floor shows only new events
         this.#events.snapshot(null);
         return null;
       }
@@ -235,7 +235,7 @@ export class Link {
       }
       return { opened, ending: ofClose(code) };
     } catch {
-      return { opened, ending: cut ?? { then: "again", why: "The connection broke" } };
+      return { opened, ending: cut ?? { then: "again", why: "Connection lost" } };
     } finally {
       clearTimeout(opening);
       this.#cut = () => {};
@@ -289,7 +289,7 @@ export class Link {
   #watch() {
     if (!this.state.transport) return;
     const silent = Date.now() - this.#heardAt, old = this.#clock.now() - this.#openedAt > limits.stream;
-    if (silent > limits.stale) this.#cut({ then: "soon", why: "The connection was silent" });
+    if (silent > limits.stale) this.#cut({ then: "soon", why: "The connection was idle" });
     else if (old && this.state.transport === "event stream") this.#cut({ then: "soon", why: "Trying a WebSocket again" });
     else if (silent > limits.silent && Date.now() - this.#probedAt > limits.silent) this.#probe();
   }
@@ -298,11 +298,11 @@ export class Link {
     if (this.#probing || !this.state.transport) return;
     this.#probing = true;
     this.#probedAt = Date.now();
-    const cut = this.#cut, heardAt = this.#heardAt; // of the connection that is tested
+    const cut = this.#cut, heardAt = this.#heardAt; // those of the connection that is tested
     try {
       await this.#world.fetch(paths.health, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(limits.probe) });
     } catch {
-      cut({ then: "again", why: "The network is away", since: heardAt });
+      cut({ then: "again", why: "No network", since: heardAt });
     } finally {
       this.#probing = false;
     }

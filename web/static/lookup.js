@@ -2,7 +2,7 @@
 import { busy, copyButton, el, say } from "./dom.js";
 import { date, duration, short } from "./show.js";
 
-/** What is shown of a record, in this order; whatever else it has comes after. */
+/** The order of a record's fields; other fields follow. */
 const order = ["origination_call_id", "call_id", "interaction_id", "direction", "from", "to", "caller_id_name", "caller_id_number",
   "callee_id_name", "callee_id_number", "timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds",
   "ringing_seconds", "hangup_cause", "presence_id", "other_leg_call_id", "recording_id", "media_server", "account_id", "id"];
@@ -47,7 +47,7 @@ export class LookUp {
 
   async #ask() {
     const start = Date.parse(this.#field("from").value) / 1000, end = Date.parse(this.#field("until").value) / 1000;
-    if (!Number.isFinite(start) || !Number.isFinite(end)) throw new Error("Give both ends of the range");
+    if (!Number.isFinite(start) || !Number.isFinite(end)) throw new Error("Enter both ends of the range");
     const query = new URLSearchParams({ startDate: String(Math.floor(start)), endDate: String(Math.floor(end)) });
     const value = this.#field("value").value.trim();
     if (value) query.set(this.#field("by").value, value);
@@ -71,7 +71,7 @@ export class LookUp {
       rows.append(...data.map((row) => this.#row(row)));
       more.hidden = !next_start_key;
       if (next_start_key) query.set("start_key", next_start_key);
-      say(this.#parts.output, rows.children.length ? `${rows.children.length} calls${next_start_key ? ", and more" : ""}.` : "No call in this range.");
+      say(this.#parts.output, rows.children.length ? `${rows.children.length} calls${next_start_key ? ", and more" : ""}.` : "No calls in this range.");
     };
     more.addEventListener("click", () => busy(more, this.#parts.output, async () =>
       add(await this.#session.ask(`/api/v2/reports/cdrs?${query}`, { account }))));
@@ -107,7 +107,7 @@ export class LookUp {
   }
 }
 
-/** For an input of the type datetime-local. */
+/** Formats a time for an input of the type datetime-local. */
 function local(/** @type {Date} */ at) {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
 }

@@ -1,4 +1,4 @@
-/** Puts the board together. */
+/** Creates the parts of the board and connects them. */
 import { Admin } from "./admin.js";
 import { Agents, counters } from "./agents.js";
 import { Calls } from "./calls.js";
@@ -48,7 +48,7 @@ const admin = new Admin(session, {
   list: byID("ai-read"), listOutput: byID("ai-output"), listResult: byID("ai-result"),
 });
 
-// The floor is drawn at most once a frame, its times once a second.
+// The floor is drawn at most once for each frame, its durations once a second.
 const several = () => feed.accounts.size > 1;
 const draw = framed(() => {
   const list = floor.calls;
@@ -96,7 +96,7 @@ addEventListener("offline", () => link.nudge());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) link.nudge(); });
 byID("reconnect").addEventListener("click", () => link.nudge());
 
-// Who is logged in.
+// Login and logout.
 const dialog = byID("login");
 function askLogin(/** @type {string} */ why = "") {
   say(byID("login-why"), why);
@@ -106,7 +106,7 @@ function askLogin(/** @type {string} */ why = "") {
   (byID("login-username").value ? byID("login-password") : byID("login-username")).focus();
 }
 dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
-  if (!link.state.transport) event.preventDefault(); // there is nothing behind it
+  if (!link.state.transport) event.preventDefault(); // without a login the board has nothing to show
 });
 session.expired = askLogin;
 byID("login-form").addEventListener("submit", (/** @type {Event} */ event) => {
@@ -117,14 +117,14 @@ byID("login-form").addEventListener("submit", (/** @type {Event} */ event) => {
     await session.login(username.trim(), password, domain.trim());
     byID("login-password").value = "";
     dialog.close();
-    if (before && before !== session.user?.id) return location.reload(); // another's board
+    if (before && before !== session.user?.id) return location.reload(); // the page still has the other user's data
     begin();
   });
 });
 byID("logout").addEventListener("click", async () => {
   link.stop();
   await session.logout();
-  location.reload(); // nothing of it stays in the page
+  location.reload(); // removes all data from the page
 });
 
 function begin() {
@@ -134,8 +134,8 @@ function begin() {
   say(byID("who"), `${user.username} · ${user.account_id}`);
   byID("admin-account").placeholder = user.account_id;
   views.allow("admin", user.role === "admin");
-  say(byID("dial-hint"), user.presence_id ? `Your phone, extension ${user.presence_id}, rings first.`
-    : "You have no extension: click to call needs one.");
+  say(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
+    : "Your user has no extension, which click to call needs.");
   link.run(session.channel);
 }
 draw();

@@ -1,4 +1,4 @@
-/** As much of Markdown as our descriptions use: paragraphs, tables, code, strong, links. */
+/** The parts of Markdown that the API descriptions use: paragraphs, tables, code, strong, links. */
 import { el } from "./dom.js";
 
 /** @returns {HTMLElement[]} */
@@ -31,7 +31,7 @@ export function inline(/** @type {string} */ text) {
   return [...parts, rest].filter((part) => part !== "");
 }
 
-/** Descriptions link to each other; the pages that show them stand in their place. */
+/** Replaces links between the description files by links between their pages. */
 function link(/** @type {string} */ label, /** @type {string} */ to) {
   const pages = { "asyncapi.yaml": "/docs/events", "openapi.yaml": "/docs" };
   const href = pages[/** @type {keyof typeof pages} */ (to)] ?? (/^(https:\/|)\//.test(to) ? to : undefined);

@@ -1,9 +1,9 @@
 /**
- * Where in the channel we are. A cursor says it exactly (docs/channel.md); what
- * came after the last cursor, before a break, comes again and is dropped by id.
+ * The position in the channel. A cursor is exact (docs/channel.md); events between
+ * the last cursor and a disconnect are sent again and dropped by id.
  *
- * Only the ids are kept that can come again: on a new connection those of the
- * old one, and of the current one those since its last cursor.
+ * Only ids that can be repeated are kept: those of earlier connections, and those
+ * of the current one since its last cursor.
  */
 export class Place {
   /** @type {Set<string>} */ #before = new Set(); // of earlier connections
@@ -11,13 +11,13 @@ export class Place {
   #since = "";
   #exact = false;
 
-  /** What to resume from; "" before anything is known. */
+  /** The cursor or id to resume from; "" if there is none. */
   get since() { return this.#since; }
 
-  /** How many ids are remembered. */
+  /** The number of ids kept. */
   get remembered() { return this.#before.size + this.#now.size; }
 
-  /** Begins at a snapshot's cursor, with everything else forgotten. */
+  /** Begins at a snapshot's cursor and drops all ids. */
   start(/** @type {string} */ cursor) {
     this.#before.clear();
     this.#now.clear();
@@ -35,11 +35,11 @@ export class Place {
   admit(/** @type {string} */ id) {
     const known = this.#before.delete(id) || this.#now.has(id);
     this.#now.add(id);
-    if (!this.#exact) this.#since = id; // so far an id has to do
+    if (!this.#exact) this.#since = id; // without a cursor yet
     return !known;
   }
 
-  /** The server says how far this connection has come. */
+  /** Sets the cursor that the server has sent on this connection. */
   reached(/** @type {string} */ cursor) {
     this.#since = cursor;
     this.#exact = true;

@@ -1,4 +1,4 @@
-/** How many events come, and how long they take: sums by the second, for two minutes. */
+/** Counts and delays of events, by second, for two minutes. */
 
 export const span = 120; // seconds
 
@@ -9,9 +9,9 @@ export class Pulse {
   #began = 0;
 
   /**
-   * An event came.
+   * Counts an event.
    * @param {number} now ms
-   * @param {number} delay ms since it was taken in; NaN: it was waited for, and says nothing
+   * @param {number} delay ms since it was accepted; NaN: not to be counted, because it was replayed
    */
   beat(now, delay) {
     this.#to(now);
@@ -31,19 +31,19 @@ export class Pulse {
     }
   }
 
-  /** Whole seconds, the oldest first; the one that is not over is left out. */
+  /** Complete seconds, oldest first. */
   #each(/** @type {number} */ now) {
     this.#to(now);
     return Array.from({ length: span - 1 }, (_, i) => (this.#second + 1 + i) % span);
   }
 
-  /** Events of each second; NaN before we began to count. */
+  /** Events of each second; NaN before the first one counted. */
   rates(/** @type {number} */ now) {
     const each = this.#each(now), unknown = span - 1 - (this.#second - this.#began);
     return each.map((at, i) => i < unknown ? NaN : this.#counts[at]);
   }
 
-  /** The median delay of each second, ms; NaN where there was none. */
+  /** The median delay of each second, ms; NaN without a delay. */
   delays(/** @type {number} */ now) { return this.#each(now).map((at) => quantile(this.#delays[at], 0.5)); }
 
   /** Events per second over the last ten seconds, and the delays' quantiles over all. */

@@ -1,10 +1,10 @@
-/** JSON Schemas to be read: a tree of members, and what each must be. */
+/** Shows a JSON Schema as a tree of members with their types and limits. */
 import { el } from "./dom.js";
 import { inline } from "./markdown.js";
 
 /** @typedef {any} Schema */
 
-/** What a schema's references lead to. */
+/** Resolves a schema's references. */
 export class Document {
   #root; #files;
 
@@ -17,7 +17,7 @@ export class Document {
   get root() { return this.#root; }
 
   /**
-   * The object itself, or what it refers to; what stands beside a reference wins.
+   * Returns the object, or the one that it refers to; members beside a reference override it.
    * @returns {any}
    */
   at(/** @type {any} */ value, /** @type {any} */ root = this.#root) {
@@ -42,14 +42,14 @@ export function schemaView(/** @type {Document} */ doc, /** @type {Schema} */ sc
   return el("div", { class: "schema" }, head(doc, "", s, false), inside(doc, s, 0));
 }
 
-/** @returns {HTMLElement} one line: name, type, whether it must be there, what it is */
+/** @returns {HTMLElement} one line: name, type, required or not, limits, description */
 function head(/** @type {Document} */ doc, /** @type {string} */ name, /** @type {Schema} */ s, /** @type {boolean} */ required) {
   return el("div", { class: "member" }, name && el("code", { class: "name" }, name), " ", el("span", { class: "type" }, typeOf(doc, s)),
     required && el("span", { class: "required" }, "required"), ...limits(s).map((limit) => el("span", { class: "limit" }, limit)),
     s.description && el("span", { class: "what" }, ...inline(String(s.description).replaceAll(/\s+/g, " ").trim())));
 }
 
-/** What is inside of an object, an array or alternatives. */
+/** The members of an object, an array or alternatives. */
 function inside(/** @type {Document} */ doc, /** @type {Schema} */ s, /** @type {number} */ depth) {
   if (depth > deepest) return null;
   const list = el("ul", { class: "members" });

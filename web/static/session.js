@@ -1,12 +1,12 @@
 /**
- * Who is logged in. There are two tokens: the portal's for REST, the channel's
- * for events (neither opens what the other does).
+ * The user's session. It has two tokens: the portal's for REST and the channel's
+ * for events; neither is accepted in place of the other.
  *
- * Both are kept in sessionStorage, so that a wall screen survives a reload, and
- * go with the tab. The refresh token stays in memory: it is good for one use,
- * and a tab that is duplicated copies its storage, so that two tabs would show
- * the same one and the server would end both sessions. The password is not kept.
- * What guards the tokens is the policy of web.go: no script but ours runs here.
+ * Both are in sessionStorage, so that they survive a reload and end with the tab.
+ * The refresh token stays in memory: it can be used once, and a duplicated tab
+ * copies its storage, so that two tabs would use the same one and the server would
+ * end both sessions. The password is not stored. The Content-Security-Policy of
+ * web.go protects the tokens: only scripts of this server run in the page.
  */
 import { ask, Refused } from "./http.js";
 import { kinds } from "./kinds.js";
@@ -25,7 +25,7 @@ export class Session {
   /** @type {ReturnType<typeof setTimeout>|undefined} */ #timer;
   #clock;
   #storage;
-  /** Called when only a login helps. @type {(why: string) => void} */ expired = () => {};
+  /** Called when the user must log in again. @type {(why: string) => void} */ expired = () => {};
 
   /**
    * @param {import("./clock.js").Clock} clock
@@ -55,7 +55,7 @@ export class Session {
     this.#take(portal);
   }
 
-  /** Ends the session here, and on the server as far as that can be reached. */
+  /** Ends the session in the browser, and on the server if it is reachable. */
   async logout() {
     const token = this.#tokens?.portal;
     this.#forget();
@@ -63,12 +63,12 @@ export class Session {
     try {
       await ask("/ucp/v2/logout", { method: "POST", token, patience: 5000 });
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // it ends by itself within the hour
+      if (!(error instanceof Refused)) throw error; // the token expires within the hour
     }
   }
 
   /**
-   * Asks on behalf of the user.
+   * Sends a request with the user's token.
    * @param {string} path
    * @param {import("./http.js").Question} question
    */
@@ -85,11 +85,11 @@ export class Session {
   async #portalToken() {
     if (this.#tokens && Date.now() < this.#tokens.portalUntil) return this.#tokens.portal;
     if (this.#refreshToken) return this.#refresh();
-    this.expired("Log in again to do this. The events go on.");
+    this.expired("Log in again to do this. Events continue.");
     throw new Refused(401, "Log in again to do this");
   }
 
-  /** One at a time: a refresh token is good for one use. */
+  /** Refreshes once at a time: a refresh token can be used once. */
   #refresh() {
     this.#refreshing ??= this.#exchange().finally(() => { this.#refreshing = null; });
     return this.#refreshing;
@@ -117,7 +117,7 @@ export class Session {
     this.#refreshToken = pair.refresh_token;
     this.#storage.setItem(kept, JSON.stringify(this.#tokens));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#refresh().catch(() => {}), Math.min(lasts * 0.8, 2 ** 31 - 1)); // or when it is needed
+    this.#timer = setTimeout(() => this.#refresh().catch(() => {}), Math.min(lasts * 0.8, 2 ** 31 - 1)); // a failure is retried by the next request
   }
 
   #forget() {

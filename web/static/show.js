@@ -1,4 +1,4 @@
-/** How things are written. */
+/** Formats for display. */
 import { normal } from "./words.js";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
@@ -7,7 +7,7 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle
 /** 14:03:09 */
 export function time(/** @type {number} */ ms) { return Number.isFinite(ms) ? clock.format(ms) : ""; }
 
-/** The date too. */
+/** Date and time. */
 export function date(/** @type {number} */ seconds) { return Number.isFinite(seconds) ? full.format(seconds * 1000) : ""; }
 
 /** 0:07, 12:40, 3:05:00 */
@@ -29,19 +29,19 @@ export function rate(/** @type {number} */ n) {
   return n >= 10 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
 }
 
-/** The head of a long id. */
+/** The beginning of a long id. */
 export function short(/** @type {string} */ id) { return id.length > 13 ? `${id.slice(0, 8)}…` : id; }
 
-/** What is before the @ where that is a domain: 1002@pbx.example.com. */
+/** The part before the @ and a domain: 1002 of 1002@pbx.example.com. */
 export function local(/** @type {string} */ id) { return id.replace(/@[\w.:-]+$/, "") || id; }
 
-/** A source's word to be read: in_a_queue_call, logged_in. */
+/** A source's word for display: In a queue call, Logged in. */
 export function word(/** @type {string} */ text) {
   const plain = text.replaceAll(/[_-]/g, " ");
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-/** What kind of event it is, shorter: Queue call, Login, Break start, Call progress. */
+/** A short name of the kind of event: Queue call, Login, Break start, Call progress. */
 export function kindOf(/** @type {any} */ message) {
   const own = message.metadata?.original_format === "trunkline.event" && message.data?.event;
   return typeof own === "string" ? word(own.replaceAll(".", " ")) : kind(message.type);
@@ -54,8 +54,8 @@ export function kind(/** @type {string} */ type) {
 }
 
 /**
- * What an agent's words come to, for colour and counts; the words themselves are
- * always shown beside it.
+ * The class of an agent's state and status, for colours and counts; the words
+ * themselves are always shown too.
  * @typedef {"available"|"ringing"|"talking"|"wrap"|"break"|"other"} Tone
  * @returns {Tone}
  */

@@ -1,26 +1,26 @@
 /**
- * What one message says of an agent and of a call, in each format's own
- * spelling: fanout/snapshot's freeswitch.go, kazoo.go and own.go. Everything here
- * is a stranger's word: it is read, never trusted to have a shape.
+ * Reads what one message states about an agent and a call, in each format, as
+ * fanout/snapshot does. The data comes from outside: no member is assumed to exist
+ * or to have a type.
  */
 import { loggedOut, nothing, stepOf } from "./words.js";
 
 /**
  * @typedef {object} AboutAgent
- * @property {string} id "" when nothing is said
+ * @property {string} id "" when the message is not about an agent
  * @property {string} state
  * @property {string} status
  * @property {boolean} out has logged out
- * @property {boolean} aside says nothing of being at work
+ * @property {boolean} aside does not tell whether the agent is logged in
  *
  * @typedef {object} AboutCall
  * @property {string} id
  * @property {string} queue
  * @property {string} agent
  * @property {""|"waiting"|"offering"|"answered"} state
- * @property {boolean} begins also when it has ended before
- * @property {boolean} over has ended,
- * @property {string} by for this agent only; "": for everybody
+ * @property {boolean} begins the call, also if it had ended before
+ * @property {boolean} over has ended
+ * @property {string} by the only agent for whom it has ended; "": for all
  *
  * @typedef {{agent?: AboutAgent, call?: AboutCall}} Said
  * @typedef {Record<string, unknown>} Fields
@@ -106,11 +106,11 @@ function ofKazoo(/** @type {Fields} */ data) {
   return {};
 }
 
-/** What an agent was told to do leads to a status of ACDc. @type {Record<string, string>} */
+/** The ACDc status that follows an agent command. @type {Record<string, string>} */
 const commands = Object.assign(Object.create(null),
   { login: "logged_in", logout: "logged_out", pause: "paused", resume: "ready", end_wrapup: "ready" });
 
-/** The specification's own shape, and generic events. @returns {Said} */
+/** The specification's own event format, and generic events. @returns {Said} */
 function ofOwn(/** @type {string} */ type, /** @type {string} */ format, /** @type {Fields} */ data) {
   let f = spelled(data, undefined, ownNames);
   const inside = format === "generic" && object(f("Data"));
@@ -139,7 +139,7 @@ function ofOwn(/** @type {string} */ type, /** @type {string} */ format, /** @ty
 
 const ownNames = { state: "Agent-State", State: "Agent-State", status: "Agent-Status", Status: "Agent-Status" };
 
-/** The call's word is the CDR's event, else the last of its history, which also says who the agent is. */
+/** The call's state is in the CDR's event, else in the last history entry, which also has the agent. */
 function ofCallEvent(/** @type {(key: string) => unknown} */ f) {
   const cdr = spelled(object(f("CDR")) ?? {});
   const customer = object(f("Customer-Info")) ?? {};
@@ -162,8 +162,8 @@ function ofCallEvent(/** @type {(key: string) => unknown} */ f) {
 }
 
 /**
- * Reads members by their Dash-Case name, spelt so or in snake_case; the one
- * that comes last counts. What is not there is looked for in outer.
+ * Reads members by their Dash-Case name, spelt so or in snake_case; the last one
+ * counts. Missing members are looked up in outer.
  * @param {Fields} fields
  * @param {(key: string) => unknown} [outer]
  * @param {Record<string, string>} [more] other spellings
@@ -187,7 +187,7 @@ function object(/** @type {unknown} */ value) {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? /** @type {Fields} */ (value) : undefined;
 }
 
-/** Longer ids and words are none. */
+/** Longer ids and words count as missing. */
 const maxText = 256;
 const utf8 = new TextEncoder();
 

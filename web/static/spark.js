@@ -14,7 +14,7 @@ export class Spark {
       this.#area, this.#line));
   }
 
-  /** @param {number[]} values NaN: not known @param {number} least what the full height is at least */
+  /** @param {number[]} values NaN: unknown @param {number} least the smallest value of the full height */
   draw(values, least) {
     const top = Math.max(least, ...values.filter(Number.isFinite)) * 1.1;
     const x = (/** @type {number} */ i) => (i * width / (values.length - 1)).toFixed(1);
@@ -32,7 +32,7 @@ export class Spark {
 
 const bridged = 6; // values that may be missing without a gap in the line
 
-/** The indexes of the values there are, apart where many are missing. */
+/** The indexes of known values, in separate runs where many are missing. */
 export function runs(/** @type {number[]} */ values) {
   /** @type {number[][]} */
   const all = [];

@@ -1,7 +1,7 @@
 /**
- * Reads an event stream's text, as the HTML standard has it (section 9.2.6):
- * feed it chunks, it calls back for every event and every comment. What is
- * incomplete when the stream ends is discarded.
+ * Parses an event stream (HTML standard, section 9.2.6) from chunks of text and
+ * calls back for every event and comment. An event that is incomplete at the end
+ * of the stream is discarded.
  */
 export class StreamReader {
   #line = "";

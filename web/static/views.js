@@ -1,4 +1,4 @@
-/** Which part of the board is seen, by the address's fragment: #floor, #wall, #phone, #admin. */
+/** Shows the view that the URL's fragment names: #floor, #wall, #phone, #admin. */
 import { byID } from "./dom.js";
 
 const all = ["floor", "wall", "phone", "admin"];

@@ -1,4 +1,4 @@
-/** The words of the sources, as fanout/snapshot/words.go has them. */
+/** The words that sources use for states; the same as fanout/snapshot/transitions.go. */
 
 /** @typedef {{state: ""|"waiting"|"offering"|"answered", begins: boolean, over: boolean}} Step */
 
@@ -22,13 +22,13 @@ const meanings = [
 const steps = new Map(meanings.flatMap(([meaning, words]) =>
   words.split(/\s+/).map((word) => /** @type {const} */ ([word, meaning]))));
 
-/** What a word says of a call; undefined of a word that says nothing. */
+/** The step of a call that a word means; undefined for other words. */
 export function stepOf(/** @type {string} */ word) { return steps.get(normal(word)); }
 
-/** The word in one spelling. */
+/** Normalizes the spelling of a word. */
 export function normal(/** @type {string} */ word) { return word.replace(/[- ]/g, "_").toLowerCase(); }
 
-/** Whether a state or status is the word for not being at work. */
+/** Whether a state or status means logged out. */
 export function loggedOut(/** @type {string} */ word) {
   return ["logged_out", "loggedout", "logout"].includes(normal(word));
 }

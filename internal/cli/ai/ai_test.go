@@ -19,8 +19,8 @@ import (
 	"trunkline/internal/cli/ai/aicheck"
 )
 
-// echoed is a running `ai echo`: its address, and what it has printed once it
-// has ended.
+// echoed returns a running `ai echo`: its address, and what it has printed once
+// it has ended.
 func echoed(t *testing.T, more ...string) (address string, end func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

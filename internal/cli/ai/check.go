@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/cli/ai/aicheck"
 )
 
-// checkFlags are what check is told beside the check's own configuration.
+// checkFlags are the flags of check beside its Config.
 type checkFlags struct {
 	format   string
 	headers  []string

@@ -72,7 +72,7 @@ func hasTopic(ctx context.Context, cluster *kafka.Cluster, name string) (bool, e
 	return false, err
 }
 
-// showProgress tells how far it is, once a second.
+// showProgress prints the progress, once a second.
 func showProgress(p *cli.Program) func(cdrindex.Progress) {
 	const every = time.Second
 	began := time.Now()

@@ -26,7 +26,7 @@ func newEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// reindexed is what the command prints.
+// reindexed returns the output of the command.
 func reindexed(w *clitest.Env, s *settings.Settings, cluster *kafka.Cluster) string {
 	w.T.Helper()
 	var out, errs bytes.Buffer

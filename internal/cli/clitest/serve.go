@@ -68,7 +68,7 @@ func (e *Env) awaitReady(url string) {
 	e.T.Fatal("the server does not become ready")
 }
 
-// FreeAddress is a loopback address that nobody listens on.
+// FreeAddress returns an unused loopback address.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,13 +28,13 @@ func letterOf(record *kafka.Record) letter {
 	return letter{record, event.Position{Partition: record.Partition, Offset: record.Offset}}
 }
 
-// topic is where the record was when it could not be normalized.
+// topic returns the topic of the record that could not be normalized.
 func (l letter) topic() string { return string(l.record.Header(event.HeaderOrigTopic)) }
 
-// kind is the bounded reason.
+// kind returns the bounded reason.
 func (l letter) kind() string { return string(l.record.Header(event.HeaderErrorKind)) }
 
-// reason is the reason in words.
+// reason returns the reason in words.
 func (l letter) reason() string { return string(l.record.Header(event.HeaderError)) }
 
 // deadPartitions returns the number of partitions of cc.dead; 0 when it is missing

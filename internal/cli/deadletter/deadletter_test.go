@@ -79,7 +79,7 @@ func produce(t *testing.T, cluster *kafka.Cluster, records ...kafka.Record) {
 	}
 }
 
-// values are the values of a topic, sorted.
+// values returns the values of a topic, sorted.
 func values(t *testing.T, cluster *kafka.Cluster, topic string) []string {
 	t.Helper()
 	partitions, err := cluster.Partitions(t.Context(), topic)

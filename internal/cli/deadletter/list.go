@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// letterFilter is which dead letters are wanted.
+// letterFilter selects dead letters.
 type letterFilter struct{ topic, kind string }
 
 func (f letterFilter) admits(l letter) bool {

@@ -17,11 +17,11 @@ import (
 )
 
 // retriable are the topics that dead letters can go back to: those that the
-// normalizer reads. All others have its ids and positions in them, which
-// nobody else may write.
+// normalizer reads. All others have its ids and positions in them, which no
+// other program may write.
 var retriable = []string{event.TopicRaw, event.TopicCDRRaw}
 
-// errorHeaders are what makes a record a dead letter.
+// errorHeaders are the headers that mark a record as a dead letter.
 var errorHeaders = []string{
 	event.HeaderErrorKind, event.HeaderError,
 	event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset,
@@ -148,8 +148,9 @@ func (r *retry) find(ctx context.Context, position event.Position) (letter, erro
 	return letterOf(found), nil
 }
 
-// original is the record as it was before it died. Kafka gives it a new time,
-// and so its event a new id; its key leads it to its account's partition.
+// original returns the record without its dead letter headers. Kafka gives it a
+// new time, and so its event a new id; its key leads it to its account's
+// partition.
 func (l letter) original() kafka.Record {
 	headers := make([]kafka.Header, 0, len(l.record.Headers))
 	for _, header := range l.record.Headers {

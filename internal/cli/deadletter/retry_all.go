@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// retryGroup is the consumer group that remembers how far the letters of one
-// original topic were sent back. Each topic has its own, so that --topic does
-// not pass over the letters of others.
+// retryGroup returns the consumer group that remembers how far the letters of
+// one original topic were sent back. Each topic has its own, so that --topic
+// does not pass over the letters of others.
 func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 
 // all sends every letter that no retry of all has sent yet. Several at once
@@ -53,7 +53,7 @@ func (r *retry) topic(ctx context.Context, topic string, ends []int64) (sent int
 	ctx, run.finish = context.WithCancelCause(ctx)
 	defer run.finish(nil)
 	group := kafka.GroupConfig{Group: retryGroup(topic), Topics: []string{event.TopicDead}}
-	err = r.cluster.RunGroup(ctx, group, run.lane)
+	err = r.cluster.RunGroup(ctx, group, run.retryPartition)
 	if cause := context.Cause(ctx); err == nil && cause != errDone {
 		err = cause
 	}
@@ -75,9 +75,9 @@ type topicRetry struct {
 	sent int
 }
 
-// lane sends one partition's letters, and then stays until the group ends: a
-// lane that returned would be started again.
-func (t *topicRetry) lane(ctx context.Context, lane *kafka.Assignment) error {
+// retryPartition sends one partition's letters, and then stays until the group ends: a
+// retryPartition that returned would be started again.
+func (t *topicRetry) retryPartition(ctx context.Context, lane *kafka.Assignment) error {
 	if lane.Partition < len(t.ends) {
 		if err := t.send(ctx, lane); err != nil {
 			if ctx.Err() == nil { // else the partition was taken away

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// demo is what the demonstration is told.
+// demo holds the flags of the demonstration.
 type demo struct {
 	p *cli.Program
 

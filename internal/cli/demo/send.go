@@ -56,7 +56,7 @@ func (d *demo) send(ctx context.Context, s *sender, account string) (sent int, e
 	return sent, nil
 }
 
-// keyGrace is how long a new key may be unknown to the server.
+// keyGrace is the time for which a new key may be unknown to the server.
 const keyGrace = 5 * time.Second
 
 // deliver sends one event until it is accepted, refused for good, or ctx ends.

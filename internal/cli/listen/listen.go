@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// listenFlags are what listen is told beside the channel's own configuration.
+// listenFlags are the flags of listen beside the channel's Config.
 type listenFlags struct {
 	asJSON, fromStdin, insecure bool
 	pathSet, ca                 string

@@ -25,7 +25,7 @@ func newEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// channel is an events channel that sends its messages and then revokes.
+// channel returns an events channel that sends its messages and then revokes.
 func channel(messages ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// oneLine is a message without line breaks: data keeps its source's bytes, and
-// its source may have written it over many lines.
+// oneLine returns a message without line breaks: data keeps its source's bytes,
+// and its source may have written it over many lines.
 func oneLine(message []byte) []byte {
 	if !bytes.ContainsAny(message, "\r\n") {
 		return message
@@ -22,17 +22,17 @@ func oneLine(message []byte) []byte {
 	return line.Bytes()
 }
 
-// tellingKeys are the keys of data that tell a reader most, in the order they are
-// shown; a dot leads into an object. They are those of the formats we know.
-var tellingKeys = []string{
+// summaryKeys are the keys of data most useful to a reader, in the order they
+// are shown; a dot leads into an object. They are those of the formats we know.
+var summaryKeys = []string{
 	"Event-Name", "CC-Action", "CC-Agent", "CC-Agent-Status", "CC-Agent-State", "CC-Member-CID-Number",
 	"event_name", "agent_id", "Agent-ID", "Agent-State", "Reason", "Change", "event", "state", "status", "reason",
 	"data.agent_id", "data.to_agent_id", "data.reason", // of generic events
 	"call_id", "Call-ID", "CDR.Event", "CDR.Call-ID", "customer_info.customer_callerid_number",
 }
 
-// readable is a message as a line for people: when, what, whose, where, and
-// what data tells.
+// readable returns a message as a line for people: when, what, whose, where,
+// and what data tells.
 func readable(message []byte) []byte {
 	var m struct {
 		ID        string         `json:"id"`
@@ -51,7 +51,7 @@ func readable(message []byte) []byte {
 	if m.Metadata.QueueID != "" {
 		words = append(words, "queue="+m.Metadata.QueueID)
 	}
-	for _, path := range tellingKeys {
+	for _, path := range summaryKeys {
 		if text := textAt(m.Data, path); text != "" {
 			words = append(words, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
 		}
@@ -59,7 +59,7 @@ func readable(message []byte) []byte {
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 
-// textAt is the text that path leads to, "" when there is none.
+// textAt returns the text that path leads to, "" when there is none.
 func textAt(data map[string]any, path string) string {
 	name, rest, deeper := strings.Cut(path, ".")
 	if deeper {

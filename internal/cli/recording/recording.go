@@ -47,7 +47,7 @@ func (k *keyFlags) add(flags *pflag.FlagSet) {
 	}
 }
 
-// env is the variable of the key or the salt.
+// env returns the variable of the key or the salt.
 func (k *keyFlags) env(what string) string {
 	return cli.EnvRecording + strings.ToUpper(strings.ReplaceAll(k.prefix, "-", "_")+what)
 }

@@ -54,8 +54,8 @@ func topicsList(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// topicRows are the topics of Trunkline that exist. Others may lie beside them
-// where the prefix is empty.
+// topicRows returns the topics of Trunkline that exist. Others may lie beside
+// them where the prefix is empty.
 func topicRows(ctx context.Context, cluster *kafka.Cluster, partitions int) ([]topicRow, error) {
 	infos, err := cluster.Topics(ctx)
 	if err != nil {

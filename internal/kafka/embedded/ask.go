@@ -21,7 +21,7 @@ type asker struct {
 
 // newAsker connects; the end of ctx breaks the connection.
 func (b *Broker) newAsker(ctx context.Context) (*asker, error) {
-	conn, err := b.door.dial(ctx)
+	conn, err := b.listener.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,8 @@ func (a *asker) ask(req kmsg.Request, res kmsg.Response) error {
 	return res.ReadFrom(body)
 }
 
-// offsetAt is the first offset with a time at or after at, -1 when none has.
+// offsetAt returns the first offset with a time at or after at, -1 when none
+// has.
 func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, error) {
 	p := kmsg.NewListOffsetsRequestTopicPartition()
 	p.Partition, p.Timestamp, p.CurrentLeaderEpoch = partition, at.UnixMilli(), -1

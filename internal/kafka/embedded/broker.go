@@ -18,7 +18,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Address is what to configure as the address of the broker; Dial takes any.
+// Address is the address to configure for the broker; Dial accepts any.
 const Address = "embedded:9092"
 
 // Config of an embedded broker.
@@ -65,7 +65,7 @@ type Broker struct {
 	cfg        Config
 	cluster    *kfake.Cluster
 	durability *durability
-	door       *door
+	listener   *pipeListener
 	lock       *os.File
 	metrics    *metrics
 	log        *slog.Logger
@@ -120,17 +120,17 @@ func (b *Broker) start() error {
 	return nil
 }
 
-// open opens the door and the log behind it.
+// open opens the listener and the log.
 func (b *Broker) open() error {
-	door, err := openDoor(b.cfg.Dir, b.cfg.ListenTCP, b)
+	listener, err := openListener(b.cfg.Dir, b.cfg.ListenTCP, b)
 	if err != nil {
 		return err
 	}
-	b.door = door
+	b.listener = listener
 	b.cluster, err = kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.ClusterID("trunkline-embedded"),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return door, nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener, nil }),
 		kfake.DataDir(b.logDir()),
 		kfake.WithLogger(logger{b.log}),
 		kfake.BrokerConfigs(map[string]string{
@@ -139,7 +139,7 @@ func (b *Broker) open() error {
 		}),
 	)
 	if err != nil {
-		return errors.Join(err, door.Close())
+		return errors.Join(err, listener.Close())
 	}
 	return nil
 }
@@ -152,10 +152,12 @@ func (b *Broker) prepare() error {
 }
 
 // Dial connects to the broker; it is made for kafka.Config.Dial.
-func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return b.door.dial(ctx) }
+func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return b.listener.dial(ctx)
+}
 
-// TCPAddr is where tools can connect, nil when nowhere.
-func (b *Broker) TCPAddr() net.Addr { return b.door.tcpAddr() }
+// TCPAddr returns the TCP address for tools, nil when the broker has none.
+func (b *Broker) TCPAddr() net.Addr { return b.listener.tcpAddr() }
 
 // Err returns why the broker has stopped taking writes, nil while it takes
 // them. It takes them again after a new start.
@@ -177,7 +179,7 @@ func (b *Broker) Close() error {
 	case <-time.After(closeWithin): // nothing is lost: the log is synced
 		err = errors.New("the embedded broker did not stop in time")
 	}
-	return errors.Join(err, b.door.Close(), b.lock.Close())
+	return errors.Join(err, b.listener.Close(), b.lock.Close())
 }
 
 // logger passes kfake's log on.

@@ -33,7 +33,7 @@ func open(t *testing.T, cfg Config) *Broker {
 	return b
 }
 
-// answers says whether a broker answers on a connection.
+// answers reports whether a broker answers on a connection.
 func answers(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	defer conn.Close()

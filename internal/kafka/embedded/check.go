@@ -35,14 +35,14 @@ type checkedConn struct {
 	closed   bool
 }
 
-// request is what a response has to wait for.
+// request holds the conditions that a response has to wait for.
 type request struct {
 	key        kmsg.Key
 	number     int64 // of a produce request
 	partitions []partition
 }
 
-// Read is part of net.Conn; kfake has one reader at a time.
+// Read implements net.Conn; kfake has one reader at a time.
 func (c *checkedConn) Read(p []byte) (int, error) {
 	if len(c.pending) == 0 && c.left == 0 {
 		if err := c.nextFrame(); err != nil {
@@ -102,7 +102,7 @@ func (c *checkedConn) register(r request) (err error) {
 	return nil
 }
 
-// Write is part of net.Conn. kfake calls it once for each response, in the
+// Write implements net.Conn. kfake calls it once for each response, in the
 // order of the requests.
 func (c *checkedConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Close is part of net.Conn.
+// Close implements net.Conn.
 func (c *checkedConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

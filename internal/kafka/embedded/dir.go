@@ -69,12 +69,13 @@ func listenSocket(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// maxSocketPath is what the smallest of the systems we run on takes.
+// maxSocketPath is the longest socket path, in bytes, that every supported
+// system accepts.
 const maxSocketPath = 100
 
-// socketPath is a path of the socket in dir, short enough for a socket's
-// address. Where the real one is too long, it leads through an open file of
-// the directory, until release.
+// socketPath returns a path of the socket in dir, short enough for a socket's
+// address. Where the real one is too long, it leads through an open file of the
+// directory, until release.
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, socketName)
 	if len(path) <= maxSocketPath {

@@ -166,8 +166,8 @@ func (d *durability) check(err error) error {
 	return d.failure
 }
 
-// syncFile syncs a file or a directory. Opening it anew does not lose an
-// error: Linux reports one that nobody has seen to the next fsync.
+// syncFile syncs a file or a directory. Opening it anew does not lose an error:
+// Linux reports an unseen error to the next fsync.
 func (d *durability) syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

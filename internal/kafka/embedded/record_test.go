@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// oneRecord is a record batch with one record of size bytes, stamped now.
+// oneRecord returns a record batch with one record of size bytes, stamped now.
 func oneRecord(size int) []byte {
 	r := kmsg.Record{Value: make([]byte, size)}
 	r.Length = int32(len(r.AppendTo(nil)) - 1) // a length of 0 takes one byte

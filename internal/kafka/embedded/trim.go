@@ -17,7 +17,7 @@ func (b *Broker) trimAlways(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := b.trim(ctx); err != nil && ctx.Err() == nil {
-			b.log.Error("trimming the embedded broker's log", "err", err)
+			b.log.Error("trimming the embedded broker's log", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -96,8 +96,8 @@ func (b *Broker) dropTo(p held, offset int64) error {
 	return b.cluster.DeleteRecords(p.topic, p.Partition, offset)
 }
 
-// level is the size to cut the largest partitions to so that all together hold
-// nine tenths of most; when they hold no more than most, it cuts none.
+// level returns the size to cut the largest partitions to so that all together
+// hold nine tenths of most; when they hold no more than most, it cuts none.
 func level(partitions []held, most int64) int64 {
 	sizes := make([]int64, len(partitions))
 	var total int64

@@ -64,8 +64,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// welcome makes the handshake and gives the socket to a writer. Who fails at
-// it is not a client of ours: the connection is closed and that is all.
+// welcome makes the handshake and gives the socket to a writer. Who fails at it
+// is not a client of ours: the connection is closed.
 func (s *Server) welcome(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)

@@ -14,7 +14,7 @@ import (
 
 const run = "run-0001"
 
-// start is a floor and where it is.
+// start returns a floor and where it is.
 func start(t *testing.T, cfg Config) (s *Server, address string) {
 	t.Helper()
 	s, err := New(cfg)

@@ -106,7 +106,7 @@ func (l *Load) work(ctx context.Context, rate float64) {
 		}
 		l.begun.Add(1)
 		kind := l.pattern[n%uint64(len(l.pattern))]
-		// What was begun is finished: the server has it.
+		// Requests that were sent are completed.
 		status, err := l.operations[kind].Do(context.WithoutCancel(ctx), l.numbers[kind].Add(1)-1)
 		l.counters[kind].count(time.Since(due), status, err)
 	}
@@ -124,7 +124,7 @@ func (l *Load) Behind() uint64 {
 	return max(due, begun) - begun
 }
 
-// Tally is what has been answered so far, by the operation's name.
+// Tally returns the counts of responses so far, by the operation's name.
 func (l *Load) Tally() map[string]*Tally {
 	tallies := make(map[string]*Tally, len(l.operations))
 	for i := range l.counters {

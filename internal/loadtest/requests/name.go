@@ -19,7 +19,7 @@ type Unexpected struct {
 
 func (u *Unexpected) Error() string { return fmt.Sprintf("%d %s", u.Status, u.Text) }
 
-// Name is a short name of what went wrong, one of few.
+// Name returns a short name of what went wrong, one of few.
 func Name(err error) string {
 	var unexpected *Unexpected
 	var network net.Error

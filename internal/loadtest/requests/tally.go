@@ -18,7 +18,8 @@ type Tally struct {
 	Latency  loadtest.Histogram
 }
 
-// Since is what was counted after earlier; Examples are those of the whole.
+// Since returns the counts added after earlier; Examples are those of the
+// whole.
 func (t *Tally) Since(earlier *Tally) *Tally {
 	return &Tally{
 		Requests: t.Requests - earlier.Requests, Failed: t.Failed - earlier.Failed,

@@ -19,20 +19,20 @@ const (
 	closeTimeout   = 5 * time.Second
 )
 
-// maxMessage is what the service takes at most.
+// maxMessage is the largest message, in bytes, that the service accepts.
 const maxMessage = 1 << 20
 
-// session is the one that is held.
+// session is the session under test.
 type session struct {
 	config Config
 	conn   *websocket.Conn
 	call   aiprotocol.Call
 
-	started atomic.Bool
-	asked   atomic.Bool   // the provider wants the call ended (extra)
-	ended   chan struct{} // closed when nothing more is heard
-	heard   heard         // the reader's, until ended
-	replies chan []byte   // what the reader wants said
+	started  atomic.Bool
+	asked    atomic.Bool   // the provider wants the call ended (extra)
+	ended    chan struct{} // closed at the end of the connection
+	received received      // the reader's, until ended
+	replies  chan []byte   // what the reader wants said
 
 	begun   time.Time // start
 	pinged  time.Time
@@ -60,10 +60,10 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	report.add("connection", Pass, "open after %v%s", rounded(took), security(conn))
 	s := &session{
 		config: config, conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
-		ended: make(chan struct{}), replies: make(chan []byte, 16), heard: heard{events: map[aiprotocol.Event]int{}},
+		ended: make(chan struct{}), replies: make(chan []byte, 16), received: received{events: map[aiprotocol.Event]int{}},
 	}
 	conn.SetReadLimit(maxMessage)
-	conn.SetPongHandler(func(string) error { s.heard.pong = time.Now(); return nil })
+	conn.SetPongHandler(func(string) error { s.received.pong = time.Now(); return nil })
 	go s.hear()
 	s.failure = s.converse(ctx)
 	s.part()
@@ -75,7 +75,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	return report, nil
 }
 
-// converse says what the service says in a session, up to its hangup. It ends
+// converse sends the messages of a whole session, up to the hangup. It ends
 // early when the provider does.
 func (s *session) converse(ctx context.Context) error {
 	if !s.wait(ctx, time.Now().Add(listenBefore)) {
@@ -103,7 +103,7 @@ func (s *session) converse(ctx context.Context) error {
 	return err
 }
 
-// step is one frame, and what else falls into its time.
+// step returns one frame, and what else falls into its time.
 func (s *session) step(n, frames int) error {
 	switch n {
 	case frames / 4:
@@ -138,9 +138,9 @@ func (s *session) react(m *aiprotocol.Message) {
 		s.asked.Store(true)
 		return
 	case aiprotocol.EventClear:
-		reply = aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: s.heard.audio})
+		reply = aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: s.received.audio})
 	case aiprotocol.EventMark:
-		reply = aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: m.Mark.Name, Played: s.heard.audio})
+		reply = aiprotocol.AppendMark(nil, aiprotocol.Mark{Name: m.Mark.Name, Played: s.received.audio})
 	default:
 		return
 	}
@@ -157,7 +157,7 @@ func (s *session) say(message []byte) error {
 	return s.conn.WriteMessage(websocket.TextMessage, message)
 }
 
-// wait is false when there is nobody to wait with any more.
+// wait returns false once the connection has ended.
 func (s *session) wait(ctx context.Context, until time.Time) bool {
 	select {
 	case <-s.ended:

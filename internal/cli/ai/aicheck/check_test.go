@@ -34,7 +34,7 @@ func try(t *testing.T, provider http.Handler, change func(*Config)) *Report {
 	return report
 }
 
-// not are the points that did not pass, as "name result".
+// not returns the points that did not pass, as "name result".
 func not(r *Report) (points []string) {
 	for _, p := range r.Points {
 		if p.Result != Pass {

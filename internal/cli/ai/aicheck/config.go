@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// Config says which provider to try, and how.
+// Config holds the address of the provider and the form of the test session.
 type Config struct {
 	URL        string // ws:// or wss://
 	Header     http.Header

@@ -25,7 +25,7 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 	return conn, time.Since(began), err
 }
 
-// security is what the connection is protected by.
+// security returns the TLS version and cipher suite of the connection.
 func security(conn *websocket.Conn) string {
 	secured, ok := conn.NetConn().(*tls.Conn)
 	if !ok {

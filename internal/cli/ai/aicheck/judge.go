@@ -14,7 +14,7 @@ import (
 // muchAhead is more than a provider should count on being kept for it.
 const muchAhead = 30 * time.Second
 
-// judge makes the report of what was heard.
+// judge makes the report of the received messages.
 func (s *session) judge(r *Report) {
 	s.judgeStart(r)
 	s.judgeMessages(r)
@@ -27,15 +27,15 @@ func (s *session) judge(r *Report) {
 }
 
 func (s *session) judgeStart(r *Report) {
-	if s.heard.early > 0 {
-		r.add("start", Fail, "%d frames came before start, which is the first message", s.heard.early)
+	if s.received.early > 0 {
+		r.add("start", Fail, "%d frames came before start, which is the first message", s.received.early)
 		return
 	}
 	r.add("start", Pass, "nothing came before it")
 }
 
 func (s *session) judgeMessages(r *Report) {
-	h := &s.heard
+	h := &s.received
 	if h.binary > 0 {
 		r.add("frames", Fail, "%d binary frames: messages are JSON in text frames", h.binary)
 	} else {
@@ -54,7 +54,7 @@ func (s *session) judgeMessages(r *Report) {
 }
 
 // counts names the events that were heard.
-func (h *heard) counts() string {
+func (h *received) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventMedia, aiprotocol.EventClear, aiprotocol.EventMark,
 		aiprotocol.EventHangup, aiprotocol.EventTransfer, aiprotocol.EventDTMF} {
@@ -66,7 +66,7 @@ func (h *heard) counts() string {
 }
 
 func (s *session) judgeAudio(r *Report) {
-	h := &s.heard
+	h := &s.received
 	if h.chunks == 0 {
 		r.add("audio", Warn, "none came back")
 		return
@@ -88,7 +88,7 @@ func (s *session) judgeAudio(r *Report) {
 		rounded(h.audio), rounded(h.last.Sub(h.first)), rounded(h.ahead))
 }
 
-func (h *heard) sizes() string {
+func (h *received) sizes() string {
 	if h.least == h.longest {
 		return number(h.least) + " bytes each"
 	}
@@ -97,8 +97,8 @@ func (h *heard) sizes() string {
 
 func (s *session) judgePing(r *Report) {
 	switch {
-	case !s.heard.pong.IsZero():
-		r.add("ping", Pass, "answered after %v", rounded(s.heard.pong.Sub(s.pinged)))
+	case !s.received.pong.IsZero():
+		r.add("ping", Pass, "answered after %v", rounded(s.received.pong.Sub(s.pinged)))
 	case !s.hungUp || s.pinged.IsZero():
 		r.add("ping", Warn, "the session ended before it was answered")
 	default:
@@ -106,25 +106,25 @@ func (s *session) judgePing(r *Report) {
 	}
 }
 
-// judgeStay is about a provider that left before the hangup.
+// judgeStay judges a provider that closed the connection before the hangup.
 func (s *session) judgeStay(r *Report) {
 	switch {
 	case s.hungUp:
 		r.add("stays", Pass, "until the hangup")
 	case isTimeout(s.failure):
 		r.add("stays", Fail, "it does not read: a message waited for %v", writeTimeout)
-	case errors.Is(s.heard.err, websocket.ErrReadLimit):
+	case errors.Is(s.received.err, websocket.ErrReadLimit):
 		r.add("stays", Fail, "a message was over 1 MiB, which ends the session")
 	default:
-		r.add("stays", Fail, "it left before the hangup: %s", reason(s.heard.err, s.failure))
+		r.add("stays", Fail, "it left before the hangup: %s", reason(s.received.err, s.failure))
 	}
 }
 
 func (s *session) judgeClose(r *Report) {
 	var closed *websocket.CloseError
 	switch {
-	case !errors.As(s.heard.err, &closed) || closed.Code == websocket.CloseAbnormalClosure:
-		r.add("close", Fail, "not answered with a close frame within %v: %s", closeTimeout, reason(s.heard.err, s.failure))
+	case !errors.As(s.received.err, &closed) || closed.Code == websocket.CloseAbnormalClosure:
+		r.add("close", Fail, "not answered with a close frame within %v: %s", closeTimeout, reason(s.received.err, s.failure))
 	case closed.Code != websocket.CloseNormalClosure:
 		r.add("close", Warn, "answered with %d, want 1000", closed.Code)
 	default:

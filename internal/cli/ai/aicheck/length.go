@@ -12,7 +12,7 @@ var (
 	errNoPacket   = errors.New("no opus packet")
 )
 
-// length is how long a chunk of audio lasts.
+// length returns the playing time of a chunk of audio.
 func length(f aiprotocol.Format, audio []byte) (time.Duration, error) {
 	switch f.Encoding {
 	case aiprotocol.Opus:

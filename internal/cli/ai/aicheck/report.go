@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Result is what a point comes to.
+// Result is the outcome of one check.
 type Result string
 
 // The results.
@@ -18,14 +18,14 @@ const (
 	Fail Result = "fail" // a call suffers from it
 )
 
-// Point is one thing that was looked at.
+// Point is one check.
 type Point struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
 	Detail string `json:"detail"`
 }
 
-// Report is what came of a check.
+// Report holds the results of a check.
 type Report struct {
 	URL    string  `json:"url"`
 	Format string  `json:"format"`

@@ -16,7 +16,7 @@ const (
 // would need an encoder.
 var opusSilence = []byte{0xf8, 0xff, 0xfe}
 
-// frame is the n-th frame of the tone.
+// frame returns the n-th frame of the tone.
 func frame(f aiprotocol.Format, n int) []byte {
 	if f.Encoding == aiprotocol.Opus {
 		return opusSilence

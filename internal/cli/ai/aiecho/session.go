@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// every is how often a session tells of its audio.
+// every is the interval between a session's reports of its audio.
 const every = 5 * time.Second
 
 // session is one call.
@@ -51,7 +51,7 @@ func (s *session) run() error {
 	}
 }
 
-// most bounds how many oddities are told of one session.
+// most is the largest number of oddities reported per session.
 const most = 20
 
 func (s *session) wonder(format string, args ...any) {
@@ -109,7 +109,8 @@ func lasting(d time.Duration) string {
 	return fmt.Sprintf(", %d ms", d.Milliseconds())
 }
 
-// counts is what the session got, in the protocol's order.
+// counts returns the number of messages received by type, in the protocol's
+// order.
 func (s *session) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventStart, aiprotocol.EventMedia, aiprotocol.EventDTMF,

@@ -73,7 +73,7 @@ type Center struct {
 	now      time.Time
 }
 
-// New is a center of the account, everybody still at home.
+// New returns a center of the account, everybody still at home.
 func New(account string, seed uint64) *Center {
 	support, sales := &queue{id: "support", speaks: service{}}, &queue{id: "sales", speaks: freeswitch{}}
 	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
@@ -90,8 +90,8 @@ func New(account string, seed uint64) *Center {
 	return c
 }
 
-// Next is what happens next, at now. The seed decides what; now is only
-// written into it.
+// Next returns the next event, at now. It is a function of the seed; now is
+// only written into it.
 func (c *Center) Next(now time.Time) Event {
 	c.now = now
 	for len(c.told) == 0 {
@@ -111,7 +111,7 @@ func (c *Center) tell(format string, data any) {
 	c.told = append(c.told, Event{format, text})
 }
 
-// uuid is a version 4 UUID of the seed's.
+// uuid returns a version 4 UUID of the seed's.
 func (c *Center) uuid() string {
 	hi, lo := c.random.Uint64(), c.random.Uint64()
 	hi = hi&^0xf000 | 0x4000

@@ -60,7 +60,7 @@ func TestEverythingHappens(t *testing.T) {
 	}
 }
 
-// callEvent is the shape of the specification's call event.
+// callEvent has the fields of a call event (docs/topics.md).
 type callEvent struct {
 	AccountID string `json:"Account-ID"`
 	QueueID   string `json:"Queue-ID"`

@@ -13,7 +13,7 @@ const (
 	abandoned   moment = "abandoned"
 )
 
-// attendance is what an agent does about being at work.
+// attendance is an agent's change of presence.
 type attendance string
 
 const (
@@ -23,7 +23,7 @@ const (
 	resumes attendance = "resumes"
 )
 
-// dialect is how a source words what happens.
+// dialect formats events as one source does.
 type dialect interface {
 	call(c *Center, k *call, a *agent, m moment) // a may be nil
 	state(c *Center, a *agent)

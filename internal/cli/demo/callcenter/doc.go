@@ -2,9 +2,9 @@
 // demonstration traffic: agents log in, take breaks and calls; callers wait,
 // talk, are transferred or give up. What happens follows from a seed alone.
 //
-// Two queues stand for two sources: "support" speaks the specification's own
-// shape (svc.cc) with generic events for its agents, "sales" is FreeSWITCH's
-// mod_callcenter. Names and numbers are made up and belong to nobody.
+// Two queues stand for two sources: "support" speaks the shape (svc.cc) with
+// generic events for its agents, "sales" is FreeSWITCH's mod_callcenter. Names
+// and numbers are made up and belong to nobody.
 //
 // It refuses to send anything or to look at a clock; it has no goroutines.
 package callcenter

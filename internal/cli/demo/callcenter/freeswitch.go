@@ -68,7 +68,7 @@ func (f freeswitch) status(c *Center, a *agent, what attendance) {
 	})
 }
 
-// transferred says nothing: mod_callcenter has no event for it but the new
+// transferred sends no event: mod_callcenter has none for it except the new
 // bridge.
 func (freeswitch) transferred(*Center, *agent, *agent, *call) {}
 

@@ -2,8 +2,8 @@ package callcenter
 
 import "trunkline/event"
 
-// service speaks the specification's own shape for calls and states, and
-// generic events for the rest.
+// service speaks Trunkline's own format for calls and states, and generic
+// events for the rest.
 type service struct{}
 
 // object is JSON in the making; its keys come out sorted.

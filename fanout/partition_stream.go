@@ -10,14 +10,15 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stream follows one partition and delivers what it reads to the subscribers
-// that are live.
-type stream struct {
+// partitionStream reads one partition and delivers its events to live
+// subscribers.
+type partitionStream struct {
 	f         *Fanout
 	partition int
 	strings   interner
 
-	// live is how far every live subscriber has been delivered to. It is
+	// live is the position up to which live subscribers have been delivered to.
+	// It is
 	// written with index.mu (for reading) and mu held; index.mu held for
 	// writing, or mu, is enough to read it.
 	live position
@@ -35,8 +36,8 @@ const roundBytes = 64 << 10
 
 // newStream follows partition from next on, which was the end of the log at the
 // time began. partitions share the ring's bytes.
-func (f *Fanout) newStream(partition int, next int64, began time.Time, partitions int) *stream {
-	s := &stream{f: f, partition: partition, live: startAt(next)}
+func (f *Fanout) newStream(partition int, next int64, began time.Time, partitions int) *partitionStream {
+	s := &partitionStream{f: f, partition: partition, live: startAt(next)}
 	s.ring.limit = f.cfg.RingBytes / int64(partitions)
 	s.ring.reset(next, began)
 	return s
@@ -45,7 +46,7 @@ func (f *Fanout) newStream(partition int, next int64, began time.Time, partition
 // run follows the partition until ctx ends. It reads from the offset first,
 // which may be one before the stream's beginning: the record there tells which
 // leader epoch the stream's first position has.
-func (s *stream) run(ctx context.Context, first int64) {
+func (s *partitionStream) run(ctx context.Context, first int64) {
 	reader := s.f.log.Reader(event.TopicEvents, s.partition, first)
 	defer func() { reader.Close() }()
 	for ctx.Err() == nil {
@@ -70,7 +71,7 @@ func (s *stream) run(ctx context.Context, first int64) {
 
 // skipOld leaves out records before the stream's position. The last of them
 // gives the position its leader epoch and source offset.
-func (s *stream) skipOld(records []kafka.Record) []kafka.Record {
+func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	n := 0
 	for n < len(records) && records[n].Offset < s.live.next {
 		n++
@@ -87,7 +88,7 @@ func (s *stream) skipOld(records []kafka.Record) []kafka.Record {
 	return records[n:]
 }
 
-func (s *stream) setLive(at position) {
+func (s *partitionStream) setLive(at position) {
 	s.f.index.mu.RLock()
 	defer s.f.index.mu.RUnlock()
 	s.mu.Lock()
@@ -98,7 +99,7 @@ func (s *stream) setLive(at position) {
 // recover returns the offset to continue at after an error. At a gap in the log
 // it disconnects all subscribers: one that resumes then learns whether the
 // events it missed are still in the log.
-func (s *stream) recover(ctx context.Context, err error) (next int64) {
+func (s *partitionStream) recover(ctx context.Context, err error) (next int64) {
 	next = s.live.next
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
@@ -111,9 +112,9 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
 	next = gap.Resume
-	s.f.gaps.Add(1) // before anything else changes: see enter
-	s.f.history.gapFound(s.partition, gap)
-	s.f.lookups.forget()
+	s.f.gapCount.Add(1) // before anything else changes: see register
+	s.f.history.recordGap(s.partition, gap)
+	s.f.lookups.clear()
 	s.setLive(startAt(next))
 	s.mu.Lock()
 	s.ring.reset(next, time.Time{})
@@ -122,7 +123,7 @@ func (s *stream) recover(ctx context.Context, err error) (next int64) {
 	if gap.Restarted() {
 		s.f.currentLog.Store(nil) // not known, rather than wrong
 		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
-			s.f.logger.Warn("cursors do not name their log", "error", err)
+			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
 	s.f.disconnectAll(DisconnectEventsLost)
@@ -140,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // deliver delivers records to the live subscribers that match.
-func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
+func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	sampled := s.f.traces.begin(records)
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
@@ -163,12 +164,12 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 			next = b.frames[to].offset
 		}
 		r := s.round(b.frames[from:to], next, sampled)
-		s.f.writers.Schedule(ctx, r.woken)
+		s.f.writers.Schedule(ctx, r.needWriter)
 		for _, sub := range r.slow {
 			s.f.disconnect(sub, DisconnectTooSlow)
 		}
-		for _, sub := range r.owed {
-			sub.waitForRoom(ctx)
+		for _, sub := range r.backPressured {
+			sub.waitForSpace(ctx)
 		}
 		if from = to; from == len(b.frames) {
 			break
@@ -181,13 +182,13 @@ func (s *stream) deliver(ctx context.Context, records []kafka.Record) {
 // round lists the subscribers that need further work after a round of
 // deliveries.
 type round struct {
-	woken []*subscriber // were idle: hand them to the writers
-	owed  []*subscriber // have a full queue: wait for the writers
-	slow  []*subscriber // have a full queue and a full socket: disconnect them
+	needWriter    []*subscriber // were idle: hand them to the writers
+	backPressured []*subscriber // have a full queue: wait for the writers
+	slow          []*subscriber // have a full queue and a full socket: disconnect them
 }
 
 // round delivers frames and moves the stream's position to next.
-func (s *stream) round(frames []frame, next int64, sampled tracedEvents) (r round) {
+func (s *partitionStream) round(frames []frame, next int64, sampled tracedEvents) (r round) {
 	x := s.f.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -202,32 +203,32 @@ func (s *stream) round(frames []frame, next int64, sampled tracedEvents) (r roun
 			continue
 		}
 		at.source = max(at.source, m.source)
-		trace := sampled.of(m)
+		trace := sampled.find(m)
 		x.match(m.class, m.account, tree.Path(m.account), func(sub *subscriber) {
 			if sub.replaying.Load() {
 				return
 			}
 			matches++
 			switch s.f.traces.push(trace, m, sub) {
-			case pushWakes:
-				r.woken = append(r.woken, sub)
-			case pushOver:
+			case pushNeedsWriter:
+				r.needWriter = append(r.needWriter, sub)
+			case pushRefused:
 				r.slow = append(r.slow, sub)
-			case pushOwed:
-				r.owed = append(r.owed, sub)
+			case pushBackPressure:
+				r.backPressured = append(r.backPressured, sub)
 			}
 		})
 	}
 	s.mu.Lock()
 	s.live = at
 	s.mu.Unlock()
-	s.f.metrics.matched(matches, repeats)
+	s.f.metrics.countMatches(matches, repeats)
 	return r
 }
 
 // liveOffset returns the offset up to which live subscribers have been
 // delivered to.
-func (s *stream) liveOffset() int64 {
+func (s *partitionStream) liveOffset() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live.next
@@ -236,7 +237,7 @@ func (s *stream) liveOffset() int64 {
 // recent returns the frames from offset on that one batch of the ring has, and
 // the offset up to which that is complete. ok is false when the ring does not
 // hold the offset.
-func (s *stream) recent(offset int64) (frames []frame, upTo int64, ok bool) {
+func (s *partitionStream) recent(offset int64) (frames []frame, upTo int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ring.at(offset)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// lane publishes some of a source's streams, one batch at a time, so that the
+// publisher publishes some of a source's streams, one batch at a time, so that the
 // events of an account stay in order. Event number n of the run is due at
 // n/rate and of stream n modulo their number.
-type lane struct {
+type publisher struct {
 	source        *Source
 	number, lanes int
 	rate          float64
@@ -19,7 +19,7 @@ type lane struct {
 	memory        []byte
 }
 
-func (l *lane) run(ctx context.Context) error {
+func (l *publisher) run(ctx context.Context) error {
 	s := l.source
 	var events []Event
 	for {
@@ -51,24 +51,24 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-// dueOf is when an event is due; without a rate that is now.
-func (l *lane) dueOf(number int) time.Time {
+// dueOf returns the due time of an event; without a rate that is now.
+func (l *publisher) dueOf(number int) time.Time {
 	if l.rate == 0 {
 		return l.source.cfg.Clock.Now()
 	}
 	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
 }
 
-// after is the number of the lane's next event after number.
-func (l *lane) after(number int) int {
+// after returns the number of the lane's next event after number.
+func (l *publisher) after(number int) int {
 	streams := len(l.source.cfg.Accounts)
 	for number++; number%streams%l.lanes != l.number; number++ {
 	}
 	return number
 }
 
-// batch is the events that are due, at least one.
-func (l *lane) batch(events []Event) []Event {
+// batch returns the events that are due, at least one.
+func (l *publisher) batch(events []Event) []Event {
 	s := l.source
 	l.memory = l.memory[:0]
 	if need := batchLimit * s.cfg.Size; cap(l.memory) == 0 {
@@ -86,7 +86,7 @@ func (l *lane) batch(events []Event) []Event {
 }
 
 // event makes the lane's next event.
-func (l *lane) event(due time.Time) Event {
+func (l *publisher) event(due time.Time) Event {
 	s := l.source
 	stream := l.next % len(s.cfg.Accounts)
 	from := len(l.memory)
@@ -98,14 +98,14 @@ func (l *lane) event(due time.Time) Event {
 	return event
 }
 
-// batchDue is when the lane's next batch is due: lanes take turns.
-func (l *lane) batchDue() time.Time {
+// batchDue returns the due time of the next batch: publishers take turns.
+func (l *publisher) batchDue() time.Time {
 	batch := l.batches*l.lanes + l.number + 1
 	return l.dueOf(batch * l.source.cfg.Batch)
 }
 
 // wholeBatch is as many events as were asked for, all due at the same time.
-func (l *lane) wholeBatch(events []Event, due time.Time) []Event {
+func (l *publisher) wholeBatch(events []Event, due time.Time) []Event {
 	s := l.source
 	if need := s.cfg.Batch * s.cfg.Size; cap(l.memory) < need {
 		l.memory = make([]byte, 0, need)

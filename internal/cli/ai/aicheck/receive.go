@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// heard is what a provider sent.
-type heard struct {
+// received is what a provider sent.
+type received struct {
 	messages int // text frames
 	binary   int
 	early    int // frames before start
@@ -50,31 +50,31 @@ func (s *session) hear() {
 	for {
 		kind, raw, err := s.conn.ReadMessage()
 		if err != nil {
-			s.heard.err = err
+			s.received.err = err
 			return
 		}
 		if !s.started.Load() {
-			s.heard.early++
+			s.received.early++
 		}
 		if kind != websocket.TextMessage {
-			s.heard.binary++
+			s.received.binary++
 			continue
 		}
-		s.heard.messages++
+		s.received.messages++
 		message, err := strict.FromProvider(raw)
 		if err != nil {
-			if message = s.heard.fault(&lenient, raw, err); message == nil {
+			if message = s.received.fault(&lenient, raw, err); message == nil {
 				continue
 			}
 		}
-		s.heard.take(s.config.Format, message)
+		s.received.take(s.config.Format, message)
 		s.react(message)
 	}
 }
 
 // fault notes what the strict decoder says, and answers what the service makes
 // of the message: nil when it drops it.
-func (h *heard) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *aiprotocol.Message {
+func (h *received) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *aiprotocol.Message {
 	message, err := lenient.FromProvider(raw)
 	var problem *aiprotocol.Error
 	switch {
@@ -88,7 +88,7 @@ func (h *heard) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *
 	return message
 }
 
-func (h *heard) take(format aiprotocol.Format, m *aiprotocol.Message) {
+func (h *received) take(format aiprotocol.Format, m *aiprotocol.Message) {
 	h.events[m.Event]++
 	if m.Event != aiprotocol.EventMedia {
 		return

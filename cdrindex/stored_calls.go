@@ -8,31 +8,31 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// places are those of the entries' calls that the index has, locked until the
+// findCalls returns the stored calls of the entries, locked until the
 // transaction ends.
-func (x *Index) places(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
-	find := placesOneByOne
+func (x *Index) findCalls(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
+	find := findCallsSQLite
 	if x.db.Postgres() {
-		find = placesAtOnce
+		find = findCallsPostgres
 	}
 	found, err := find(ctx, tx, entries)
 	return found, sqldb.Wrap(err, "looking up calls")
 }
 
-// remove removes the rows at those places.
-func (x *Index) remove(ctx context.Context, tx *sqldb.Loader, old []place) error {
+// deleteCalls deletes the rows of those calls.
+func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
 	switch {
 	case len(old) == 0:
 		return nil
 	case x.db.Postgres():
-		return removeAtOnce(ctx, tx, old)
+		return deleteCallsPostgres(ctx, tx, old)
 	}
-	return removeOneByOne(ctx, tx, old)
+	return deleteCallsSQLite(ctx, tx, old)
 }
 
-const placeColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded`
+const storedCallColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded`
 
-func (p *place) targets() []any {
+func (p *storedCall) targets() []any {
 	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded}
 }
 
@@ -40,7 +40,7 @@ func (p *place) targets() []any {
 // a table that has grown a thousandfold since they were taken.
 const nestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
-func placesAtOnce(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
+func findCallsPostgres(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
 	if _, err := tx.ExecContext(ctx, nestedLoops); err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func placesAtOnce(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[
 	for i, e := range entries {
 		accounts[i], calls[i] = e.row.AccountID, e.row.CallID
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT `+placeColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
+	rows, err := tx.QueryContext(ctx, `SELECT `+storedCallColumns+` FROM unnest($1::text[], $2::text[]) AS k(account_id, call_id)
 		JOIN `+callsTable+` c ON c.account_id = k.account_id AND c.call_id = k.call_id FOR UPDATE OF c`, accounts, calls)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	found := make(map[callKey]place)
+	found := make(map[callKey]storedCall)
 	for rows.Next() {
-		var p place
+		var p storedCall
 		if err := rows.Scan(p.targets()...); err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func placesAtOnce(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[
 	return found, rows.Err()
 }
 
-func removeAtOnce(ctx context.Context, tx *sqldb.Loader, old []place) error {
+func deleteCallsPostgres(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
 	accounts, calls, started := make([]string, len(old)), make([]string, len(old)), make([]int64, len(old))
 	first, last := old[0].started, old[0].started
 	for i, p := range old {
@@ -86,15 +86,15 @@ func removeAtOnce(ctx context.Context, tx *sqldb.Loader, old []place) error {
 
 // SQLite is in the process: a statement for each costs little.
 
-func placesOneByOne(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]place, error) {
-	query, err := tx.PrepareContext(ctx, `SELECT `+placeColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
+func findCallsSQLite(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
+	query, err := tx.PrepareContext(ctx, `SELECT `+storedCallColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
 	if err != nil {
 		return nil, err
 	}
 	defer query.Close()
-	found := make(map[callKey]place)
+	found := make(map[callKey]storedCall)
 	for _, e := range entries {
-		var p place
+		var p storedCall
 		err := query.QueryRowContext(ctx, e.row.AccountID, e.row.CallID).Scan(p.targets()...)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -107,7 +107,7 @@ func placesOneByOne(ctx context.Context, tx *sqldb.Loader, entries []*entry) (ma
 	return found, nil
 }
 
-func removeOneByOne(ctx context.Context, tx *sqldb.Loader, old []place) error {
+func deleteCallsSQLite(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
 	for _, p := range old {
 		_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`, p.account, p.call)
 		if err != nil {

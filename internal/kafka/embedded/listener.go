@@ -10,9 +10,10 @@ import (
 	"sync"
 )
 
-// door is the one listener kfake has. Connections come to it from within the
-// process, from the unix socket, and from the loopback port when there is one.
-type door struct {
+// pipeListener is the only listener of kfake. Connections come to it from
+// within the process, from the unix socket, and from the loopback port when
+// there is one.
+type pipeListener struct {
 	broker    *Broker
 	dir       string
 	listeners []net.Listener
@@ -23,8 +24,8 @@ type door struct {
 	accepting sync.WaitGroup
 }
 
-func openDoor(dir, tcp string, b *Broker) (*door, error) {
-	d := &door{broker: b, dir: dir, conns: make(chan net.Conn), closed: make(chan struct{})}
+func openListener(dir, tcp string, b *Broker) (*pipeListener, error) {
+	d := &pipeListener{broker: b, dir: dir, conns: make(chan net.Conn), closed: make(chan struct{})}
 	unix, err := listenSocket(dir)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func openDoor(dir, tcp string, b *Broker) (*door, error) {
 	return d, nil
 }
 
-func (d *door) acceptFrom(l net.Listener) {
+func (d *pipeListener) acceptFrom(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -59,7 +60,7 @@ func (d *door) acceptFrom(l net.Listener) {
 
 // dial makes a connection within the process. What it carries is checked too:
 // it costs nothing and a broken client cannot take the process down.
-func (d *door) dial(ctx context.Context) (net.Conn, error) {
+func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case d.conns <- &checkedConn{Conn: theirs, broker: d.broker}:
@@ -71,8 +72,8 @@ func (d *door) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept is part of net.Listener.
-func (d *door) Accept() (net.Conn, error) {
+// Accept implements net.Listener.
+func (d *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.conns:
 		return c, nil
@@ -81,8 +82,8 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is part of net.Listener. kfake closes it too.
-func (d *door) Close() error {
+// Close implements net.Listener. kfake closes it too.
+func (d *pipeListener) Close() error {
 	var errs []error
 	d.once.Do(func() {
 		close(d.closed)
@@ -95,16 +96,16 @@ func (d *door) Close() error {
 	return errors.Join(errs...)
 }
 
-// Addr is part of net.Listener: what the broker tells clients to connect to.
-// All but those on the port dial as they are told, whatever the address.
-func (d *door) Addr() net.Addr {
+// Addr implements net.Listener: it returns the address that the broker
+// advertises. Only clients of the TCP port use it.
+func (d *pipeListener) Addr() net.Addr {
 	if d.tcp != nil {
 		return d.tcp.Addr()
 	}
 	return pipeAddress(Address)
 }
 
-func (d *door) tcpAddr() net.Addr {
+func (d *pipeListener) tcpAddr() net.Addr {
 	if d.tcp == nil {
 		return nil
 	}

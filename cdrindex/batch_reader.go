@@ -12,11 +12,11 @@ import (
 
 // batchReader reads records and collects them in batches.
 type batchReader struct {
-	reader Reader
-	epoch  int64
-	most   int // entries of a batch, about
-	log    *slog.Logger
-	trace  *tracing.Tracer // nil: no spans
+	reader     Reader
+	epoch      int64
+	maxEntries int // entries of a batch, about
+	log        *slog.Logger
+	trace      *tracing.Tracer // nil: no spans
 
 	entries    []entry
 	invalid    int
@@ -31,10 +31,8 @@ type batchReader struct {
 // should have, at hand.
 const moreWithin = 100 * time.Millisecond
 
-// batch waits for a record and takes what else is there already. It waits for
-// nothing more: under load batches grow by themselves, and without it a row is
-// there at once.
-func (g *batchReader) batch(ctx context.Context) error {
+// readBatch waits for a record and adds those that are already available.
+func (g *batchReader) readBatch(ctx context.Context) error {
 	clear(g.entries)
 	clear(g.spans)
 	g.spans = g.spans[:0] // of what was not stored they never end, and are not sent
@@ -45,7 +43,7 @@ func (g *batchReader) batch(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, moreWithin)
 	defer cancel()
-	for g.reader.Lag() > 0 && len(g.entries) < g.most && size < batchBytes {
+	for g.reader.Lag() > 0 && len(g.entries) < g.maxEntries && size < batchBytes {
 		more, err := g.read(ctx)
 		if err != nil {
 			return nil // the next batch meets it again, if it lasts
@@ -55,8 +53,8 @@ func (g *batchReader) batch(ctx context.Context) error {
 	return nil
 }
 
-// begin begins the span of a record that a sampled trace has brought.
-func (g *batchReader) begin(r *kafka.Record, e *entry, err error) {
+// beginSpan begins the span of a record of a sampled trace.
+func (g *batchReader) beginSpan(r *kafka.Record, e *entry, err error) {
 	if g.trace == nil {
 		return
 	}
@@ -72,8 +70,8 @@ func (g *batchReader) begin(r *kafka.Record, e *entry, err error) {
 	g.spans = append(g.spans, span)
 }
 
-// stored ends the spans: what was read is in the database.
-func (g *batchReader) stored() {
+// endSpans ends the spans after the batch was stored.
+func (g *batchReader) endSpans() {
 	for _, span := range g.spans {
 		span.End(nil)
 	}
@@ -92,7 +90,7 @@ func (g *batchReader) read(ctx context.Context) (size int, err error) {
 		}
 		g.newest, g.lastEpoch = r.Time, r.LeaderEpoch
 		e, err := decode(r, g.epoch)
-		g.begin(r, &e, err)
+		g.beginSpan(r, &e, err)
 		if err != nil {
 			g.invalid++
 			g.log.Error("invalid record in the cdr topic",
