@@ -130,7 +130,7 @@ func (a *App) openBackends(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	a.cluster = cluster
-	a.health.writeFault = cluster.WriteFault
+	a.health.broker.Store(cluster)
 	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
 	return nil
 }

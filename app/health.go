@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+
+	"trunkline/internal/kafka"
 )
 
 // health answers the probes. A backend that is away does not make a node
@@ -15,7 +17,7 @@ type health struct {
 	draining atomic.Bool
 	waiting  atomic.Pointer[string] // what a start waits for; nil: nothing
 
-	writeFault func() error // of the embedded broker; set before anything serves
+	broker atomic.Pointer[kafka.Cluster] // nil until it is open
 }
 
 func (h *health) start()           { h.started.Store(true) }
@@ -29,7 +31,7 @@ func (h *health) unready() string {
 	switch {
 	case h.draining.Load():
 		return "draining"
-	case h.writeFault != nil && h.writeFault() != nil:
+	case h.broker.Load() != nil && h.broker.Load().WriteFault() != nil:
 		return "the embedded broker takes no writes: see the log, check the disk of data_dir, restart"
 	case h.started.Load():
 		return ""
