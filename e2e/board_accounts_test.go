@@ -14,7 +14,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	t.Parallel()
 	broker := freePorts(t, 1)[0]
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_AUTH_EVENTS_TTL": "12s",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_AUTH_EVENTS_TTL": "45s",
 	})
 	c := newCluster(t, []string{broker}, "", n)
 	accounts := []string{"demo"}

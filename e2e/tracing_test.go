@@ -272,7 +272,7 @@ func TestTracingOff(t *testing.T) {
 	s.awaitCount(t, 2)
 	opened := c.kafka(t)
 	for topic, names := range map[string][]string{
-		"cc.raw": {"format", "source"}, "cc.evt": {"type", "account_id", "original_format", "source_position"},
+		"cc.raw": {"format", "source"}, "cc.evt": {"type", "account_id", "original_format", "source_position", "source_log"},
 	} {
 		records := readTopic(t, opened, topic)
 		if len(records) != 2 {

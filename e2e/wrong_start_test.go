@@ -45,7 +45,7 @@ func testWrongSettings(t *testing.T, p *sayings) {
 
 	n := newNode(t, "unknown variable", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_PORT_80_TCP": "tcp://10.0.0.1"})
 	n.start(t)
-	n.awaitSays(t, p.row(t, "a variable is no setting"))
+	n.awaitSays(t, p.row(t, "unknown TRUNKLINE_ variable"))
 }
 
 func testMissingFiles(t *testing.T, p *sayings) {
