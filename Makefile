@@ -13,12 +13,12 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop image up down install
+.PHONY: help run build check test test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop artifacts image up down install
 
 help: ## list the targets
-	@awk -F ': .*## |: ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build, then run a server on the embedded backends with the demo; Ctrl-C ends both
+run: ## build and run a server on the embedded backends with demo traffic; Ctrl-C stops both
 	@$(BUILD) -o bin/ ./cmd/trunkline
 	@deploy/run.sh bin/trunkline
 
@@ -26,29 +26,32 @@ build: ## bin/trunkline and bin/trunkline-bench
 	$(BUILD) -o bin/ ./cmd/trunkline ./cmd/trunkline-bench
 
 check: lint ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
-	go test -short -timeout 5m ./...
+	go test -short -vet=off -timeout 5m ./...
 
-test: ## everything, race detector on, with real Kafka, Redis and PostgreSQL
-	@$(SERVICES) run -- $(MAKE) --no-print-directory test-race test-services test-stress test-e2e
+test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
+	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-race test-stress
 
 # The parts of test, each of which prints how long it took. Those with services
 # take the addresses of running ones from the environment: eval "$$(make -s services)".
+# test runs two at a time, test-e2e beside the others: its tests wait more than they
+# compute, so more of them run at once than there are cores. It prints each part's
+# output when the part ends, and runs all parts although one fails. lint runs go vet.
 USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
 ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')
-timed        = @start=$$SECONDS; $(2) && echo "== $(1): $$((SECONDS - start)) s"
+timed        = @start=$$SECONDS; $(2); code=$$?; echo "== $(1): $$((SECONDS - start)) s, $$([ $$code = 0 ] && echo passed || echo FAILED)"; exit $$code
 
 test-race: ## packages that need no services
-	$(call timed,$@,go test -race -p 2 -timeout 10m $(filter-out $(USE_SERVICES),$(ALL_PACKAGES)))
+	$(call timed,$@,go test -race -vet=off -p 2 -timeout 40m $(filter-out $(USE_SERVICES),$(ALL_PACKAGES)))
 
 test-services: ## packages whose tests use real Kafka, Redis or PostgreSQL
-	$(call timed,$@,go test -race -p 2 -timeout 20m -skip '^TestStress' $(USE_SERVICES))
+	$(call timed,$@,go test -race -vet=off -p 2 -timeout 40m -skip '^TestStress' $(USE_SERVICES))
 
-test-stress: ## faults under load
-	$(call timed,$@,go test -race -timeout 20m -run '^TestStress' ./fanout)
+test-stress: ## faults under load: fanout with real Kafka and Redis
+	$(call timed,$@,go test -race -vet=off -timeout 20m -run '^TestStress' ./fanout)
 
-test-e2e: ## the built program, as users drive it; the chart, compose and the image
-	$(call timed,$@,go test -race -p 2 -timeout 20m ./e2e ./deploy)
-	$(call timed,test-chart,(cd .ci/chart && go test -timeout 10m ./...))
+test-e2e: ## the built program end to end; the chart, compose and the image
+	$(call timed,$@,go test -race -vet=off -p 2 -parallel 4 -timeout 40m ./e2e ./deploy)
+	$(call timed,test-chart,(cd .ci/chart && go test -vet=off -timeout 10m ./...))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
@@ -56,6 +59,7 @@ lint: ## gofmt, go vet, staticcheck
 	go tool -modfile=.ci/tools.mod staticcheck ./...
 	cd .ci/chart && go vet ./...
 	cd .ci/s3 && go vet ./...
+	cd .ci/sbom && go vet ./...
 
 fmt: ## gofmt everything
 	gofmt -l -w .
@@ -76,19 +80,25 @@ bench: ## benchmarks that match BENCH (all), as tables for docs/benchmarks.md
 services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s services)"
 	@$(SERVICES) start
 
-services-stop: ## end what services started
+services-stop: ## stop the services
 	@$(SERVICES) stop
 
-image: ## a container image, trunkline:VERSION; needs Docker, no registry
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) \
-		deploy/image.sh '$(VERSION)' '$(COMMIT)' bin/image
+artifacts: ## files of the image, bill of materials (CycloneDX), checksums: bin/image, bin/release
+	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) \
+	&& deploy/image.sh '$(VERSION)' '$(COMMIT)' bin/image \
+	&& rm -rf bin/release && mkdir -p bin/release \
+	&& cp bin/image/trunkline bin/release/trunkline \
+	&& go run -C .ci/sbom -buildvcs=false . '$(CURDIR)/bin/image/trunkline' '$(VERSION)' >bin/release/trunkline.cdx.json \
+	&& cd bin/release && sha256sum trunkline trunkline.cdx.json >SHA256SUMS
+
+image: artifacts ## container image trunkline:VERSION, and artifacts; needs Docker
 	docker build -f deploy/Dockerfile --target image -t trunkline:$(VERSION) bin/image
 
-up: ## a cluster on this machine's Docker: deploy/compose.yaml
+up: ## start deploy/compose.yaml with Docker on this machine
 	@$(MAKE) image
 	TRUNKLINE_VERSION=$(VERSION) deploy/compose/up.sh
 
-down: ## end what up started; the data stay
+down: ## stop the containers of up; keeps their data
 	docker compose -f deploy/compose.yaml down
 
 install: ## binary, systemd unit and example settings, to DESTDIR and PREFIX (/usr/local)

@@ -44,7 +44,7 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 				_ = v.WriteMessage(kind, []byte(c.message))
 				_ = v.sayAudio(make([]byte, 1600))
 			})
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			v := p.visit()
 			until(t, "what follows to be played", func() bool {
@@ -71,7 +71,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 					_, err = w.Write(piece)
 				}
 			})
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Fallback = fallback
 			run := h.start(request(with, ulaw))
@@ -96,7 +96,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		for v.say(`{"event":"nonsense"}`) == nil {
 		}
 	})
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	v.waitFor(t, "media", 75)
@@ -109,7 +109,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		t.Errorf("%g messages were read in two seconds", got)
 	}
 	if frames < 70 {
-		t.Errorf("the call heard %d frames", frames)
+		t.Errorf("the call received %d frames", frames)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 			_ = v.sayAudio(make([]byte, 8000)) // a second each
 		}
 	})
-	h := open(t, aisession.Config{PlayoutLimit: 10 * time.Second}, p)
+	h := open(t, changed(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	until(t, "what is too much to be dropped", func() bool {
 		got := h.metric("trunkline_aisession_overrun_seconds_total")
@@ -136,7 +136,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	stall := make(chan struct{})
 	server := startProvider(t, 0, nil)
 	server.stall = stall
-	h := open(t, aisession.Config{}, server)
+	h := open(t, aisession.DefaultSettings(), server)
 	run := h.start(request(account(server, "pcm16"), ulaw))
 	until(t, "audio to be dropped", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "what", "frame_to_provider") > 20
@@ -146,7 +146,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	span := run.phone.at[last].Sub(run.phone.at[0])
 	run.phone.mu.Unlock()
 	if mean := span / time.Duration(last); mean < 19*time.Millisecond || mean > 22*time.Millisecond {
-		t.Errorf("the call heard a frame every %v", mean)
+		t.Errorf("the call received a frame every %v", mean)
 	}
 	close(stall)
 	run.end(t, "")
@@ -181,7 +181,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 		url    string
 		kind   fault.Kind
 		words  string
-		bad    bool // a certificate nobody vouches for
+		bad    bool // a certificate of an unknown authority
 		guard  bool // loopback is not allowed
 	}{
 		{name: "never answers the handshake", url: "wss://" + silent.Addr().String(), kind: fault.KindUnavailable, words: "did not answer in time"},
@@ -202,7 +202,10 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if c.bad {
 				known = nil
 			}
-			h := open(t, aisession.Config{ConnectTimeout: 300 * time.Millisecond, GiveUp: 800 * time.Millisecond}, known)
+			h := open(t, changed(func(s *aisession.Settings) {
+				s.ConnectTimeout = 300 * time.Millisecond
+				s.GiveUp = 800 * time.Millisecond
+			}), known)
 			if c.guard {
 				h.allow = nil
 			}
@@ -220,7 +223,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 				t.Errorf("Test: %+v, %v", report, err)
 			}
 			if strings.Contains(err2(err)+report.Error+f.Message, "secret") || strings.Contains(f.Message, "127.0.0.1") {
-				t.Error("a secret or an address is told")
+				t.Error("a secret or an address is shown")
 			}
 			if h.metric("trunkline_aisession_active", "way", "sip") != 0 {
 				t.Error("it counts as active")
@@ -243,7 +246,7 @@ func TestATestOfAProviderThatCloses(t *testing.T) {
 		defer v.writing.Unlock()
 		_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret"))
 	})
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(context.Background(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.visits) != 1 {
 		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.visits))

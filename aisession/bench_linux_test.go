@@ -115,7 +115,7 @@ func cpu() time.Duration {
 
 // startSessions runs the service with a session for each phone.
 func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
-	service, err := aisession.New(aisession.Config{}, aisession.Deps{
+	service, err := aisession.New(aisession.DefaultSettings(), aisession.Deps{
 		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Leases: aisession.RedisSessionLeases{},
 		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
@@ -140,7 +140,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 		if err != nil {
 			b.Fatal(err)
 		}
-		port.SetRemote(phone)
+		port.SetRemote(phone, phone.Addr())
 		port.Receive(receiver{session})
 		ours = append(ours, port.Addr())
 		running.Go(func() {
@@ -153,7 +153,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 
 type receiver struct{ session *aisession.Session }
 
-func (r receiver) Receive(p *rtp.Packet) { r.session.Heard(p.Timestamp, p.Payload) }
+func (r receiver) Receive(p *rtp.Packet) { r.session.ReceiveAudio(p.Timestamp, p.Payload) }
 
 // leg is a call by RTP alone.
 type leg struct {

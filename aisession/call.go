@@ -39,16 +39,17 @@ const (
 	CallerHungUp     Reason = "caller_hangup"
 	ProviderHungUp   Reason = "provider_hangup"    // at the provider's request (extension)
 	Transferred      Reason = "transferred"        // at the provider's request (extension)
-	ProviderLost     Reason = "provider_lost"      // no connection for longer than Config.GiveUp
+	ProviderLost     Reason = "provider_lost"      // no connection for longer than Settings.GiveUp
 	ProviderRefused  Reason = "provider_refused"   // an answer for which a retry is of no use
 	ProviderTooLarge Reason = "provider_too_large" // a message above the limit
-	ProviderSilent   Reason = "provider_silent"    // no audio for Config.SilenceTimeout
+	ProviderSilent   Reason = "provider_silent"    // no audio for Settings.SilenceTimeout
 	Drained          Reason = "drained"            // this process is shutting down
+	Faulted          Reason = "internal_error"     // a panic in the session
 )
 
 // Reasons returns all reasons.
 func Reasons() []Reason {
-	return []Reason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Drained}
+	return []Reason{CallerHungUp, ProviderHungUp, Transferred, ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Drained, Faulted}
 }
 
 // Request has the parameters of a session.
@@ -59,7 +60,7 @@ type Request struct {
 	Caller   string       // number as received by the ingress
 	Callee   string       // number that was dialled to reach the provider, as received
 	Format   audio.Format // of the call, in both directions
-	// Clocked means that the timestamps given to Heard measure time (RTP). Otherwise they count the
+	// Clocked means that the timestamps given to ReceiveAudio measure time (RTP). Otherwise they count the
 	// samples sent so far.
 	Clocked bool
 }

@@ -67,7 +67,9 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		try, done := context.WithTimeout(ctx, o.remaining())
 		var l *link
 		before := err
-		l, err = s.tryConnect(try)
+		if s.service.panics.Do(placeTick, func() { l, err = s.tryConnect(try) }) {
+			l, err = nil, errConnectPanicked
+		}
 		if refused := (*refusal)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
 			err = before // the attempt had no time left: return the earlier error
 		}
@@ -85,6 +87,8 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	return errors.Join(err, ctx.Err())
 }
 
+var errConnectPanicked = errors.New("connecting to the provider panicked")
+
 // use makes the ticks use a connection.
 func (s *Session) use(l *link) {
 	s.first.Store(false)
@@ -99,7 +103,7 @@ func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 	s.link.CompareAndSwap(lost, nil)
 	s.playout.restart()
 	cause := lost.cause()
-	s.log.InfoContext(ctx, "AI provider lost", "why", describe(cause))
+	s.log.InfoContext(ctx, "connection to the AI provider lost", "why", describe(cause))
 	switch {
 	case errors.Is(cause, websocket.ErrReadLimit):
 		s.fallBack(ProviderTooLarge)
@@ -115,10 +119,10 @@ func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 		s.service.metrics.reconnects.Inc()
 	case ctx.Err() != nil:
 	case isFinal(err):
-		s.log.WarnContext(ctx, "AI provider refuses", "why", describe(err))
+		s.log.WarnContext(ctx, "AI provider refused the connection", "why", describe(err))
 		s.fallBack(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider away for too long", "why", describe(err))
+		s.log.WarnContext(ctx, "AI provider unavailable for too long", "why", describe(err))
 		s.fallBack(ProviderLost)
 	}
 }

@@ -5,7 +5,7 @@
 // If this is your first change, read call.go (the interface of an ingress),
 // session.go (a session's life) and tick.go (the work of every 20 ms).
 //
-//	call ─Heard─▶ jitter ─▶ path ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
+//	call ─ReceiveAudio─▶ jitter ─▶ path ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
 //	                              ├─ tick ─┤
 //	call ◀─Play── path ◀─ playout ┘        └── reader ◀─ socket ◀─ provider
 //
@@ -40,7 +40,7 @@
 //   - A provider that does not read: the outbox drops the oldest audio above two
 //     seconds, and the connection fails when nothing can be written for
 //     writeLimit.
-//   - A provider that sends more than Config.PlayoutLimit ahead: the newest audio
+//   - A provider that sends more than Settings.PlayoutLimit ahead: the newest audio
 //     is dropped. At most readATick bytes are read per tick; TCP flow control
 //     holds back the rest.
 //   - Invalid messages of a provider: above a rate, reading pauses (flood.go).

@@ -97,20 +97,27 @@ func (e *events) all() []map[string]any {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
+// changed returns the default settings with a change.
+func changed(change func(*aisession.Settings)) aisession.Settings {
+	s := aisession.DefaultSettings()
+	change(&s)
+	return s
+}
+
 // open makes a house whose providers' certificate is p's.
-func open(t *testing.T, cfg aisession.Config, p *provider) *testEnv {
+func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	t.Helper()
 	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
 	store := miniredis.RunT(t)
 	h.redis = store
-	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
+	client := redis.NewClient(&redis.Options{Addr: store.Addr(), PoolSize: 1}) // tests count goroutines, of which each connection has two
 	t.Cleanup(func() { _ = client.Close() })
 	authorities := x509.NewCertPool()
 	if p != nil {
 		authorities.AddCert(p.server.Certificate())
 	}
 	redisStore := aisession.NewRedisStore(client, "test:")
-	plan, err := number.NewPlan("DE", nil)
+	plan, err := number.NewPlan(number.Settings{Country: "DE"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +144,14 @@ func open(t *testing.T, cfg aisession.Config, p *provider) *testEnv {
 		<-h.stopped
 	})
 	return h
+}
+
+// audioLost returns how many of a call's packets and of the provider's frames were dropped.
+func (h *testEnv) audioLost() (n float64) {
+	for _, what := range []string{"late_packet", "overrun_packet", "undecodable", "frame_to_provider"} {
+		n += h.metric("trunkline_aisession_dropped_total", "what", what)
+	}
+	return n
 }
 
 // metric is a counter's value; labels as name, value pairs.
@@ -259,7 +274,7 @@ func (p *phone) talk(ctx context.Context, hz float64) {
 		}
 		_ = p.encode.Push(raw)
 		packet, _ := p.encode.Frame(nil)
-		p.session.Heard(timestamp, packet)
+		p.session.ReceiveAudio(timestamp, packet)
 		timestamp += uint32(p.format.Samples(packet))
 		select {
 		case <-ctx.Done():

@@ -16,12 +16,12 @@ const (
 // acquireLease counts a session against its account's limit. The error is fault.Limited above the
 // limit. While Redis is unavailable the limit is not enforced, so that calls are still connected.
 func (s *Service) acquireLease(ctx context.Context, session *Session) error {
-	if s.cfg.MaxPerAccount == 0 {
+	if s.settings.MaxPerAccount == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID, s.cfg.MaxPerAccount)
+	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID, s.settings.MaxPerAccount)
 	if err != nil {
 		session.log.WarnContext(ctx, "counting an AI session against its account's limit failed: it is admitted", "error", err)
 		return nil
@@ -34,7 +34,7 @@ func (s *Service) acquireLease(ctx context.Context, session *Session) error {
 }
 
 func (s *Service) releaseLease(session *Session) {
-	if s.cfg.MaxPerAccount == 0 {
+	if s.settings.MaxPerAccount == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
@@ -46,7 +46,7 @@ func (s *Service) releaseLease(session *Session) {
 
 // runLeaseRenewal renews the leases of this node's sessions until ctx ends.
 func (s *Service) runLeaseRenewal(ctx context.Context) {
-	if s.cfg.MaxPerAccount == 0 {
+	if s.settings.MaxPerAccount == 0 {
 		return
 	}
 	ticker := time.NewTicker(leaseRenewal)

@@ -51,9 +51,9 @@ type link struct {
 
 // connect makes a connection and sends start on it.
 func (s *Session) connect(ctx context.Context) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.service.cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.service.settings.ConnectTimeout)
 	defer cancel()
-	conn, sock, early, err := s.handshake(ctx)
+	conn, sock, early, err := s.dialProvider(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_aisession_turn_gap_seconds", Help: "Time from the end of the caller's speech to the playing of the provider's answer.",
 			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
 		underruns: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_underruns_total", Help: "Gaps of less than 200 ms in a provider's audio, which came too late."}),
+			Name: "trunkline_aisession_underruns_total", Help: "Gaps of less than 200 ms in a provider's audio, which arrived late."}),
 		overruns: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_aisession_overrun_seconds_total", Help: "Audio of providers dropped because the playout buffer was full."}),
 		reconnects: prometheus.NewCounter(prometheus.CounterOpts{

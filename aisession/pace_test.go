@@ -27,9 +27,9 @@ func (nothing) Open(context.Context, string) (aiprovider.Provider, error) {
 func (nothing) Guard(aiprovider.Provider) aiprovider.Guard    { return aiprovider.Guard{} }
 func (nothing) Publish(context.Context, string, []byte) error { return nil }
 
-func quietService(t testing.TB, cfg Config) *Service {
+func quietService(t testing.TB) *Service {
 	t.Helper()
-	s, err := New(cfg, Deps{
+	s, err := New(DefaultSettings(), Deps{
 		Providers: nothing{}, Publisher: nothing{}, Announcements: RedisAnnouncements{}, Leases: RedisSessionLeases{},
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
@@ -101,7 +101,7 @@ func (p *player) Play(frame []byte) {
 
 func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t, Config{})
+		s := quietService(t)
 		stop := turning(s)
 		var sessions []*Session
 		var players []*player
@@ -111,7 +111,7 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 			session.attach(p)
 			sessions, players = append(sessions, session), append(players, p)
 		}
-		sessions[3].Heard(0, make([]byte, 160)) // aligns its ticks once
+		sessions[3].ReceiveAudio(0, make([]byte, 160)) // aligns its ticks once
 		time.Sleep(10 * time.Second)
 		for i, session := range sessions {
 			session.detach()
@@ -132,7 +132,7 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 
 func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t, Config{})
+		s := quietService(t)
 		stop := turning(s)
 		time.Sleep(7300 * time.Microsecond)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
@@ -140,7 +140,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 		time.Sleep(1013700 * time.Microsecond)
 		var worst time.Duration
 		for n := range uint32(100) {
-			session.Heard(n*160, make([]byte, 160))
+			session.ReceiveAudio(n*160, make([]byte, 160))
 			came := time.Now()
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
@@ -166,7 +166,7 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 
 func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t, Config{})
+		s := quietService(t)
 		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
@@ -215,7 +215,7 @@ func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 
 func TestNothingIsAllocatedForATick(t *testing.T) {
 	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
-		s := quietService(t, Config{})
+		s := quietService(t)
 		session := quietSession(t, s, encoding)
 		session.call = silent{}
 		l := quietLink(session)
@@ -224,7 +224,7 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
 		packet[0] = 1
 		run := func() {
-			session.Heard(n*160, packet)
+			session.ReceiveAudio(n*160, packet)
 			n++
 			l.handleBytes(wire[:n%9+1], now) // in two pieces
 			l.handleBytes(wire[n%9+1:], now)
@@ -250,14 +250,14 @@ func (silent) Release(Ending)                                   {}
 
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t, Config{})
+		s := quietService(t)
 		stop := turning(s)
 		session, p := quietSession(t, s, "g711_ulaw"), &player{}
 		session.attach(p)
 		n := uint32(0)
 		send := func(packets int, every time.Duration) (worst time.Duration) {
 			for range packets {
-				session.Heard(n*160, make([]byte, 160))
+				session.ReceiveAudio(n*160, make([]byte, 160))
 				n++
 				came := time.Now()
 				time.Sleep(every)
@@ -309,7 +309,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := quietService(t, Config{})
+				s := quietService(t)
 				stop := turning(s)
 				session, p := quietSession(t, s, "g711_ulaw"), &player{}
 				session.attach(p)
@@ -320,7 +320,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 						due = due.Add(5 * time.Millisecond)
 					}
 					time.Sleep(time.Until(due))
-					session.Heard(n*160, make([]byte, 160))
+					session.ReceiveAudio(n*160, make([]byte, 160))
 					time.Sleep(12 * time.Millisecond)
 					synctest.Wait()
 					for _, at := range p.since() {
@@ -344,7 +344,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 }
 
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
-	s := quietService(t, Config{})
+	s := quietService(t)
 	s.pacer = newPacer(3, time.Now(), time.Sleep)
 	var sessions []*Session
 	loads := func() (all [3]int64) {

@@ -40,10 +40,10 @@ const (
 	keptBytes   = 64 << 10 // bytes of memory kept while empty
 )
 
-func newPlayout(format audio.Format, cfg Config) *playout {
+func newPlayout(format audio.Format, s Settings) *playout {
 	return &playout{
-		format: format, lead: cfg.PlayoutLead,
-		limit: uint64(cfg.PlayoutLimit) * uint64(format.Rate) / uint64(time.Second),
+		format: format, lead: max(s.PlayoutLead, 0),
+		limit: uint64(s.PlayoutLimit) * uint64(format.Rate) / uint64(time.Second),
 	}
 }
 

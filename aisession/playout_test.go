@@ -36,7 +36,7 @@ func playAll(p *playout, now *time.Time, want int) (all []byte, frames int) {
 
 func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 	for _, size := range []int{1, 7, 959, 960, 961, 5000} {
-		p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute, PlayoutLead: 40 * time.Millisecond}), time.Now()
+		p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: 40 * time.Millisecond}), time.Now()
 		want := count(48000, 0)
 		for rest := want; len(rest) > 0; rest = rest[min(size, len(rest)):] {
 			p.put(rest[:min(size, len(rest))], now)
@@ -49,7 +49,7 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 }
 
 func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
-	p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute}), time.Now()
+	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
 	p.put(count(1001, 0), now) // a frame, 20 samples, and half of one
 	got, _ := playAll(p, &now, 480)
 	if len(got) != 1000 {
@@ -63,7 +63,7 @@ func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 
 func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	lead := 60 * time.Millisecond
-	p, begun := newPlayout(pcm, Config{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
+	p, begun := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
 	p.put(count(960, 0), begun)
 	if piece, _ := p.take(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
@@ -79,7 +79,7 @@ func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 
 func TestMoreThanTheLimitIsDropped(t *testing.T) {
 	for _, format := range []audio.Format{pcm, {Encoding: audio.ULaw, Rate: 8000}} {
-		p, now := newPlayout(format, Config{PlayoutLimit: time.Second}), time.Now()
+		p, now := newPlayout(format, Settings{PlayoutLimit: time.Second}), time.Now()
 		whole := format.FrameBytes() * 50
 		if dropped := p.put(make([]byte, whole*3), now); dropped != 2*time.Second {
 			t.Errorf("%v: %v were dropped", format, dropped)
@@ -91,7 +91,7 @@ func TestMoreThanTheLimitIsDropped(t *testing.T) {
 }
 
 func TestMarksAndClears(t *testing.T) {
-	p, now := newPlayout(pcm, Config{PlayoutLimit: time.Minute}), time.Now()
+	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
 	p.mark("at once")
 	if m, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
@@ -125,7 +125,7 @@ func TestMarksAndClears(t *testing.T) {
 }
 
 func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
-	p, now := newPlayout(pcm, Config{PlayoutLimit: 5 * time.Minute}), time.Now()
+	p, now := newPlayout(pcm, Settings{PlayoutLimit: 5 * time.Minute}), time.Now()
 	p.put(make([]byte, 48000*60), now)
 	playAll(p, &now, 480)
 	if cap(p.bytes) > keptBytes {
@@ -145,7 +145,7 @@ func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
 func FuzzPlayout(f *testing.F) {
 	f.Add([]byte{10, 0, 255, 1, 0, 0, 3})
 	f.Fuzz(func(t *testing.T, steps []byte) {
-		p, now := newPlayout(pcm, Config{PlayoutLimit: 100 * time.Millisecond}), time.Now()
+		p, now := newPlayout(pcm, Settings{PlayoutLimit: 100 * time.Millisecond}), time.Now()
 		var in, out []byte
 		for _, step := range steps {
 			now = now.Add(20 * time.Millisecond)

@@ -97,7 +97,7 @@ func (p *probe) sendTone(ctx context.Context) {
 			v := probeLevel * math.Sin(2*math.Pi*probeTone*float64(sent+i)/float64(probeFormat.Rate))
 			frame = binary.LittleEndian.AppendUint16(frame, uint16(int16(v)))
 		}
-		p.session.Heard(uint32(sent), frame)
+		p.session.ReceiveAudio(uint32(sent), frame)
 		select {
 		case <-ctx.Done():
 			return

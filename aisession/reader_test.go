@@ -14,7 +14,7 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Add([]byte(`{"event":"transfer","transfer":{"destination":"1"}}`))
 	f.Add([]byte(`{"event":"dtmf","dtmf":{"digit":"5","duration":100}}`))
 	f.Add([]byte(`{"event":"hangup","hangup":{"reason":"X"}}`))
-	service := quietService(f, Config{})
+	service := quietService(f)
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := quietSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true

@@ -2,6 +2,7 @@ package aisession_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			first := p.visit()
 			first.waitFor(t, "media", 10)
@@ -65,7 +66,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
 				t.Parallel()
 				p := startProvider(t, 160, nil)
-				h := open(t, aisession.Config{GiveUp: 700 * time.Millisecond}, p)
+				h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = 700 * time.Millisecond }), p)
 				with := account(p, "g711_ulaw")
 				with.Fallback = fallback
 				run := h.start(request(with, ulaw))
@@ -87,7 +88,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 
 func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *visit) { _ = v.NetConn().Close() })
-	h := open(t, aisession.Config{GiveUp: time.Second}, p)
+	h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderLost {
 		t.Errorf("ended: %+v", e)
@@ -99,7 +100,7 @@ func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 
 func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	v.waitFor(t, "media", 3)
@@ -114,7 +115,7 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 
 func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
 	p := startProvider(t, 160, func(v *visit) { _ = v.sayAudio(make([]byte, 4000)) })
-	h := open(t, aisession.Config{SilenceTimeout: 300 * time.Millisecond}, p)
+	h := open(t, changed(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	begun := time.Now()
 	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
@@ -125,7 +126,7 @@ func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
 
 func TestADrainLetsSessionsFinish(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.Config{DrainLimit: 500 * time.Millisecond}, p)
+	h := open(t, changed(func(s *aisession.Settings) { s.DrainLimit = 500 * time.Millisecond }), p)
 	short, long := h.start(request(account(p, "g711_ulaw"), ulaw)), h.start(request(account(p, "g711_ulaw"), ulaw))
 	one, two := p.visit(), p.visit()
 	one.waitFor(t, "media", 3)
@@ -152,8 +153,37 @@ func TestADrainLetsSessionsFinish(t *testing.T) {
 	}
 }
 
+// Without settings an account has 100 sessions in the cluster, and a node 500. That the
+// node's setting is kept to shows TestLimits.
+func TestLimitsByDefault(t *testing.T) {
+	if n := aisession.DefaultSettings().MaxSessions; n != 500 {
+		t.Errorf("a node has %d sessions", n)
+	}
+	p := startProvider(t, 160, nil)
+	p.visits = make(chan *visit, 100)
+	h := open(t, aisession.DefaultSettings(), p)
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	for i := range 100 {
+		session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
+		if err != nil {
+			t.Fatalf("session %d: %v", i+1, err)
+		}
+		defer closing.Go(func() { session.Close("NO_ANSWER") })
+	}
+	if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
+		t.Errorf("session 101 of the account: %v", err)
+	}
+	if n := h.metric("trunkline_aisession_refused_total", "why", "account_limit"); n != 1 {
+		t.Errorf("%v refusals are counted", n)
+	}
+}
+
 func TestLimits(t *testing.T) {
-	for name, cfg := range map[string]aisession.Config{"node": {MaxSessions: 1}, "account": {MaxPerAccount: 1}} {
+	for name, cfg := range map[string]aisession.Settings{
+		"node":    changed(func(s *aisession.Settings) { s.MaxSessions = 1 }),
+		"account": changed(func(s *aisession.Settings) { s.MaxPerAccount = 1 }),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
@@ -184,7 +214,7 @@ func TestLimits(t *testing.T) {
 
 func TestACallThatDoesNotComeAbout(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +226,7 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 }
 
 func TestAnnouncements(t *testing.T) {
-	h := open(t, aisession.Config{}, nil)
+	h := open(t, aisession.DefaultSettings(), nil)
 	h.known = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
 	const id = "6d1a2b3c-0000-4000-8000-00000000abcd"
 	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c", CallerIDNumber: "+49301"}
@@ -228,7 +258,7 @@ func TestAnnouncements(t *testing.T) {
 
 func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.Config{MaxPerAccount: 1}, p)
+	h := open(t, changed(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
 	h.redis.Close()
 	h.events.mu.Lock()
 	h.events.fail = true

@@ -3,6 +3,7 @@ package aisession
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -12,17 +13,21 @@ import (
 
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
+	"trunkline/internal/setting"
 	"trunkline/telephony/audio"
 )
 
 // Service opens AI sessions. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	deps    Deps
-	metrics *metrics
-	log     *slog.Logger
-	pacer   *pacer
-	events  chan report
+	settings Settings
+	deps     Deps
+	dialplan []dialplanSecret
+	metrics  *metrics
+	log      *slog.Logger
+	pacer    *pacer
+	panics   *panics.Recoverer
+	events   chan report
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id, including those being opened
@@ -31,21 +36,30 @@ type Service struct {
 }
 
 // New returns a Service that opens sessions while Run runs.
-func New(cfg Config, deps Deps) (*Service, error) {
-	if err := cfg.Validate(); err != nil {
+func New(settings Settings, deps Deps) (*Service, error) {
+	if err := setting.Validate("aisession", settings); err != nil {
 		return nil, err
 	}
 	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Leases == nil {
 		return nil, errors.New("aisession: a dependency is missing")
 	}
+	recoverer, err := panics.New(deps.Metrics, deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := parseDialplanSecrets(string(settings.DialplanSecrets))
+	if err != nil {
+		return nil, fmt.Errorf("aisession.audiosocket_secrets: %w", err)
+	}
+	recoverer.Places(placeTick, placeIngress)
 	return &Service{
-		cfg: cfg.withDefaults(), deps: deps, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		panics: recoverer, settings: settings, deps: deps, dialplan: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
 		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan report, maxReports),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
 }
 
-// Run carries the sessions until ctx ends. It then opens no more, waits up to Config.DrainLimit for
+// Run carries the sessions until ctx ends. It then opens no more, waits up to Settings.DrainLimit for
 // the existing ones, and ends the rest.
 func (s *Service) Run(ctx context.Context) error {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -68,7 +82,7 @@ func (s *Service) drain() {
 		close(s.empty)
 	}
 	s.mu.Unlock()
-	timer := time.NewTimer(s.cfg.DrainLimit)
+	timer := time.NewTimer(s.settings.DrainLimit)
 	defer timer.Stop()
 	select {
 	case <-s.empty:
@@ -110,7 +124,7 @@ func (s *Service) connectFirst(ctx context.Context, session *Session) error {
 	if err := s.admit(ctx, session); err != nil {
 		return err
 	}
-	o := outage{limit: s.cfg.GiveUp}
+	o := outage{limit: s.settings.GiveUp}
 	o.start(nil)
 	if err := session.establish(ctx, &o); err != nil {
 		s.leave(session)
@@ -136,7 +150,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	session := &Session{
 		service: s, sessionID: uuid.NewString(), request: r, opened: time.Now(),
 		callerAudio: audio.NewJitter(r.Format, r.Clocked), toProvider: toProvider, toCall: toCall,
-		playout: newPlayout(format, s.cfg), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
+		playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
 	return session, nil
@@ -145,7 +159,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 // admit adds a session, or returns the error of the limit that it exceeds.
 func (s *Service) admit(ctx context.Context, session *Session) error {
 	s.mu.Lock()
-	draining, full := s.draining, s.cfg.MaxSessions > 0 && len(s.sessions) >= s.cfg.MaxSessions
+	draining, full := s.draining, s.settings.MaxSessions > 0 && len(s.sessions) >= s.settings.MaxSessions
 	if !draining && !full {
 		s.sessions[session.sessionID] = session
 		s.pacer.assign(session)

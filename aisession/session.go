@@ -14,7 +14,7 @@ import (
 )
 
 // Session carries one call's audio to and from one provider, over one connection at a time. The call's
-// ingress uses Heard, Pressed and HungUp; they never block and may be called from any goroutine, also
+// ingress uses ReceiveAudio, Pressed and HungUp; they never block and may be called from any goroutine, also
 // after the session has ended.
 type Session struct {
 	service   *Service
@@ -66,8 +66,8 @@ func (s *Session) start() aiprotocol.Start {
 	}
 }
 
-// Heard adds a packet of the caller's audio, in the call's format. It copies payload.
-func (s *Session) Heard(timestamp uint32, payload []byte) {
+// ReceiveAudio adds a packet of the caller's audio, in the call's format. It copies payload.
+func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 	missed := s.callerAudio.Put(timestamp, payload)
 	if s.service.pacer.packetArrived(s, time.Now(), missed) {
 		s.callerAudio.Skip() // later ticks wait for such packets
@@ -107,28 +107,37 @@ func (s *Session) fallBack(reason Reason) {
 }
 
 // Run carries the call's audio until the call, the provider or ctx ends the session. It returns when
-// the call has been released and the hangup has been sent to the provider.
+// the call has been released and the hangup has been sent to the provider. A panic in it, or in the
+// call's methods, ends the session with the reason Faulted.
 func (s *Session) Run(ctx context.Context, call Call) Ending {
-	s.attach(call)
 	var asking sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer asking.Wait()
 	defer cancel()
+	if s.service.panics.Do(placeTick, func() { s.carry(ctx, call, &asking) }) {
+		s.fallBack(Faulted)
+	}
+	s.detach()
+	cancel()
+	s.service.panics.Do(placeTick, func() { s.release(call) })
+	s.hangUpProvider()
+	return s.ending
+}
+
+// carry carries the call's audio until the session ends.
+func (s *Session) carry(ctx context.Context, call Call, asking *sync.WaitGroup) {
+	s.attach(call)
 	if s.request.Provider.Extensions {
-		asking.Go(func() { s.runRequests(ctx, call) })
+		asking.Go(func() { s.Protect(func() { s.runRequests(ctx, call) }) })
 	}
 	silence, stop := s.watchSilence()
 	defer stop()
-	flaps := outage{limit: s.service.cfg.GiveUp}
+	flaps := outage{limit: s.service.settings.GiveUp}
 	for {
 		l, lost := s.current()
 		select {
 		case <-s.endSignal:
-			s.detach()
-			cancel()
-			s.release(call)
-			s.hangUpProvider()
-			return s.ending
+			return
 		case <-ctx.Done():
 			s.end(Ending{Reason: CallerHungUp, Cause: aiprotocol.NormalClearing})
 		case <-silence:
@@ -206,7 +215,7 @@ func (s *Session) noteReceived(event aiprotocol.Event) {
 
 // watchSilence returns a ticker's channel if there is a limit for the provider's silence.
 func (s *Session) watchSilence() (<-chan time.Time, func()) {
-	limit := s.service.cfg.SilenceTimeout
+	limit := s.service.settings.SilenceTimeout
 	if limit == 0 {
 		return nil, func() {}
 	}
@@ -216,7 +225,7 @@ func (s *Session) watchSilence() (<-chan time.Time, func()) {
 
 func (s *Session) checkSilence() {
 	since := time.Since(time.Unix(0, s.soundAt.Load()))
-	if since > s.service.cfg.SilenceTimeout && !s.playout.hasAudio() {
+	if since > s.service.settings.SilenceTimeout && !s.playout.hasAudio() {
 		s.fallBack(ProviderSilent)
 	}
 }

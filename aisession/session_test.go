@@ -31,7 +31,7 @@ func clearest(t *testing.T, format audio.Format, packets [][]byte, hz float64) (
 // machine may disturb it for a while.
 func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() [][]byte) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		amplitude, snr := clearest(t, format, sofar(), 440)
 		if amplitude > 7500 && amplitude < 10500 && snr > least {
 			return
@@ -106,7 +106,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				t.Parallel()
 				frame := map[string]int{"pcm16": 960, "g711_ulaw": 160}[encoding]
 				p := startProvider(t, frame, nil)
-				h := open(t, aisession.Config{}, p)
+				h := open(t, aisession.DefaultSettings(), p)
 				run := h.start(request(account(p, encoding), format))
 				v := p.visit()
 				least := 30.0
@@ -166,7 +166,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 					whole = whole[n:]
 				}
 			})
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, encoding), ulaw))
 			v := p.visit()
 			until(t, "the burst to be played", func() bool { return run.phone.frames() > seconds*50+20 })
@@ -211,7 +211,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 			}
 		}
 	}
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.sound()) })
@@ -224,7 +224,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 
 func TestEventsTellOfASession(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	p.visit().waitFor(t, "media", 1)
 	run.end(t, "")
@@ -258,7 +258,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	t.Run("not opted in", func(t *testing.T) {
 		t.Parallel()
 		p := startProvider(t, 160, behave)
-		h := open(t, aisession.Config{}, p)
+		h := open(t, aisession.DefaultSettings(), p)
 		run := h.start(request(account(p, "g711_ulaw"), ulaw))
 		v := p.visit()
 		v.waitFor(t, "media", 45)
@@ -279,7 +279,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		t.Parallel()
 		p := startProvider(t, 160, behave)
 		p.extras = true
-		h := open(t, aisession.Config{}, p)
+		h := open(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
 		session := request(with, ulaw)
@@ -327,7 +327,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
 		p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
-		h := open(t, aisession.Config{}, p)
+		h := open(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
 		run := h.start(request(with, ulaw))
@@ -347,7 +347,7 @@ func TestALongTestOfAProvider(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		_ = v.sayAudio(make([]byte, 160))
 	}
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
 	if err != nil {
 		t.Fatal(err)

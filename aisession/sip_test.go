@@ -30,6 +30,10 @@ func (nobody) SIPUser(context.Context, string, string) (sip.User, error) {
 	return sip.User{}, fault.NotFound("no such user")
 }
 
+func (nobody) Authenticate(context.Context, sip.User, netip.Addr, func(sip.HA1) bool) error {
+	return fault.Unauthenticated("no such user")
+}
+
 // userAgent is a SIP server with media ports, running.
 type userAgent struct {
 	*sip.Server
@@ -42,13 +46,18 @@ func (u *userAgent) portsInUse(t *testing.T) float64 {
 	return (&testEnv{t: t, registry: u.metrics}).metric("trunkline_rtp_ports_in_use")
 }
 
+// packetsReceived returns how many media packets have been received.
+func (u *userAgent) packetsReceived(t *testing.T) float64 {
+	return (&testEnv{t: t, registry: u.metrics}).metric("trunkline_rtp_packets_received_total")
+}
+
 func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handler) *userAgent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	var server *sip.Server
 	var err error
 	for range 10 { // the port that is free for UDP may not be for TCP
-		server, err = sip.New(sip.Config{Listen: "127.0.0.1:0", TrustedNetworks: loopback}, nobody{}, sip.NewMemoryBindings(), prometheus.NewRegistry(), log)
+		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}}, nobody{}, sip.NewMemoryBindings(), prometheus.NewRegistry(), log)
 		if err == nil {
 			break
 		}
@@ -148,7 +157,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 		t.Fatal(err)
 	}
 	p := &sipPhone{leg: leg, port: port, format: agreed.Formats[0], events: agreed.Events.Receive, keypad: rtp.Keypad{Clock: agreed.Events.Clock}}
-	port.SetRemote(agreed.Remote)
+	port.SetRemote(agreed.Remote, agreed.Remote.Addr())
 	port.Receive(p)
 	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.Send, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.Events.Send})
 	return p, nil
@@ -173,11 +182,26 @@ type source func([]byte) int
 
 func (s source) Next(buffer []byte) int { return s(buffer) }
 
+// callLimits is a sipcall.Admission that closes transfers to +882.
+type callLimits struct{}
+
+func (callLimits) Admit(context.Context, sip.User, netip.Addr) (leave func(), err error) {
+	return func() {}, nil
+}
+
+func (callLimits) AdmitTransfer(_ context.Context, _ sip.User, accountID, destination string) error {
+	if accountID == "" || strings.HasPrefix(destination, "+882") {
+		return fault.Forbidden("International numbers may not be called")
+	}
+	return nil
+}
+
 func sipHandler(h *testEnv) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: h, Providers: envProviders{h}, Ports: ports,
 			Sees: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
+			Admission: callLimits{},
 		})
 	}
 }
@@ -199,7 +223,7 @@ func TestACallBySIP(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, map[string]int{"g711_ulaw": 160, "pcm16": 960}[c.encoding], echoing)
 			p.extras = true
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, c.encoding)
 			with.Extensions = true
 			h.known = map[string]aiprovider.Provider{"prov1": with}
@@ -247,12 +271,12 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 	for i, c := range []struct {
 		name, user string
 		status     int
-		cfg        aisession.Config
+		cfg        aisession.Settings
 		refuse     int
 		codec      sip.Codec
 	}{
 		{name: "no such provider", user: "ai-other", status: 404, codec: sip.PCMU()},
-		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: aisession.Config{MaxSessions: 1}, codec: sip.PCMU()},
+		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: changed(func(s *aisession.Settings) { s.MaxSessions = 1 }), codec: sip.PCMU()},
 		{name: "the provider is away", user: "ai-prov1", status: 503, refuse: 503, codec: sip.PCMU()},
 		{name: "the provider refuses", user: "ai-prov1", status: 502, refuse: 401, codec: sip.PCMU()},
 		{name: "no codec in common", user: "ai-prov1", status: 488, codec: sip.Codec{Name: "G729", PayloadType: 18, Clock: 8000, Channels: 1}},
@@ -261,11 +285,14 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
 			p.refuses(c.refuse)
+			if c.cfg == (aisession.Settings{}) {
+				c.cfg = aisession.DefaultSettings()
+			}
 			c.cfg.GiveUp = 300 * time.Millisecond
 			h := open(t, c.cfg, p)
 			with := account(p, "g711_ulaw")
 			h.known = map[string]aiprovider.Provider{"prov1": with}
-			if c.cfg.MaxSessions > 0 {
+			if c.cfg.MaxSessions == 1 { // it is taken
 				session, err := h.Open(t.Context(), request(with, ulaw))
 				if err != nil {
 					t.Fatal(err)
@@ -305,7 +332,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
 			p.behave = c.behave(p)
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions, with.Fallback = true, aiprovider.FallbackReturn
 			h.known = map[string]aiprovider.Provider{"prov1": with}
@@ -348,7 +375,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 			server, client := startSIP(t, uint16(28000+200*i), sipHandler(h)), startSIP(t, uint16(28100+200*i), nil)
 			phone, err := client.dial(t, server, "ai-prov1", c.change, sip.PCMU())
@@ -366,7 +393,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 
 func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	p := startProvider(t, 160, echoing)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 	server, client := startSIP(t, 26000, sipHandler(h)), startSIP(t, 26100, nil)
 	phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
@@ -388,7 +415,7 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port.SetRemote(answer.Address)
+	port.SetRemote(answer.Address, answer.Address.Addr())
 	until(t, "audio at the new port", func() bool { return len(moved.heard()) > 20 })
 	phone.leg.Hangup(sip.UserBusy)
 	p.visit().farewell(t, "USER_BUSY")
@@ -398,7 +425,7 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 // to call to a provider does.
 func TestACallThatIsConnectedAlready(t *testing.T) {
 	p := startProvider(t, 160, echoing)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	provider := account(p, "g711_ulaw")
 	h.known = map[string]aiprovider.Provider{"prov1": provider}
 	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 31600, Max: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
@@ -408,7 +435,7 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	mine, theirs, agreed := connected(t, ports)
 	handler := sipcall.New(sipcall.Deps{
 		Sessions: h, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
-		Sees: func(caller, provider string) bool { return caller == provider },
+		Sees: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
 	})
 	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
 		Caller: "1001", Port: theirs, Agreed: agreed}
@@ -455,7 +482,8 @@ func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, 
 		t.Fatal(err)
 	}
 	phone = &sipPhone{port: near, format: theirs.Formats[0], keypad: rtp.Keypad{Clock: theirs.Events.Clock}}
-	near.SetRemote(theirs.Remote)
+	near.SetRemote(theirs.Remote, theirs.Remote.Addr())
+	far.SetRemote(agreed.Remote, agreed.Remote.Addr())
 	near.Receive(phone)
 	phone.stream = rtp.NewStream(near, rtp.Format{PayloadType: phone.format.Send, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
 	return phone, far, agreed

@@ -26,7 +26,30 @@ func (s *Session) cost() int {
 
 // tick moves one frame in each direction. Only ticks read and write the provider's socket. now is the
 // tick's deadline and buffer the read buffer.
+// A panic, of the audio library for example, ends the session and not the other sessions' ticks.
 func (s *Session) tick(now time.Time, buffer []byte) {
+	if s.service.panics.Do(placeTick, func() { s.tickOnce(now, buffer) }) {
+		s.fallBack(Faulted)
+	}
+}
+
+// Places of recovered panics.
+const (
+	placeTick    = "ai_session"
+	placeIngress = "ai_ingress"
+)
+
+// Protect runs a part of the ingress that serves the session. A panic in it ends the session.
+func (s *Session) Protect(f func()) {
+	if s.service.panics.Do(placeIngress, f) {
+		s.fallBack(Faulted)
+	}
+}
+
+// Protect runs a part of an ingress that has no session yet. A panic in it is counted and logged.
+func (s *Service) Protect(f func()) { s.panics.Do(placeIngress, f) }
+
+func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()
 	l := s.link.Load()

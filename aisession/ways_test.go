@@ -67,7 +67,7 @@ func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.
 
 func TestACallByMediaWebSocket(t *testing.T) {
 	p := startProvider(t, 960, echoing)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	ws := mediaSocket(t, h, account(p, "pcm16"))
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 			if c.setup != nil {
 				c.setup(p, &with)
 			}
-			h := open(t, aisession.Config{GiveUp: 300 * time.Millisecond}, p)
+			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = 300 * time.Millisecond }), p)
 			ws := mediaSocket(t, h, with)
 			kind := websocket.TextMessage
 			if c.binary {
@@ -173,9 +173,22 @@ type asterisk struct {
 	r *bufio.Reader
 }
 
-func dialAudioSocket(t *testing.T, h *testEnv) *asterisk {
+func dialAudioSocket(t *testing.T, h *testEnv) *asterisk { return dialAudioSocketOf(t, h) }
+
+// again makes another connection to the same server.
+func (a *asterisk) again() *asterisk {
+	a.t.Helper()
+	conn, err := net.Dial("tcp", a.RemoteAddr().String())
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = conn.Close() })
+	return &asterisk{conn, a.t, bufio.NewReader(conn)}
+}
+
+func dialAudioSocketOf(t *testing.T, h audiosocket.Sessions) *asterisk {
 	t.Helper()
-	server, err := audiosocket.New(audiosocket.Config{Listen: "127.0.0.1:0"}, h, slog.New(slog.DiscardHandler))
+	server, err := audiosocket.New(audiosocket.Settings{Listen: "127.0.0.1:0", MaxConnections: 100}, h, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +270,7 @@ func TestACallByAudioSocket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 960, echoing)
-			h := open(t, aisession.Config{}, p)
+			h := open(t, aisession.DefaultSettings(), p)
 			announced(t, h, account(p, "pcm16"))
 			tone := samples(c.rate, 20*time.Second) // before the call: its first audio must not be late
 			a := dialAudioSocket(t, h)
@@ -292,7 +305,7 @@ func TestACallByAudioSocket(t *testing.T) {
 func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, 960, echoing)
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	announced(t, h, account(p, "pcm16"))
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
@@ -330,7 +343,7 @@ var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extras = true
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
 	announced(t, h, with)
@@ -357,7 +370,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := open(t, aisession.Config{}, nil)
+			h := open(t, aisession.DefaultSettings(), nil)
 			a := dialAudioSocket(t, h)
 			first(a)
 			if kind, _, err := a.read(); err == nil && kind != 0x00 {
@@ -372,7 +385,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 
 func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{}}`) })
-	h := open(t, aisession.Config{}, p)
+	h := open(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
 	announced(t, h, with)

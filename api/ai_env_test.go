@@ -11,7 +11,7 @@ import (
 // addAI adds the real providers, and sessions that only remember.
 func (e *env) addAI(deps *Deps) {
 	e.t.Helper()
-	providers, err := aiprovider.New(e.t.Context(), aiprovider.Config{}, e.db, e.keys, e.registry)
+	providers, err := aiprovider.New(e.t.Context(), aiprovider.Settings{}, e.db, e.keys, e.audit, e.registry)
 	must(e.t, err)
 	e.ai = &fakeSessions{report: aiprovider.TestReport{OK: true, ConnectMS: 12.5}}
 	deps.AIProviders, deps.AIOpener = providers, providers

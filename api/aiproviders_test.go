@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit/audittest"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
@@ -48,6 +49,10 @@ func TestAProvidersLifeOverHTTP(t *testing.T) {
 	e.want(200, "POST", location+"/test", h, "", nil)
 	if p := e.ai.tested[0]; p.Headers["Authorization"] != "Bearer sesame" || p.Format.Encoding != aiprotocol.PCM16 {
 		t.Errorf("the mask did not keep the value: %v", p)
+	}
+	moved := strings.Replace(next, "ai.example.com", "thief.example.com", 1)
+	if got := e.want(400, "PUT", location, h, moved, nil).Body.String(); !strings.Contains(got, `"field":"websocket.headers.Authorization","code":"masked"`) {
+		t.Errorf("a PUT with the mask and another host answers %s", got)
 	}
 	e.want(204, "DELETE", location, h, "", nil)
 	for _, method := range []string{"GET", "DELETE"} {
@@ -140,9 +145,9 @@ func TestProvidersWithoutAMasterKey(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	must(t, err)
 	defer db.Close()
-	none, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	none, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	must(t, err)
-	providers, err := aiprovider.New(t.Context(), aiprovider.Config{}, db, none, prometheus.NewRegistry())
+	providers, err := aiprovider.New(t.Context(), aiprovider.Settings{}, db, none, audittest.New(t, db), prometheus.NewRegistry())
 	must(t, err)
 	e := newEnv(t, func(_ *Config, d *Deps) { d.AIProviders = providers })
 	h := e.of("admin", "demo")

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
 )
 
@@ -22,7 +23,8 @@ type Deps struct {
 	ChannelLogins ChannelLogins // with Channel
 	Encryption    Encryption
 	Recordings    Recordings
-	Reports       Reports
+	Reports       Reports // with Audit
+	Audit         AuditLog
 	Calls         Calls
 	AIProviders   AIProviders
 	AIOpener      AIProviderOpener // with AITester, AIAnnouncer or AIMedia
@@ -39,6 +41,7 @@ type API struct {
 	auth    auth
 	log     *slog.Logger
 	metrics *metrics
+	panics  *panics.Recoverer
 	echo    *echo.Echo
 }
 
@@ -49,6 +52,9 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	}
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
+	}
+	if deps.Reports != nil && deps.Audit == nil {
+		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {
 		return nil, errors.New("api: Channel and ChannelLogins go together")
@@ -62,6 +68,10 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if a.metrics, err = newMetrics(reg, routes); err != nil {
 		return nil, fmt.Errorf("registering the API's metrics: %w", err)
 	}
+	if a.panics, err = panics.New(reg, log); err != nil {
+		return nil, err
+	}
+	a.panics.Places(placeRequest)
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)
 	if deps.Tracer != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/ingest"
 	"trunkline/internal/fault"
@@ -80,6 +81,12 @@ func TestPanic(t *testing.T) {
 	if log := e.log.String(); !strings.Contains(log, "api_test.go") || !strings.Contains(log, "status=500") {
 		t.Errorf("no stack or no line in the log: %s", log)
 	}
+	want := `
+# HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
+# TYPE trunkline_recovered_panics_total counter
+trunkline_recovered_panics_total{where="api_request"} 1
+`
+	must(t, testutil.GatherAndCompare(e.registry, strings.NewReader(want), "trunkline_recovered_panics_total"))
 }
 
 func TestPanicInTheMiddleOfAnAnswer(t *testing.T) {
@@ -283,6 +290,11 @@ func TestClientAddress(t *testing.T) {
 		{"a proxy can", "10.1.2.3:5", []string{"192.0.2.1"}, proxies, "192.0.2.1"},
 		{"the last that no proxy vouches for", "10.1.2.3:5", []string{"6.6.6.6, 192.0.2.1,10.9.9.9"}, proxies, "192.0.2.1"},
 		{"several headers", "[fd00::1]:5", []string{"6.6.6.6", "2001:db8::1"}, proxies, "2001:db8::1"},
+		{"a chain that the client forged", "10.1.2.3:5", []string{"6.6.6.6, 10.0.0.1", "10.9.9.9, 192.0.2.1"}, proxies, "192.0.2.1"},
+		{"a forged proxy before the client", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9, 192.0.2.1, 10.9.9.9"}, proxies, "192.0.2.1"},
+		{"a client among the proxies' neighbours", "10.1.2.3:5", []string{"6.6.6.6, 10.9.9.9"}, []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
+		{"a neighbour of the proxy that connects itself", "10.9.9.9:5", []string{"6.6.6.6"}, []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, "10.9.9.9"},
+		{"what a proxy wrote is no address", "10.1.2.3:5", []string{"6.6.6.6, unknown"}, proxies, "10.1.2.3"},
 		{"rubbish", "10.1.2.3:5", []string{"unknown"}, proxies, "10.1.2.3"},
 		{"no header", "10.1.2.3:5", nil, proxies, "10.1.2.3"},
 	} {
@@ -319,7 +331,7 @@ func TestNewRefuses(t *testing.T) {
 		"no Auth":                   {Config{}, Deps{}},
 		"a channel without logins":  {Config{}, Deps{Auth: e.identity, Channel: e.channel}},
 		"a negative timeout":        {Config{RequestTimeout: -1}, e.api.deps},
-		"a network that is none":    {Config{TrustedProxies: []netip.Prefix{{}}}, e.api.deps},
+		"a network that is none":    {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
 		"the same registerer twice": {Config{}, e.api.deps},
 	} {
 		if _, err := New(tc.config, tc.deps, e.registry, e.api.log); err == nil {

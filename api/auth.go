@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"trunkline/audit"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 )
@@ -63,7 +64,7 @@ func (a auth) authenticateBearer(c echo.Context, accept ...identity.Audience) (*
 	if err != nil {
 		return nil, err
 	}
-	return rememberAccount(c, p), nil
+	return rememberCaller(c, p), nil
 }
 
 // authenticateKey returns the principal of the request's API key: in X-API-Key, or
@@ -80,7 +81,7 @@ func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rememberAccount(c, p), nil
+	return rememberCaller(c, p), nil
 }
 
 // authenticateAny returns the principal of the request's API key or portal token.
@@ -104,22 +105,22 @@ func requireAdmin(caller *identity.Principal) error {
 	return nil
 }
 
-// authenticateAdmin returns the administrator who calls, as named in the audit log,
-// and the account of X-Account-ID. A missing X-Account-ID is refused first, then a
-// token, then an account that the caller cannot see, then a plain user.
-func (a auth) authenticateAdmin(c echo.Context) (who string, account identity.Account, err error) {
+// authenticateAdmin authenticates an administrator's token and returns the account
+// of X-Account-ID. A missing X-Account-ID is refused first, then a token, then an
+// account that the caller cannot see, then a plain user.
+func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
 	if _, err := accountID(c); err != nil {
-		return "", identity.Account{}, err
+		return identity.Account{}, err
 	}
 	caller, err := a.authenticateBearer(c, identity.AudienceAPI)
 	if err != nil {
-		return "", identity.Account{}, err
+		return identity.Account{}, err
 	}
-	account, err = a.namedAccount(c, caller)
+	account, err := a.namedAccount(c, caller)
 	if err != nil {
-		return "", identity.Account{}, err
+		return identity.Account{}, err
 	}
-	return "user:" + caller.UserID, account, requireAdmin(caller)
+	return account, requireAdmin(caller)
 }
 
 // accountID returns X-Account-ID.
@@ -170,9 +171,12 @@ func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity
 
 const contextAccount = "account"
 
-// rememberAccount keeps the caller's account for the access log.
-func rememberAccount(c echo.Context, p *identity.Principal) *identity.Principal {
+// rememberCaller keeps the caller's account for the access log, and the caller
+// for the audit log.
+func rememberCaller(c echo.Context, p *identity.Principal) *identity.Principal {
 	c.Set(contextAccount, p.AccountID)
+	ctx := audit.WithCaller(c.Request().Context(), audit.Caller{Actor: p.Actor(), Address: c.RealIP()})
+	c.SetRequest(c.Request().WithContext(ctx))
 	return p
 }
 

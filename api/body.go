@@ -80,7 +80,7 @@ func parse(body []byte) (*object, error) {
 		return nil, notJSON(err)
 	}
 	if _, err := p.Token(); !errors.Is(err, io.EOF) {
-		return nil, fault.Invalid("Something follows the JSON value in the body")
+		return nil, fault.Invalid("The body has data after the JSON value")
 	}
 	members, ok := value.(map[string]any)
 	if !ok {

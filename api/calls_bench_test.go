@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
-	"trunkline/identity"
 	"trunkline/origination"
 	"trunkline/origination/simulator"
 )
@@ -32,10 +31,11 @@ const offered = 1000 // originations a second
 func BenchmarkClickToCall(b *testing.B) {
 	e := newEnv(b)
 	log := slog.New(slog.DiscardHandler)
-	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, noKafka{}, log)
+	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, noKafka{}, prometheus.NewRegistry(), log)
 	must(b, err)
-	calls, err := origination.New(b.Context(), origination.Config{Node: "bench", MaxCalls: 1 << 20}, origination.Deps{
-		DB: e.db, Driver: platform, Users: e.identity, Limiter: identity.NewMemoryLimiter(), Publisher: noChannel{},
+	admission := origination.NewAdmission(origination.AdmissionConfig{}, origination.AdmissionDeps{Metrics: prometheus.NewRegistry(), Log: log})
+	calls, err := origination.New(b.Context(), origination.Config{Settings: origination.Settings{MaxCalls: 1 << 20, Retention: time.Hour}, Node: "bench"}, origination.Deps{
+		DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: noChannel{}, Audit: e.audit,
 		Metrics: prometheus.NewRegistry(), Log: log,
 	})
 	must(b, err)

@@ -12,16 +12,21 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/telephony/number"
 )
 
-// addCalls adds the real click to call, over phones that do what they are told.
+// addCalls adds the real click to call over fake phones.
 func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
 	e.phones = &phones{followed: make(chan struct{})}
 	rules, err := origination.ParseRules(origination.RuleTexts{Deny: []string{`^\+1900`}})
 	must(e.t, err)
-	calls, err := origination.New(e.t.Context(), origination.Config{Node: "n", Alone: true, Rules: rules, PerMinute: 30}, origination.Deps{
-		DB: e.db, Driver: e.phones, Users: e.identity, Limiter: identity.NewMemoryLimiter(), Publisher: noChannel{},
+	plan, err := number.NewPlan(number.Settings{Country: "AT"})
+	must(e.t, err)
+	admission := origination.NewAdmission(origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
+		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
+	calls, err := origination.New(e.t.Context(), origination.Config{Settings: origination.DefaultSettings(), Node: "n", Alone: true}, origination.Deps{
+		DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: noChannel{}, Audit: e.audit,
 		Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
@@ -42,7 +47,7 @@ type noChannel struct{}
 
 func (noChannel) Publish(context.Context, ...origination.Event) error { return nil }
 
-// phones are a platform that remembers what it is asked.
+// phones is a fake platform that records its requests.
 type phones struct {
 	followed chan struct{}
 	report   func(origination.Progress)
@@ -133,6 +138,8 @@ func TestClickToCallRefusals(t *testing.T) {
 		"not UTF-8":           {400, alice, "%FF", `"field":"destination","code":"invalid"`},
 		"too long":            {400, alice, strings.Repeat("1", 65), `"field":"destination","code":"too_long"`},
 		"a forbidden number":  {403, alice, "%2B1900555", `"field":"destination","code":"not_allowed"`},
+		"a satellite phone":   {403, alice, "%2B88216123456", "International numbers may not be called"},
+		"a foreign number":    {403, alice, "0015551230001", `"field":"destination","code":"not_allowed"`},
 		"a bad key":           {400, header{"Authorization": alice["Authorization"], "Idempotency-Key": "a b"}, "1002", `"field":"Idempotency-Key"`},
 		"a slash":             {404, alice, "1/2", "No such path"},
 		"nobody, nobody else": {401, nil, "", "A token or an API key is required"},
@@ -156,11 +163,23 @@ func TestClickToCallRefusals(t *testing.T) {
 func TestClickToCallIsLimited(t *testing.T) {
 	e := newEnv(t)
 	alice, bob := bearer(e.login("alice").AccessToken), bearer(e.login("bob").AccessToken)
-	for range 30 {
+	for range 20 {
 		e.call(alice, "1002")
 	}
-	e.want(429, "POST", c2c+"1002", alice, "", nil)
+	for i := range 11 {
+		says := "Too many calls at once"
+		if i == 10 {
+			says = "Too many calls, try again later"
+		}
+		w := e.want(429, "POST", c2c+"1002", alice, "", nil)
+		if !strings.Contains(w.Body.String(), says) || w.Header().Get("Retry-After") == "" {
+			t.Errorf("refusal %d: %s", i, w.Body)
+		}
+	}
 	e.call(bob, "1001")
+	if logged := e.log.String(); !strings.Contains(logged, "action=call.refuse") || !strings.Contains(logged, "outcome=user_calls") {
+		t.Error("the audit log has no refused call")
+	}
 }
 
 func TestClickToCallUnderAKey(t *testing.T) {

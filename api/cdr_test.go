@@ -89,7 +89,7 @@ func (r *cdrReader) Close()      {}
 // addReports adds the real index over the test's database.
 func (e *env) addReports(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	index, err := cdrindex.New(e.t.Context(), cdrindex.Config{}, e.db, e.registry, log)
+	index, err := cdrindex.New(e.t.Context(), cdrindex.Settings{}, e.db, e.registry, log)
 	must(e.t, err)
 	e.cdr = &cdrTopic{grown: make(chan struct{})}
 	indexer := cdrindex.NewIndexer(index, e.cdr, nil)
@@ -97,7 +97,7 @@ func (e *env) addReports(deps *Deps, log *slog.Logger) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = indexer.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-	deps.Reports = index
+	deps.Reports, deps.Audit = index, e.audit
 }
 
 const callStart = 1_795_000_000

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/event"
 	"trunkline/fanout"
-	"trunkline/fanout/snapshot"
 	"trunkline/internal/fault"
 )
 
@@ -96,12 +96,14 @@ func TestSnapshot(t *testing.T) {
 	e := newEnv(t)
 	e.channel.current = &fanout.Snapshot{
 		EventID: "cc_evt_1795169706190966784", Cursor: "cc_evt_1795169706190966784.AcQTBg", Timestamp: 3,
-		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: "Waiting", Status: "Available", Since: 1}},
-		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: snapshot.Waiting, Since: 2}},
+		Agents: []fanout.SnapshotAgent{{AccountID: "demo", AgentID: "1002", State: event.Talking, Status: "available", Since: 1, Queues: []string{"q"}, CallID: "c"}},
+		Calls:  []fanout.SnapshotCall{{AccountID: "demo", CallID: "c", QueueID: "q", State: event.Waiting, Since: 2, Position: 1}},
+		Queues: []fanout.SnapshotQueue{{AccountID: "demo", QueueID: "q", Waiting: 1, LongestWaitSince: 2, Agents: map[event.State]int{event.Talking: 1}}},
 	}
 	const want = `{"event_id":"cc_evt_1795169706190966784","cursor":"cc_evt_1795169706190966784.AcQTBg","timestamp":3,` +
-		`"agents":[{"account_id":"demo","agent_id":"1002","state":"Waiting","status":"Available","since":1}],` +
-		`"calls":[{"account_id":"demo","call_id":"c","queue_id":"q","agent_id":"","state":"waiting","since":2}]}`
+		`"agents":[{"account_id":"demo","agent_id":"1002","state":"talking","status":"available","since":1,"queues":["q"],"call_id":"c"}],` +
+		`"calls":[{"account_id":"demo","call_id":"c","queue_id":"q","agent_id":"","state":"waiting","since":2,"position":1}],` +
+		`"queues":[{"account_id":"demo","queue_id":"q","waiting":1,"longest_wait_since":2,"talking":0,"agents":{"talking":1}}]}`
 	events, portal := e.eventsToken("alice"), e.login("bob").AccessToken
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		if w := e.want(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
@@ -115,7 +117,7 @@ func TestSnapshot(t *testing.T) {
 		e.want(403, "GET", prefix+"/snapshot", bearer(portal), "", nil)
 		e.want(405, "POST", prefix+"/snapshot", bearer(events), "", nil)
 	}
-	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}}
+	e.channel.current = &fanout.Snapshot{Cursor: ".AQAA", Agents: []fanout.SnapshotAgent{}, Calls: []fanout.SnapshotCall{}, Queues: []fanout.SnapshotQueue{}}
 	if w := e.want(200, "GET", channelAPI+"/snapshot", bearer(events), "", nil); !strings.Contains(w.Body.String(), `"event_id":""`) {
 		t.Errorf("got %s", w.Body)
 	}
@@ -123,8 +125,6 @@ func TestSnapshot(t *testing.T) {
 	if w := e.want(503, "GET", channelAPI+"/snapshot", bearer(events), "", nil); w.Header().Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 	}
-	e.channel.refuse = fault.NotFound("Snapshots are switched off")
-	e.want(404, "GET", channelAPI+"/snapshot", bearer(events), "", nil)
 }
 
 func TestSubscriptionRefusals(t *testing.T) {
@@ -174,7 +174,7 @@ func TestSocketOverARealConnection(t *testing.T) {
 	if _, err := answer.Read(greeting); r.StatusCode != 101 || string(greeting) != "hello" || err != nil {
 		t.Errorf("%d %q %v", r.StatusCode, greeting, err)
 	}
-	// The handler goes on after the greeting, and nobody waits for a connection
+	// The handler continues after the greeting, and nothing waits for a connection
 	// that was taken over.
 	eventually(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
 	server.Close()

@@ -3,12 +3,14 @@ package api
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"time"
+
+	"trunkline/internal/setting"
 )
 
 // Config holds the settings of the API and the handler of its pages.
 type Config struct {
+	Settings
 	// RequestTimeout bounds an ordinary request; ingest, recordings and the events
 	// channel have limits of their own. 30 s when zero.
 	RequestTimeout time.Duration
@@ -16,8 +18,6 @@ type Config struct {
 	// not sent or read anything for between half of it and all of it. 1 min when
 	// zero.
 	StallTimeout time.Duration
-	// TrustedProxies are the addresses whose X-Forwarded-For is believed.
-	TrustedProxies []netip.Prefix
 	// Board is the live board, with the pages under /docs; nil leaves them out.
 	Board http.Handler
 }
@@ -40,10 +40,5 @@ func (c Config) Validate() error {
 	if c.StallTimeout < 0 {
 		return errors.New("api: StallTimeout is negative")
 	}
-	for _, p := range c.TrustedProxies {
-		if !p.IsValid() {
-			return errors.New("api: TrustedProxies has an invalid network")
-		}
-	}
-	return nil
+	return setting.Validate("", c.Settings)
 }

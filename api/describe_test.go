@@ -4,15 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	yaml "go.yaml.in/yaml/v3"
 
+	"trunkline/audit"
 	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/stats"
 )
 
 var parameter = regexp.MustCompile(`:([a-z_]+)`)
@@ -48,7 +53,7 @@ func TestDescriptionsAreServed(t *testing.T) {
 	e := newEnv(t)
 	for path, contentType := range map[string]string{
 		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
-		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/generic.json": "application/schema+json",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
 		w := e.want(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
@@ -155,6 +160,11 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 		if err := validateText(t, s, m.Append(nil)); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
+		m.Metadata.Facts = event.Facts{
+			Name: event.NameQueueCallAnswered, AgentID: "a", AgentName: "n", QueueID: "q", CallID: "c", InteractionID: "i",
+			OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Ringing,
+			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2,
+		}
 		m.Metadata.QueueID = ""
 		if err := validateText(t, s, m.Append(nil)); err != nil {
 			t.Errorf("%s: %v", kind, err)
@@ -169,6 +179,159 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 		if validateText(t, s, []byte(wrong)) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}
+	}
+}
+
+// The schema of the facts has the names and fields that there are, and no other.
+func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
+	text, err := descriptions.ReadFile("schemas/facts.json")
+	must(t, err)
+	var described struct {
+		AdditionalProperties *bool
+		Properties           map[string]struct{ Enum []event.Name }
+	}
+	must(t, json.Unmarshal(text, &described))
+	if names := described.Properties["name"].Enum; !slices.Equal(names, event.Names()) {
+		t.Errorf("the schema has the names %v, want %v", names, event.Names())
+	}
+	facts := reflect.TypeFor[event.Facts]()
+	for i := range facts.NumField() {
+		tag, _, _ := strings.Cut(facts.Field(i).Tag.Get("json"), ",")
+		if _, ok := described.Properties[tag]; !ok {
+			t.Errorf("the schema has no field %q", tag)
+		}
+		delete(described.Properties, tag)
+	}
+	for field := range described.Properties {
+		t.Errorf("the schema has a field %q that facts do not have", field)
+	}
+	s := schema(t, "facts.json")
+	for _, wrong := range []string{`{}`, `{"name":"agent.nap"}`, `{"name":"other","state":"asleep"}`, `{"name":"other","agent_id":""}`, `{"name":"other","wait_ms":-1}`} {
+		if validateText(t, s, []byte(wrong)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+}
+
+func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "cc_state.json")
+	id := event.NextID(0, 1_795_169_706_190, 3)
+	facts := event.Facts{Name: event.NameQueueCallAnswered, AgentID: "1002", AgentName: "Ann", QueueID: "q", CallID: "c", InteractionID: "i",
+		OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Waiting, PreviousSince: 1,
+		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
+	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts, Source: "feed:pbx", Queues: []string{"q"}, EnteredMS: 1, AnsweredMS: 2}
+	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id, Facts: event.Facts{Name: event.NameAgentQueueJoin}}
+	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2}, state.Position{LeaderEpoch: -1}
+	partition := state.NewPartition()
+	partition.Apply(&state.Event{ID: id, Account: "demo", Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
+	numbers := partition.Values()[0].Append(nil)
+	for _, value := range [][]byte{full.Append(nil), least.Append(nil), position.Append(nil), begun.Append(nil), numbers} {
+		if err := validateText(t, s, value); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	for _, wrong := range []string{
+		`{}`, `{"kind":"position"}`, `{"kind":"position","offset":-1,"leader_epoch":0,"topic_id":"","since":0}`,
+		strings.Replace(string(full.Append(nil)), `"call"`, `"queue"`, 1), strings.Replace(string(full.Append(nil)), `"talking"`, `"dreaming"`, 1),
+	} {
+		if validateText(t, s, []byte(wrong)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+	var described struct {
+		Defs map[string]recordSchema `yaml:"$defs"`
+	}
+	text, err := descriptions.ReadFile("schemas/cc_state.json")
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &described))
+	for name, value := range map[string][]byte{"entry": full.Append(nil), "position": position.Append(nil), "numbers": numbers} {
+		var object map[string]any
+		must(t, json.Unmarshal(value, &object))
+		if got, want := slices.Sorted(maps.Keys(described.Defs[name].Properties)), slices.Sorted(maps.Keys(object)); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, described are %v", name, want, got)
+		}
+	}
+}
+
+func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "cc_stats.json")
+	f := stats.NewFold(stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
+		Thresholds: func(string, string) stats.Thresholds { return stats.DefaultThresholds() }})
+	id := event.NextID(0, 1_795_169_706_190, 3)
+	for i, facts := range []event.Facts{
+		{Name: event.NameAgentLogin, AgentID: "1002", State: event.Available},
+		{Name: event.NameQueueCallEntered, QueueID: "q", CallID: "c"},
+		{Name: event.NameQueueCallAnswered, QueueID: "q", CallID: "c", AgentID: "1002"},
+		{Name: event.NameAgentBreakStart, AgentID: "1002", State: event.Break, Reason: "lunch"},
+		{Name: event.NameAgentBreakEnd, AgentID: "1002", State: event.Available},
+	} {
+		f.Apply(&state.Event{ID: id, Account: "demo", Timestamp: 1_795_169_706 + int64(i), Facts: facts})
+		id += event.MaxPartitions
+	}
+	var described struct {
+		Defs map[string]recordSchema `yaml:"$defs"`
+	}
+	text, err := descriptions.ReadFile("schemas/cc_stats.json")
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &described))
+	records := 0
+	f.Flush(func(r stats.Record) {
+		records++
+		if err := validateText(t, s, r.Value); err != nil {
+			t.Errorf("%s: %s: %v", r.Key, r.Value, err)
+		}
+		var object map[string]any
+		must(t, json.Unmarshal(r.Value, &object))
+		kind := strings.Split(r.Key, "|")[1]
+		if strings.HasPrefix(kind, "open_") {
+			return
+		}
+		if got, want := slices.Sorted(maps.Keys(described.Defs[kind].Properties)), slices.Sorted(maps.Keys(object)); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, described are %v", kind, want, got)
+		}
+	})
+	if records != 4 {
+		t.Errorf("%d records", records)
+	}
+	position := state.Position{EventID: id, Offset: 1, TopicID: "t"}
+	must(t, validateText(t, s, position.Append(nil)))
+	if validateText(t, s, []byte(`{"account_id":"demo"}`)) == nil {
+		t.Error("the schema takes a row without figures")
+	}
+}
+
+func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "audit.json")
+	e := newEnv(t)
+	full := audit.Chained{
+		Entry: e.audit.Entry(audit.WithCaller(t.Context(), audit.Caller{Actor: "user:u", Address: "203.0.113.7"}), audit.RecordingRead, "demo", "recording:r"),
+		Seq:   2, Prev: strings.Repeat("0a", 32), Hash: strings.Repeat("f9", 32),
+	}
+	first := audit.Chained{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1, Hash: strings.Repeat("0a", 32)}
+	var text []byte
+	for _, entry := range []audit.Chained{first, full} {
+		var err error
+		text, err = json.Marshal(entry)
+		must(t, err)
+		if err := validateText(t, s, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, wrong := range []string{`{}`, strings.Replace(string(text), `"seq":2`, `"seq":0`, 1), strings.Replace(string(text), `"f9f9`, `"F9f9`, 1)} {
+		if validateText(t, s, []byte(wrong)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+	var described recordSchema
+	schemaText, err := descriptions.ReadFile("schemas/audit.json")
+	must(t, err)
+	must(t, yaml.Unmarshal(schemaText, &described))
+	var object map[string]any
+	must(t, json.Unmarshal(text, &object))
+	fields := slices.Sorted(maps.Keys(object))
+	slices.Sort(described.Required)
+	if got := slices.Sorted(maps.Keys(described.Properties)); !slices.Equal(got, fields) || !slices.Equal(described.Required, fields) {
+		t.Errorf("an entry has %v, described are %v", fields, got)
 	}
 }
 
@@ -252,17 +415,18 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		addresses = append(addresses, channel.value["address"].(string))
 	}
 	slices.Sort(addresses)
-	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead}
+	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)
 	}
 
 	for message, want := range map[string][]string{
-		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
-		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderTrace, event.HeaderTraceState},
-		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState},
+		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
+		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
+		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderName, event.HeaderAgent, event.HeaderQueue, event.HeaderCall, event.HeaderIdentity, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState},
 		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination},
+		"state":           {state.HeaderEventID},
 		"dead":            {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
 	} {
 		properties, ok := d.at(d.root(), "components", "messages", message, "headers", "properties")

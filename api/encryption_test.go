@@ -69,7 +69,7 @@ func TestEncryptionConfiguration(t *testing.T) {
 	}
 }
 
-// Of several things wrong, the one is told that comes first in the contract:
+// Of several errors, the first in the order of the documentation is reported:
 // the account's header, the token, the account, the role, the body.
 func TestWhoMayConfigureEncryption(t *testing.T) {
 	e := newEnv(t)

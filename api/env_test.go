@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/fanout"
 	"trunkline/format/registry"
 	"trunkline/identity"
@@ -24,6 +24,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
 )
 
 // env is the API over the real identity, ingest and normalizer, on SQLite, with
@@ -32,6 +33,7 @@ import (
 type env struct {
 	t        testing.TB
 	api      *API
+	audit    *audit.Log
 	identity *identity.Service
 	kafka    *fakeKafka
 	channel  *fakeChannel
@@ -40,7 +42,7 @@ type env struct {
 	phones   *phones
 	ai       *fakeSessions
 	store    string // directory of the recordings
-	log      *lockedBuffer
+	log      *testservice.Log
 	registry *prometheus.Registry
 	clock    *clock
 	handler  http.Handler
@@ -53,7 +55,7 @@ const password = "a demo password"
 func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
 	e := &env{
-		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &lockedBuffer{},
+		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &testservice.Log{},
 		registry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
 	}
 	log := slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -61,14 +63,18 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	e.db = db
-	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
-	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	cheap := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
+	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
+	must(t, err)
+	_, err = ring.Create()
 	must(t, err)
 	e.keys = ring
-	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.registry, log)
+	e.audit, err = audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: e.registry, Log: log})
+	must(t, err)
+	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry, log)
 	must(t, err)
 	e.seed()
-	in, err := ingest.New(t.Context(), ingest.Defaults(), ingest.Deps{
+	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
 		Accounts: tree{e.identity},
 		Producer: e.kafka, DB: db,
@@ -89,7 +95,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	return e
 }
 
-// seed makes demo, its sub-account sub, a stranger, and an API key of demo.
+// seed creates the account demo, its sub-account sub, an unrelated account, and an API key of demo.
 func (e *env) seed() {
 	ctx := e.t.Context()
 	_, err := e.identity.SeedDemo(ctx, password)
@@ -175,7 +181,7 @@ func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
 	return k.err
 }
 
-// fakeChannel remembers who came, and answers what it is told to.
+// fakeChannel records its requests and answers with a configured response.
 type fakeChannel struct {
 	requests []fanout.Request
 	refuse   error
@@ -241,21 +247,4 @@ func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time = c.time.Add(d)
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -105,6 +104,9 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// placeRequest is the place of panics in handlers.
+const placeRequest = "api_request"
+
 func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 	defer func() {
 		switch p := recover(); p {
@@ -112,7 +114,7 @@ func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			a.log.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "route", routeOf(c), "panic", p, "stack", string(debug.Stack()))
+			a.panics.Report(placeRequest, p, "request_id", requestID(c), "route", routeOf(c))
 			err = fault.Internal(errors.New("panic"), "Internal error")
 		}
 	}()

@@ -134,7 +134,7 @@ func (o *object) Object(name string, need need) *object {
 	return inner
 }
 
-// Raw gives the members away as JSON, for a room that reads them itself.
+// Raw returns the members as JSON, for a package that parses them itself.
 func (o *object) Raw() (map[string]json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(o.members))
 	for name, value := range o.members {
@@ -148,7 +148,7 @@ func (o *object) Raw() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Err is what was wrong with the members, nil for nothing.
+// Err returns the errors of the members, or nil.
 func (o *object) Err(message string) error {
 	o.unknown()
 	if len(*o.faults) == 0 {

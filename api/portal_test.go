@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pquerna/otp/totp"
 )
 
 func TestLogin(t *testing.T) {
@@ -109,7 +111,7 @@ func TestBadBodies(t *testing.T) {
 		{"cut off", "", good[:20], answer{400, syntax, ""}},
 		{"trailing comma", "", good[:len(good)-1] + ",}", answer{400, syntax, ""}},
 		{"single quotes", "", strings.ReplaceAll(good, `"`, `'`), answer{400, syntax, ""}},
-		{"something after it", "", good + "{}", answer{400, "Something follows the JSON value in the body", ""}},
+		{"something after it", "", good + "{}", answer{400, "The body has data after the JSON value", ""}},
 		{"invalid UTF-8", "", strings.Replace(good, "alice", "al\xffce", 1), answer{400, "The body is not valid UTF-8", ""}},
 		{"an array", "", "[]", answer{400, "The body must be a JSON object", ""}},
 		{"null", "", "null", answer{400, "The body must be a JSON object", ""}},
@@ -158,4 +160,95 @@ func TestBadBodies(t *testing.T) {
 	e.want(415, "POST", "/ucp/v2/login", header{"Content-Encoding": "gzip"}, good, nil)
 	e.want(200, "POST", "/ucp/v2/login", header{"Content-Type": "application/json; charset=UTF-8"}, good, nil)
 	e.want(400, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":7}`, nil)
+}
+
+func TestChangePassword(t *testing.T) {
+	e := newEnv(t)
+	mine, other := e.login("alice"), e.login("alice")
+	change := func(status int, current, next string) *failure {
+		t.Helper()
+		body, err := json.Marshal(map[string]string{"current": current, "new": next})
+		must(t, err)
+		f := &failure{}
+		w := e.want(status, "PUT", "/ucp/v2/password", bearer(mine.AccessToken), string(body), nil)
+		if w.Body.Len() > 0 {
+			must(t, json.Unmarshal(w.Body.Bytes(), f))
+		}
+		return f
+	}
+	for _, c := range []struct{ current, next, field, code string }{
+		{"a wrong password", "another long password", "current", "wrong"},
+		{password, "short", "new", "too_short"},
+		{password, "Sunshine", "new", "too_common"},
+		{password, strings.Repeat("a", 1025), "new", "too_long"},
+	} {
+		if f := change(400, c.current, c.next); len(f.Errors) != 1 || f.Errors[0].Field != c.field || f.Errors[0].Code != c.code {
+			t.Errorf("%.20q: %+v", c.next, f)
+		}
+	}
+	change(204, password, "another long password")
+	e.want(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
+	e.want(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+	e.want(401, "PUT", "/ucp/v2/password", nil, `{"current":"a","new":"b"}`, nil)
+	e.want(401, "PUT", "/ucp/v2/password", header{"X-API-Key": e.key}, `{"current":"a","new":"b"}`, nil)
+	e.want(403, "PUT", "/ucp/v2/password", bearer(e.eventsToken("bob")), `{"current":"a","new":"b"}`, nil)
+	e.want(204, "POST", "/ucp/v2/logout", bearer(mine.AccessToken), "", nil)
+}
+
+func TestChannelTokenForAPortalToken(t *testing.T) {
+	e := newEnv(t)
+	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
+		portal := e.login("alice")
+		var channel session
+		e.want(200, "POST", path, bearer(portal.AccessToken), `{"event_types":["AGENT_LOGIN"]}`, &channel)
+		e.want(200, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
+		e.want(400, "POST", path, bearer(portal.AccessToken), `{"event_types":["NOPE"]}`, nil)
+		e.want(403, "POST", path, bearer(channel.AccessToken), `{}`, nil)
+		e.want(401, "POST", path, bearer("x.y.z"), `{}`, nil)
+		e.want(400, "POST", path, nil, `{}`, nil)
+		// A client that sends credentials is logged in by them, whatever else it sends.
+		e.want(200, "POST", path, bearer("stale"), loginBody("bob"), nil)
+		e.want(204, "POST", "/ucp/v2/logout", bearer(portal.AccessToken), "", nil)
+		e.want(401, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
+		e.want(401, "POST", path, bearer(portal.AccessToken), `{}`, nil)
+	}
+}
+
+func TestOneTimePasswords(t *testing.T) {
+	e := newEnv(t)
+	admin := e.login("admin")
+	h := bearer(admin.AccessToken)
+	e.want(400, "GET", "/api/v2/config/login", h, "", nil)
+	h["X-Account-ID"] = "demo"
+	var rules loginRules
+	e.want(200, "GET", "/api/v2/config/login", h, "", &rules)
+	if rules.AdminOTP != "optional" {
+		t.Errorf("rules %+v", rules)
+	}
+	e.want(400, "PUT", "/api/v2/config/login", h, `{"admin_otp":"never"}`, nil)
+	e.want(200, "PUT", "/api/v2/config/login", h, `{"admin_otp":"required"}`, &rules)
+	user := bearer(e.login("alice").AccessToken)
+	user["X-Account-ID"] = "demo"
+	e.want(403, "PUT", "/api/v2/config/login", user, `{"admin_otp":"optional"}`, nil)
+
+	body := loginBody("admin")
+	with := func(otp string) string { return strings.Replace(body, "}", `,"otp":"`+otp+`"}`, 1) }
+	e.want(403, "POST", "/ucp/v2/login", nil, body, nil)
+	e.want(409, "PUT", "/ucp/v2/otp", nil, with("123456"), nil)
+	var enrolment struct{ Secret, URI string }
+	e.want(200, "POST", "/ucp/v2/otp", nil, body, &enrolment)
+	code, err := totp.GenerateCode(enrolment.Secret, e.clock.Now())
+	must(t, err)
+	var confirmed struct {
+		Codes []string `json:"recovery_codes"`
+	}
+	e.want(200, "PUT", "/ucp/v2/otp", nil, with(code), &confirmed)
+	w := e.want(401, "POST", "/ucp/v2/login", nil, body, nil)
+	if !strings.Contains(w.Body.String(), `"code":"required"`) {
+		t.Errorf("got %s", w.Body)
+	}
+	e.want(401, "POST", channelAPI+"/login", nil, body, nil)
+	e.want(401, "POST", "/ucp/v2/login", nil, with(code), nil)
+	e.want(200, "POST", "/ucp/v2/login", nil, with(confirmed.Codes[0]), nil)
+	e.want(200, "POST", channelAPI+"/login", nil, with(confirmed.Codes[1]), nil)
 }

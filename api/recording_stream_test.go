@@ -50,7 +50,7 @@ func (d *drops) Read(p []byte) (int, error) {
 	if d.n == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(d.pause) // what is shown is how long a slow client takes
+	time.Sleep(d.pause) // the test shows the duration of a slow client
 	d.n--
 	return copy(p, "drop"), nil
 }
@@ -100,7 +100,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// never goes on after its first bytes, until it is closed.
+// stalls after its first bytes, until it is closed.
 type never struct {
 	first string
 	done  chan struct{}

@@ -14,7 +14,7 @@ const encryptionPath = "/api/v2/config/call_recording_encryption"
 // addRecordings adds the real configurations and recordings, in a directory.
 func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	configs, err := encryption.New(e.t.Context(), e.db, e.keys, e.registry)
+	configs, err := encryption.New(e.t.Context(), e.db, e.keys, e.audit, e.registry)
 	must(e.t, err)
 	_, err = e.keys.Create()
 	must(e.t, err)
@@ -22,8 +22,8 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	store, err := recording.OpenDir(e.store)
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
-	recordings, err := recording.New(e.t.Context(), recording.Config{MaxBytes: maxRecording}, recording.Deps{
-		DB: e.db, Store: store, Keys: configs, Publisher: nobody{}, Metrics: e.registry, Log: log,
+	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
+		DB: e.db, Store: store, Keys: configs, Publisher: nobody{}, Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
 	deps.Encryption, deps.Recordings = configs, recordings
@@ -31,7 +31,7 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 
 const maxRecording = 25 << 20
 
-// nobody hears what is published: the room's Run does not run here.
+// nothing reads the published events: the package's Run does not run here.
 type nobody struct{}
 
 func (nobody) Publish(context.Context, string, []byte) error { return nil }

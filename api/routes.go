@@ -42,6 +42,11 @@ func (a *API) routes() []route {
 			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.login},
 			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.refresh},
 			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: p.logout},
+			route{method: http.MethodPut, path: "/ucp/v2/password", handle: p.changePassword},
+			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.enrolOTP},
+			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.confirmOTP},
+			route{method: http.MethodGet, path: loginRulesPath, handle: p.getLoginRules},
+			route{method: http.MethodPut, path: loginRulesPath, handle: p.putLoginRules},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
 		)
 	}
@@ -76,10 +81,14 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Reports != nil {
-		r := reportRoutes{a.deps.Reports, a.auth, a.withTimeout}
+		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.auth, a.withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, noTimeout: true},
 		)
+	}
+	if a.deps.Audit != nil {
+		l := auditRoutes{a.deps.Audit, a.auth}
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: l.list})
 	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)

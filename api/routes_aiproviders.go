@@ -19,11 +19,11 @@ type AIProviders interface {
 	List(ctx context.Context, accountID string) ([]aiprovider.Document, error)
 }
 
-// AIProviderChanges changes providers; who is named in the audit log.
+// AIProviderChanges changes providers.
 type AIProviderChanges interface {
-	Create(ctx context.Context, who, accountID string, body map[string]json.RawMessage) (aiprovider.Document, error)
-	Replace(ctx context.Context, who, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
-	Delete(ctx context.Context, who, accountID, id string) error
+	Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (aiprovider.Document, error)
+	Replace(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
+	Delete(ctx context.Context, accountID, id string) error
 }
 
 // AIProviderOpener returns a provider of any account, secrets included.
@@ -45,7 +45,7 @@ type aiProviderRoutes struct {
 }
 
 func (r aiProviderRoutes) list(c echo.Context) error {
-	_, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (r aiProviderRoutes) list(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) create(c echo.Context) error {
-	who, account, body, err := r.change(c)
+	account, body, err := r.change(c)
 	if err != nil {
 		return err
 	}
-	made, err := r.providers.Create(c.Request().Context(), who, account.ID, body)
+	made, err := r.providers.Create(c.Request().Context(), account.ID, body)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r aiProviderRoutes) create(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) get(c echo.Context) error {
-	_, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
@@ -84,11 +84,11 @@ func (r aiProviderRoutes) get(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) replace(c echo.Context) error {
-	who, account, body, err := r.change(c)
+	account, body, err := r.change(c)
 	if err != nil {
 		return err
 	}
-	put, err := r.providers.Replace(c.Request().Context(), who, account.ID, c.Param("id"), body)
+	put, err := r.providers.Replace(c.Request().Context(), account.ID, c.Param("id"), body)
 	if err != nil {
 		return err
 	}
@@ -96,27 +96,27 @@ func (r aiProviderRoutes) replace(c echo.Context) error {
 }
 
 func (r aiProviderRoutes) delete(c echo.Context) error {
-	who, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
-	if err := r.providers.Delete(c.Request().Context(), who, account.ID, c.Param("id")); err != nil {
+	if err := r.providers.Delete(c.Request().Context(), account.ID, c.Param("id")); err != nil {
 		return err
 	}
 	return noContent(c)
 }
 
 // change reads a request that changes a provider.
-func (r aiProviderRoutes) change(c echo.Context) (who string, account identity.Account, body map[string]json.RawMessage, err error) {
-	if who, account, err = r.auth.authenticateAdmin(c); err != nil {
-		return "", identity.Account{}, nil, err
+func (r aiProviderRoutes) change(c echo.Context) (account identity.Account, body map[string]json.RawMessage, err error) {
+	if account, err = r.auth.authenticateAdmin(c); err != nil {
+		return identity.Account{}, nil, err
 	}
 	members, err := decode(c)
 	if err != nil {
-		return "", identity.Account{}, nil, err
+		return identity.Account{}, nil, err
 	}
 	body, err = members.Raw()
-	return who, account, body, err
+	return account, body, err
 }
 
 // aiTestRoute tests a provider.
@@ -127,7 +127,7 @@ type aiTestRoute struct {
 }
 
 func (r aiTestRoute) test(c echo.Context) error {
-	_, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}

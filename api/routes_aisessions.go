@@ -138,7 +138,7 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	if err != nil {
 		return nil, err
 	}
-	return rememberAccount(c, caller), nil
+	return rememberCaller(c, caller), nil
 }
 
 // provider returns the provider of a call. It is fault.KindNotFound when the caller

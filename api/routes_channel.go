@@ -28,8 +28,8 @@ type Subscriptions interface {
 
 // ChannelLogins issues the channel's tokens.
 type ChannelLogins interface {
-	EventsLogin(ctx context.Context, c identity.Credentials, accountIDs, eventTypes []string) (
-		token string, expiresIn time.Duration, err error)
+	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
 }
 
 type channelRoutes struct {
@@ -43,13 +43,34 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	credentials := readCredentials(body, c)
-	accounts := body.Strings("account_ids", optional)
-	types := body.Strings("event_types", optional)
+	// Without credentials in the body a portal token is exchanged.
+	exchange := c.Request().Header.Get("Authorization") != "" &&
+		!body.Has("username") && !body.Has("password") && !body.Has("domain")
+	var caller *identity.Principal
+	var credentials identity.Credentials
+	if !exchange {
+		credentials = readCredentials(body, c)
+	} else if caller, err = r.auth.authenticateBearer(c, identity.AudienceAPI); err != nil {
+		return err
+	}
+	filter := identity.Filter{
+		AccountIDs: body.Strings("account_ids", optional),
+		EventTypes: body.Strings("event_types", optional),
+		QueueIDs:   body.Strings("queue_ids", optional),
+		AgentIDs:   body.Strings("agent_ids", optional),
+		CallIDs:    body.Strings("call_ids", optional),
+		Names:      body.Strings("names", optional),
+	}
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	token, expiresIn, err := r.logins.EventsLogin(c.Request().Context(), credentials, accounts, types)
+	var token string
+	var expiresIn time.Duration
+	if exchange {
+		token, expiresIn, err = r.logins.EventsExchange(c.Request().Context(), caller, c.RealIP(), filter)
+	} else {
+		token, expiresIn, err = r.logins.EventsLogin(c.Request().Context(), credentials, filter)
+	}
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 // Encryption stores the accounts' recording-encryption configurations. What it
 // returns has secrets.
 type Encryption interface {
-	Get(ctx context.Context, who, accountID string) (*encryption.Answer, error)
-	Put(ctx context.Context, who, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
+	Get(ctx context.Context, accountID string) (*encryption.Answer, error)
+	Put(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
 }
 
 type encryptionRoutes struct {
@@ -23,11 +23,11 @@ type encryptionRoutes struct {
 }
 
 func (r encryptionRoutes) get(c echo.Context) error {
-	who, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return err
 	}
-	answer, err := r.encryption.Get(c.Request().Context(), who, account.ID)
+	answer, err := r.encryption.Get(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r encryptionRoutes) put(c echo.Context) error {
 }
 
 func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
-	who, account, err := r.auth.authenticateAdmin(c)
+	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.encryption.Put(c.Request().Context(), who, account.ID, change, c.Request().Header.Get("If-Match"))
+	return r.encryption.Put(c.Request().Context(), account.ID, change, c.Request().Header.Get("If-Match"))
 }
 
 // updateError gives the errors of an update the message that clients expect. A

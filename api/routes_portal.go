@@ -15,6 +15,11 @@ type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
 	Logout(ctx context.Context, p *identity.Principal) error
+	ChangePassword(ctx context.Context, p *identity.Principal, current, next, address string) error
+	BeginOTP(ctx context.Context, c identity.Credentials) (identity.OTPEnrolment, error)
+	ConfirmOTP(ctx context.Context, c identity.Credentials) (recoveryCodes []string, err error)
+	OTPRequired(ctx context.Context, accountID string) (bool, error)
+	RequireOTP(ctx context.Context, accountID string, required bool) error
 	JWKS() []byte
 }
 
@@ -60,6 +65,7 @@ func readCredentials(body *object, c echo.Context) identity.Credentials {
 		Username: body.String("username", required),
 		Password: body.String("password", required),
 		Domain:   body.String("domain", required),
+		OTP:      body.String("otp", optional),
 		Address:  c.RealIP(),
 	}
 }
@@ -104,6 +110,114 @@ func (p portalRoutes) logout(c echo.Context) error {
 		return err
 	}
 	return noContent(c)
+}
+
+func (p portalRoutes) changePassword(c echo.Context) error {
+	caller, err := p.auth.authenticateBearer(c, identity.AudienceAPI)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	current, next := body.String("current", required), body.String("new", required)
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	if err := p.portal.ChangePassword(c.Request().Context(), caller, current, next, c.RealIP()); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+// enrolOTP begins an enrolment, confirmOTP ends it. Both take credentials and no
+// token: a user that must enrol first gets none.
+func (p portalRoutes) enrolOTP(c echo.Context) error {
+	credentials, err := decodeCredentials(c)
+	if err != nil {
+		return err
+	}
+	enrolment, err := p.portal.BeginOTP(c.Request().Context(), credentials)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, struct {
+		Secret string `json:"secret"`
+		URI    string `json:"uri"`
+	}{enrolment.Secret, enrolment.URI})
+}
+
+func (p portalRoutes) confirmOTP(c echo.Context) error {
+	credentials, err := decodeCredentials(c)
+	if err != nil {
+		return err
+	}
+	codes, err := p.portal.ConfirmOTP(c.Request().Context(), credentials)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, struct {
+		RecoveryCodes []string `json:"recovery_codes"`
+	}{codes})
+}
+
+func decodeCredentials(c echo.Context) (identity.Credentials, error) {
+	body, err := decode(c)
+	if err != nil {
+		return identity.Credentials{}, err
+	}
+	credentials := readCredentials(body, c)
+	return credentials, body.Err(invalidBody)
+}
+
+const loginRulesPath = "/api/v2/config/login"
+
+// loginRules are those of an account; admin_otp is optional or required.
+type loginRules struct {
+	AdminOTP string `json:"admin_otp"`
+}
+
+func (p portalRoutes) getLoginRules(c echo.Context) error {
+	account, err := p.auth.authenticateAdmin(c)
+	if err != nil {
+		return err
+	}
+	return p.writeLoginRules(c, account.ID)
+}
+
+func (p portalRoutes) writeLoginRules(c echo.Context, accountID string) error {
+	required, err := p.portal.OTPRequired(c.Request().Context(), accountID)
+	if err != nil {
+		return err
+	}
+	rules := loginRules{AdminOTP: "optional"}
+	if required {
+		rules.AdminOTP = "required"
+	}
+	return writeJSON(c, http.StatusOK, rules)
+}
+
+func (p portalRoutes) putLoginRules(c echo.Context) error {
+	account, err := p.auth.authenticateAdmin(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	rule := body.String("admin_otp", required)
+	if rule != "" && rule != "optional" && rule != "required" {
+		body.fault("admin_otp", "unsupported", "must be optional or required")
+	}
+	if err := body.Err(invalidBody); err != nil {
+		return err
+	}
+	if err := p.portal.RequireOTP(c.Request().Context(), account.ID, rule == "required"); err != nil {
+		return err
+	}
+	return p.writeLoginRules(c, account.ID)
 }
 
 func (p portalRoutes) keySet(c echo.Context) error {

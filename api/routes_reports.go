@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
+	"trunkline/audit"
 	"trunkline/cdrindex"
 	"trunkline/event"
 )
@@ -20,6 +22,7 @@ type Reports interface {
 
 type reportRoutes struct {
 	reports Reports
+	audit   AuditLog
 	auth    auth
 	timed   func(echo.HandlerFunc) echo.HandlerFunc
 }
@@ -60,8 +63,13 @@ func (r reportRoutes) answer(c echo.Context, f cdrindex.Filter) error {
 	return writeJSON(c, http.StatusOK, page)
 }
 
-// export streams the whole range as CSV, without a time limit.
+// export streams the whole range as CSV, without a time limit, once the audit log
+// has it.
 func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
+	ctx := c.Request().Context()
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))); err != nil {
+		return err
+	}
 	c.Response().Header().Set("Content-Type", cdrindex.CSVType)
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="cdrs.csv"`)
 	wrote, err := r.reports.WriteCSV(c.Request().Context(), f, c.Response())

@@ -14,7 +14,7 @@ func (a *App) openProviders(ctx context.Context) (err error) {
 	if !a.has(settings.RoleAPI) && !a.has(settings.RoleAISession) {
 		return nil
 	}
-	a.providers, err = aiprovider.New(ctx, aiprovider.Config{AllowNetworks: a.settings.AIProvider.AllowNetworks}, a.db, a.keys, a.registry)
+	a.providers, err = aiprovider.New(ctx, a.settings.AIProvider, a.db, a.keys, a.audit, a.registry)
 	if err != nil {
 		return fmt.Errorf("AI providers: %w", err)
 	}

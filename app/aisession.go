@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/number"
+	"trunkline/telephony/sip"
 )
 
 // buildSessions builds the AI sessions and their ingresses.
@@ -20,17 +21,14 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 	if !a.has(settings.RoleAISession) {
 		return nil, nil
 	}
-	s := a.settings.AISession
-	plan, err := number.NewPlan(a.settings.Numbers.Country, a.settings.Numbers.AccountCountry)
+	s := a.settings.AISession.Sessions
+	s.DrainLimit = min(s.DrainLimit, a.settings.DrainTimeout*3/4)
+	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
 	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
-	sessions, err := aisession.New(aisession.Config{
-		MaxSessions: s.MaxSessions, MaxPerAccount: s.MaxPerAccount, ConnectTimeout: s.ConnectTimeout, GiveUp: s.GiveUp,
-		SilenceTimeout: s.SilenceTimeout, PlayoutLimit: s.PlayoutLimit, PlayoutLead: s.PlayoutLead,
-		DrainLimit: min(s.DrainLimit, a.settings.DrainTimeout*3/4), AnnouncedFor: s.AnnouncedFor,
-	}, aisession.Deps{
+	sessions, err := aisession.New(s, aisession.Deps{
 		Providers:     a.providers,
 		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Leases: aisession.RedisSessionLeases{RedisStore: store},
@@ -41,19 +39,20 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 		return nil, fmt.Errorf("AI sessions: %w", err)
 	}
 	if phones != nil {
-		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, Sees: a.sees, Log: a.log})
+		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, Sees: a.sees,
+			Admission: phoneAdmission{a.admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
 		phones.server.Handle(sipcall.Prefix, calls)
 		onSIP = calls
 	}
-	if s.AudioSocketListen != "" {
-		server, err := audiosocket.New(audiosocket.Config{Listen: s.AudioSocketListen, MaxConnections: s.AudioSocketConnections}, sessions, a.log)
+	if socket := a.settings.AISession.AudioSocket; socket.Listen != "" {
+		server, err := audiosocket.New(socket, sessions, a.log)
 		if err != nil {
 			return nil, taken("aisession.audiosocket_listen", err)
 		}
 		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Before the sessions, so that it ends after them: it waits for its calls.
 		a.life.runs("AudioSocket", server.Run)
-		a.log.Info("AudioSocket listening: accepts announced calls only, without TLS or authentication", "address", server.Addr().String())
+		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS", "address", server.Addr().String())
 	}
 	a.life.runs("AI sessions", sessions.Run)
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)

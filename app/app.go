@@ -18,6 +18,7 @@ import (
 
 	"trunkline/api"
 	"trunkline/app/backend"
+	"trunkline/audit"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
 	"trunkline/config/settings"
@@ -31,6 +32,8 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 	"trunkline/normalizer"
+	"trunkline/origination"
+	"trunkline/stats"
 	"trunkline/web"
 )
 
@@ -51,14 +54,17 @@ type App struct {
 	db        *sqldb.DB
 	redis     *redis.Client
 	cluster   *kafka.Cluster
+	audit     *audit.Log
 	keys      *masterkey.Keyring
 	configs   *encryption.Service // nil without the role api
 	providers *aiprovider.Service // nil without the roles api and aisession
 	identity  *identity.Service
+	purged    backend.Purged // set while the packages of the role api are built
 	limiter   *identity.RedisLimiter
-	fanout    *fanout.Fanout // nil without the role
+	admission *origination.Admission // nil without the roles origination and aisession
+	fanout    *fanout.Fanout         // nil without the role
 	health    *health
-	certs     *certificates   // of the public listener, nil with tls.mode off
+	certs     *certificates   // of the public listener and SIP over TLS; nil without TLS
 	tracer    *tracing.Tracer // nil: tracing is off
 
 	public, private net.Listener
@@ -76,7 +82,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(cfg.Version), readyGauge(a.health))
-	if err := ensureDataDir(cfg.Settings.DataDir); err != nil {
+	if err := ensureDataDir(cfg.Settings.DataDir, cfg.Settings.DiskMinFree); err != nil {
 		return nil, err
 	}
 	if err := checkFiles(cfg.Settings); err != nil {
@@ -85,7 +91,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after what has spans
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openSecrets, a.openIdentity, a.buildRooms} {
+	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRooms} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -141,14 +147,17 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.registry, a.log); err != nil {
+	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	if err := a.requirePhones(ctx); err != nil {
-		return fmt.Errorf("phones: %w", err)
+	if err := a.requireIdentitySecrets(ctx); err != nil {
+		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.haveMasterKey(); err != nil {
 		return fmt.Errorf("master keys: %w", err)
+	}
+	if err := a.prepareSigning(ctx); err != nil {
+		return fmt.Errorf("signing keys: %w", err)
 	}
 	a.life.runs("identity", a.identity.Run)
 	return a.seed(ctx)
@@ -169,6 +178,14 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}
 		a.life.runs("normalizer", n.Run)
 	}
+	if a.has(settings.RoleStats) {
+		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
+		figures, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer}, a.registry, a.log)
+		if err != nil {
+			return err
+		}
+		a.life.runs("stats", figures.Run)
+	}
 	if a.has(settings.RoleFanout) {
 		if err := a.buildFanout(); err != nil {
 			return err
@@ -177,11 +194,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	if a.has(settings.RoleIngest) {
 		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
-		in, err := ingest.New(ctx, ingest.Config{
-			MaxInFlightBytes:   int64(a.settings.Ingest.MaxInFlightBytes),
-			MaxBodiesPerCaller: a.settings.Ingest.MaxBodiesPerCaller,
-			ProduceTimeout:     a.settings.Ingest.ProduceTimeout,
-		}, ingest.Deps{
+		in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 			Formats:  registry.Lookup,
 			Accounts: accounts{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
 		}, a.registry, a.log)
@@ -190,6 +203,9 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}
 		a.life.runs("ingest", in.Run)
 		deps.Ingest = in
+		if err := a.buildFeeds(ctx); err != nil {
+			return err
+		}
 	}
 	if a.has(settings.RoleAPI) {
 		deps.Portal = a.identity
@@ -202,6 +218,9 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.buildAdmission(); err != nil {
+		return err
+	}
 	sessions, err := a.buildSessions(phones, &deps)
 	if err != nil {
 		return err
@@ -212,6 +231,9 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err := a.buildOrigination(ctx, phones, sessions, &deps); err != nil {
 		return err
 	}
+	if err := a.buildPurge(ctx); err != nil {
+		return err
+	}
 	if err := a.checkWired(&deps); err != nil {
 		return err
 	}
@@ -219,7 +241,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, err := api.New(api.Config{TrustedProxies: a.settings.TrustedProxies, Board: board}, deps, a.registry, a.log)
+	handler, err := api.New(api.Config{Settings: a.settings.API, Board: board}, deps, a.registry, a.log)
 	if err != nil {
 		return err
 	}
@@ -237,7 +259,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
-		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil &&
+		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Audit != nil &&
 			deps.AIProviders != nil && deps.AIOpener != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {
@@ -255,19 +277,11 @@ func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer
 }
 
 func (a *App) buildFanout() error {
-	s := a.settings.Fanout
 	host, err := os.Hostname()
 	if err != nil {
 		host = "node"
 	}
-	a.fanout, err = fanout.New(fanout.Config{
-		NodeID:     host + "-" + uuid.NewString()[:8],
-		QueueBytes: int(s.QueueBytes), NodeQueueBytes: int64(s.NodeQueueBytes), RingBytes: int64(s.RingBytes),
-		GatherWindow: s.GatherWindow, PingInterval: s.PingInterval, IdleTimeout: s.IdleTimeout,
-		DrainSpread: s.DrainSpread, SnapshotHistory: s.SnapshotHistory, SnapshotBytes: int64(s.SnapshotBytes), Compression: s.Compression, AllowedOrigins: s.AllowedOrigins,
-		MaxPerAccount: s.MaxConnectionsPerAccount, MaxPerUser: s.MaxConnectionsPerUser,
-		MaxPerAddress: s.MaxConnectionsPerAddress, ReplaceOldest: s.OnLimit == "replace",
-	}, fanout.Deps{
+	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: host + "-" + uuid.NewString()[:8]}, fanout.Deps{
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix),

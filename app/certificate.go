@@ -31,10 +31,10 @@ type certificates struct {
 	seen   [2]time.Time // of the files, when they were last read
 }
 
-// openCertificates opens the configured certificate of the public listener, or
+// openCertificates opens the configured certificate of the public listener and of SIP over TLS, or
 // makes a self-signed one in the data directory when none is configured.
 func (a *App) openCertificates(context.Context) error {
-	if a.settings.TLS.Mode == "off" {
+	if a.settings.TLS.Mode == "off" && a.settings.SIP.Server.TLSListen == "" {
 		return nil
 	}
 	c := &certificates{pair: pair{"tls.cert_file", a.settings.TLS.CertFile, a.settings.TLS.KeyFile}, log: a.log}

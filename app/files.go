@@ -11,6 +11,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/selfcheck"
+	"trunkline/internal/setting"
 )
 
 // namedFile is a file that a setting names.
@@ -19,14 +20,14 @@ type namedFile struct{ key, path string }
 // checkFiles reads every file that a setting names, before anything is opened:
 // all problems are reported at once, and nothing has been changed yet.
 func checkFiles(s *settings.Settings) error {
-	var problems settings.Problems
+	var problems setting.Problems
 	bad := func(key string, err error) {
 		if err != nil {
-			problems = append(problems, settings.Problem{Key: key, Text: err.Error()})
+			problems = append(problems, setting.Problem{Key: key, Text: err.Error()})
 		}
 	}
 	for _, f := range []namedFile{
-		{"directory_file", s.DirectoryFile}, {"master_key_file", s.MasterKeyFile},
+		{"directory_file", s.DirectoryFile}, {"master_key_file", s.MasterKeys.File},
 		{"kafka.tls.ca_file", s.Kafka.TLS.CAFile}, {"redis.tls.ca_file", s.Redis.TLS.CAFile},
 	} {
 		if f.path == "" {
@@ -46,7 +47,7 @@ func checkFiles(s *settings.Settings) error {
 	if len(problems) == 0 { // else the same file is blamed twice
 		_, err := backend.MasterKeys(s)
 		key := "master_key"
-		if s.MasterKey == "" {
+		if s.MasterKeys.Value == "" {
 			key = "master_key_file"
 		}
 		bad(key, err)
@@ -88,8 +89,9 @@ func (p pair) load() (*tls.Certificate, error) {
 // startSpace is the number of bytes that a start writes at least.
 const startSpace = 1 << 20
 
-// ensureDataDir creates data_dir and checks that it is writable and has space.
-func ensureDataDir(dir string) error {
+// ensureDataDir creates data_dir and checks that it is writable and that minFree
+// bytes are free.
+func ensureDataDir(dir string, minFree setting.Bytes) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		if selfcheck.DiskFull(err) {
 			return fmt.Errorf("data_dir: %w", err)
@@ -109,7 +111,22 @@ func ensureDataDir(dir string) error {
 		return fmt.Errorf("data_dir: %w", err)
 	}
 	if space.Free < startSpace {
-		return fmt.Errorf("data_dir: the disk of %s is full, %s: make room there, nothing stored is lost", dir, space)
+		return fmt.Errorf("data_dir: the disk of %s is full, %s: free space there; stored data is not lost", dir, space)
+	}
+	if space.Below(uint64(minFree)) {
+		return fmt.Errorf("data_dir: %s on the disk of %s, disk_min_free is %s: free space there, or lower disk_min_free", space, dir, minFree)
+	}
+	return nil
+}
+
+// checkDisk returns an error when less than disk_min_free is free for data_dir.
+func (a *App) checkDisk() error {
+	space, err := selfcheck.SpaceOf(a.settings.DataDir)
+	if err != nil {
+		return err
+	}
+	if space.Below(uint64(a.settings.DiskMinFree)) {
+		return fmt.Errorf("%s on the disk of data_dir, disk_min_free is %s", space, a.settings.DiskMinFree)
 	}
 	return nil
 }

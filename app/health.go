@@ -18,6 +18,20 @@ type health struct {
 	waiting  atomic.Pointer[string] // what a start waits for; nil: nothing
 
 	broker atomic.Pointer[kafka.Cluster] // nil until it is open
+
+	parts []readyPart // complete before the listeners start
+}
+
+// readyPart is a part that takes no requests before it is ready.
+type readyPart struct {
+	name  string
+	ready func() bool
+}
+
+// awaits makes readiness wait for a part. It is called while the process is
+// built.
+func (h *health) awaits(name string, ready func() bool) {
+	h.parts = append(h.parts, readyPart{name, ready})
 }
 
 func (h *health) start()           { h.started.Store(true) }
@@ -34,6 +48,11 @@ func (h *health) unready() string {
 	case h.broker.Load() != nil && h.broker.Load().WriteFault() != nil:
 		return "the embedded broker takes no writes: see the log, check the disk of data_dir, restart"
 	case h.started.Load():
+		for _, p := range h.parts {
+			if !p.ready() {
+				return "starting: " + p.name
+			}
+		}
 		return ""
 	case what == nil:
 		return "starting"

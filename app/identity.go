@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 
@@ -10,7 +9,7 @@ import (
 )
 
 // seed fills an empty directory: from the file that the settings name, else,
-// on the embedded database, with the demo account.
+// where demo_password is set, with the demo account.
 func (a *App) seed(ctx context.Context) error {
 	if file := a.settings.DirectoryFile; file != "" {
 		content, err := os.ReadFile(file)
@@ -22,21 +21,15 @@ func (a *App) seed(ctx context.Context) error {
 		}
 		return nil
 	}
-	if a.db.Postgres() {
+	if a.settings.DemoPassword == "" {
 		return nil
 	}
-	password := string(a.settings.DemoPassword)
-	made := password == ""
-	if made {
-		password = rand.Text()
-	}
-	seeded, err := a.identity.SeedDemo(ctx, password)
+	seeded, err := a.identity.SeedDemo(ctx, string(a.settings.DemoPassword))
 	if err != nil {
-		return fmt.Errorf("making the demo account: %w", err)
+		return fmt.Errorf("demo_password: creating the demo account: %w", err)
 	}
-	if seeded && made {
-		// On the terminal only, this once; it is a demo account's.
-		_, _ = fmt.Fprintf(os.Stderr, "\ndemo account made: users admin, alice and bob of domain demo.local, password %s\n\n", password)
+	if seeded {
+		a.log.Info("demo account created", "domain", "demo.local", "users", "admin, alice, bob")
 	}
 	return nil
 }

@@ -23,18 +23,19 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"event", "internal/fault", "internal/jsonscan", "internal/retry"},
-	{"internal/sqldb"},
-	{"internal/aiprotocol", "internal/channelclient", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/rawio", "internal/selfcheck", "internal/testservice"},
-	{"internal/tracing", "telephony/g711"},
-	{"telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
+	{"event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
+	{"internal/sqldb", "internal/tlsclient"},
+	{"internal/aiprotocol", "internal/channelclient", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
+	{"internal/tracing", "telephony/eventqueue", "telephony/g711", "telephony/srtp", "clients"},
+	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
 	{"telephony/localcall"},
+	{"audit"},
 	{"identity", "config/aiprovider", "config/encryption"},
-	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "web"},
-	{"telephony/pbx"}, // implements origination's driver
-	{"config/settings"},
+	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web"},
+	{"telephony/pbx", "ingest/feed/kazoo"}, // implement origination's driver and ingest/feed's platform
 	{"api"},
+	{"config/settings"}, // composes the settings of the packages below
 	{"app"},
 	{"internal/cli"},
 	{"cmd/trunkline", "cmd/trunkline-bench"},
@@ -47,7 +48,9 @@ var owners = map[string][]string{
 	"github.com/segmentio/kafka-go":       {"internal/kafka", "internal/testservice"},
 	"github.com/twmb/franz-go":            {"internal/kafka"},
 	"github.com/labstack/echo/v4":         {"api"},
+	"github.com/rabbitmq/amqp091-go":      {"ingest/feed/kazoo"},
 	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "internal/cli"},
+	"github.com/pion/srtp":                {"telephony/srtp"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/nyaruka/phonenumbers":     {"telephony/number"},
 	"github.com/redis/go-redis/v9":        {"*/*_redis.go", "app"},
@@ -212,15 +215,16 @@ func splitOwner(owner string) (folder, pattern string) {
 	return owner, "*"
 }
 
-// folderOf returns the entry of steps that the package belongs to, "" for none.
-func folderOf(importPath string) string {
+// folderOf returns the entry of steps that the package belongs to, the innermost of
+// several, "" for none.
+func folderOf(importPath string) (innermost string) {
 	path, ours := strings.CutPrefix(importPath, module)
 	for _, folder := range slices.Concat(steps...) {
-		if ours && within(path, folder) {
-			return folder
+		if ours && within(path, folder) && len(folder) > len(innermost) {
+			innermost = folder
 		}
 	}
-	return ""
+	return innermost
 }
 
 func stepOf(folder string) int {

@@ -28,7 +28,7 @@ type spanCounts struct{ sent, failed, dropped prometheus.Counter }
 func newSpanCounts(reg prometheus.Registerer) (*spanCounts, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trunkline_tracing_spans_total",
-		Help: "Spans of sampled traces, by what became of them: sent, failed (the collector did not take them), dropped (too many waited). Only with tracing on.",
+		Help: "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.",
 	}, []string{"result"})
 	if err := reg.Register(spans); err != nil {
 		return nil, err

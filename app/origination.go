@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -17,11 +16,13 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
 	"trunkline/origination"
+	"trunkline/origination/asterisk"
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
 	"trunkline/origination/simulator"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/pbx"
+	"trunkline/telephony/sip"
 )
 
 // errNoSIP is the error of a SIP driver without a SIP server.
@@ -35,13 +36,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	}
 	s := a.settings.Origination
 	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
-	rules, err := origination.ParseRules(origination.RuleTexts{
-		Allow: s.Allow, Deny: s.Deny, AccountAllow: s.AccountAllow, AccountDeny: s.AccountDeny,
-	})
-	if err != nil {
-		return fmt.Errorf("origination: %w", err)
-	}
-	driver, err := a.originationDriver(phones, sessions, producer, rules)
+	driver, err := a.originationDriver(phones, sessions, producer)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
 		a.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
 		return nil
@@ -54,64 +49,59 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 		host = "node"
 	}
 	calls, err := origination.New(ctx, origination.Config{
-		Node: host + "-" + uuid.NewString(), Alone: !a.db.Postgres(), Rules: rules,
-		PerMinute: s.UserPerMinute, MaxCalls: s.MaxCalls, Retention: s.Retention,
+		Settings: s.Settings, Node: host + "-" + uuid.NewString(), Alone: !a.db.Postgres(),
 	}, origination.Deps{
-		DB: a.db, Driver: driver, Users: a.identity, Limiter: a.limiter,
-		Publisher: callEvents{producer, a.tracer}, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+		DB: a.db, Driver: driver, Users: a.identity, Admission: a.admission,
+		Publisher: callEvents{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return fmt.Errorf("origination: %w", err)
 	}
 	a.life.runs("origination", calls.Run)
+	a.health.awaits("origination", calls.Ready)
 	deps.Calls = calls
 	return nil
 }
 
 // originationDriver returns the driver of the configured platform.
-func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (origination.Driver, error) {
+func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (origination.Driver, error) {
 	s := a.settings.Origination
 	switch s.Driver {
 	case "", "sip":
-		return a.sipDriver(phones, sessions, producer, rules)
+		return a.sipDriver(phones, sessions, producer)
+	case "asterisk":
+		return asterisk.New(asterisk.Config{Settings: s.Asterisk, MaxCalls: s.MaxCalls}, asterisk.Deps{Log: a.log, Metrics: a.registry})
 	case "freeswitch":
 		return a.freeswitchDriver()
 	case "kazoo":
-		accounts, err := s.Kazoo.AccountMap()
-		if err != nil {
-			return nil, err
-		}
-		return kazoo.New(kazoo.Config{URL: s.Kazoo.URL, APIKey: string(s.Kazoo.APIKey), Accounts: accounts}, http.DefaultClient, a.log)
+		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
 	}
 	simulates := "all calls"
 	if s.Driver == "auto" && phones != nil {
 		simulates = "calls of users without a registered phone"
 	}
 	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulates)
-	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.log)
+	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.registry, a.log)
 	if err != nil || s.Driver == "simulator" || phones == nil {
 		return simulated, err
 	}
-	rung, err := a.sipDriver(phones, sessions, producer, rules)
+	rung, err := a.sipDriver(phones, sessions, producer)
 	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: phones.server.Registered,
 		Simulated: simulator.Simulated}, err
 }
 
 // sipDriver also takes the calls that phones and trunks make.
-func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer, rules *origination.Rules) (*pbx.Driver, error) {
+func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (*pbx.Driver, error) {
 	if phones == nil {
 		return nil, errNoSIP
 	}
-	s := a.settings.SIP
 	name, err := os.Hostname()
 	if err != nil {
 		name = "trunkline"
 	}
 	driver, err := pbx.New(pbx.Config{
-		MediaServer: name, OwnerTimeout: s.RingUser, DestinationTimeout: s.RingDestination, MaxCalls: s.MaxCalls,
-		Trunk:   trunk(s.Trunk),
-		MayDial: func(accountID, number string) bool { return rules.Check(accountID, number) == nil },
-	}, phones.server, phones.ports, phones.directory, sessions, platformRecords{producer, "sip"}, a.registry, a.log)
+		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
+	}, phones.server, phones.ports, phones.directory, sessions, a.admission, platformRecords{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err
 	}
@@ -121,22 +111,9 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 	return driver, nil
 }
 
-func trunk(t settings.SIPTrunk) pbx.Trunk {
-	if t.Address == "" {
-		return pbx.Trunk{}
-	}
-	return pbx.Trunk{Address: t.Address, Transport: strings.ToUpper(t.Transport), Username: t.Username,
-		Password: string(t.Password), CallerID: t.CallerID, StripPrefix: t.StripPrefix}
-}
-
 func (a *App) freeswitchDriver() (*freeswitch.Driver, error) {
-	f := a.settings.Origination.FreeSWITCH
-	return freeswitch.New(freeswitch.Config{
-		Address: f.Address, User: f.User, Password: string(f.Password), Owner: f.Owner, Destination: f.Destination,
-		Context: f.Context, Domain: f.Domain, CallerID: f.CallerID, CallerName: f.CallerName, Ringback: f.Ringback,
-		OwnerTimeout: f.RingUser, DestinationTimeout: f.RingDestination, AllEvents: f.AllEvents,
-		MaxCalls: a.settings.Origination.MaxCalls,
-	}, freeswitch.Deps{Log: a.log, Metrics: a.registry})
+	s := a.settings.Origination
+	return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, MaxCalls: s.MaxCalls}, freeswitch.Deps{Log: a.log, Metrics: a.registry})
 }
 
 // callEvents sends the progress of calls on its way to the channel.

@@ -19,8 +19,8 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 		return fmt.Errorf("recordings: %w", err)
 	}
 	a.life.closes("recordings' store", func(context.Context) error { return closeStore() })
-	recordings, err := recording.New(ctx, recording.Config{MaxBytes: int64(a.settings.Recordings.MaxBytes)}, recording.Deps{
-		DB: a.db, Store: store, Keys: a.configs, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
+		DB: a.db, Store: store, Keys: a.configs, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.checkDisk,
 		Publisher: ownEvents{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {
@@ -28,6 +28,7 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 	}
 	a.life.runs("recordings", recordings.Run)
 	deps.Encryption, deps.Recordings = a.configs, recordings
+	a.purged.Recordings, a.purged.Encryption = recordings, a.configs
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/api"
+	"trunkline/app/backend"
 	"trunkline/cdrindex"
 	"trunkline/config/settings"
 )
@@ -15,7 +16,7 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 	if !a.has(settings.RoleCDRIndex) && !a.has(settings.RoleAPI) {
 		return nil
 	}
-	index, err := cdrindex.New(ctx, cdrindex.Config{RetentionMonths: a.settings.CDR.RetentionMonths}, a.db, a.registry, a.log)
+	index, err := cdrindex.New(ctx, a.settings.CDR, a.db, a.registry, a.log)
 	if err != nil {
 		return fmt.Errorf("call records: %w", err)
 	}
@@ -23,7 +24,21 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 		a.life.runs("cdrindex", cdrindex.NewIndexer(index, cdrindex.OnKafka(a.cluster), a.tracer).Run)
 	}
 	if a.has(settings.RoleAPI) {
-		deps.Reports = index
+		deps.Reports, deps.Audit = index, a.audit
+		a.purged.Index, a.purged.Providers = index, a.providers
 	}
+	return nil
+}
+
+// buildPurge builds the job that purges deleted accounts.
+func (a *App) buildPurge(ctx context.Context) error {
+	if !a.has(settings.RoleAPI) {
+		return nil
+	}
+	purge, err := backend.Purge(ctx, a.settings, a.db, a.identity, a.purged, a.log)
+	if err != nil {
+		return fmt.Errorf("purge of deleted accounts: %w", err)
+	}
+	a.life.runs("purge of deleted accounts", purge.Run)
 	return nil
 }

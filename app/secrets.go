@@ -7,6 +7,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/config/encryption"
 	"trunkline/config/settings"
+	"trunkline/internal/fault"
 )
 
 // openSecrets opens the master keys and the packages whose secrets they seal.
@@ -21,35 +22,45 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if !a.has(settings.RoleAPI) {
 		return nil
 	}
-	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.registry); err != nil {
+	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry); err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
 	return nil
 }
 
-// requirePhones refuses to start without the master key that the phones'
-// passwords are sealed under, as the packages of openSecrets do for theirs.
-func (a *App) requirePhones(ctx context.Context) error {
-	if !a.has(settings.RoleAPI) && !a.has(settings.RoleOrigination) {
+// logsIn reports whether users log in at this process, for which it signs tokens.
+func (a *App) logsIn() bool { return a.has(settings.RoleAPI) || a.has(settings.RoleFanout) }
+
+// requireIdentitySecrets refuses to start without the master key that the signing
+// keys and the phones' passwords are sealed under, as the packages of openSecrets
+// do for theirs.
+func (a *App) requireIdentitySecrets(ctx context.Context) error {
+	if !a.logsIn() && !a.has(settings.RoleOrigination) {
 		return nil
 	}
-	return a.identity.Secrets().Require(ctx)
+	return a.identity.RequireSecrets(ctx)
+}
+
+// prepareSigning refuses to start where users log in and there is no master key
+// to seal the signing keys under.
+func (a *App) prepareSigning(ctx context.Context) error {
+	if !a.logsIn() {
+		return nil
+	}
+	if _, err := a.keys.Newest(); err != nil {
+		return fault.Permanent(fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
+			"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI, settings.RoleFanout, err))
+	}
+	return a.identity.PrepareSigning(ctx)
 }
 
 // haveMasterKey makes the first master key where this process alone has the
 // database. It runs after every package has found that no key is lost.
 func (a *App) haveMasterKey() error {
-	if !a.has(settings.RoleAPI) {
+	if !a.logsIn() || a.db.Postgres() { // a key made here would be unknown to the other nodes
 		return nil
 	}
-	if a.db.Postgres() {
-		if _, err := a.keys.Newest(); err != nil {
-			// Keys made here would be unknown to the other nodes.
-			a.log.Warn("no master key: encryption of recordings cannot be configured; set master_key, the same on every node", "error", err)
-		}
-		return nil
-	}
-	if file := a.settings.MasterKeyFile; file != "" {
+	if file := a.settings.MasterKeys.File; file != "" {
 		// Whoever names a file has one: a new key in its place would be a mistake.
 		if _, err := a.keys.Newest(); err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)

@@ -34,7 +34,7 @@ func (a *App) newSelfCheck() (*selfcheck.Checker, error) {
 		}
 	}
 	return selfcheck.New(selfcheck.Config{
-		Dependencies: []selfcheck.Dependency{database, redis, kafka}, Certificates: presented, DataDir: a.settings.DataDir,
+		Dependencies: []selfcheck.Dependency{database, redis, kafka}, Certificates: presented, DataDir: a.settings.DataDir, MinFree: uint64(a.settings.DiskMinFree),
 	}, a.registry, a.log)
 }
 

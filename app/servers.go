@@ -113,14 +113,27 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 		// What clients do wrong during a handshake is no news.
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}}
-	if a.certs == nil {
+	if a.settings.TLS.Mode == "off" {
 		a.log.Info("listening, plain HTTP", "address", a.public.Addr())
 		return s
+	}
+	if a.settings.TLS.CertFile != "" {
+		s.Handler = withHSTS(handler)
 	}
 	s.tls = true
 	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
 	a.log.Info("listening, TLS", "address", a.public.Addr())
 	return s
+}
+
+// withHSTS tells browsers to use TLS only for this host from now on (RFC 6797). It
+// is for configured certificates: with the self-signed one the host is often
+// localhost, and browsers would refuse plain HTTP on all its other ports too.
+func withHSTS(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // privateServer returns the server of metrics, probes and debugging.
@@ -129,11 +142,13 @@ func (a *App) privateServer() *httpServer {
 	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))
 	mux.HandleFunc("/livez", a.health.live)
 	mux.HandleFunc("/readyz", a.health.ready)
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	if a.settings.Debug.PProf {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
 	a.log.Info("listening, metrics and probes", "address", a.private.Addr())
 	return &httpServer{listener: a.private, Server: &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}}
 }

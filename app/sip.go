@@ -2,10 +2,16 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"syscall"
+	"time"
 
 	"trunkline/config/settings"
 	"trunkline/identity"
@@ -27,12 +33,12 @@ const embeddedSIP = "127.0.0.1:5060"
 
 // buildSIP opens the SIP server where the roles and settings want one.
 func (a *App) buildSIP() (*phones, error) {
-	s := a.settings.SIP
+	s := a.settings.SIP.Server
 	listen, asked := s.Listen, s.Listen != ""
 	if !asked && len(a.settings.Kafka.Brokers) == 0 {
 		listen = embeddedSIP
 	}
-	if listen == "" || listen == settings.Off || !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
+	if listen == "" || listen == sip.Off || !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
 		return nil, nil
 	}
 	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
@@ -40,11 +46,16 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
 	directory := sipDirectory{identity: a.identity, defaultDomain: s.DefaultDomain}
+	s.Listen = listen
+	secure, dial, err := a.sipTLS()
+	if err != nil {
+		return nil, err
+	}
 	server, err := sip.New(sip.Config{
-		Listen: listen, Advertise: s.Advertise, TrustedNetworks: s.TrustedNetworks, Limits: sip.Limits{MaxCalls: 2 * s.MaxCalls},
+		Settings: s, TLS: secure, DialTLS: dial, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
 	if !asked && errors.Is(err, syscall.EADDRINUSE) {
-		a.log.Warn("sip: another program has the port, so phones cannot register here: set sip.listen", "address", listen)
+		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen", "address", listen)
 		return nil, nil
 	}
 	if err != nil {
@@ -55,18 +66,74 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, fmt.Errorf("sip.rtp_ports: %w", err)
 	}
 	if port, err := ports.Open(); err != nil {
-		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", s.RTPPorts, "error", err)
+		a.log.Warn("sip: no media port can be opened, so calls are refused: set sip.rtp_ports to a range that is free", "ports", a.settings.SIP.Media.Ports, "error", err)
 	} else {
 		port.Close()
 	}
 	a.life.runs("sip", server.Run)
-	a.log.Info("sip: phones register here", "address", server.Addr().String())
+	a.life.runs("registrations of deleted accounts", func(ctx context.Context) error {
+		a.removeRegistrations(ctx, bindings, removeEvery)
+		return nil
+	})
+	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
 	return &phones{server: server, ports: ports, directory: directory}, nil
 }
 
+// removeEvery is the interval at which registrations of deleted accounts are removed.
+const removeEvery = 30 * time.Second
+
+// removeRegistrations removes the registrations of deleted accounts until ctx ends.
+func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindings, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		deleted, err := a.identity.DeletedAccounts(ctx)
+		if err == nil && len(deleted) > 0 {
+			_, err = bindings.RemoveAccounts(ctx, deleted)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sipTLS returns the configurations of the TLS listener and of connections to the trunk; nil without TLS.
+func (a *App) sipTLS() (listen, dial *tls.Config, err error) {
+	if a.settings.SIP.Server.TLSListen == "" {
+		return nil, nil, nil
+	}
+	listen = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
+	trunk := a.settings.SIP.Calls.Trunk
+	if trunk.Transport != "tls" {
+		return listen, nil, nil
+	}
+	host, _, err := net.SplitHostPort(trunk.Address)
+	if err != nil {
+		host = trunk.Address // without a port
+	}
+	dial = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(host, "[]")}
+	if trunk.CAFile == "" {
+		return listen, dial, nil
+	}
+	text, err := os.ReadFile(trunk.CAFile)
+	if err != nil {
+		return nil, nil, fault.Permanent(fmt.Errorf("sip.trunk.ca_file: %w", err))
+	}
+	dial.RootCAs = x509.NewCertPool()
+	if !dial.RootCAs.AppendCertsFromPEM(text) {
+		return nil, nil, fault.Permanent(errors.New("sip.trunk.ca_file: no certificate in PEM"))
+	}
+	return listen, dial, nil
+}
+
 func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
-	first, last, _ := a.settings.SIP.Ports()
-	advertise, err := a.settings.SIP.AdvertisedAddr()
+	first, last, _ := a.settings.SIP.Media.Bounds()
+	advertise, err := a.settings.SIP.Server.AdvertisedAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +155,15 @@ func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}
-	device, err := d.identity.Device(ctx, account.Domain, username)
-	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: device.UserID,
-		Extension: device.Extension, HA1: device.HA1}, err
+	phone, err := d.identity.Phone(ctx, account.Domain, username)
+	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension}, err
+}
+
+// Authenticate implements sip.Authenticator.
+func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from netip.Addr, proves func(sip.HA1) bool) error {
+	return d.identity.AuthenticatePhone(ctx, user.Domain, user.Extension, from.Unmap().String(), func(ha1 identity.HA1) bool {
+		return proves(sip.HA1(ha1))
+	})
 }
 
 func (d sipDirectory) fallback() (identity.Account, bool) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"trunkline/app/backend"
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -24,12 +25,10 @@ func (a *App) ensureTopics(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) topicSpecs() []kafka.TopicSpec { return kafka.Specs(a.settings.Kafka.Partitions) }
-
 func (a *App) tryTopics(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	specs := a.topicSpecs()
+	specs := backend.TopicSpecs(a.settings)
 	if a.settings.Kafka.CreateTopics {
 		if err := a.cluster.EnsureTopics(ctx, specs); err != nil {
 			return err
@@ -78,5 +77,5 @@ func (a *App) followPartitions(ctx context.Context) error {
 	if !a.settings.Kafka.CreateTopics {
 		return nil
 	}
-	return a.cluster.FollowPartitions(ctx, a.topicSpecs())
+	return a.cluster.FollowPartitions(ctx, backend.TopicSpecs(a.settings))
 }

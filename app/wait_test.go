@@ -15,13 +15,13 @@ import (
 
 // waiting returns an App that can wait, and its log.
 func waiting() (*App, *bytes.Buffer) {
-	var said bytes.Buffer
-	return &App{health: &health{}, log: slog.New(slog.NewTextHandler(&said, nil))}, &said
+	var output bytes.Buffer
+	return &App{health: &health{}, log: slog.New(slog.NewTextHandler(&output, nil))}, &output
 }
 
 func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, said := waiting()
+		a, output := waiting()
 		began := time.Now()
 		err := a.await(t.Context(), "it", "check it", func(context.Context) error {
 			if time.Since(began) < 70*time.Second {
@@ -29,9 +29,9 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 			}
 			return nil
 		}, func(err error) bool { return fault.KindOf(err) == fault.KindUnavailable })
-		text := said.String()
+		text := output.String()
 		if n := strings.Count(text, `msg="waiting for it: check it" error="away: not yet"`); err != nil || n != 3 {
-			t.Errorf("%v, told %d times:\n%s", err, n, text)
+			t.Errorf("%v, logged %d times:\n%s", err, n, text)
 		}
 		if !strings.Contains(text, `msg="it is available" after=1m10s`) || a.health.unready() != "waiting for it" {
 			t.Errorf("%s: %s", a.health.unready(), text)
@@ -41,7 +41,7 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 
 func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, said := waiting()
+		a, output := waiting()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		away := func(context.Context) error { return fault.Unavailable(nil, 0, "away") }
@@ -49,22 +49,24 @@ func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 		if err := a.await(ctx, "it", "check it", away, always); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		said.Reset()
+		output.Reset()
 		wrong := errors.New("wrong for good")
-		if err := a.await(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || said.Len() > 0 {
-			t.Errorf("%v: %s", err, said)
+		if err := a.await(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || output.Len() > 0 {
+			t.Errorf("%v: %s", err, output)
 		}
 	})
 }
 
 func TestReadiness(t *testing.T) {
 	h := &health{}
+	origination := false
+	h.awaits("origination", func() bool { return origination })
 	for _, step := range []struct {
 		do   func()
 		want string
 	}{
 		{func() {}, "starting"}, {func() { h.wait("the database") }, "waiting for the database"},
-		{func() { h.wait("kafka") }, "waiting for kafka"}, {h.start, ""}, {h.drain, "draining"},
+		{func() { h.wait("kafka") }, "waiting for kafka"}, {h.start, "starting: origination"}, {func() { origination = true }, ""}, {h.drain, "draining"},
 	} {
 		step.do()
 		if got := h.unready(); got != step.want {

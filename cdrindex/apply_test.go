@@ -209,7 +209,7 @@ func FuzzDecode(f *testing.F) {
 	r := record(call("acme", "c", november), 0, 1)
 	f.Add(r.Value, "0:1")
 	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`), "x")
-	x := openIndex(f, Config{}, sqliteFile(f))
+	x := openIndex(f, Settings{}, sqliteFile(f))
 	f.Fuzz(func(t *testing.T, value []byte, position string) {
 		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
 		e, err := decode(&r, 0)
@@ -231,9 +231,9 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			db := at(t)
-			store(t, openIndex(t, Config{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
+			store(t, openIndex(t, Settings{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
 				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
-			x := openIndex(t, Config{RetentionMonths: 2}, db)
+			x := openIndex(t, Settings{RetentionMonths: 2}, db)
 			all := Filter{Account: "acme", End: endOfTime}
 			for range 2 {
 				if err := x.maintainPartitions(t.Context(), now); err != nil {
@@ -256,7 +256,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 }
 
 func TestPartitionsAreMadeAhead(t *testing.T) {
-	x := openIndex(t, Config{}, sqldb.Config{URL: testservice.Postgres(t)})
+	x := openIndex(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	var group sync.WaitGroup
 	for range 4 { // nodes

@@ -35,7 +35,7 @@ const moreWithin = 100 * time.Millisecond
 func (g *batchReader) readBatch(ctx context.Context) error {
 	clear(g.entries)
 	clear(g.spans)
-	g.spans = g.spans[:0] // of what was not stored they never end, and are not sent
+	g.spans = g.spans[:0] // spans of records that were not stored are never ended or sent
 	g.entries, g.invalid, g.oldest = g.entries[:0], 0, time.Time{}
 	size, err := g.read(ctx)
 	if err != nil {

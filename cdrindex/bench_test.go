@@ -56,7 +56,7 @@ type table struct {
 
 func generate(b *testing.B, server, schema string, total int) *table {
 	b.Helper()
-	x := openIndex(b, Config{}, sqldb.Config{URL: server + "&maintenance_work_mem=256MB&search_path=" + schema})
+	x := openIndex(b, Settings{}, sqldb.Config{URL: server + "&maintenance_work_mem=256MB&search_path=" + schema})
 	ctx := context.Background()
 	perMonth := total / genMonths
 	exec := func(statement string) {
@@ -124,7 +124,7 @@ func BenchmarkReports(b *testing.B) {
 	if n := rowsWanted(b); n != million {
 		tables[fmt.Sprintf("%dM", n/million)] = nil
 	}
-	plain := openIndex(b, Config{}, sqldb.Config{URL: server})
+	plain := openIndex(b, Settings{}, sqldb.Config{URL: server})
 	for name := range tables {
 		if _, err := plain.db.ExecContext(context.Background(), `CREATE SCHEMA "t`+name+`"`); err != nil {
 			b.Fatal(err)
@@ -273,7 +273,7 @@ func BenchmarkIndexing(b *testing.B) {
 		ways := [2]func(*Index, int, int, int) error{copied, indexed}
 		var tables [2]*Index
 		for i := range tables {
-			tables[i] = openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
+			tables[i] = openIndex(b, Settings{}, sqldb.Config{URL: testservice.Postgres(b)})
 			if err := tables[i].createPartitions(ctx, []month{monthOf(november)}); err != nil {
 				b.Fatal(err)
 			}
@@ -308,7 +308,7 @@ func BenchmarkCSV(b *testing.B) {
 	if os.Getenv(rowsVariable) != "" {
 		rows = rowsWanted(b)
 	}
-	x := openIndex(b, Config{}, sqldb.Config{URL: testservice.Postgres(b)})
+	x := openIndex(b, Settings{}, sqldb.Config{URL: testservice.Postgres(b)})
 	records := benchRecords(rows)
 	for from := 0; from < rows; from += 5000 {
 		var next batch

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
 
@@ -18,18 +19,18 @@ var migrations embed.FS
 // Index stores and finds call records in the database. It is safe for
 // concurrent use.
 type Index struct {
-	cfg     Config
-	db      *sqldb.DB
-	metrics *metrics
-	log     *slog.Logger
+	settings Settings
+	db       *sqldb.DB
+	metrics  *metrics
+	log      *slog.Logger
 
 	mu              sync.Mutex
 	knownPartitions map[month]bool // partitions known to be there
 }
 
 // New migrates the tables and creates an Index.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {
-	if err := cfg.Validate(); err != nil {
+func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Index, error) {
+	if err := setting.Validate("cdr", settings); err != nil {
 		return nil, err
 	}
 	files, err := fs.Sub(migrations, "migrations")
@@ -39,5 +40,5 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, reg prometheus.Registere
 	if err := db.Migrate(ctx, "cdrindex", files); err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg.withDefaults(), db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil
+	return &Index{settings: settings, db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil
 }

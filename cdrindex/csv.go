@@ -29,8 +29,8 @@ const csvChunk = 32 << 10
 // before wrote is true can still be answered; after it, the only way to say
 // that rows are missing is to break the connection.
 //
-// Values are exact. A spreadsheet may take one that begins with "=" for a
-// formula: who opens the file in one imports the columns as text.
+// A spreadsheet runs a cell that begins with "=" and others as a formula: such a
+// value gets a leading "'" (see appendText).
 func (x *Index) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
 	text := append(make([]byte, 0, csvChunk+csvChunk/4), csvHeader...)
 	err = x.Each(ctx, f, func(row *event.CDR) error {
@@ -57,7 +57,7 @@ func appendCSV(to []byte, r *event.CDR) []byte {
 		}
 		switch f := &event.CDRFields()[i]; f.Kind {
 		case event.CDRText:
-			to = appendField(to, *f.Text(r))
+			to = appendText(to, f, *f.Text(r))
 		case event.CDRTime:
 			if n := *f.Time(r); n != 0 || f.Required {
 				to = strconv.AppendInt(to, n, 10)
@@ -71,6 +71,26 @@ func appendCSV(to []byte, r *event.CDR) []byte {
 		}
 	}
 	return append(to, "\r\n"...)
+}
+
+// appendText appends a text that may come from a caller. One that a spreadsheet
+// would take for a formula gets a leading "'", but for phone numbers.
+func appendText(to []byte, f *event.CDRField, text string) []byte {
+	if text != "" && strings.IndexByte("=+-@\t\r", text[0]) >= 0 && !(isNumberField(f.Name) && isNumber(text)) {
+		text = "'" + text
+	}
+	return appendField(to, text)
+}
+
+// isNumberField reports whether a field holds phone numbers.
+func isNumberField(name string) bool {
+	return name == "from" || name == "to" || strings.HasSuffix(name, "_number")
+}
+
+// isNumber reports whether text is digits, "*" and "#", perhaps after a "+".
+func isNumber(text string) bool {
+	text = strings.TrimPrefix(text, "+")
+	return text != "" && strings.Trim(text, "0123456789*#") == ""
 }
 
 // appendField quotes what needs it, and leading or trailing space, which some

@@ -45,8 +45,8 @@
 //
 // Indexer.Run has one goroutine for each partition it is given and one that
 // creates partitions of the table ahead and drops old ones; all end with its
-// context. A partition's goroutine holds one batch (Config.BatchRows, or 16 MiB
-// of records); at most Config.Batches of them write at once. While the database
+// context. A partition's goroutine holds one batch (batchRows, or 16 MiB
+// of records); at most maxBatches of them write at once. While the database
 // is unavailable they wait, and the topic holds what comes. Reports have no
 // goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
 // waits for its reader without a connection.

@@ -53,8 +53,8 @@ func sign(a, b int64) int {
 	return 0
 }
 
-// decode reads a record. It refuses what the database could not store or would
-// not find again; the normalizer lets none of it through.
+// decode parses a record. It rejects values that the database could not store or would
+// not find again; the normalizer does not write such records.
 func decode(r *kafka.Record, epoch int64) (entry, error) {
 	var e entry
 	if !scanRow(r.Value, &e.row) {

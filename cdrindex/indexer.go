@@ -22,7 +22,7 @@ type Indexer struct {
 // NewIndexer makes an indexer. It does nothing before Run. Without a tracer there
 // are no spans.
 func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
-	return &Indexer{Index: index, topic: topic, trace: trace, writers: make(chan struct{}, index.cfg.Batches)}
+	return &Indexer{Index: index, topic: topic, trace: trace, writers: make(chan struct{}, maxBatches)}
 }
 
 // Run works until ctx ends, then returns nil.

@@ -73,7 +73,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 }
 
 func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
-	x := openIndex(t, Config{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, sqliteFile(t))
 	topic := newMemory(1)
 	for i := range 100 {
 		row := call("acme", name("c%02d", i), november)
@@ -91,7 +91,7 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 }
 
 func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
-	x := openIndex(t, Config{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, sqliteFile(t))
 	topic := newMemory(1)
 	for i := range 10 {
 		topic.add(call("acme", name("a%d", i), november), 0, int64(i))
@@ -99,7 +99,7 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	stop := run(t, x, topic)
 	until(t, "the first ten", func() bool { return indexedTo(t, x, 0) == 10 })
 	stop()
-	topic.first[0] = 25 // what was at 10 to 24 came and went
+	topic.first[0] = 25 // records 10 to 24 were written and deleted
 	topic.logs[0] = nil
 	for i := range 10 {
 		topic.add(call("acme", name("b%d", i), november), 0, int64(25+i))
@@ -142,7 +142,7 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 }
 
 // The cdr topic lost its end, and grew past where it was before the indexer
-// looked: what is written in place of the lost records is read.
+// looked: records written in place of the lost ones are read.
 func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 	for when, running := range map[string]bool{"stopped": false, "running": true} {
 		t.Run(when, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 }
 
 func TestReindexPassesAHole(t *testing.T) {
-	x := openIndex(t, Config{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, sqliteFile(t))
 	topic := newMemory(1)
 	topic.first[0] = 7
 	for i := range 20 {

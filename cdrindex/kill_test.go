@@ -43,24 +43,24 @@ type everyPartition struct{ Topic }
 
 func (t everyPartition) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
 	n, err := t.Partitions(ctx)
-	var lanes sync.WaitGroup
+	var workers sync.WaitGroup
 	for p := range n {
-		lanes.Go(func() {
+		workers.Go(func() {
 			for ctx.Err() == nil {
 				if err := work(ctx, p, func(int64) {}); err != nil && ctx.Err() == nil {
-					fmt.Fprintln(os.Stderr, "an indexer's lane:", err)
+					fmt.Fprintln(os.Stderr, "indexing a partition:", err)
 					time.Sleep(100 * time.Millisecond)
 				}
 			}
 		})
 	}
-	lanes.Wait()
+	workers.Wait()
 	return err
 }
 
 func indexForever(at []string) error {
 	ctx := context.Background()
-	c, err := kafka.Open(ctx, kafka.Config{Brokers: at[:1]}, prometheus.NewRegistry(), quiet())
+	c, err := kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(at[:1]...)}, prometheus.NewRegistry(), quiet())
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func indexForever(at []string) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		x, err := New(ctx, Config{}, db, prometheus.NewRegistry(), quiet())
+		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), quiet())
 		if err == nil {
 			return NewIndexer(x, everyPartition{OnKafka(c)}, nil).Run(ctx)
 		}
@@ -133,7 +133,7 @@ func killRows(t *testing.T) int {
 		t.Fatal(err)
 	}
 	if n == 0 {
-		return 60_000
+		return 24_000
 	}
 	return n
 }
@@ -155,7 +155,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			at, server := open(t)
 			c, broker := openBroker(t, partitions, "127.0.0.1:0")
 			loadTopic(t, c, partitions, calls)
-			x := openIndex(t, Config{}, at)
+			x := openIndex(t, Settings{}, at)
 			// share says how much of the topic is indexed.
 			share := func() float64 {
 				var done int64

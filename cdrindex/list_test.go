@@ -97,7 +97,7 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 }
 
 func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
-	x := openIndex(t, Config{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, sqliteFile(t))
 	good := cursor{november, "c"}.key()
 	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.key(), cursor{1, "c"}.key(),
 		cursor{november, "a\x00"}.key(), cursor{november, "\xff"}.key(), strings.Repeat("A", 10_000)} {
@@ -148,7 +148,7 @@ func TestCSVIsExact(t *testing.T) {
 		if lines[1][2] != "c4499" {
 			t.Errorf("the newest is %q", lines[1])
 		}
-		want := []string{"=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "", "",
+		want := []string{"'=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "", "",
 			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", ""}
 		if got := lines[len(lines)-1]; !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
@@ -160,8 +160,38 @@ func TestCSVIsExact(t *testing.T) {
 	})
 }
 
+func TestCSVHasNoFormulas(t *testing.T) {
+	for _, c := range []struct{ field, text, want string }{
+		{"caller_id_name", `=HYPERLINK("http://evil","x")`, `"'=HYPERLINK(""http://evil"",""x"")"`},
+		{"caller_id_name", "+49 30 1234", "'+49 30 1234"},
+		{"caller_id_name", "+4930", "'+4930"},
+		{"caller_id_name", "-1", "'-1"},
+		{"caller_id_name", "@SUM(1)", "'@SUM(1)"},
+		{"caller_id_name", "\t=1", "'\t=1"},
+		{"caller_id_name", "\r=1", "\"'\r=1\""},
+		{"caller_id_name", "Alice = Bob", "Alice = Bob"},
+		{"from", "+4930123456", "+4930123456"},
+		{"to", "+49*30#", "+49*30#"},
+		{"caller_id_number", "*97", "*97"},
+		{"callee_id_number", "+", "'+"},
+		{"to", "=1+1", "'=1+1"},
+		{"from", "-4930", "'-4930"},
+		{"to", "+49 30", "'+49 30"},
+		{"hangup_cause", "=1", "'=1"},
+		{"call_id", "@x", "'@x"},
+	} {
+		for i := range event.CDRFields() {
+			if f := &event.CDRFields()[i]; f.Name == c.field {
+				if got := string(appendText(nil, f, c.text)); got != c.want {
+					t.Errorf("%s %q is written %q, want %q", c.field, c.text, got, c.want)
+				}
+			}
+		}
+	}
+}
+
 func TestCSVSaysWhetherAnErrorCanStillBeAnswered(t *testing.T) {
-	x := openIndex(t, Config{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, sqliteFile(t))
 	_ = x.db.Close()
 	var out bytes.Buffer
 	if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", End: december}, &out); err == nil || wrote || out.Len() > 0 {
@@ -234,7 +264,7 @@ func TestAcceptChoosesCSV(t *testing.T) {
 
 func FuzzParseFilter(f *testing.F) {
 	f.Add("startDate=1&endDate=2&start_key=x&page_size=5", "text/csv;q=0.3")
-	x := openIndex(f, Config{}, sqliteFile(f))
+	x := openIndex(f, Settings{}, sqliteFile(f))
 	f.Fuzz(func(t *testing.T, query, accept string) {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -250,6 +280,25 @@ func FuzzParseFilter(f *testing.F) {
 		filter.Account = "acme"
 		if _, err := x.List(t.Context(), filter); err != nil {
 			t.Errorf("%q: %v", query, err)
+		}
+	})
+}
+
+func TestPurgingAnAccountDeletesItsRows(t *testing.T) {
+	onBoth(t, func(t *testing.T, x *Index) {
+		rows := []event.CDR{call("stays", "c", november)}
+		for i := range purgeRows + 10 {
+			rows = append(rows, call("gone", name("c%04d", i), november+int64(i)*1000)) // over months
+		}
+		store(t, x, rows...)
+		for _, want := range []int{2 * purgeRows, 20, 0} {
+			if n, err := x.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
+				t.Errorf("purged %d, %v; want %d", n, err, want)
+			}
+		}
+		page, err := x.List(t.Context(), Filter{Account: "stays", Start: november, End: november})
+		if err != nil || len(page.Data) != 1 {
+			t.Errorf("another account has %+v, %v", page, err)
 		}
 	})
 }

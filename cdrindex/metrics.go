@@ -57,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_records_total",
-			Help: "Records of the cdr topic that are done, by result. Alert on invalid ones.",
+			Help: "Records of the cdr topic processed, by result. Alert on invalid ones.",
 		}, []string{"result"}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_cdrindex_batches_total", Help: "Batches of records committed to the database.",
@@ -98,7 +98,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// applied counts what a transaction did, once it is durable.
+// applied counts the changes of a committed transaction.
 func (m *metrics) countBatch(result outcome, took time.Duration) {
 	m.records.WithLabelValues(resultRow).Add(float64(result.rows))
 	m.records.WithLabelValues(resultOlder).Add(float64(result.older))
@@ -107,7 +107,7 @@ func (m *metrics) countBatch(result outcome, took time.Duration) {
 	m.batch.Observe(took.Seconds())
 }
 
-// stored counts what only an indexer knows of its batch.
+// stored counts the records of an indexer's batch.
 func (m *metrics) countStored(g *batchReader) {
 	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
 	m.delay.Observe(time.Since(g.oldest).Seconds())

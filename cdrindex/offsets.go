@@ -17,7 +17,7 @@ type indexPosition struct {
 }
 
 // errFenced is returned when another indexer has moved the partition's offset.
-var errFenced = errors.New("another indexer is at work on the partition")
+var errFenced = errors.New("another indexer is processing the partition")
 
 const selectPosition = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
 

@@ -104,10 +104,10 @@ func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
 
 // firstKept returns the first month within retention, 0 without retention.
 func (x *Index) firstKept(now time.Time) month {
-	if x.cfg.RetentionMonths == 0 {
+	if x.settings.RetentionMonths == 0 {
 		return 0
 	}
-	return monthOf(now.Unix()) - month(x.cfg.RetentionMonths)
+	return monthOf(now.Unix()) - month(x.settings.RetentionMonths)
 }
 
 // deleteBefore deletes the calls that began before the first kept month.
@@ -148,7 +148,7 @@ func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []m
 		if _, err := tx.ExecContext(ctx, `DROP TABLE `+m.partition()); err != nil {
 			return sqldb.Wrap(err, "dropping partitions")
 		}
-		x.log.Info("call records dropped, retention over", "partition", m.partition())
+		x.log.Info("call records deleted, retention expired", "partition", m.partition())
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func openBroker(t testing.TB, partitions int, listen string) (*kafka.Cluster, *e
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(context.Background(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, prometheus.NewRegistry(), quiet())
+	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange
 func (r *reindexing) indexRange(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: epoch, maxEntries: r.cfg.BatchRows, log: r.log}
+	g := &batchReader{reader: reader, epoch: epoch, maxEntries: batchRows, log: r.log}
 	for at < end {
 		if err := g.readBatch(ctx); err != nil {
 			return at, err

@@ -30,15 +30,15 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
 func onBoth(t *testing.T, test func(t *testing.T, x *Index)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, openIndex(t, Config{}, sqliteFile(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, openIndex(t, Config{}, sqldb.Config{URL: testservice.Postgres(t)})) })
+	t.Run("sqlite", func(t *testing.T) { test(t, openIndex(t, Settings{}, sqliteFile(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, openIndex(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})) })
 }
 
 func sqliteFile(t testing.TB) sqldb.Config {
 	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
 }
 
-func openIndex(t testing.TB, cfg Config, at sqldb.Config) *Index {
+func openIndex(t testing.TB, cfg Settings, at sqldb.Config) *Index {
 	t.Helper()
 	db, err := sqldb.Open(context.Background(), at)
 	if err != nil {
@@ -52,7 +52,7 @@ func openIndex(t testing.TB, cfg Config, at sqldb.Config) *Index {
 	return x
 }
 
-// call is a row with what a test does not care about filled in.
+// call returns a row with default values.
 func call(account, id string, started int64) event.CDR {
 	return event.CDR{
 		ID: time.Unix(started, 0).UTC().Format("200601-") + id, AccountID: account, CallID: id,

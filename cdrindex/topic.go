@@ -10,8 +10,8 @@ import (
 // Topic reads the cdr topic; see OnKafka.
 type Topic interface {
 	// Work runs work for each partition the group gives this process, until
-	// ctx ends. Work that fails is started again. done tells the group how far
-	// it is, for those who watch; the truth is in the database.
+	// ctx ends. Work that fails is started again. done commits to the group how far
+	// it is, for observers; the database is authoritative.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, done func(next int64)) error) error
 	Partitions(ctx context.Context) (int, error)
 	// Offsets are the first offset in a partition and the one after its last.
@@ -45,7 +45,9 @@ type kafkaTopic struct{ cluster *kafka.Cluster }
 
 func (t kafkaTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
 	return t.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicCDR}},
-		func(ctx context.Context, lane *kafka.Assignment) error { return work(ctx, lane.Partition, lane.Commit) })
+		func(ctx context.Context, assigned *kafka.Assignment) error {
+			return work(ctx, assigned.Partition, assigned.Commit)
+		})
 }
 
 func (t kafkaTopic) Partitions(ctx context.Context) (int, error) {

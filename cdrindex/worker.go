@@ -27,7 +27,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 	reader := w.topic.Read(w.partition, w.at.next)
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: w.at.epoch, maxEntries: w.cfg.BatchRows, log: w.log, trace: w.trace}
+	g := &batchReader{reader: reader, epoch: w.at.epoch, maxEntries: batchRows, log: w.log, trace: w.trace}
 	for {
 		if err := w.retry(ctx, doingRead, func() error { return g.readBatch(ctx) }); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 }
 
 // takeOver reads how far the partition is indexed, and checks that the topic
-// goes on there. Returns *kafka.GapError when it does not.
+// continues there. Returns *kafka.GapError when it does not.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
 	first, _, err := w.topic.Offsets(ctx, w.partition)
 	if err != nil {
@@ -74,14 +74,14 @@ func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
 	return w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
 }
 
-// handleGap sets the partition to where the topic goes on, when err says that
+// handleGap sets the partition to where the topic continues, when err says that
 // it does not at w.at. Other errors are returned.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	found, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
-	// A reader knows an offset only. With topic and epoch, more can be told.
+	// A reader has an offset only. Topic and epoch identify it further.
 	checked := w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
 	gap, ok := errors.AsType[*kafka.GapError](checked)
 	switch {

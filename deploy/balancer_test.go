@@ -1,6 +1,9 @@
 package deploy_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
 // TestToolsTakeTheirFiles: what compose gives to HAProxy and Prometheus is
@@ -37,30 +42,7 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 func TestANodeEndsBehindTheBalancer(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	first, second := serve(t, "TRUNKLINE_TLS_MODE=off"), serve(t, "TRUNKLINE_TLS_MODE=off")
-	balancer := freeAddress(t)
-	text, err := os.ReadFile("compose/haproxy.cfg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := string(text)
-	for from, to := range map[string]string{
-		`bind :9443 ssl crt /run/secrets/tls.*`: "bind " + balancer,
-		` resolvers docker init-addr.*`:         "",
-		`fanout-1:9443`:                         first.public + " port " + portOf(first.metrics),
-		`fanout-2:9443`:                         second.public + " port " + portOf(second.metrics),
-		`core:9443`:                             second.public + " port " + portOf(second.metrics),
-	} {
-		pattern := regexp.MustCompile(from)
-		if !pattern.MatchString(config) {
-			t.Fatalf("haproxy.cfg has no %s", from)
-		}
-		config = pattern.ReplaceAllString(config, to)
-	}
-	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	beside(t, os.Environ(), haproxy, "-f", file)
+	balancer := balance(t, haproxy, first, second)
 
 	// A connection for each request, so that the balancer decides each time.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -95,6 +77,96 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		still("one gone")
 	}
 	t.Logf("%d requests, none refused", asked)
+}
+
+// balance starts HAProxy with compose's configuration, but for addresses and TLS.
+func balance(t *testing.T, haproxy string, first, second server) (address string) {
+	t.Helper()
+	address = freeport.Address(t)
+	text, err := os.ReadFile("compose/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := string(text)
+	for from, to := range map[string]string{
+		`bind :9443 ssl crt /run/secrets/tls.*`: "bind " + address,
+		` resolvers docker init-addr.*`:         "",
+		`fanout-1:9443`:                         first.public + " port " + portOf(first.metrics),
+		`fanout-2:9443`:                         second.public + " port " + portOf(second.metrics),
+		`core:9443`:                             second.public + " port " + portOf(second.metrics),
+	} {
+		pattern := regexp.MustCompile(from)
+		if !pattern.MatchString(config) {
+			t.Fatalf("haproxy.cfg has no %s", from)
+		}
+		config = pattern.ReplaceAllString(config, to)
+	}
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	beside(t, os.Environ(), haproxy, "-f", file)
+	return address
+}
+
+// TestNobodyForgesAnAddressThroughTheBalancer: the client of this test has the
+// balancer's own address, which the server trusts, so that anything it could add to
+// the chain would be believed.
+func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
+	haproxy := tool(t, "haproxy")
+	node := serve(t, "TRUNKLINE_TLS_MODE=off", "TRUNKLINE_TRUSTED_PROXIES=127.0.0.1")
+	balancer := balance(t, haproxy, node, node)
+	eventually(t, "the balancer", func() error {
+		_, err := get(http.DefaultClient, "http://"+balancer+"/ws/v1/cc_events/health")
+		return err
+	})
+	request := func(method, address, path, body string, header http.Header) (status int, said []byte) {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		r.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if said, err = io.ReadAll(response.Body); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, said
+	}
+	login := func(password string) string {
+		return fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password)
+	}
+	forged := http.Header{"X-Forwarded-For": {"203.0.113.66", "203.0.113.67, 127.0.0.1"}, "Forwarded": {"for=203.0.113.68"}}
+	if status, said := request(http.MethodPost, balancer, "/ucp/v2/login", login("a wrong password"), forged); status != http.StatusUnauthorized {
+		t.Fatalf("a wrong password gets %d %s", status, said)
+	}
+	var granted struct {
+		Token string `json:"access_token"`
+	}
+	if _, said := request(http.MethodPost, node.public, "/ucp/v2/login", login(password), http.Header{}); json.Unmarshal(said, &granted) != nil || granted.Token == "" {
+		t.Fatalf("logging in: %s", said)
+	}
+	now := time.Now().Unix()
+	path := fmt.Sprintf("/api/v2/audit?startDate=%d&endDate=%d&action=login_failed", now-600, now+600)
+	eventually(t, "the audit log", func() error {
+		_, said := request(http.MethodGet, node.public, path, "", http.Header{"Authorization": {"Bearer " + granted.Token}})
+		var page struct {
+			Data []struct {
+				Address string `json:"address"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(said, &page); err != nil || len(page.Data) == 0 {
+			return fmt.Errorf("%s", said)
+		}
+		if got := page.Data[0].Address; got != "127.0.0.1" {
+			t.Fatalf("the client's address is forged: %s", got)
+		}
+		return nil
+	})
 }
 
 func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

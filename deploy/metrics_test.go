@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"trunkline/internal/freeport"
 )
 
 // TestAllThatIsAskedForExists scrapes fresh servers, one for each of the phone
@@ -16,7 +18,10 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 	servers := []server{
 		serve(t),
 		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD=x",
-			"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS="+freeAddress(t)),
+			"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS="+freeport.Address(t),
+			`TRUNKLINE_FEEDS=[{"name": "pbx", "kind": "freeswitch", "address": "`+freeport.Address(t)+`", "password": "x"}]`),
+		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=asterisk", "TRUNKLINE_ORIGINATION_ASTERISK_USERNAME=x",
+			"TRUNKLINE_ORIGINATION_ASTERISK_SECRET=x", "TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS="+freeport.Address(t)),
 	}
 	queries := append(panelQueries(t), otherQueries(t)...)
 	eventually(t, "all that is asked for", func() error {

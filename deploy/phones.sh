@@ -17,8 +17,10 @@ server=$!
 pids="$server"
 until curl -sko /dev/null https://127.0.0.1:9443/api/v2/cc_events_channel/health; do sleep 0.2; done
 
-# phone EXTENSION PORT HERTZ: plays a tone, answers by itself, records what it hears
+# phone USER EXTENSION PORT HERTZ: plays a tone, answers by itself, records what it hears
 phone() {
+	password=$("$program" user device create "$1" --account demo)
+	shift
 	mkdir -p "$1/rec"
 	sox -n -r 8000 -c 1 -b 16 "$1/tone.wav" synth 60 sine "$3" vol 0.3
 	cat >"$1/config" <<-END
@@ -37,12 +39,12 @@ phone() {
 		audio_player aubridge,x
 		snd_path $here/$1/rec
 	END
-	echo "<sip:$1@127.0.0.1>;auth_user=$1;auth_pass=$TRUNKLINE_DEMO_PASSWORD;answermode=auto;audio_codecs=pcmu;regint=60" >"$1/accounts"
+	echo "<sip:$1@127.0.0.1>;auth_user=$1;auth_pass=$password;answermode=auto;audio_codecs=pcmu;regint=60" >"$1/accounts"
 	baresip -f "$1" >"$1/log" 2>&1 &
 	pids="$pids $!"
 }
-phone 1001 5071 440
-phone 1002 5081 880
+phone alice 1001 5071 440
+phone bob 1002 5081 880
 until [ "$(grep -ah '200 OK' 1001/log 1002/log | wc -l)" -ge 2 ]; do sleep 0.2; done
 
 ask() { curl -sk -H "Authorization: Bearer $token" "$@"; }

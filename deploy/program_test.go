@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
 // patience bounds what is waited for on a busy machine.
@@ -142,17 +143,6 @@ type child struct {
 	ended <-chan struct{}
 }
 
-// freeAddress is one on loopback that nobody listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // eventually waits until try has no complaint.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
@@ -194,10 +184,10 @@ type server struct {
 
 func serve(t testing.TB, settings ...string) server {
 	t.Helper()
-	s := server{public: freeAddress(t), metrics: freeAddress(t), data: filepath.Join(t.TempDir(), "data")}
+	s := server{public: freeport.Address(t), metrics: freeport.Address(t), data: filepath.Join(t.TempDir(), "data")}
 	s.settings = environment(append([]string{
 		"TRUNKLINE_LISTEN=" + s.public, "TRUNKLINE_METRICS_LISTEN=" + s.metrics, "TRUNKLINE_DATA_DIR=" + s.data,
-		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeAddress(t),
+		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeport.Address(t),
 	}, settings...)...)
 	s.child = beside(t, s.settings, program(t), "serve")
 	eventually(t, "trunkline to be ready", func() error {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
 // quiet are metrics that have no data after the demonstration and a visitor, and
@@ -25,10 +27,25 @@ var quiet = map[string]string{
 	"trunkline_aisession_first_audio_seconds_bucket": "a call to an AI provider",
 	"trunkline_aisession_turn_gap_seconds_bucket":    "a call to an AI provider",
 
+	"trunkline_feed_connected":                "a feed",
+	"trunkline_feed_events_total":             "a feed",
+	"trunkline_feed_bytes_total":              "a feed",
+	"trunkline_feed_spool_bytes":              "a feed",
+	"trunkline_feed_oldest_unsent_seconds":    "a feed",
+	"trunkline_feed_holes_total":              "a feed",
+	"trunkline_feed_dropped_total":            "a feed",
+	"trunkline_feed_resync_differences_total": "a feed",
+
 	"trunkline_origination_freeswitch_connected":           "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_originates_total":    "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_gone_total":          "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_missed_events_total": "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_queued":              "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_queue_refused_total": "origination.driver freeswitch",
+	"trunkline_origination_freeswitch_sessions_per_second": "origination.driver freeswitch",
+	"trunkline_origination_asterisk_connected":             "origination.driver asterisk",
+	"trunkline_origination_asterisk_originates_total":      "origination.driver asterisk",
+	"trunkline_origination_asterisk_gone_total":            "origination.driver asterisk",
 	"trunkline_esl_commands_total":                         "origination.driver freeswitch",
 	"trunkline_esl_connections_ended_total":                "origination.driver freeswitch",
 }
@@ -133,7 +150,7 @@ scrape_configs: [{job_name: trunkline, static_configs: [{targets: [%q]}]}]
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	beside(t, os.Environ(), program, append([]string{
 		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=" + address, "--log.level=warn",

@@ -9,12 +9,13 @@ data=${TRUNKLINE_DATA_DIR:-data}
 kept=$data/demo-password
 
 # The demo users' password: from the environment, from the file of an earlier run,
-# or, if there is no database with users yet, a new one.
+# or, if there is no database with accounts yet, a new one. The server creates the
+# demo users only because it is given this password.
 password=${TRUNKLINE_DEMO_PASSWORD:-}
 where="\$TRUNKLINE_DEMO_PASSWORD"
 if [ -z "$password" ]; then
 	where="\$(cat $kept)"
-	if [ ! -s "$kept" ] && [ ! -e "$data/trunkline.db" ]; then
+	if [ ! -s "$kept" ] && { [ ! -e "$data/trunkline.db" ] || [ "$("$program" account list --json 2>/dev/null)" = '[]' ]; }; then
 		(
 			umask 077
 			mkdir -p "$data"
@@ -27,6 +28,12 @@ fi
 
 # Allows an AI provider on this machine, such as trunkline ai echo.
 export TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS="${TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS-127.0.0.0/8}"
+
+# Phones on this machine can register with the demo password.
+export TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD="${TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD-allow}"
+
+# Simulated calls cost nothing.
+export TRUNKLINE_ORIGINATION_INTERNATIONAL="${TRUNKLINE_ORIGINATION_INTERNATIONAL-allow}"
 
 # Click to call works without a phone: calls of users who have none registered
 # are simulated.
@@ -91,7 +98,7 @@ elif wait "$first"; then
 		END
 	else
 		cat >&2 <<-END
-			password  printed at the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data to start empty
+			password  that of the first start: set TRUNKLINE_DEMO_PASSWORD to it, or remove $data to start empty
 
 		END
 	fi

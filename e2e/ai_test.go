@@ -39,7 +39,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 }
 
 // TestAIProviderWithARealPhone has a phone from Debian call `trunkline ai echo`,
-// hear itself, and press keys; then the same by click to call.
+// receive its own audio, and press keys; then the same by click to call.
 func TestAIProviderWithARealPhone(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -53,7 +53,7 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	registered := n.registrations(t)
 	states := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob").types("AGENT_CUSTOM_EVENT"))})
 	id := n.createProvider(t, "g711_ulaw", 8000, "ws://127.0.0.1:9555/")
-	alice := newPhone(t, "1001", 5071, 440)
+	alice := n.newPhone(t, "alice", "1001", 5071, 440)
 	registered(1)
 
 	said := func(part string) func(out, _ []string) bool {

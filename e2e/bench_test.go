@@ -17,7 +17,7 @@ import (
 
 // BenchmarkIngestToSubscriber posts 1,000 events a second, one a request, and
 // tells how long after the post began each of 100 subscribers had the event.
-// Clients and server share the machine, over TLS as strangers do. An operation
+// Clients and server share the machine and use TLS. An operation
 // is an event, so ns/op is the pace; run it with -benchtime 10s.
 func BenchmarkIngestToSubscriber(b *testing.B) {
 	b.Run("embedded", func(b *testing.B) { measureLatency(b, embeddedCluster(b)) })
@@ -38,7 +38,7 @@ const (
 	benchWarmUp      = 500 // events that are not counted
 )
 
-// stopwatch knows when each event was posted.
+// stopwatch records the time when each event was posted.
 type stopwatch struct {
 	mu   sync.RWMutex
 	sent []time.Time

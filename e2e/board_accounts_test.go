@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
 // TestBoardOverManyAccounts has a board that sees several accounts, which lie in
@@ -12,7 +14,7 @@ import (
 // token expire in the middle.
 func TestBoardOverManyAccounts(t *testing.T) {
 	t.Parallel()
-	broker := freePorts(t, 1)[0]
+	broker := freeport.Address(t)
 	n := newNode(t, "embedded", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_AUTH_EVENTS_TTL": "45s",
 	})

@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"trunkline/internal/freeport"
 )
 
 // cable is the way to a server, which can be pulled and cut.
@@ -21,13 +23,13 @@ type cableState int
 
 const (
 	plugged cableState = iota
-	pulled             // nothing passes, and nobody is told
+	pulled             // drops all bytes without closing the connection
 	severed            // connections are reset, and refused
 )
 
 func newCable(t testing.TB, server string) *cable {
 	t.Helper()
-	listener, err := net.Listen("tcp4", freePorts(t, 1)[0])
+	listener, err := net.Listen("tcp4", freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func (c *cable) carry(near net.Conn) {
 	}
 	far, err := net.Dial("tcp4", c.server)
 	if err != nil {
-		return // as if nobody listened
+		return // as if nothing listened on the port
 	}
 	defer c.keep(far)()
 	var both sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// subscription is what a subscriber asks for.
+// subscription has the parameters of a subscriber.
 type subscription struct {
 	paths  paths
 	token  string

@@ -25,7 +25,7 @@ type page struct {
 	last    int
 	waiting map[int]chan reply
 	sockets []string // addresses of the WebSockets that were opened
-	faults  []string // uncaught exceptions, and what the policy refused
+	faults  []string // uncaught exceptions, and violations of the content security policy
 }
 
 type reply struct {
@@ -59,7 +59,10 @@ func newPage(t *testing.T) *page {
 		if err != nil {
 			return err
 		}
-		debugger, _, _ = strings.Cut(string(text), "\n")
+		var whole bool
+		if debugger, _, whole = strings.Cut(string(text), "\n"); !whole {
+			return errors.New("its port is not written yet")
+		}
 		return nil
 	})
 	n := &node{url: "http://127.0.0.1:" + debugger, web: plainClient}

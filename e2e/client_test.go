@@ -96,7 +96,7 @@ func (n *node) post(t testing.TB, key, format, contentType, body string) answer 
 func (n *node) send(t testing.TB, key, format, contentType, body string, records int) {
 	t.Helper()
 	want := fmt.Sprintf(`{"accepted":%d}`, records)
-	within(t, 5*time.Second, "a body to be accepted", func() error {
+	within(t, patience, "a body to be accepted", func() error {
 		a := n.post(t, key, format, contentType, body)
 		if a.status == http.StatusAccepted && string(bytes.TrimSpace(a.body)) == want {
 			return nil
@@ -108,7 +108,7 @@ func (n *node) send(t testing.TB, key, format, contentType, body string, records
 	})
 }
 
-// who logs in to the channel, and with which filters.
+// the user that logs in to the channel, and the filters.
 type who struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/freeport"
 	"trunkline/internal/kafka"
 	"trunkline/internal/testservice"
 )
@@ -40,20 +41,23 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 	return c
 }
 
-// other is a second node of the channel, the first one where there is no other.
+// other returns a second node of the channel, or the first one if it is the only one.
 func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
 
 // embeddedCluster is one node on the embedded default, with simulated calls.
 func embeddedCluster(t testing.TB) *cluster {
 	t.Helper()
-	broker := freePorts(t, 1)[0]
+	broker := freeport.Address(t)
 	n := newNode(t, "embedded", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto",
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
 	})
 	return newCluster(t, []string{broker}, "", n)
 }
 
-// realSettings are those of nodes on shared Kafka, Redis and PostgreSQL.
+// masterKey is the master key of nodes that share a database.
+var masterKey = strings.Repeat("0f1e2d3c", 8)
+
+// realSettings returns settings of nodes on shared Kafka, Redis and PostgreSQL.
 func realSettings(t testing.TB) (settings map[string]string, prefix string) {
 	t.Helper()
 	prefix = testservice.Prefix(t)
@@ -61,7 +65,7 @@ func realSettings(t testing.TB) (settings map[string]string, prefix string) {
 		"TRUNKLINE_KAFKA_BROKERS": strings.Join(testservice.Kafka(t), ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX": prefix,
 		"TRUNKLINE_REDIS_ADDRESS": testservice.Redis(t), "TRUNKLINE_REDIS_KEY_PREFIX": prefix,
 		"TRUNKLINE_DATABASE_URL":   testservice.Postgres(t),
-		"TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
+		"TRUNKLINE_DIRECTORY_FILE": directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey,
 	}, prefix
 }
 
@@ -120,7 +124,9 @@ users:
 // kafka opens the cluster's Kafka as another program would.
 func (c *cluster) kafka(t testing.TB) *kafka.Cluster {
 	t.Helper()
-	opened, err := kafka.Open(t.Context(), kafka.Config{Brokers: c.brokers, TopicPrefix: c.prefix, ClientID: "stranger"},
+	settings := kafka.DefaultSettings(c.brokers...)
+	settings.TopicPrefix = c.prefix
+	opened, err := kafka.Open(t.Context(), kafka.Config{Settings: settings, ClientID: "stranger"},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,10 @@
-// Package e2e holds the tests that drive a built trunkline as a stranger
+// Package e2e holds the tests that drive a built trunkline as a client
 // would: `serve` runs as a child process that has only its environment for
 // settings, and the tests are its HTTP, WebSocket, SSE and Kafka clients and
 // its command line. Every promise about the whole is kept here: on the
 // embedded default, and on real Kafka, Redis and PostgreSQL over several nodes.
 //
-// It refuses to reach into a running server: what a test knows, a client could
+// It does not reach into a running server: all that a test sees, a client could
 // know. Waiting is for conditions, with generous bounds; figures are in the
 // benchmarks and are not asserted.
 //

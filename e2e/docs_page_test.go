@@ -75,7 +75,7 @@ var (
 	fencePattern = regexp.MustCompile("^( *)```(\\S*)\\s*$")
 )
 
-// blocksOf reads a page. It complains about every block that nobody would run.
+// blocksOf parses a page. It reports every block that no test would run.
 func blocksOf(text string) ([]block, error) {
 	var blocks []block
 	var faults []error
@@ -110,7 +110,7 @@ func blocksOf(text string) ([]block, error) {
 	return blocks, errors.Join(faults...)
 }
 
-// command is what a reader types, and what the page shows of its answer.
+// command is a shell command of a page with its expected output.
 type command struct {
 	line   int // within the page
 	text   string
@@ -146,13 +146,13 @@ func commandsOf(b block) ([]command, error) {
 	return commands, nil
 }
 
-// prints matches a line of a program that says what it prints.
+// prints matches a line of a program with a comment on its output.
 var prints = map[string]*regexp.Regexp{
 	"js":     regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`),
 	"python": regexp.MustCompile(`print\(.*\) +# (.+)$`),
 }
 
-// printed is what the program's comments say that it prints.
+// printed returns the output that the program's comments promise.
 func (b block) printed() []string {
 	var lines []string
 	for _, line := range b.lines {

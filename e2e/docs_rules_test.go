@@ -7,7 +7,7 @@ import (
 )
 
 // TestDocumentBlocks holds what makes TestDocuments refuse a page: a block that
-// nobody would run.
+// no test would run.
 func TestDocumentBlocks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, page, fault string }{

@@ -13,7 +13,7 @@ import (
 type session struct {
 	page     string // docs/api.md
 	blocks   []block
-	here     *strings.Replacer // what the page's addresses are in this test
+	here     *strings.Replacer // replaces the page's addresses with those of this test
 	shell    *shell
 	dir      string              // the shell's: "the folder of the repository"
 	programs map[string]*written // by language, the one that goes on
@@ -83,7 +83,7 @@ func (s *session) block(b block) (line int, err error) {
 	return b.line, nil
 }
 
-// command runs one to its end, and compares what it prints.
+// command runs one to its end, and compares its output.
 func (s *session) command(c command, mustSucceed bool) error {
 	code, answer, err := s.shell.run(s.here.Replace(c.text))
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *session) command(c command, mustSucceed bool) error {
 	return err
 }
 
-// until runs one that goes on, until it has printed what the page shows.
+// until runs one that does not end, until it has printed the page's output.
 func (s *session) until(c command) error {
 	if len(c.output) == 0 {
 		return fmt.Errorf("what goes on until Ctrl-C has to show what it prints before")
@@ -145,6 +145,6 @@ func (s *session) finish(language string) (line int, err error) {
 	if p.interrupt {
 		return p.line, s.until(run)
 	}
-	run.output = append(run.output, elided) // it need not say of every line what it prints
+	run.output = append(run.output, elided) // not every line needs a comment on its output
 	return p.line, s.command(run, true)
 }

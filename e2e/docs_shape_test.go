@@ -51,7 +51,7 @@ func statements(lines []string) []string {
 
 const elided = "…"
 
-// differ says how what came differs from what the page shows, in which "…"
+// differ returns the difference of the output from that on the page, in which "…"
 // stands for anything, and alone on a line for any lines. Lines may come in
 // another order, as those of two programs do.
 func differ(shown, came []string, moreIsFine bool) error {

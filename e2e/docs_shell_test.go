@@ -49,7 +49,7 @@ var mark = regexp.MustCompile(`\n\x1e(\d+)\n`)
 
 const tell = `printf '\n\036%d\n' `
 
-// printout is what is printed from some place on.
+// printout is the output from some offset on.
 type printout struct {
 	of   *output
 	from int
@@ -69,7 +69,7 @@ func (a printout) lines() []string {
 	return strings.Split(text, "\n")
 }
 
-// told waits for the nth number that the shell tells.
+// told waits for the nth number that the shell prints.
 func (a printout) told(n int) (number int, ok bool) {
 	for began := time.Now(); time.Since(began) < 2*patience; time.Sleep(5 * time.Millisecond) {
 		if all := mark.FindAllStringSubmatch(a.text(), n); len(all) == n {
@@ -93,7 +93,7 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 	return code, a, nil
 }
 
-// runUntil runs a command until enough has no complaint about what it has
+// runUntil runs a command until enough accepts what it has
 // printed, and then ends it as Ctrl-C does.
 func (s *shell) runUntil(text string, enough func([]string) error) error {
 	a, err := s.typeIn(text, `set -m; . STEP </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)

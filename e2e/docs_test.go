@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"trunkline/internal/freeport"
 	"trunkline/internal/testservice"
 )
 
-// TestDocuments does what the README and every page of docs say, each page in a
+// TestDocuments runs the examples of the README and of every page of docs, each page in a
 // folder that looks like the repository's, against a server of its own with
-// demonstration traffic, as `make run` has it. What a page shows must come.
+// demonstration traffic, as `make run` has it. The output shown on a page must appear.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -42,18 +43,21 @@ func TestDocuments(t *testing.T) {
 // testDatabase is the variable with the URL of an empty database.
 const testDatabase = "TEST_DATABASE"
 
-// settingsOf are what a page's server has beside the embedded default.
+// settingsOf has the settings of a page's server in addition to the embedded default.
 func settingsOf(t *testing.T, page string) map[string]string {
 	switch page {
 	case "docs/topics.md":
 		settings, _ := realSettings(t)
 		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
+		delete(settings, "TRUNKLINE_MASTER_KEY")   // the pages rotate the file's
 		delete(settings, "TRUNKLINE_DATABASE_URL") // SQLite makes the demo account
 		return settings
 	case "docs/calls.md": // has phones
 		for _, name := range []string{"baresip", "unshare", "ip"} {
 			tool(t, name)
 		}
+	case "docs/capacity.md": // says so
+		return map[string]string{"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER": "0", "TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS": "0", "TRUNKLINE_DEBUG_PPROF": "true"}
 	case "docs/backup.md": // starts and stops servers itself
 		return map[string]string{testDatabase: testservice.Postgres(t)}
 	}
@@ -65,12 +69,13 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		tool(t, name)
 	}
 	dir := repository(t)
-	ports := freePorts(t, 3)
+	ports := freeport.Addresses(t, 3)
 	echo, broker, phones := ports[0], ports[1], ports[2]
 	settings := with(settingsOf(t, page),
 		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
 		"TRUNKLINE_SIP_LISTEN", phones, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS", "127.0.0.0/8",
-		"TRUNKLINE_ORIGINATION_DRIVER", "auto", // as deploy/run.sh has it
+		"TRUNKLINE_ORIGINATION_DRIVER", "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL", "allow",
+		"TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD", "allow", // as deploy/run.sh has it
 	)
 	if brokers := settings["TRUNKLINE_KAFKA_BROKERS"]; brokers != "" {
 		broker, _, _ = strings.Cut(brokers, ",")
@@ -106,7 +111,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	}
 }
 
-// repository is a folder with what a reader has after `make run`: the
+// repository is a folder as a reader has it after `make run`: the
 // repository's files, the program, the demo's password, and what the clients
 // install.
 func repository(t *testing.T) string {

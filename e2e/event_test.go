@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// awaitKey waits until the server knows a key.
+// awaitKey waits until the server accepts a key.
 func (c *cluster) awaitKey(t testing.TB, key string) {
 	t.Helper()
 	eventually(t, "an API key to work", func() error {

@@ -101,7 +101,7 @@ type foreign struct {
 	out, errs output
 }
 
-// output collects what a program writes.
+// output collects a program's output.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -132,7 +132,7 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	}
 	t.Cleanup(func() {
 		if f.child.running() {
-			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // and what it has started
+			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // and its children
 			<-f.child.exited
 		}
 		if t.Failed() {

@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// The captured sessions, of which other rooms keep some.
+// The captured sessions, some of which belong to other packages.
 var captured = map[string]string{
 	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
@@ -126,7 +126,7 @@ func (c *cluster) testCallRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{} // call id: what was posted as
+	want := map[string]string{} // by call id: the posted call record
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".in.jsonl")
 		if name != "simple" && name != "callcenter" && name != "c2c-nobowout" {

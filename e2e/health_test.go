@@ -45,7 +45,7 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 	c.settle(t)
 }
 
-// settle waits until nobody is connected.
+// settle waits until there are no connections.
 func (c *cluster) settle(t testing.TB) {
 	t.Helper()
 	for _, n := range c.channel {

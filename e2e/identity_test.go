@@ -37,7 +37,7 @@ func (c *cluster) testLogins(t *testing.T) {
 	c.other().subscribe(t, subscription{paths: wsPaths, token: token}).close()
 }
 
-// portalSession is what the portal login gives.
+// portalSession is the response of the portal login.
 type portalSession struct {
 	User         map[string]any `json:"user"`
 	AccessToken  string         `json:"access_token"`

@@ -12,7 +12,7 @@ import (
 )
 
 // poster posts numbered records of one account to one node, a body after the
-// other, whatever happens to the node, and knows which were acknowledged.
+// other, also while the node fails, and records which were acknowledged.
 type poster struct {
 	name, account, key string
 	node               *node

@@ -8,20 +8,19 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
-// patience bounds what is waited for: a busy machine under the race detector
+// patience is the timeout of every wait: a busy machine under the race detector
 // takes long, and a condition that never comes true is a failure in any case.
 const patience = 60 * time.Second
 
@@ -44,7 +43,7 @@ type node struct {
 // been well behaved.
 func newNode(t testing.TB, name string, settings map[string]string) *node {
 	t.Helper()
-	ports := freePorts(t, 2)
+	ports := freeport.Addresses(t, 2)
 	dir := t.TempDir()
 	n := &node{
 		name: name, dir: dir, log: filepath.Join(dir, "serve.log"),
@@ -108,11 +107,7 @@ func (n *node) launch(t testing.TB) {
 
 func (n *node) awaitReady(t testing.TB) {
 	t.Helper()
-	limit := 10 * time.Second // the contract's
-	if raceDetector {
-		limit = patience
-	}
-	within(t, limit, n.name+" to be ready", func() error {
+	eventually(t, n.name+" to be ready", func() error {
 		if !n.child.running() {
 			t.Fatalf("%s ended with %d while starting", n.name, n.child.code)
 		}
@@ -223,25 +218,4 @@ func within(t testing.TB, limit time.Duration, what string, try func() error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// freePorts picks loopback addresses below the range from which Linux takes
-// the ports of outgoing connections, so that they stay free while a node is
-// down.
-func freePorts(t testing.TB, n int) []string {
-	t.Helper()
-	var addresses []string
-	for range 100 * n {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(22000)))
-		listener, err := net.Listen("tcp4", address)
-		if err != nil {
-			continue
-		}
-		defer listener.Close()
-		if addresses = append(addresses, address); len(addresses) == n {
-			return addresses
-		}
-	}
-	t.Fatalf("no %d free ports", n)
-	return nil
 }

@@ -26,7 +26,7 @@ func TestKilledNodesConnectionsDisappear(t *testing.T) {
 	}
 	dies.kill(t)
 	died := time.Now()
-	stays.awaitHealth(t, "ok", 1, 30*time.Second)
+	stays.awaitHealth(t, "ok", 1, patience)
 	if s := stays.stats(t, apiPaths, token); s.Total != 1 || len(s.Clients) != 1 {
 		t.Errorf("stats %+v", s)
 	}

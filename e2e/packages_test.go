@@ -32,7 +32,7 @@ var nodePackages = sync.OnceValues(func() (string, error) {
 
 var pythonPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "python")
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb")
+	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka")
 })
 
 func install(dir, command string) error {

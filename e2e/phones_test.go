@@ -47,15 +47,17 @@ func inNamespace(t *testing.T) bool {
 }
 
 // phone is a baresip, registered as an extension of the demo account, that
-// answers by itself, plays a tone and records what it hears.
+// answers by itself, plays a tone and records the received audio.
 type phone struct {
 	folder string
 	port   int
 	hertz  int
 }
 
-func newPhone(t *testing.T, extension string, port, hertz int) *phone {
+// newPhone starts a phone that registers with a device password of its user.
+func (n *node) newPhone(t *testing.T, username, extension string, port, hertz int) *phone {
 	t.Helper()
+	password := strings.TrimSpace(n.cli(t, "user", "device", "create", username, "--account", "demo"))
 	p := &phone{t.TempDir(), port, hertz}
 	tone := filepath.Join(p.folder, "tone.wav")
 	printed(t, "sox", "-n", "-r", "8000", "-c", "1", "-b", "16", tone, "synth", "60", "sine", strconv.Itoa(hertz), "vol", "0.3")
@@ -105,7 +107,7 @@ func (p *phone) command(t *testing.T, name, params string) {
 		t.Fatal(err)
 	}
 	_ = control.SetReadDeadline(time.Now().Add(patience))
-	if _, err := control.Read(make([]byte, 1)); err != nil { // it has heard
+	if _, err := control.Read(make([]byte, 1)); err != nil { // it has received audio
 		t.Fatal(err)
 	}
 }
@@ -119,7 +121,7 @@ func (p *phone) press(t *testing.T, key string) {
 	time.Sleep(200 * time.Millisecond)
 }
 
-// heard is the loudest frequency of the recording's third second, by sox.
+// heard returns the loudest frequency of the recording's third second, by sox.
 func (p *phone) heard(t *testing.T) (hertz int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.folder, "rec", "*-dec.wav"))
@@ -141,7 +143,7 @@ func (p *phone) heard(t *testing.T) (hertz int) {
 	return hertz
 }
 
-// registrations watches the channel for phones; what it returns waits until
+// registrations watches the channel for phones; the returned function waits until
 // there have been so many.
 func (n *node) registrations(t *testing.T) (await func(phones int)) {
 	t.Helper()
@@ -161,7 +163,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	n := newNode(t, "phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	registered := n.registrations(t)
-	alice, bob := newPhone(t, "1001", 5071, 440), newPhone(t, "1002", 5081, 880)
+	alice, bob := n.newPhone(t, "alice", "1001", 5071, 440), n.newPhone(t, "bob", "1002", 5081, 880)
 	registered(2)
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")

@@ -62,7 +62,7 @@ func programNamed(t testing.TB, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// environment is what a program gets: nothing of ours that is a setting, and
+// environment returns a program's environment: none of our own settings, and
 // the settings given.
 func environment(settings map[string]string) []string {
 	var env []string
@@ -115,7 +115,7 @@ func (c *child) running() bool {
 	}
 }
 
-// outcome is what a command that ended has left.
+// outcome is the result of a command.
 type outcome struct {
 	code     int
 	out, err string

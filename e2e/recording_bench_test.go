@@ -70,7 +70,7 @@ func manyAccounts(b *testing.B) string {
 type configLoad struct {
 	node    *node
 	token   string
-	clients chan *thinClient // that nobody uses now
+	clients chan *thinClient // idle
 	serial  atomic.Int64     // makes every key another
 }
 
@@ -91,7 +91,7 @@ func newConfigLoad(b *testing.B, n *node) *configLoad {
 
 func (l *configLoad) get(i int64) error { return l.ask(http.MethodGet, i, "") }
 
-// put changes nothing but who wrote last.
+// put changes only the last author.
 func (l *configLoad) put(i int64) error { return l.ask(http.MethodPut, i, `{"enabled":true}`) }
 
 // rotate makes the account's next version.

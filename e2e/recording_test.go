@@ -48,7 +48,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// printed is what a program that must succeed prints.
+// printed returns the output of a program that must succeed.
 func printed(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var errs bytes.Buffer

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"trunkline/internal/freeport"
 )
 
 // TestMakeRun runs what `make run` does: twice, as the second start finds the
 // users of the first.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
-	ports := freePorts(t, 2)
+	ports := freeport.Addresses(t, 2)
 	data := filepath.Join(t.TempDir(), "data")
 	settings := map[string]string{
 		"TRUNKLINE_DATA_DIR": data, "TRUNKLINE_LISTEN": ports[0], "TRUNKLINE_METRICS_LISTEN": ports[1],

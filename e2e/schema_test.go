@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,11 +12,19 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// age takes a database back to what it was before the newest migration of
-// identity.
+// age takes a database back to the first schema of identity.
 func age(t *testing.T, db *sqldb.DB) {
 	t.Helper()
-	for _, statement := range []string{`DROP TABLE identity_devices`, `DELETE FROM identity_schema WHERE version = 2`} {
+	for _, statement := range []string{
+		`DROP TABLE identity_address_keys`, `DROP TABLE identity_filters`, `DROP TABLE identity_deleted_accounts`,
+		`DROP TABLE identity_otp`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`,
+		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
+		`DELETE FROM identity_signing_keys`, // sealed, which the older schema does not know
+		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`, `ALTER TABLE identity_signing_keys DROP COLUMN public_key`,
+		`DROP INDEX identity_users_revision`, `ALTER TABLE identity_users DROP COLUMN revision`,
+		`ALTER TABLE identity_users DROP COLUMN generation`, `ALTER TABLE identity_users DROP COLUMN kept_family`,
+		`DELETE FROM identity_schema WHERE version > 1`,
+	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +39,7 @@ func version(t *testing.T, db *sqldb.DB) (v int) {
 	return v
 }
 
-// ahead takes it to what a newer program makes of it, runs test, and takes it
+// ahead migrates it as a newer program would, runs test, and takes it
 // back.
 func ahead(t *testing.T, db *sqldb.DB, test func()) {
 	t.Helper()
@@ -61,6 +68,7 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 	n.start(t)
 	n.stop(t)
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
+	latest := version(t, db)
 	const newer = "the database has schema version"
 	ahead(t, db, func() {
 		p.ends(t, newer, n.settings)
@@ -70,9 +78,9 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 	})
 	age(t, db)
 	n.start(t)
-	n.awaitSays(t, p.row(t, "an old schema was brought up to date"))
+	n.awaitSays(t, p.row(t, "database schema migrated"))
 	n.login(t, apiPaths, user("alice"))
-	if got := version(t, db); got != 2 {
+	if got := version(t, db); got != latest {
 		t.Errorf("it has version %d", got)
 	}
 }
@@ -82,7 +90,7 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 func testSchemasPostgres(t *testing.T, p *sayings) {
 	url := testservice.Postgres(t)
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
-		"TRUNKLINE_MASTER_KEY": strings.Repeat("0f1e2d3c", 8)}
+		"TRUNKLINE_MASTER_KEY": masterKey}
 	var nodes []*node
 	for i := range 3 {
 		nodes = append(nodes, newNode(t, fmt.Sprint("node ", i+1), settings))
@@ -90,9 +98,10 @@ func testSchemasPostgres(t *testing.T, p *sayings) {
 	nodes[0].start(t)
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
+	latest := version(t, db)
 	ahead(t, db, func() { p.ends(t, "the database has schema version", nodes[0].settings) })
 
-	// A lock on what the migration refers to holds it half-way.
+	// A lock on a table that the migration refers to stops it half-way.
 	age(t, db)
 	locked, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -119,11 +128,11 @@ func testSchemasPostgres(t *testing.T, p *sayings) {
 	migrated := 0
 	for _, n := range nodes[1:] {
 		n.awaitReady(t)
-		migrated += p.row(t, "an old schema was brought up to date").count(readFile(t, n.log))
+		migrated += p.row(t, "database schema migrated").count(readFile(t, n.log))
 		n.login(t, apiPaths, user("alice"))
 	}
 	// The killed one's session may have got so far as to commit.
-	if got := version(t, db); got != 2 || migrated > 1 {
+	if got := version(t, db); got != latest || migrated > 1 {
 		t.Errorf("version %d, brought there by %d nodes", got, migrated)
 	}
 	nodes[0].start(t)

@@ -34,8 +34,8 @@ func TestShutdownEmbedded(t *testing.T) {
 
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
-	// Sockets are sent away over a second: when the first one is told, readiness
-	// has failed already, and nobody new is let in.
+	// Sockets are closed over a second: when the first one is closed, readiness
+	// has failed already, and no new one is admitted.
 	firstToGo := make(chan *subscriber, len(open))
 	for _, s := range open {
 		go func() { <-s.done; firstToGo <- s }()
@@ -58,7 +58,7 @@ func TestShutdownEmbedded(t *testing.T) {
 			t.Errorf("socket %d is closed with %d %q after %d events", i, code, reason, len(got))
 		}
 	}
-	code, ok := n.exit(drainTimeout + 5*time.Second)
+	code, ok := n.exit(drainTimeout + patience)
 	if !ok || code != 0 {
 		t.Fatalf("exit %d, %v, after %v", code, ok, time.Since(began))
 	}
@@ -68,7 +68,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	l.awaitMore(t, 20)
 	l.stop()
 	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
-	// Those told to come back miss nothing either.
+	// Subscribers asked to reconnect miss nothing either.
 	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].at()})
 	whole := append(open[0].events(), back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
 	checkOrder(t, "a socket that came back", whole)
@@ -128,12 +128,12 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	})
 	n.refuses(t, subscription{paths: apiPaths, token: token}, http.StatusServiceUnavailable)
 	n.signal(t, syscall.SIGTERM)
-	if code, ok := n.exit(10 * time.Second); !ok || code != 1 {
+	if code, ok := n.exit(patience); !ok || code != 1 {
 		t.Errorf("exit %d, %v after the second signal", code, ok)
 	}
 }
 
-// TestRefusesToStart wants a clear line for what is wrong, and the right exit
+// TestRefusesToStart expects a clear line for each error, and the right exit
 // code.
 func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
@@ -192,9 +192,10 @@ func TestRefusesToStart(t *testing.T) {
 	})
 }
 
-// Without its master key a node refuses to serve what is sealed under it: here
+// Without its master key a node refuses to serve secrets sealed under it: here
 // the demo's phones, there from the first start on.
 func TestALostMasterKeyStopsTheStart(t *testing.T) {
+	t.Parallel()
 	n := newNode(t, "lost", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	stop := func() {
 		n.signal(t, syscall.SIGTERM)
@@ -209,7 +210,7 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := run(t, with(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
-	if done.code != 2 || !strings.Contains(done.err, "phones: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
+	if done.code != 2 || !strings.Contains(done.err, "identity: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
 		t.Errorf("exit %d, says %s", done.code, done.err)
 	}
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {

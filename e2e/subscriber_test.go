@@ -177,7 +177,7 @@ func (s *subscriber) at() string {
 	return s.place
 }
 
-// await waits until enough says so of the events that came.
+// await waits until enough returns true for the received events.
 func (s *subscriber) await(t testing.TB, what string, enough func([]event) bool) []event {
 	t.Helper()
 	limit := time.After(patience)

@@ -12,7 +12,7 @@ import (
 
 // thinClient asks one server over one kept connection of HTTP/1.1 and TLS, for
 // benchmarks that share the machine with the server: net/http's client costs as
-// much as what it measures.
+// much as the server that it measures.
 type thinClient struct {
 	conn *tls.Conn
 	in   *bufio.Reader

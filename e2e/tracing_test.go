@@ -13,6 +13,8 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"trunkline/internal/freeport"
 )
 
 const (
@@ -24,10 +26,10 @@ const (
 // tracedCluster is one embedded node that sends its spans to address.
 func tracedCluster(t testing.TB, address, sample string) *cluster {
 	t.Helper()
-	broker := freePorts(t, 1)[0]
+	broker := freeport.Address(t)
 	return newCluster(t, []string{broker}, "", newNode(t, "traced", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_LOG_LEVEL": "debug",
-		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto",
+		"TRUNKLINE_LOG_FORMAT": "json", "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
 		"TRUNKLINE_TRACING_ENDPOINT": address, "TRUNKLINE_TRACING_SAMPLE": sample,
 		"TRUNKLINE_TRACING_HEADERS":            "X-Tenant=acme,Authorization=Bearer%20c0llector",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
@@ -194,7 +196,7 @@ func TestTracing(t *testing.T) {
 		}
 	})
 	t.Run("an AI session", func(t *testing.T) {
-		port := freePorts(t, 1)[0]
+		port := freeport.Address(t)
 		echo := startForeign(t, nil, program(t), "ai", "echo", "--listen", port)
 		echo.await(t, "to listen", func(out, _ []string) bool { return len(out) > 0 })
 		id := n.createProvider(t, "g711_ulaw", 8000, "ws://"+port+"/")
@@ -261,7 +263,7 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 func TestTracingOff(t *testing.T) {
 	t.Parallel()
 	out := newCollector(t)
-	broker := freePorts(t, 1)[0]
+	broker := freeport.Address(t)
 	c := newCluster(t, []string{broker}, "", newNode(t, "untraced", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker,
 		"OTEL_EXPORTER_OTLP_ENDPOINT": out.url, "OTEL_TRACES_SAMPLER": "always_on",
@@ -272,7 +274,7 @@ func TestTracingOff(t *testing.T) {
 	s.awaitCount(t, 2)
 	opened := c.kafka(t)
 	for topic, names := range map[string][]string{
-		"cc.raw": {"format", "source"}, "cc.evt": {"type", "account_id", "original_format", "source_position", "source_log"},
+		"cc.raw": {"format", "source"}, "cc.evt": {"type", "account_id", "original_format", "name", "queue_id", "source_position", "source_log"},
 	} {
 		records := readTopic(t, opened, topic)
 		if len(records) != 2 {
@@ -306,7 +308,7 @@ func TestTracingWithoutACollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mute.Close() })
-	for name, address := range map[string]string{"away": "http://" + freePorts(t, 1)[0], "mute": "http://" + mute.Addr().String()} {
+	for name, address := range map[string]string{"away": "http://" + freeport.Address(t), "mute": "http://" + mute.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := tracedCluster(t, address, "1")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/internal/freeport"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -50,19 +51,19 @@ func (n *node) endsWhileItWaits(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
-	code, ok := n.exit(10 * time.Second)
+	code, ok := n.exit(patience)
 	if !ok || code != 0 || strings.Contains(readFile(t, n.log), "level=ERROR") {
 		t.Errorf("%s: exit %d, %v after %v:\n%s", n.name, code, ok, time.Since(began), readFile(t, n.log))
 	}
 }
 
-// says is how often a node has said a row's line.
+// says returns how often a node has logged a row's line.
 func (n *node) says(t *testing.T, r *row) int { return r.count(readFile(t, n.log)) }
 
 func testKafkaAwayAtStart(t *testing.T, p *sayings) {
 	r := p.row(t, "waiting for kafka: check")
 	n := newNode(t, "without kafka", map[string]string{
-		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freePorts(t, 1)[0],
+		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freeport.Address(t),
 	})
 	n.launch(t)
 	n.awaitSays(t, r)
@@ -79,7 +80,7 @@ func testKafkaAwayAtStart(t *testing.T, p *sayings) {
 // testKafkaGoesAway takes away the Kafka of a node: another node's embedded
 // one.
 func testKafkaGoesAway(t *testing.T, p *sayings) {
-	broker := freePorts(t, 1)[0]
+	broker := freeport.Address(t)
 	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
 	has.start(t)
 	n := newNode(t, "uses it", map[string]string{
@@ -137,7 +138,7 @@ func TestDatabaseAway(t *testing.T) {
 	p := readSayings(t)
 	waiting, gone := p.row(t, "waiting for the database: ch"), p.row(t, "database does not answer")
 	postgres := testservice.OwnPostgres(t)
-	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t)}
+	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey}
 	postgres.Kill(t)
 
 	given := newNode(t, "told to end", settings)

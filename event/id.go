@@ -120,3 +120,13 @@ func (id ID) String() string {
 	}
 	return string(id.Append(make([]byte, 0, len(idPrefix)+idDigits)))
 }
+
+// MarshalText writes the id as it is on the wire.
+func (id ID) MarshalText() ([]byte, error) { return id.Append(nil), nil }
+
+// UnmarshalText reads an id as it is on the wire.
+func (id *ID) UnmarshalText(b []byte) error {
+	parsed, err := ParseID(string(b))
+	*id = parsed
+	return err
+}

@@ -1,29 +1,41 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 )
 
 // Topics, without the configured prefix. Partition n of a raw topic becomes
 // partition n of its normalized topic.
 const (
-	TopicRaw    = "cc.raw"  // contact-center events as their source sent them
-	TopicCDRRaw = "cdr.raw" // call records as their source sent them
-	TopicEvents = "cc.evt"  // channel messages, byte for byte what a client gets
-	TopicCDR    = "cdr"     // call record rows
-	TopicDead   = "cc.dead" // what could not be normalized, with its reason
+	TopicRaw    = "cc.raw"   // contact-center events as their source sent them
+	TopicCDRRaw = "cdr.raw"  // call records as their source sent them
+	TopicEvents = "cc.evt"   // channel messages, byte for byte what a client gets
+	TopicState  = "cc.state" // agents, calls and devices: the fold of the facts of cc.evt, compacted
+	TopicStats  = "cc.stats" // figures of queues and agents: a fold of the facts of cc.evt, compacted
+	TopicCDR    = "cdr"      // call record rows
+	TopicDead   = "cc.dead"  // what could not be normalized, with its reason
+	TopicAudit  = "audit"    // entries of the audit log, with audit.topic
 )
 
 // Record headers.
 const (
 	HeaderFormat         = "format"          // raw: the source's format
 	HeaderSource         = "source"          // raw: which feed or key sent it
+	HeaderIdentity       = "identity"        // raw, cc.evt: Identity of an event that more than one feed may send
+	HeaderTimeZone       = "time_zone"       // raw: of a switch that writes local times, an IANA name; UTC without it
 	HeaderTrace          = "traceparent"     // all: W3C trace context
 	HeaderTraceState     = "tracestate"      // all, with HeaderTrace
 	HeaderType           = "type"            // cc.evt: the message's type
 	HeaderAccount        = "account_id"      // cc.evt, cdr: the message's account
 	HeaderOriginalFormat = "original_format" // cc.evt: format of the raw record
+	HeaderName           = "name"            // cc.evt: the facts' name
+	HeaderAgent          = "agent_id"        // cc.evt: the facts' agent, where there is one
+	HeaderQueue          = "queue_id"        // cc.evt: the facts' queue, where there is one
+	HeaderCall           = "call_id"         // cc.evt: the facts' call, where there is one
 	HeaderPosition       = "source_position" // cc.evt, cdr: Position of the raw record
 	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log that HeaderPosition is in: topic id/leader epoch
 	HeaderOrigination    = "origination_call_id"
@@ -55,6 +67,7 @@ type Metadata struct {
 	OriginalFormat string
 	ProcessedAt    int64  // Unix seconds
 	QueueID        string // "" when the event names no queue: then absent
+	Facts          Facts
 }
 
 // Append appends the message's JSON to dst: the bytes of a cc.evt record and of
@@ -81,13 +94,58 @@ func (m *Message) Append(dst []byte) []byte {
 		dst = append(dst, `,"queue_id":`...)
 		dst = AppendString(dst, m.Metadata.QueueID)
 	}
+	dst = append(dst, `,"facts":`...)
+	dst = m.Metadata.Facts.Append(dst)
 	return append(dst, "}}"...)
 }
+
+// MessageFacts returns the timestamp, the source and the facts of an encoded
+// Message (see Append), without reading its data; the other fields stay empty. ok
+// is false for a message that was written before messages had facts.
+func MessageFacts(message []byte) (m Message, ok bool, err error) {
+	// A quotation mark within a string is escaped, so type and account hold no
+	// such member, and the metadata no second one.
+	_, rest, found := bytes.Cut(message, []byte(`,"timestamp":`))
+	digits, _, found2 := bytes.Cut(rest, []byte(`,"data":`))
+	metadata := bytes.LastIndex(message, []byte(metadataMember))
+	if !found || !found2 || metadata < 0 {
+		return Message{}, false, errMessage
+	}
+	if m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64); err != nil {
+		return Message{}, false, errMessage
+	}
+	read := struct {
+		Source string `json:"source"`
+		Facts  *Facts `json:"facts"`
+	}{}
+	object := message[metadata+len(metadataMember) : len(message)-1]
+	if err := json.Unmarshal(object, &read); err != nil {
+		return Message{}, false, fmt.Errorf("reading metadata: %w", err)
+	}
+	m.Metadata.Source = read.Source
+	if read.Facts == nil {
+		return m, false, nil
+	}
+	m.Metadata.Facts = *read.Facts
+	return m, true, nil
+}
+
+const metadataMember = `,"metadata":`
+
+var errMessage = errors.New("not a message")
+
+// escapes has the bytes that json.Marshal may write otherwise than they are.
+var escapes = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c < 0x20 || c >= 0x7f || c == '"' || c == '\\'
+	}
+	return set
+}()
 
 // AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+		if escapes[s[i]] {
 			quoted, _ := json.Marshal(s) // a string always marshals
 			return append(dst, quoted...)
 		}

@@ -1,10 +1,12 @@
 package fanout
 
 import (
+	"strings"
 	"unsafe"
 
 	"trunkline/event"
 	"trunkline/fanout/conn"
+	"trunkline/identity"
 	"trunkline/internal/kafka"
 )
 
@@ -17,11 +19,40 @@ type frame struct {
 	part    uint16
 	epoch   int32 // leader epoch of the record
 	class   event.TypeSet
+	name    event.NameSet // of the facts: one bit
 	account string
+	ids     factIDs
 	id      event.ID
 	offset  int64            // in cc.evt
 	source  int64            // event.Position.Packed of the raw record, -1 when unknown
 	packed  *compressedFrame // the frame compressed; nil: compression is off
+}
+
+// factIDs are the ids of a message's facts, in one string: the agent's, the
+// queue's, the call's. "" is none.
+type factIDs struct {
+	text            string
+	queueAt, callAt uint16
+}
+
+func (f *factIDs) agent() string { return f.text[:f.queueAt] }
+func (f *factIDs) queue() string { return f.text[f.queueAt:f.callAt] }
+func (f *factIDs) call() string  { return f.text[f.callAt:] }
+
+// newFactIDs writes the ids to text, which holds those of a whole batch. An id
+// longer than a filter can name is left out.
+func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
+	start := text.Len()
+	write := func(id []byte) uint16 {
+		if len(id) <= identity.MaxFilterID {
+			text.Write(id)
+		}
+		return uint16(text.Len() - start)
+	}
+	f := factIDs{queueAt: write(agent), callAt: write(queue)}
+	write(call)
+	f.text = text.String()[start:]
+	return f
 }
 
 // batch holds the messages of one read of one partition. Its frames share one
@@ -48,6 +79,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	for i := range records {
 		size += len(records[i].Value) + conn.MaxHeader
 	}
+	var ids strings.Builder
 	var packs []compressedFrame
 	if compress {
 		packs = make([]compressedFrame, len(records))
@@ -69,7 +101,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			offset: r.Offset,
 			source: -1,
 		}
-		var typ, format []byte
+		var typ, format, name, agent, queue, call []byte
 		for j := range r.Headers {
 			switch h := &r.Headers[j]; h.Key {
 			case event.HeaderType:
@@ -78,6 +110,14 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 				f.account = interned.get(h.Value)
 			case event.HeaderOriginalFormat:
 				format = h.Value
+			case event.HeaderName:
+				name = h.Value
+			case event.HeaderAgent:
+				agent = h.Value
+			case event.HeaderQueue:
+				queue = h.Value
+			case event.HeaderCall:
+				call = h.Value
 			case event.HeaderPosition:
 				if p, err := event.ParsePosition(string(h.Value)); err == nil {
 					f.source = p.Packed()
@@ -88,9 +128,11 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			f.packed = &packs[i]
 		}
 		f.class = event.ClassOf(event.Type(typ), string(format))
+		f.name = event.NameBit(name)
+		f.ids = newFactIDs(&ids, agent, queue, call)
 		b.frames = append(b.frames, f)
 	}
-	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes
+	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
 		b.Held += b.Cap() + cap(b.frames)*(packedBytes+conn.BlockBytes+conn.FrameBytes) // each frame compressed, at most
 	}

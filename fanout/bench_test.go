@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/internal/kafka"
 )
 
@@ -44,8 +45,7 @@ func (*sinkTransport) flush(s *subscriber, _ []byte) {
 
 // newTestStream is the stream of a single partition, with writers.
 func newTestStream(t testing.TB, cfg Config) *partitionStream {
-	cfg.NodeID = "test"
-	f, err := New(cfg, Deps{Directory: newDirectory(), Presence: newPresence(),
+	f, err := New(testConfig(cfg, "test"), Deps{Directory: newDirectory(), Presence: newPresence(),
 		Log: newMemoryLog(1), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +60,11 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 }
 
 func benchStream(b *testing.B, subscribers int, account func(int) string) *partitionStream {
-	stream := newTestStream(b, Config{RingBytes: 8 << 20})
+	stream := newTestStream(b, Config{Settings: Settings{RingBytes: 8 << 20}})
 	f := stream.f
 	for i := range subscribers {
 		s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
-		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType})
+		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType, names: event.EveryName})
 		f.index.add(s)
 	}
 	return stream
@@ -104,7 +104,7 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	s := benchStream(b, 0, of)
 	s.deliver(b.Context(), benchRecords(4000, of))
 	sub := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
-	sub.filter.Store(&filter{root: "root", types: event.EveryType})
+	sub.filter.Store(&filter{root: "root", types: event.EveryType, names: event.EveryName})
 	for b.Loop() {
 		r := s.f.newReplay(sub, []start{{position: startAt(0)}}, false)
 		if _, err := r.round(b.Context()); err != nil || r.sent != 4000 {
@@ -112,4 +112,52 @@ func BenchmarkReplayFromRing(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N*4000)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkFirstSnapshot is the first snapshot on a node that has just started:
+// 10,000 agents and 2,000 calls in 64 partitions.
+func BenchmarkFirstSnapshot(b *testing.B) {
+	const partitions, agents, calls = 64, 10_000, 2_000
+	log, directory := newMemoryLog(partitions), newDirectory()
+	log.mu.Lock()
+	for p := range partitions {
+		log.states[p].fold = state.NewPartition()
+	}
+	for i := range agents + calls {
+		p := i % partitions
+		fold := log.states[p].fold
+		facts := event.Facts{Name: event.NameAgentLogin, AgentID: fmt.Sprintf("%d@pbx.example.com", i), AgentName: "An Agent", State: event.Available}
+		if i >= agents {
+			facts = event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprintf("05eb7b8e-c2af-4508-bea8-%012d", i),
+				QueueID: fmt.Sprintf("queue%d@pbx.example.com", i%50), Caller: "+4930123456", State: event.Waiting}
+		}
+		fold.Apply(&state.Event{ID: event.NextID(fold.Last(), time.Now().UnixMilli(), p), Account: "root", Timestamp: time.Now().Unix(), Facts: facts})
+	}
+	for p := range partitions {
+		log.writeState(p)
+	}
+	log.mu.Unlock()
+	token := directory.token("root", nil, nil)
+	principal, err := directory.Authenticate(b.Context(), token)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		f, err := New(testConfig(Config{}, "node"), Deps{Log: log, Directory: directory, Presence: newPresence(),
+			Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		s, err := f.Snapshot(b.Context(), principal)
+		if err != nil || len(s.Agents) != agents || len(s.Calls) != calls {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		f.cancelRun()
+		f.tasks.Wait()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/snapshot")
 }

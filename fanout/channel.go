@@ -107,7 +107,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if s == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), f.cfg.HandshakeWait)
+	ctx, cancel := context.WithTimeout(r.Context(), handshakeWait)
 	defer cancel()
 	if err := f.acquireLease(ctx, s); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	}
 	now := time.Now()
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
-		connected: now, limit: f.cfg.QueueBytes}
+		connected: now, limit: int(f.cfg.QueueBytes)}
 	s.filter.Store(filter)
 	s.lastSeen.Store(now.Unix())
 	s.lastPong.Store(now.Unix())

@@ -196,7 +196,7 @@ func TestCloseIsAnswered(t *testing.T) {
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
-	n := startNode(t, Config{PingInterval: time.Second, IdleTimeout: 4 * time.Second}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0
 	sub.ws.SetPingHandler(func(string) error { pings++; return nil }) // never a pong
@@ -208,7 +208,7 @@ func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
 func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		log, directory := newMemoryLog(1), newDirectory()
-		n := startNode(t, Config{QueueBytes: 64 << 10}, log, directory, newPresence(), secure)
+		n := startNode(t, Config{Settings: Settings{QueueBytes: 64 << 10}}, log, directory, newPresence(), secure)
 		stalled := n.dial(t, directory.token("root", nil, nil), "")
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
 		const events = 30_000 // far more than socket buffers hold
@@ -263,7 +263,7 @@ func TestHealthAndStatsCoverTheCluster(t *testing.T) {
 
 func TestDrainSaysComeBack(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{DrainSpread: 50 * time.Millisecond}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{DrainSpread: 50 * time.Millisecond}}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("root", nil, nil), "")
 	ids := log.put(0, "root", event.QueueCall, 0)
 	sub.numbers(1)

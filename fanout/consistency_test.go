@@ -15,6 +15,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/setting"
 )
 
 // The tests of this file each break one promise of docs/consistency.md.
@@ -66,8 +67,8 @@ func TestPlainIDLosesNothingWhenTheConnectionBreaksDuringCatchUp(t *testing.T) {
 			began := time.Now().Add(-time.Hour)
 			presence.spoken(began.Add(-time.Hour))
 			nodes := []*node{
-				startNode(t, Config{NodeID: "a", RingBytes: ring}, log, directory, presence, false),
-				startNode(t, Config{NodeID: "b", RingBytes: ring}, log, directory, presence, false),
+				startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, presence, false),
+				startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, presence, false),
 			}
 			token := directory.token("root", nil, nil)
 			live := []*client{nodes[0].dial(t, token, ""), nodes[1].dial(t, token, "")}
@@ -102,7 +103,7 @@ func TestReplayIsInTheOrderOfIDs(t *testing.T) {
 	for name, ring := range map[string]int64{"from the ring": 64 << 20, "from the log": 1} {
 		t.Run(name, func(t *testing.T) {
 			log, directory := newMemoryLog(16), newDirectory()
-			n := startNode(t, Config{RingBytes: ring}, log, directory, newPresence(), false)
+			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, newPresence(), false)
 			token := directory.token("root", nil, nil)
 			keep := n.dial(t, token, "")
 			want := log.putEverySecond(time.Now().Add(-time.Hour), 0, 200)
@@ -118,7 +119,7 @@ func TestReplayIsInTheOrderOfIDs(t *testing.T) {
 func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 	const backlog = 30_000
 	log, directory := newMemoryLog(2), newDirectory()
-	n := startNode(t, Config{QueueBytes: 8 << 10, RingBytes: 1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	log.put(1, "root", event.QueueCall, run(0, backlog)...)
 	sub := n.dial(t, token, "since=earliest")
@@ -138,7 +139,7 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	ids := log.put(0, "root", event.QueueCall, run(0, 1000)...)
 	log.damage(0, 500, 510)
-	n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "since="+ids[0].String())
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
@@ -163,7 +164,7 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 	t.Run("the event left the ring", func(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
-		n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+		n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
 		ids := log.put(0, "root", event.QueueCall, run(0, 600)...)
@@ -264,6 +265,50 @@ func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 	}
 }
 
+// A log that is cut again before the stream has read on has lost records that the
+// stream and its subscribers had passed.
+func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	log.put(0, "root", event.QueueCall, run(0, 600)...)
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	sub := n.dial(t, token, "")
+	log.put(0, "root", event.QueueCall, 600)
+	sub.numbers(1)
+	log.cut(0, 300)
+	log.put(0, "root", event.QueueCall, run(1000, 1800)...)
+	if e := sub.closed(); e.Code != DisconnectEventsLost.Code { // the stream goes on at 300, in a second
+		t.Fatalf("closed with %v", e)
+	}
+	behind := n.dial(t, token, "since=earliest")
+	behind.numbers(300)
+	log.cut(0, 200)
+	log.put(0, "root", event.QueueCall, run(2000, 2800)...)
+	if e := behind.closed(); e.Code != DisconnectEventsLost.Code {
+		t.Errorf("a client that had the first 300: closed with %v", e)
+	}
+}
+
+// A cursor may be ahead of a node. The log can be cut before the node has read up
+// to it; the node's stream then sees nothing unusual.
+func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	log.put(0, "root", event.QueueCall, run(0, 100)...)
+	held := heldLog{log, 0, make(chan struct{})}
+	n := startNode(t, Config{}, held, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	n.dial(t, token, "") // the node is at 100, and stays there
+	ids := log.put(0, "root", event.QueueCall, run(100, 200)...)
+	cursor := appendCursor(logID{1}, ids[99], []position{{200, 199, 0}})
+	ahead := n.dial(t, token, "since="+cursor)
+	log.cut(0, 150)
+	log.put(0, "root", event.QueueCall, run(1000, 1200)...)
+	close(held.free)
+	if e := ahead.closed(); e.Code != DisconnectEventsLost.Code {
+		t.Errorf("closed with %v", e)
+	}
+}
+
 func TestCursorOfVersionOneIsRead(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	log.put(0, "root", event.QueueCall, run(0, 20)...)
@@ -279,7 +324,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 	now := time.Now()
 	setup := func(t *testing.T) (*memoryLog, *memoryDirectory, *node, string) {
 		log, directory := newMemoryLog(1), newDirectory()
-		n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+		n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 		quiet := directory.token("shop", nil, nil)
 		sub := n.dial(t, quiet, "cursor=true")
 		log.putAt(0, "shop", event.QueueCall, now, now, 0)
@@ -339,7 +384,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 func TestReplayFollowsTheAccountTree(t *testing.T) {
 	const events = 20_000
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{QueueBytes: 8 << 10, RingBytes: 1, HistoryBytes: 1 << 20}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: 1 << 20, Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
 	log.put(0, "shop", event.QueueCall, run(0, events)...)
 	log.put(0, "stall", event.QueueCall, run(events, events+10)...)
 	sub := n.dial(t, directory.token("shop", nil, nil), "since=earliest")
@@ -381,7 +426,7 @@ func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
 				Metadata: event.Metadata{Source: "test", OriginalFormat: "svc.cc"}}).Append(nil)
 		}
 	} // 80 MB
-	n := startNode(t, Config{RingBytes: 1, HistoryBytes: limit, SnapshotHistory: -1, QueueBytes: 256 << 10}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: limit, Settings: Settings{RingBytes: 1, QueueBytes: 256 << 10}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")
 	before := heap()
@@ -410,7 +455,7 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 		log.putAt(p, "other", event.QueueCall, began, began, int64(p))
 	}
 	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute), run(5000, 5000+clients)...)
-	n := startNode(t, Config{SnapshotHistory: -1}, log, directory, presence, false)
+	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")
 	log.mu.Lock()
@@ -440,7 +485,7 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 // of the log were looked up here.
 func TestIDIsFoundBehindTheBoundsThatWereLookedUp(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{SnapshotHistory: -1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	if _, next, err := n.lookups.bounds(t.Context(), 0); err != nil || next != 0 {
 		t.Fatal(next, err)
 	}

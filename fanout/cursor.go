@@ -46,7 +46,7 @@ func (t *cursorTracker) advance(partition int, to position) {
 		t.positions = append(t.positions, startAt(0))
 	}
 	p := &t.positions[partition]
-	if to.next > p.next {
+	if to.next > p.next || to.next == p.next && p.epoch == unknownEpoch {
 		p.next, p.epoch = to.next, to.epoch
 	}
 	p.source = max(p.source, to.source)

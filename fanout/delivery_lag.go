@@ -15,7 +15,7 @@ import (
 type deliveryLag struct {
 	mu      sync.Mutex
 	reader  Reader
-	current time.Time     // when everything in the log was last delivered
+	current time.Time     // when everything in the log was last delivered; at first when the stream was made
 	worst   time.Duration // longest time from normalization to delivery
 }
 
@@ -24,9 +24,6 @@ func (l *deliveryLag) readFrom(r Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reader = r
-	if l.current.IsZero() {
-		l.current = time.Now() // it begins at the end of the log
-	}
 }
 
 // delivered records the delivery of records that were read at that time. all:

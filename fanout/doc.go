@@ -27,8 +27,8 @@
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
 //     bound of all queues), one for permissions, one for presence: the end of
 //     Run's context;
-//   - one fold for each partition, which keeps the state for snapshots (fold.go),
-//     and one that adds folds for new partitions: the end of Run's context;
+//   - one that reads cc.state for each partition, and one that starts and ends
+//     them, while snapshots are asked for (states.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
 //   - one replay for each subscriber that is behind: when it is live or gone.

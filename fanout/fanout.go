@@ -12,8 +12,8 @@ import (
 
 	"trunkline/event"
 	"trunkline/fanout/conn"
-	"trunkline/fanout/snapshot"
 	"trunkline/identity"
+	"trunkline/internal/retry"
 	"trunkline/internal/tracing"
 )
 
@@ -63,7 +63,7 @@ type Fanout struct {
 	members             *members
 	tokens              tokens
 	traces              traces
-	folds               *folds
+	states              *states
 	draining            atomic.Bool
 	handshakes          atomic.Int64   // handshakes in progress
 	presenceUnavailable atomic.Bool    // the last presence update failed
@@ -94,7 +94,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
-	f.folds = &folds{f: f, budget: snapshot.NewBudget(cfg.SnapshotBytes)}
+	f.states = &states{f: f}
 	return f, nil
 }
 
@@ -107,9 +107,6 @@ func (f *Fanout) Run(ctx context.Context) error {
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
 		running.Go(func() { work(f.runContext) })
-	}
-	if f.cfg.SnapshotHistory > 0 {
-		running.Go(func() { f.folds.run(f.runContext) })
 	}
 	<-ctx.Done()
 	f.draining.Store(true)
@@ -309,11 +306,11 @@ func (f *Fanout) Drain(ctx context.Context) {
 	for i, s := range all {
 		due := time.Duration(int64(f.cfg.DrainSpread) * int64(i) / int64(len(all)))
 		if wait := due - time.Since(started); wait > time.Millisecond && ctx.Err() == nil {
-			pause(ctx, wait)
+			retry.Sleep(ctx, wait)
 		}
 		f.disconnect(s, DisconnectRestart)
 	}
 	for ctx.Err() == nil && f.handshakes.Load()+int64(f.members.countDisconnecting()) > 0 {
-		pause(ctx, 20*time.Millisecond)
+		retry.Sleep(ctx, 20*time.Millisecond)
 	}
 }

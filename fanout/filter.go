@@ -1,18 +1,47 @@
 package fanout
 
 import (
+	"maps"
+
 	"trunkline/event"
 	"trunkline/identity"
 )
 
-// filter selects the messages of a subscriber: its token's accounts and event
-// types, as far as it may see them. It is immutable; a changed permission
-// replaces it.
+// filter selects the messages of a subscriber: its token's filter, as far as the
+// accounts may be seen. It is immutable; a changed permission replaces it.
 type filter struct {
-	root     string              // the subscriber's own account: it sees this one and those below
-	accounts map[string]struct{} // the accounts its login named; nil: all below root
+	root     string // the subscriber's own account: it sees this one and those below
+	accounts idSet  // the accounts its login named; nil: all below root
 	types    event.TypeSet
+	names    event.NameSet
+	agents   idSet // nil: all, also messages about no agent
+	queues   idSet // nil: all
+	calls    idSet // nil: all
 }
+
+// idSet is a set of ids; nil is the set of all.
+type idSet map[string]struct{}
+
+func newIDSet(ids []string) idSet {
+	if len(ids) == 0 {
+		return nil
+	}
+	s := make(idSet, len(ids))
+	for _, id := range ids {
+		s[id] = struct{}{}
+	}
+	return s
+}
+
+func (s idSet) has(id string) bool {
+	if s == nil {
+		return true
+	}
+	_, ok := s[id]
+	return ok
+}
+
+func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equal(s, t) }
 
 // newFilter returns the filter of a token with the current account tree, nil when
 // none of the token's accounts is accessible.
@@ -21,11 +50,12 @@ func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	if _, known := tree.Account(p.AccountID); !ok || !known {
 		return nil
 	}
-	f := &filter{root: p.AccountID, types: types}
+	f := &filter{root: p.AccountID, types: types, names: event.NamesOf(p.Names),
+		agents: newIDSet(p.AgentIDs), queues: newIDSet(p.QueueIDs), calls: newIDSet(p.CallIDs)}
 	if len(p.AccountIDs) == 0 {
 		return f
 	}
-	f.accounts = make(map[string]struct{}, len(p.AccountIDs))
+	f.accounts = make(idSet, len(p.AccountIDs))
 	for _, id := range p.AccountIDs {
 		if tree.Contains(p.AccountID, id) {
 			f.accounts[id] = struct{}{}
@@ -39,27 +69,24 @@ func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 
 // admits reports whether the message matches the filter.
 func (f *filter) admits(m *frame, tree *identity.Tree) bool {
-	return f.types&m.class != 0 && f.sees(m.account, tree)
+	return f.types&m.class != 0 && f.admitsFacts(m) && f.sees(m.account, tree)
+}
+
+// admitsFacts reports whether the message's facts match. A message from before
+// there were facts has none: it is NameOther, about no agent, queue or call.
+func (f *filter) admitsFacts(m *frame) bool {
+	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call())
 }
 
 // sees reports whether the filter includes the account.
 func (f *filter) sees(account string, tree *identity.Tree) bool {
 	if f.accounts != nil {
-		_, ok := f.accounts[account]
-		return ok
+		return f.accounts.has(account)
 	}
 	return tree.Contains(f.root, account)
 }
 
 func (f *filter) equal(g *filter) bool {
-	if f.root != g.root || f.types != g.types || len(f.accounts) != len(g.accounts) ||
-		(f.accounts == nil) != (g.accounts == nil) {
-		return false
-	}
-	for id := range f.accounts {
-		if _, ok := g.accounts[id]; !ok {
-			return false
-		}
-	}
-	return true
+	return f.root == g.root && f.types == g.types && f.names == g.names && f.accounts.equal(g.accounts) &&
+		f.agents.equal(g.agents) && f.queues.equal(g.queues) && f.calls.equal(g.calls)
 }

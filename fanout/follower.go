@@ -10,6 +10,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // follower runs the streams of all partitions while there is a subscriber.
@@ -60,7 +61,7 @@ func (w *follower) release() {
 	defer w.mu.Unlock()
 	w.references--
 	if w.references == 0 && w.list() != nil {
-		w.idle = time.AfterFunc(w.f.cfg.StreamLinger, w.stopIdle)
+		w.idle = time.AfterFunc(streamLinger, w.stopIdle)
 	}
 }
 
@@ -101,6 +102,7 @@ func (w *follower) start(ctx context.Context) error {
 	if err := w.f.identifyLog(ctx); err != nil {
 		return err
 	}
+	w.f.lookups.clear() // no stream has watched the log since they were made
 	began := time.Now()
 	streams, firsts := make([]*partitionStream, n), make([]int64, n)
 	all, asking := errgroup.WithContext(ctx)
@@ -137,7 +139,7 @@ const growthInterval = 5 * time.Second
 // grow follows partitions that are added while the streams run.
 func (w *follower) grow(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, growthInterval)
+		retry.Sleep(ctx, growthInterval)
 		if have := len(w.list()); have > 0 {
 			if _, err := w.atLeast(ctx, have+1); err != nil && ctx.Err() == nil {
 				w.f.logger.Warn("counting partitions failed", "error", err)

@@ -70,7 +70,7 @@ func (h *handshake) closed(t *testing.T) *websocket.CloseError {
 func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 	limits := newGatedLimits("u-shop")
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startLimited(t, Config{MaxPerUser: 10}, log, directory, newPresence(), limits)
+	n := startLimited(t, Config{Settings: Settings{MaxConnectionsPerUser: 10}}, log, directory, newPresence(), limits)
 	before, during := directory.token("root", nil, nil), directory.token("shop", nil, nil)
 	connected := n.dial(t, before, "")
 	held := n.beginHandshake(limits, during)
@@ -88,7 +88,7 @@ func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {
 func TestHandshakeDuringADrainEndsWithRestart(t *testing.T) {
 	limits := newGatedLimits("u-shop")
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startLimited(t, Config{MaxPerUser: 10, DrainSpread: time.Millisecond}, log, directory, newPresence(), limits)
+	n := startLimited(t, Config{Settings: Settings{MaxConnectionsPerUser: 10, DrainSpread: time.Millisecond}}, log, directory, newPresence(), limits)
 	connected := n.dial(t, directory.token("root", nil, nil), "")
 	held := n.beginHandshake(limits, directory.token("shop", nil, nil))
 	drained := make(chan struct{})

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/fanout/conn"
 	"trunkline/identity"
 	"trunkline/internal/fault"
@@ -34,14 +38,15 @@ type memoryLog struct {
 	topicID    kafka.TopicID
 	epoch      int32 // of what is written now
 	damaged    map[int][2]int64
-	lookups    int // requests but reads
+	states     []stateTopic // cc.state
+	lookups    int          // requests but reads
 	reads      int
 	down       bool
 }
 
 func newMemoryLog(partitions int) *memoryLog {
 	l := &memoryLog{partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions),
-		topicID: kafka.TopicID{1}, damaged: make(map[int][2]int64)}
+		topicID: kafka.TopicID{1}, damaged: make(map[int][2]int64), states: make([]stateTopic, partitions)}
 	l.grown = sync.NewCond(&l.mu)
 	return l
 }
@@ -56,6 +61,110 @@ func (l *memoryLog) Partitions(context.Context, string) (int, error) {
 		return 0, errDown
 	}
 	return len(l.partitions), nil
+}
+
+// stateTopic is a partition of cc.state, as a normalizer writes it.
+type stateTopic struct {
+	fold    *state.Partition
+	records []kafka.Record
+}
+
+// normalizes makes the log have a state: a normalizer has taken all partitions over.
+func (l *memoryLog) normalizes() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p := range l.states {
+		l.writeState(p)
+	}
+}
+
+// writeState writes what has changed since the last call, and the position.
+func (l *memoryLog) writeState(p int) {
+	s := &l.states[p]
+	if s.fold == nil {
+		s.fold = state.NewPartition()
+	}
+	add := func(r kafka.Record) {
+		r.Topic, r.Partition, r.Offset = event.TopicState, p, int64(len(s.records))
+		s.records = append(s.records, r)
+	}
+	s.fold.Commit(func(c state.Change) {
+		r := kafka.Record{Key: []byte(c.Key.String())}
+		if c.Value != nil {
+			r.Value = c.Value.Append(nil)
+		} else {
+			r.Headers = []kafka.Header{{Key: state.HeaderEventID, Value: s.fold.Last().Append(nil)}}
+		}
+		add(r)
+	})
+	at := state.Position{Kind: state.PositionKind, EventID: s.fold.Last(), Offset: int64(len(l.partitions[p])),
+		LeaderEpoch: kafka.UnknownEpoch, TopicID: l.topicID.String()}
+	highest := int64(-1)
+	for i := range l.partitions[p] {
+		if source, err := event.ParsePosition(string(l.partitions[p][i].Header(event.HeaderPosition))); err == nil && source.Packed() > highest {
+			highest, at.SourcePosition = source.Packed(), source.String()
+		}
+	}
+	add(kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
+	l.grown.Broadcast()
+}
+
+// StateReader reads cc.state.
+func (l *memoryLog) StateReader(p int, offset int64) Reader {
+	return &stateReader{l: l, p: p, next: offset}
+}
+
+type stateReader struct {
+	l    *memoryLog
+	p    int
+	next int64
+}
+
+func (r *stateReader) Close() {}
+
+func (r *stateReader) Lag() int64 {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	return int64(len(r.l.states[r.p].records)) - r.next
+}
+
+func (r *stateReader) Idle() time.Time {
+	if r.Lag() > 0 {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+func (r *stateReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	return r.l.await(ctx, func() ([]kafka.Record, error) {
+		have := r.l.states[r.p].records
+		records := slices.Clone(have[r.next:min(int64(len(have)), r.next+300)])
+		r.next += int64(len(records))
+		return records, nil
+	})
+}
+
+// await calls read under the lock, whenever the log has grown, until it returns
+// records or an error.
+func (l *memoryLog) await(ctx context.Context, read func() ([]kafka.Record, error)) ([]kafka.Record, error) {
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.grown.Broadcast()
+	})
+	defer stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ctx.Err() == nil {
+		if l.down {
+			return nil, errDown
+		}
+		if records, err := read(); len(records) > 0 || err != nil {
+			return records, err
+		}
+		l.grown.Wait()
+	}
+	return nil, ctx.Err()
 }
 
 func (l *memoryLog) TopicID(context.Context, string) (kafka.TopicID, error) {
@@ -80,12 +189,15 @@ func (l *memoryLog) EpochEnd(_ context.Context, _ string, p int, epoch int32) (k
 	return end, nil
 }
 
-func (l *memoryLog) Offsets(_ context.Context, _ string, p int) (int64, int64, error) {
+func (l *memoryLog) Offsets(_ context.Context, topic string, p int) (int64, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lookups++
 	if l.down {
 		return 0, 0, errDown
+	}
+	if topic == event.TopicState {
+		return 0, int64(len(l.states[p].records)), nil
 	}
 	return l.first[p], int64(len(l.partitions[p])), nil
 }
@@ -102,10 +214,10 @@ func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (
 	return int64(len(l.partitions[p])), nil
 }
 
-func (l *memoryLog) Reader(_ string, p int, offset int64) Reader {
+func (l *memoryLog) Reader(_ string, p int, from kafka.LogPosition) Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &memoryReader{l: l, p: p, next: offset, epoch: kafka.UnknownEpoch, topicID: l.topicID}
+	return &memoryReader{l: l, p: p, next: from.Offset, epoch: from.LeaderEpoch, topicID: l.topicID}
 }
 
 type memoryReader struct {
@@ -135,52 +247,47 @@ func (r *memoryReader) Idle() time.Time {
 }
 
 func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
-	stop := context.AfterFunc(ctx, func() {
-		r.l.mu.Lock()
-		defer r.l.mu.Unlock()
-		r.l.grown.Broadcast()
-	})
-	defer stop()
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	for ctx.Err() == nil {
-		if r.l.down {
-			return nil, errDown
-		}
+	return r.l.await(ctx, func() ([]kafka.Record, error) {
 		have := r.l.partitions[r.p]
 		if err := r.gap(have); err != nil {
 			return nil, err
 		}
-		if end := r.readable(have); r.next < end {
-			records := have[r.next:min(end, r.next+300)]
-			r.next += int64(len(records))
-			r.epoch = records[len(records)-1].LeaderEpoch
-			r.l.reads++
-			return append([]kafka.Record(nil), records...), nil
+		end := r.readable(have)
+		if r.next >= end {
+			return nil, nil
 		}
-		r.l.grown.Wait()
-	}
-	return nil, ctx.Err()
+		records := slices.Clone(have[r.next:min(end, r.next+300)])
+		r.next += int64(len(records))
+		r.epoch = records[len(records)-1].LeaderEpoch
+		r.l.reads++
+		return records, nil
+	})
 }
 
-// gap is what kafka.Reader says of a log that does not go on.
+// gap returns the error of kafka.Reader for a log that does not continue at r.
 func (r *memoryReader) gap(have []kafka.Record) error {
 	first, next := r.l.first[r.p], int64(len(have))
 	if r.topicID != r.l.topicID {
-		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapRecreated, Offset: r.next, Resume: first, First: first, Next: next}
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapRecreated, Offset: r.next, Resume: first,
+			LeaderEpoch: kafka.UnknownEpoch, First: first, Next: next}
 	}
-	if r.next < first || r.next > next {
+	if r.next < first || r.next > next && r.epoch == kafka.UnknownEpoch {
 		return kafka.OutOfRange(event.TopicEvents, r.p, r.next, first, next)
 	}
-	if r.next > first && r.epoch != kafka.UnknownEpoch && have[r.next-1].LeaderEpoch != r.epoch {
-		cut := r.next
-		for cut > first && have[cut-1].LeaderEpoch > r.epoch {
-			cut--
+	if r.next > first && r.epoch != kafka.UnknownEpoch && (r.next > next || have[r.next-1].LeaderEpoch != r.epoch) {
+		gap := &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next, Resume: min(r.next, next),
+			LeaderEpoch: kafka.UnknownEpoch, First: first, Next: next}
+		for gap.Resume > first && have[gap.Resume-1].LeaderEpoch > r.epoch {
+			gap.Resume--
 		}
-		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapTruncated, Offset: r.next, Resume: cut, First: first, Next: next}
+		if gap.Resume > first {
+			gap.LeaderEpoch = have[gap.Resume-1].LeaderEpoch
+		}
+		return gap
 	}
 	if d, ok := r.l.damaged[r.p]; ok && r.next >= d[0] && r.next < d[1] {
-		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next, Resume: d[1], Reason: "test"}
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: r.p, Kind: kafka.GapDamaged, Offset: r.next, Resume: d[1],
+			LeaderEpoch: kafka.UnknownEpoch, Reason: "test"}
 	}
 	return nil
 }
@@ -226,7 +333,7 @@ func (l *memoryLog) recreate() {
 func (l *memoryLog) addPartition() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.partitions, l.first = append(l.partitions, nil), append(l.first, 0)
+	l.partitions, l.first, l.states = append(l.partitions, nil), append(l.first, 0), append(l.states, stateTopic{})
 }
 
 // put appends messages of an account, one for each source offset given, as a
@@ -238,6 +345,11 @@ func (l *memoryLog) put(partition int, account string, typ event.Type, sources .
 // putAt is put for sources that came in at that time (a millisecond apart) and
 // were normalized at made.
 func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, made time.Time, sources ...int64) []event.ID {
+	return l.putFacts(partition, account, typ, event.Facts{}, came, made, sources...)
+}
+
+// putFacts is putAt for messages with facts; without a name they have none.
+func (l *memoryLog) putFacts(partition int, account string, typ event.Type, facts event.Facts, came, made time.Time, sources ...int64) []event.ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ids []event.ID
@@ -257,6 +369,15 @@ func (l *memoryLog) putAt(partition int, account string, typ event.Type, came, m
 				{Key: event.HeaderPosition, Value: []byte(position.String())},
 			},
 		})
+		added := &l.partitions[partition][len(l.partitions[partition])-1]
+		for _, h := range []struct{ key, value string }{
+			{event.HeaderName, string(facts.Name)}, {event.HeaderAgent, facts.AgentID},
+			{event.HeaderQueue, facts.QueueID}, {event.HeaderCall, facts.CallID},
+		} {
+			if h.value != "" {
+				added.Headers = append(added.Headers, kafka.Header{Key: h.key, Value: []byte(h.value)})
+			}
+		}
 		ids = append(ids, id)
 	}
 	l.grown.Broadcast()
@@ -297,11 +418,15 @@ func newDirectory() *memoryDirectory {
 }
 
 func (d *memoryDirectory) token(account string, accounts, types []string) string {
+	return d.filteredToken(account, identity.Filter{AccountIDs: accounts, EventTypes: types})
+}
+
+func (d *memoryDirectory) filteredToken(account string, f identity.Filter) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	token := fmt.Sprintf("t%d", len(d.tokens))
 	d.tokens[token] = &identity.Principal{UserID: "u-" + account, AccountID: account, TokenID: token,
-		Audience: identity.AudienceEvents, ExpiresAt: time.Now().Add(time.Hour), AccountIDs: accounts, EventTypes: types}
+		Audience: identity.AudienceEvents, ExpiresAt: time.Now().Add(time.Hour), Filter: f}
 	return token
 }
 
@@ -441,6 +566,21 @@ type node struct {
 	close func()
 }
 
+// testConfig gives the settings that a test leaves at zero their defaults, except
+// that the number of connections is not limited.
+func testConfig(cfg Config, node string) Config {
+	cfg.NodeID = cmp.Or(cfg.NodeID, node)
+	unlimited := DefaultSettings()
+	unlimited.MaxConnectionsPerUser, unlimited.MaxConnectionsPerAddress = 0, 0
+	set, defaults := reflect.ValueOf(&cfg.Settings).Elem(), reflect.ValueOf(unlimited)
+	for i := range set.NumField() {
+		if set.Field(i).IsZero() {
+			set.Field(i).Set(defaults.Field(i))
+		}
+	}
+	return cfg
+}
+
 func startNode(t *testing.T, cfg Config, log Log, directory Directory, presence Presence, tls bool) *node {
 	t.Helper()
 	return startWith(t, cfg, Deps{Log: log, Directory: directory, Presence: presence}, tls)
@@ -453,11 +593,8 @@ func startLimited(t *testing.T, cfg Config, log Log, directory Directory, presen
 
 func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	t.Helper()
-	if cfg.NodeID == "" {
-		cfg.NodeID = "node-" + t.Name()
-	}
 	deps.Metrics, deps.Logger = prometheus.NewRegistry(), slog.New(slog.NewTextHandler(io.Discard, nil))
-	f, err := New(cfg, deps)
+	f, err := New(testConfig(cfg, "node-"+t.Name()), deps)
 	if err != nil {
 		t.Fatal(err)
 	}

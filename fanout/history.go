@@ -250,7 +250,7 @@ func (h *history) load(ctx context.Context, partition int, from, upTo int64) (*b
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading history: %w", ctx.Err())
 	}
-	reader := h.log.Reader(event.TopicEvents, partition, from)
+	reader := h.log.Reader(event.TopicEvents, partition, atOffset(from))
 	defer reader.Close()
 	records, err := reader.Read(ctx)
 	if err != nil {
@@ -297,6 +297,13 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 		return
 	}
 	p.gaps = append(p.gaps, gap)
+}
+
+// forget drops the chunks of a partition.
+func (h *history) forget(partition int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.partition(partition).chunks = nil
 }
 
 // gapAfter returns the first known gap at or after an offset and before end.

@@ -11,19 +11,40 @@ import (
 //
 // A subscriber is listed in one of two maps: under the root of the account tree
 // that it sees, if it has no account filter, or under each account that its
-// filter names.
+// filter names. Within an account it is listed under each agent, call or queue
+// that its filter names, if it names any.
 type index struct {
 	mu    sync.RWMutex
 	trees map[string]*bucket
 	exact map[string]*bucket
 }
 
-// bucket holds the subscribers of one account, grouped by event types.
-type bucket struct{ groups []*group }
+// bucket holds the subscribers of one account: those that name no ids, and
+// those of each id.
+type bucket struct {
+	all  groups
+	byID map[factID]groups
+}
 
-// group holds the subscribers of one account with the same event types.
+// factID is an agent's, call's or queue's id.
+type factID struct {
+	kind byte
+	id   string
+}
+
+// The kinds of a factID.
+const (
+	noID byte = iota
+	agentID
+	callID
+	queueID
+)
+
+// groups are subscribers, grouped by event types.
+type groups []*group
+
+// group holds subscribers with the same event types.
 type group struct {
-	bucket  *bucket
 	types   event.TypeSet
 	entries []indexEntry
 }
@@ -31,16 +52,22 @@ type group struct {
 // indexEntry is a subscriber in a group; slot is the index in its slots of the
 // one that refers to this entry.
 type indexEntry struct {
-	sub  *subscriber
-	slot int
+	sub      *subscriber
+	slot     int
+	anyFacts bool // its filter has nothing about facts that the place in the index does not say
 }
 
 // indexSlot refers from a subscriber to its entry in a group.
 type indexSlot struct {
 	account string
+	id      factID
 	group   *group
 	entry   int
 }
+
+// maxListings is the number of places in the index up to which a subscriber is
+// listed by ids. One that names more, accounts times ids, is listed by account.
+const maxListings = 4096
 
 func newIndex() *index {
 	return &index{trees: make(map[string]*bucket), exact: make(map[string]*bucket)}
@@ -77,12 +104,37 @@ func (x *index) replaceFilter(s *subscriber, f *filter) {
 func (x *index) insert(s *subscriber) {
 	f := s.filter.Load()
 	if f.accounts == nil {
-		addEntry(x.trees, f.root, f.types, s)
+		insertAccount(x.trees, f.root, 1, f, s)
 		return
 	}
 	for account := range f.accounts {
-		addEntry(x.exact, account, f.types, s)
+		insertAccount(x.exact, account, len(f.accounts), f, s)
 	}
+}
+
+// insertAccount lists s in the bucket of one of its accounts. Of several kinds
+// of ids, calls come first and queues last: fewer messages name one call than
+// one queue.
+func insertAccount(buckets map[string]*bucket, account string, accounts int, f *filter, s *subscriber) {
+	kinds := 0
+	for _, ids := range [...]idSet{f.agents, f.calls, f.queues} {
+		if ids != nil {
+			kinds++
+		}
+	}
+	for _, by := range [...]struct {
+		kind byte
+		ids  idSet
+	}{{callID, f.calls}, {agentID, f.agents}, {queueID, f.queues}} {
+		if by.ids == nil || accounts*len(by.ids) > maxListings {
+			continue
+		}
+		for id := range by.ids {
+			addEntry(buckets, account, factID{by.kind, id}, f, s, kinds == 1 && f.names == event.EveryName)
+		}
+		return
+	}
+	addEntry(buckets, account, factID{}, f, s, kinds == 0 && f.names == event.EveryName)
 }
 
 // delete is remove, with mu held.
@@ -97,25 +149,45 @@ func (x *index) delete(s *subscriber) {
 	s.slots = nil
 }
 
-// addEntry adds a subscriber to an account's group of those event types.
-func addEntry(buckets map[string]*bucket, account string, types event.TypeSet, s *subscriber) {
+// addEntry adds a subscriber to the group of its event types, in an account's
+// bucket, under id if it is not zero.
+func addEntry(buckets map[string]*bucket, account string, id factID, f *filter, s *subscriber, anyFacts bool) {
 	b := buckets[account]
 	if b == nil {
 		b = &bucket{}
 		buckets[account] = b
 	}
+	in := b.all
+	if id.kind != noID {
+		in = b.byID[id]
+	}
 	var g *group
-	for _, other := range b.groups {
-		if other.types == types {
+	for _, other := range in {
+		if other.types == f.types {
 			g = other
 		}
 	}
 	if g == nil {
-		g = &group{bucket: b, types: types}
-		b.groups = append(b.groups, g)
+		g = &group{types: f.types}
+		b.set(id, append(in, g))
 	}
-	g.entries = append(g.entries, indexEntry{s, len(s.slots)})
-	s.slots = append(s.slots, indexSlot{account, g, len(g.entries) - 1})
+	g.entries = append(g.entries, indexEntry{s, len(s.slots), anyFacts})
+	s.slots = append(s.slots, indexSlot{account, id, g, len(g.entries) - 1})
+}
+
+// set replaces the groups under id.
+func (b *bucket) set(id factID, gs groups) {
+	switch {
+	case id.kind == noID:
+		b.all = gs
+	case len(gs) == 0:
+		delete(b.byID, id)
+	default:
+		if b.byID == nil {
+			b.byID = make(map[factID]groups)
+		}
+		b.byID[id] = gs
+	}
 }
 
 // removeEntry removes the entry that a slot refers to: the last entry of the
@@ -131,39 +203,58 @@ func removeEntry(buckets map[string]*bucket, slot indexSlot) {
 	if last > 0 {
 		return
 	}
-	b := g.bucket
-	for i, other := range b.groups {
+	b := buckets[slot.account]
+	in := b.all
+	if slot.id.kind != noID {
+		in = b.byID[slot.id]
+	}
+	for i, other := range in {
 		if other == g {
-			b.groups = append(b.groups[:i], b.groups[i+1:]...)
+			in = append(in[:i], in[i+1:]...)
 			break
 		}
 	}
-	if len(b.groups) == 0 {
+	b.set(slot.id, in)
+	if len(b.all) == 0 && len(b.byID) == 0 {
 		delete(buckets, slot.account)
 	}
 }
 
-// match calls deliver for every subscriber that matches a message of the
-// account. path is the account, its parent, and so on to the root. The caller
-// holds mu for reading.
-func (x *index) match(class event.TypeSet, account string, path []string, deliver func(*subscriber)) {
-	if b := x.exact[account]; b != nil {
-		b.match(class, deliver)
+// match calls deliver for every subscriber that matches a message. path is the
+// message's account, its parent, and so on to the root. The caller holds mu for
+// reading.
+func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
+	if b := x.exact[m.account]; b != nil {
+		b.match(m, deliver)
 	}
 	for _, ancestor := range path {
 		if b := x.trees[ancestor]; b != nil {
-			b.match(class, deliver)
+			b.match(m, deliver)
 		}
 	}
 }
 
-func (b *bucket) match(class event.TypeSet, deliver func(*subscriber)) {
-	for _, g := range b.groups {
-		if g.types&class == 0 {
+func (b *bucket) match(m *frame, deliver func(*subscriber)) {
+	b.all.match(m, deliver)
+	if b.byID == nil {
+		return
+	}
+	for _, id := range [...]factID{{agentID, m.ids.agent()}, {callID, m.ids.call()}, {queueID, m.ids.queue()}} {
+		if id.id != "" {
+			b.byID[id].match(m, deliver)
+		}
+	}
+}
+
+func (gs groups) match(m *frame, deliver func(*subscriber)) {
+	for _, g := range gs {
+		if g.types&m.class == 0 {
 			continue
 		}
 		for i := range g.entries {
-			deliver(g.entries[i].sub)
+			if e := &g.entries[i]; e.anyFacts || e.sub.filter.Load().admitsFacts(m) {
+				deliver(e.sub)
+			}
 		}
 	}
 }

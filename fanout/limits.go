@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"trunkline/internal/clientnet"
 	"trunkline/internal/fault"
 )
 
@@ -35,11 +36,18 @@ type Scope struct {
 	Max  int
 }
 
-// scopes returns the scopes of a subscriber that have a limit.
+// scopes returns the scopes of a subscriber that have a limit. IPv6 addresses are
+// counted by /64 and by /56.
 func (c Config) scopes(account, user, address string) []Scope {
 	var scopes []Scope
-	for _, s := range []Scope{{"account:" + account, c.MaxPerAccount}, {"user:" + user, c.MaxPerUser}, {"address:" + address, c.MaxPerAddress}} {
-		if s.Max > 0 {
+	from := clientnet.Of(address)
+	for _, s := range []Scope{
+		{"account:" + account, c.MaxConnectionsPerAccount},
+		{"user:" + user, c.MaxConnectionsPerUser},
+		{"address:" + from.Host, c.MaxConnectionsPerAddress},
+		{"address:" + from.Site, clientnet.SiteFactor * c.MaxConnectionsPerAddress},
+	} {
+		if s.Max > 0 && s.Name != "address:" {
 			scopes = append(scopes, s)
 		}
 	}
@@ -62,7 +70,7 @@ func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	full, err := f.limits.Acquire(ctx, f.cfg.NodeID, seat, f.cfg.ReplaceOldest)
+	full, err := f.limits.Acquire(ctx, f.cfg.NodeID, seat, f.cfg.OnLimit == replaceOldest)
 	if err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
@@ -74,7 +82,7 @@ func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
 }
 
 func (f *Fanout) limited() bool {
-	return f.cfg.MaxPerAccount+f.cfg.MaxPerUser+f.cfg.MaxPerAddress > 0
+	return f.cfg.MaxConnectionsPerAccount+f.cfg.MaxConnectionsPerUser+f.cfg.MaxConnectionsPerAddress > 0
 }
 
 // releaseLeases releases the leases of subscribers that have been removed.

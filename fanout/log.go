@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/kafka"
 )
 
-// Log reads the normalized topic.
+// Log reads the normalized topic and the state.
 type Log interface {
 	Partitions(ctx context.Context, topic string) (int, error)
 	// Offsets returns the first offset of a partition and the one its next
@@ -20,7 +21,11 @@ type Log interface {
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
 	// EpochEnd returns where the records of a leader epoch end.
 	EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (kafka.EpochEnd, error)
-	Reader(topic string, partition int, offset int64) Reader
+	// Reader reads a partition from a position on. Where its leader epoch is known,
+	// the first Read checks that the log goes on there.
+	Reader(topic string, partition int, from kafka.LogPosition) Reader
+	// StateReader reads a partition of the compacted topic cc.state.
+	StateReader(partition int, offset int64) Reader
 }
 
 // Reader reads one partition from an offset on.
@@ -40,7 +45,17 @@ type Reader interface {
 // ClusterLog is the Log of a Kafka cluster.
 type ClusterLog struct{ *kafka.Cluster }
 
-// Reader reads one partition from an offset on.
-func (l ClusterLog) Reader(topic string, partition int, offset int64) Reader {
-	return l.NewReader(topic, partition, offset)
+// Reader reads one partition from a position on.
+func (l ClusterLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
+	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, From: from})
+}
+
+// atOffset is the position at an offset of which nothing else is known.
+func atOffset(offset int64) kafka.LogPosition {
+	return kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
+}
+
+// StateReader reads a partition of cc.state from an offset on.
+func (l ClusterLog) StateReader(partition int, offset int64) Reader {
+	return l.OpenReader(kafka.ReaderConfig{Topic: event.TopicState, Partition: partition, Compacted: true, From: atOffset(offset)})
 }

@@ -25,10 +25,9 @@ type metrics struct {
 	historyReads prometheus.Counter
 	historyBytes prometheus.Gauge
 	presence     *prometheus.CounterVec
-	foldAgents   prometheus.Gauge
-	foldCalls    prometheus.Gauge
-	foldLag      prometheus.Gauge
-	foldDropped  prometheus.Counter
+	stateAgents  prometheus.Gauge
+	stateCalls   prometheus.Gauge
+	stateLag     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -69,18 +68,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_history_bytes", Help: "Bytes of history older than the ring that replays hold in memory."}),
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
-		foldAgents: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_agents", Help: "Agents at work in snapshots, of all accounts."}),
-		foldCalls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_calls", Help: "Live calls in snapshots, of all accounts."}),
-		foldLag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Events that have been written but are not in snapshots yet, over all partitions."}),
-		foldDropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_fanout_snapshot_dropped_total", Help: "Agents and calls left out of snapshots because there were too many."}),
+		stateAgents: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_agents", Help: "Agents in the state, of all accounts, while snapshots are asked for."}),
+		stateCalls: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_calls", Help: "Calls in the state, of all accounts, while snapshots are asked for."}),
+		stateLag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Records of cc.state that have been written but not read yet, over all partitions, while snapshots are asked for."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
 		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
-		m.foldAgents, m.foldCalls, m.foldLag, m.foldDropped)
+		m.stateAgents, m.stateCalls, m.stateLag)
 	for _, transport := range []string{transportWebSocket, transportEventStream} {
 		m.opened.WithLabelValues(transport)
 	}
@@ -102,9 +99,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) setSnapshotSizes(agents, calls int, lag int64) {
-	m.foldAgents.Set(float64(agents))
-	m.foldCalls.Set(float64(calls))
-	m.foldLag.Set(float64(lag))
+	m.stateAgents.Set(float64(agents))
+	m.stateCalls.Set(float64(calls))
+	m.stateLag.Set(float64(lag))
 }
 
 func (m *metrics) countMatches(deliveries, repeats int) {

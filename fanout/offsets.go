@@ -21,6 +21,7 @@ type offsetLookup struct {
 	flight singleflight.Group
 
 	mu      sync.Mutex
+	cleared int // calls of clear
 	answers map[string]offsetAnswer
 	swept   int // answers left by the last removal of expired ones
 }
@@ -78,7 +79,7 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offs
 		if offset == 0 {
 			return 0, 0, nil
 		}
-		r := l.log.Reader(event.TopicEvents, partition, offset-1)
+		r := l.log.Reader(event.TopicEvents, partition, atOffset(offset-1))
 		defer r.Close()
 		records, err := r.Read(ctx)
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
@@ -99,10 +100,11 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offs
 func (l *offsetLookup) lookUp(ctx context.Context, question string, partition int, of int64, life time.Duration,
 	answer func(context.Context) (a, b int64, err error)) (a, b int64, err error) {
 	key := question + "/" + strconv.Itoa(partition) + "/" + strconv.FormatInt(of, 10)
-	if kept, ok := l.cached(key); ok {
+	kept, ok, cleared := l.cached(key)
+	if ok {
 		return kept.first, kept.second, nil
 	}
-	done := l.flight.DoChan(key, func() (any, error) {
+	done := l.flight.DoChan(strconv.Itoa(cleared)+"/"+key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupWait)
 		defer cancel()
 		a, b, err := answer(ctx)
@@ -110,7 +112,7 @@ func (l *offsetLookup) lookUp(ctx context.Context, question string, partition in
 			return offsetAnswer{}, err
 		}
 		found := offsetAnswer{a, b, time.Now().Add(life)}
-		l.cache(key, found)
+		l.cache(key, found, cleared)
 		return found, nil
 	})
 	select {
@@ -122,17 +124,21 @@ func (l *offsetLookup) lookUp(ctx context.Context, question string, partition in
 	}
 }
 
-func (l *offsetLookup) cached(key string) (offsetAnswer, bool) {
+func (l *offsetLookup) cached(key string) (kept offsetAnswer, ok bool, cleared int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept, ok := l.answers[key]
-	return kept, ok && time.Now().Before(kept.expires)
+	kept, ok = l.answers[key]
+	return kept, ok && time.Now().Before(kept.expires), l.cleared
 }
 
-// keep stores an answer, and removes expired ones each time they have doubled.
-func (l *offsetLookup) cache(key string, answer offsetAnswer) {
+// cache stores an answer, unless results were removed since its question, and
+// removes expired ones each time they have doubled.
+func (l *offsetLookup) cache(key string, answer offsetAnswer, cleared int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if cleared != l.cleared {
+		return
+	}
 	if l.answers == nil {
 		l.answers = make(map[string]offsetAnswer)
 	}
@@ -149,11 +155,13 @@ func (l *offsetLookup) cache(key string, answer offsetAnswer) {
 	l.swept = len(l.answers)
 }
 
-// clear removes all results, after the log was truncated or recreated.
+// clear removes all results, when the log may have been truncated or recreated.
+// Answers to questions asked before are not given to questions asked after it.
 func (l *offsetLookup) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers, l.swept = nil, 0
+	l.cleared++
 }
 
 // maxConcurrentLookups bounds the concurrent look-ups of one client.

@@ -8,6 +8,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 )
 
 // partitionStream reads one partition and delivers its events to live
@@ -37,8 +38,8 @@ const roundBytes = 64 << 10
 // newStream follows partition from next on, which was the end of the log at the
 // time began. partitions share the ring's bytes.
 func (f *Fanout) newStream(partition int, next int64, began time.Time, partitions int) *partitionStream {
-	s := &partitionStream{f: f, partition: partition, live: startAt(next)}
-	s.ring.limit = f.cfg.RingBytes / int64(partitions)
+	s := &partitionStream{f: f, partition: partition, live: startAt(next), lag: deliveryLag{current: time.Now()}}
+	s.ring.limit = int64(f.cfg.RingBytes) / int64(partitions)
 	s.ring.reset(next, began)
 	return s
 }
@@ -47,25 +48,32 @@ func (f *Fanout) newStream(partition int, next int64, began time.Time, partition
 // which may be one before the stream's beginning: the record there tells which
 // leader epoch the stream's first position has.
 func (s *partitionStream) run(ctx context.Context, first int64) {
-	reader := s.f.log.Reader(event.TopicEvents, s.partition, first)
+	reader := s.f.log.Reader(event.TopicEvents, s.partition, atOffset(first))
 	defer func() { reader.Close() }()
-	for ctx.Err() == nil {
-		s.lag.readFrom(reader)
+	s.lag.readFrom(reader)
+	for {
 		records, err := reader.Read(ctx)
-		if err == nil {
-			read := time.Now()
-			if records = s.skipOld(records); len(records) > 0 {
-				s.deliver(ctx, records)
-				s.lag.delivered(records, read, reader.Lag() == 0)
-			}
-			continue
-		}
 		if ctx.Err() != nil {
 			return
 		}
-		next := s.recover(ctx, err)
-		reader.Close()
-		reader = s.f.log.Reader(event.TopicEvents, s.partition, next)
+		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+			s.passGap(ctx, gap)
+			reader.Close()
+			reader = s.f.log.Reader(event.TopicEvents, s.partition, gap.Position())
+			s.lag.readFrom(reader)
+			continue
+		}
+		if err != nil { // the same reader goes on: it knows what it has read
+			s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", s.live.next, "error", err)
+			s.f.metrics.streamErrors.WithLabelValues("read").Inc()
+			retry.Sleep(ctx, time.Second)
+			continue
+		}
+		read := time.Now()
+		if records = s.skipOld(records); len(records) > 0 {
+			s.deliver(ctx, records)
+			s.lag.delivered(records, read, reader.Lag() == 0)
+		}
 	}
 }
 
@@ -84,8 +92,19 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	if p, err := event.ParsePosition(string(before.Header(event.HeaderPosition))); err == nil {
 		at.source = max(at.source, p.Packed())
 	}
+	s.noteEpoch(at.epoch)
 	s.setLive(at)
 	return records[n:]
+}
+
+// noteEpoch drops, before the position moves into another leader epoch, what was
+// looked up and read of the partition before: a log that was cut beyond the
+// position, while this node was behind, shows itself in nothing else.
+func (s *partitionStream) noteEpoch(epoch int32) {
+	if s.live.epoch != unknownEpoch && epoch != s.live.epoch {
+		s.f.history.forget(s.partition)
+		s.f.lookups.clear()
+	}
 }
 
 func (s *partitionStream) setLive(at position) {
@@ -96,28 +115,19 @@ func (s *partitionStream) setLive(at position) {
 	s.live = at
 }
 
-// recover returns the offset to continue at after an error. At a gap in the log
-// it disconnects all subscribers: one that resumes then learns whether the
-// events it missed are still in the log.
-func (s *partitionStream) recover(ctx context.Context, err error) (next int64) {
-	next = s.live.next
-	gap, ok := errors.AsType[*kafka.GapError](err)
-	if !ok {
-		s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", next, "error", err)
-		s.f.metrics.streamErrors.WithLabelValues("read").Inc()
-		pause(ctx, time.Second)
-		return next
-	}
+// passGap moves the stream's position behind a gap in the log and disconnects all
+// subscribers: one that resumes then learns whether the events it missed are still
+// in the log.
+func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.logger.Error("gap in the event log",
-		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
+		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", gap)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
-	next = gap.Resume
 	s.f.gapCount.Add(1) // before anything else changes: see register
 	s.f.history.recordGap(s.partition, gap)
 	s.f.lookups.clear()
-	s.setLive(startAt(next))
+	s.setLive(position{gap.Resume, -1, gap.LeaderEpoch})
 	s.mu.Lock()
-	s.ring.reset(next, time.Time{})
+	s.ring.reset(gap.Resume, time.Time{})
 	s.original = time.Time{}
 	s.mu.Unlock()
 	if gap.Restarted() {
@@ -126,18 +136,9 @@ func (s *partitionStream) recover(ctx context.Context, err error) (next int64) {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
+	s.f.gapCount.Add(1) // for who was admitted by what was known in between
 	s.f.disconnectAll(DisconnectEventsLost)
-	pause(ctx, time.Second)
-	return next
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	retry.Sleep(ctx, time.Second)
 }
 
 // deliver delivers records to the live subscribers that match.
@@ -149,7 +150,11 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad, "before_offset", b.end)
 	}
 	s.f.ensureAccountsLoaded(ctx, b)
+	s.f.seen.record(s.partition, s.live.next, records)
 	b.markRepeats(s.live.source)
+	if last := len(b.frames) - 1; last >= 0 {
+		s.noteEpoch(b.frames[last].epoch)
+	}
 	s.mu.Lock()
 	s.ring.add(b)
 	s.mu.Unlock()
@@ -204,7 +209,7 @@ func (s *partitionStream) round(frames []frame, next int64, sampled tracedEvents
 		}
 		at.source = max(at.source, m.source)
 		trace := sampled.find(m)
-		x.match(m.class, m.account, tree.Path(m.account), func(sub *subscriber) {
+		x.match(m, tree.Path(m.account), func(sub *subscriber) {
 			if sub.replaying.Load() {
 				return
 			}

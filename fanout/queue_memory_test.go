@@ -17,10 +17,10 @@ func (*blockedTransport) flush(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
-	s := &subscriber{limit: f.cfg.QueueBytes, transport: &blockedTransport{}, state: blocked, connected: time.Now(),
+	s := &subscriber{limit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked, connected: time.Now(),
 		principal: &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
 	s.lastSeen.Store(time.Now().Unix())
-	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType})
+	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType, names: event.EveryName})
 	f.members.add(s)
 	f.index.add(s)
 	return s
@@ -61,7 +61,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 		compression bool
 	}{{"one event of 1000", 1000, false}, {"one event of 30", 30, false}, {"every event", 1, false}, {"compressed", 300, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newTestStream(t, Config{RingBytes: 4 * mib, QueueBytes: mib, Compression: c.compression})
+			s := newTestStream(t, Config{Settings: Settings{RingBytes: 4 * mib, QueueBytes: mib, Compression: c.compression}})
 			before := heapInUse()
 			sub := blockedSubscriber(s.f, "shop")
 			if c.compression {
@@ -79,7 +79,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 }
 
 func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
-	s := newTestStream(t, Config{RingBytes: 1 << 20, QueueBytes: 1 << 20})
+	s := newTestStream(t, Config{Settings: Settings{RingBytes: 1 << 20, QueueBytes: 1 << 20}})
 	sub := blockedSubscriber(s.f, "shop")
 	deliverSparse(t, s, 600, 1000, func(int) string { return "shop" })
 	sub.mu.Lock()
@@ -92,7 +92,7 @@ func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
 
 func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 	const mib = 1 << 20
-	s := newTestStream(t, Config{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib})
+	s := newTestStream(t, Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib}})
 	before := heapInUse()
 	for i := range 200 {
 		blockedSubscriber(s.f, fmt.Sprint("account", i))
@@ -110,7 +110,7 @@ func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 }
 
 func TestSharedFramesCountOnceForTheNode(t *testing.T) {
-	s := newTestStream(t, Config{QueueBytes: 1 << 20, NodeQueueBytes: 8 << 20})
+	s := newTestStream(t, Config{Settings: Settings{QueueBytes: 1 << 20, NodeQueueBytes: 8 << 20}})
 	for range 2000 {
 		blockedSubscriber(s.f, "shop")
 	}

@@ -164,8 +164,8 @@ func TestConnectionLimitsOnTwoNodes(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
 		presence := &RedisPresence{Client: client, Prefix: prefix}
 		limits := NewRedisLimits(client, prefix)
-		refuse := startLimited(t, Config{NodeID: "refuse", MaxPerUser: 2}, log, directory, presence, limits)
-		replace := startLimited(t, Config{NodeID: "replace", MaxPerUser: 2, ReplaceOldest: true}, log, directory, presence, limits)
+		refuse := startLimited(t, Config{NodeID: "refuse", Settings: Settings{MaxConnectionsPerUser: 2}}, log, directory, presence, limits)
+		replace := startLimited(t, Config{NodeID: "replace", Settings: Settings{MaxConnectionsPerUser: 2, OnLimit: replaceOldest}}, log, directory, presence, limits)
 		token := directory.token("root", nil, nil)
 		oldest := refuse.dial(t, token, "")
 		newer := replace.dial(t, token, "")

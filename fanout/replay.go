@@ -8,13 +8,18 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 )
 
 // start is the start position of a subscriber in one partition.
 type start struct {
 	position
 	after event.ID // messages up to this id are left out; 0: none
+	// ahead is set where the position was ahead of the stream when it was checked:
+	// the log may be cut there before this node has read it.
+	ahead bool
 }
 
 // replay delivers missed events to one subscriber and makes it live. It merges
@@ -43,6 +48,7 @@ type replaySource struct {
 	stream *partitionStream
 	at     position // everything before has been delivered or left out
 	after  event.ID
+	ahead  bool  // at must be checked once the stream has reached it
 	bound  int64 // of the round: where the stream had delivered to
 
 	frames        []frame  // from at.next on; none while they are not at hand
@@ -81,7 +87,8 @@ func (r *replay) extend(starts []start) {
 	for _, st := range streams[min(len(r.sources), len(streams)):] {
 		s := &replaySource{stream: st, at: startAt(0)}
 		if st.partition < len(starts) {
-			s.at, s.after = starts[st.partition].position, starts[st.partition].after
+			start := starts[st.partition]
+			s.at, s.after, s.ahead = start.position, start.after, start.ahead
 		}
 		r.sources = append(r.sources, s)
 	}
@@ -107,13 +114,13 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		case r.sub.gone() || ctx.Err() != nil:
 			return
 		case err == nil && !advanced: // the node it comes from was ahead of this one
-			pause(ctx, aheadPause)
+			retry.Sleep(ctx, aheadPause)
 		case err == nil:
 		case !r.disconnectAtGap(err):
 			// Kafka is away: the subscriber stays, and misses nothing.
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
 			f.logger.Warn("replay delayed: Kafka unavailable", "error", err)
-			pause(ctx, time.Second)
+			retry.Sleep(ctx, time.Second)
 		default:
 			return
 		}
@@ -141,6 +148,11 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.refresh()
 	for _, s := range r.sources {
 		s.bound = s.stream.liveOffset()
+		if s.ahead && s.at.next <= s.bound {
+			if err := r.arrive(ctx, s); err != nil {
+				return false, err
+			}
+		}
 		advanced = advanced || s.at.next < s.bound
 	}
 	if !advanced {
@@ -150,6 +162,20 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.flush(ctx)
 	r.trackPositions()
 	return true, err
+}
+
+// arrive checks a position that the stream was behind. Returns *kafka.GapError when
+// the log was cut before it meanwhile.
+func (r *replay) arrive(ctx context.Context, s *replaySource) error {
+	at, err := r.f.checkPosition(ctx, s.stream, s.at, r.filter, len(r.sources))
+	if fault.KindOf(err) == fault.KindGone {
+		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
+			Offset: s.at.next, Resume: s.bound, LeaderEpoch: kafka.UnknownEpoch}
+	}
+	if err == nil {
+		s.at, s.ahead = at, false
+	}
+	return err
 }
 
 // merge delivers what lies between the sources' positions and bounds. With wait
@@ -402,7 +428,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	left := int64(0)
 	for _, s := range r.sources {
 		s.bound = s.stream.live.next
-		if s.at.next > s.bound {
+		if s.at.next > s.bound || s.ahead {
 			return false, nil
 		}
 		left += s.bound - s.at.next
@@ -418,6 +444,9 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 		if err != nil {
 			return false, err
 		}
+	}
+	for _, s := range r.sources {
+		s.at.epoch = s.stream.live.epoch // a start by time has none
 	}
 	r.trackPositions()
 	r.sub.replaying.Store(false)

@@ -70,6 +70,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([
 		}
 		if !st.holds(starts[p].position) {
 			ask = append(ask, st)
+			starts[p].ahead = starts[p].next > st.liveOffset() // before it is checked
 		}
 	}
 	err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
@@ -152,7 +153,8 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 		return nil, err
 	}
 	starts := make([]start, len(streams))
-	starts[id.Partition()] = start{position{m.offset + 1, m.source, m.epoch}, id}
+	starts[id.Partition()] = start{position: position{m.offset + 1, m.source, m.epoch}, after: id,
+		ahead: m.offset >= streams[id.Partition()].liveOffset()}
 	if len(streams) > 1 {
 		back := f.newRewind(ctx, m)
 		var ask []*partitionStream
@@ -166,8 +168,9 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start,
 			}
 		}
 		err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
+			read := st.liveOffset() // the log may be cut beyond it before this node has read it
 			offset, err := f.rewindTo(ctx, st, back)
-			starts[st.partition].position = startAt(offset)
+			starts[st.partition].position = startAt(min(offset, read))
 			return err
 		})
 		if err != nil {
@@ -276,6 +279,13 @@ func (f *Fanout) logID() logID {
 		return *id
 	}
 	return logID{}
+}
+
+// matches reports whether id is that of a topic with the text as its full id; an
+// id that is not known matches all.
+func (id logID) matches(text string) bool {
+	full, err := kafka.ParseTopicID(text)
+	return id == logID{} || err != nil || id == logID(full[:len(id)])
 }
 
 // identifyLog looks the log's id up.

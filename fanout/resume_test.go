@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/internal/setting"
 )
 
 func TestResumeIsExactInOnePartition(t *testing.T) {
@@ -19,7 +20,7 @@ func TestResumeIsExactInOnePartition(t *testing.T) {
 	}{{"from the ring", 64 << 20}, {"from the log", 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory := newMemoryLog(1), newDirectory()
-			n := startNode(t, Config{RingBytes: c.ring}, log, directory, newPresence(), false)
+			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(c.ring)}}, log, directory, newPresence(), false)
 			token := directory.token("root", nil, nil)
 			keep := n.dial(t, token, "") // the streams run
 			ids := log.put(0, "root", event.QueueCall, run(0, 2000)...)
@@ -50,7 +51,7 @@ func markers(from, to int) []int {
 
 func TestResumeDropsRepeatsThatStraddleTheStart(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	ids := log.put(0, "root", event.QueueCall, 0, 1, 2, 3, 1, 2, 3, 4)
 	sub := n.dial(t, token, "since="+ids[2].String())
@@ -61,7 +62,7 @@ func TestResumeDropsRepeatsThatStraddleTheStart(t *testing.T) {
 
 func TestEarliestGivesEverythingThatIsKept(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
-	n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	log.put(0, "root", event.QueueCall, run(0, 600)...)
 	log.put(1, "root", event.QueueCall, run(0, 600)...)
 	log.trim(0, 100)
@@ -77,7 +78,7 @@ func TestEarliestGivesEverythingThatIsKept(t *testing.T) {
 
 func TestManyThatComeBackShareTheReads(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{RingBytes: 1}, log, directory, newPresence(), false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	ids := log.put(0, "root", event.QueueCall, run(0, 3000)...)
 	keep := n.dial(t, token, "")
@@ -106,7 +107,7 @@ func TestManyThatComeBackShareTheReads(t *testing.T) {
 
 func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	n := startNode(t, Config{RingBytes: 1, HistoryBytes: 1, QueueBytes: 8 << 10}, log, directory, newPresence(), false)
+	n := startNode(t, Config{HistoryBytes: 1, Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	log.put(0, "root", event.QueueCall, run(0, 60_000)...)
 	sub := n.dial(t, token, "since=earliest")
@@ -131,8 +132,8 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 	)
 	log, directory, presence := newMemoryLog(partitions), newDirectory(), newPresence()
 	nodes := []*node{
-		startNode(t, Config{NodeID: "a", RingBytes: 20_000}, log, directory, presence, false),
-		startNode(t, Config{NodeID: "b", RingBytes: 1}, log, directory, presence, false),
+		startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: 20_000}}, log, directory, presence, false),
+		startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: 1}}, log, directory, presence, false),
 	}
 	token := directory.token("root", nil, nil)
 	var work sync.WaitGroup

@@ -18,8 +18,8 @@ type heldLog struct {
 	free      chan struct{}
 }
 
-func (l heldLog) Reader(topic string, partition int, offset int64) Reader {
-	r := l.memoryLog.Reader(topic, partition, offset)
+func (l heldLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
+	r := l.memoryLog.Reader(topic, partition, from)
 	if partition != l.partition {
 		return r
 	}
@@ -79,7 +79,7 @@ func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
 	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), run(0, 1500)...) // long seen
 	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
 	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), run(1500, 2000)...)
-	n := startNode(t, Config{RingBytes: 1}, log, directory, presence, false)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
 	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {
 		t.Errorf("got %d from %d", len(got), got[0])
@@ -109,5 +109,16 @@ func TestProcessedAtIsTheMetadatas(t *testing.T) {
 	}
 	if _, ok := processedAt([]byte(`{}`)); ok {
 		t.Error("found one where there is none")
+	}
+}
+
+// A stream is listed before its goroutine runs. A lag since the year 1 would be
+// reported for the whole hour, and overflow the rewind of every resume by id.
+func TestStreamThatDoesNotRunYetIsNotLate(t *testing.T) {
+	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
+	began := time.Now()
+	s := n.newStream(0, 0, began, 1)
+	if lag := s.lag.take(time.Now()); lag < 0 || lag > time.Since(began) {
+		t.Errorf("lag %v", lag)
 	}
 }

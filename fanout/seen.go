@@ -8,8 +8,8 @@ import (
 )
 
 // seenAccounts records which accounts had events in which partition, so that a
-// client is not refused for deleted records of other accounts. The folds fill
-// it.
+// client is not refused for deleted records of other accounts. The partition
+// streams fill it.
 type seenAccounts struct {
 	mu         sync.Mutex
 	partitions map[int]*seenPartition
@@ -72,9 +72,9 @@ func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts 
 }
 
 // mayNeed reports whether deleted records in [from, to) of a partition may have
-// been for the filter's accounts. Where no fold has read them, an account is
-// taken to have had events in the partitions of its
-// key, by the number of partitions now and then, and where it was ever seen.
+// been for the filter's accounts. Where no stream has read them, an account is
+// taken to have had events in the partitions of its key, by the number of
+// partitions now and then, and where it was ever seen.
 func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsThen int) bool {
 	tree := f.directory.Tree()
 	accounts, known := f.seen.accountsBetween(partition, from, to)

@@ -1,103 +1,240 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/snapshot"
+	"trunkline/event/state"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // Snapshot is the state after all events up to Cursor; see docs/channel.md.
 type Snapshot struct {
-	EventID   string          `json:"event_id"` // of the newest event in it; "" when none is known
-	Cursor    string          `json:"cursor"`   // what since continues from exactly
-	Timestamp int64           `json:"timestamp"`
-	Agents    []SnapshotAgent `json:"agents"`
-	Calls     []SnapshotCall  `json:"calls"`
+	EventID    string          `json:"event_id"` // of the newest event in it; "" when none is known
+	Cursor     string          `json:"cursor"`   // what since continues from exactly
+	Timestamp  int64           `json:"timestamp"`
+	StateSince int64           `json:"state_since,omitempty"` // Unix seconds: events before it are not in it; absent: none is missing
+	Agents     []SnapshotAgent `json:"agents"`
+	Calls      []SnapshotCall  `json:"calls"`
+	Queues     []SnapshotQueue `json:"queues"`
 }
 
-// SnapshotAgent is an agent who is at work. State and status are the source's
-// words, "" where it has not said any.
+// SnapshotAgent is an agent that is logged in.
 type SnapshotAgent struct {
-	AccountID string `json:"account_id"`
-	AgentID   string `json:"agent_id"`
-	State     string `json:"state"`
-	Status    string `json:"status"`
-	Since     int64  `json:"since"` // Unix seconds, when state or status last changed
+	AccountID string      `json:"account_id"`
+	AgentID   string      `json:"agent_id"`
+	AgentName string      `json:"agent_name,omitempty"`
+	State     event.State `json:"state"`
+	Status    string      `json:"status"` // available or break
+	Since     int64       `json:"since"`  // Unix seconds, when the state was entered
+	Queues    []string    `json:"queues,omitempty"`
+	CallID    string      `json:"call_id,omitempty"`
+	Reason    string      `json:"reason,omitempty"`
 }
 
-// SnapshotCall is a call that waits in a queue, is offered to an agent, or is
-// being talked on.
+// SnapshotCall is a call that has not ended: a caller in a queue, or a leg.
 type SnapshotCall struct {
-	AccountID string             `json:"account_id"`
-	CallID    string             `json:"call_id"`
-	QueueID   string             `json:"queue_id"` // "" when the source names none
-	AgentID   string             `json:"agent_id"` // "" while it waits
-	State     snapshot.CallState `json:"state"`
-	Since     int64              `json:"since"` // Unix seconds, when it came into the state
+	AccountID     string      `json:"account_id"`
+	CallID        string      `json:"call_id"`
+	InteractionID string      `json:"interaction_id,omitempty"`
+	QueueID       string      `json:"queue_id"` // "" when the source names none
+	AgentID       string      `json:"agent_id"` // "" while it waits
+	State         event.State `json:"state"`
+	Since         int64       `json:"since"` // Unix seconds, when the state was entered
+	Caller        string      `json:"caller,omitempty"`
+	Position      int         `json:"position,omitempty"` // in its queue, from 1; only of calls that wait
 }
 
-// maxSnapshotAge is the longest time since a state last included the whole log.
-// It is less than clockSkew, so that a resume by event_id replays everything
-// that is not in the snapshot.
-const maxSnapshotAge = 2 * time.Second
+// SnapshotQueue is a queue that has calls or members.
+type SnapshotQueue struct {
+	AccountID        string              `json:"account_id"`
+	QueueID          string              `json:"queue_id"`
+	Waiting          int                 `json:"waiting"`                      // calls that no agent has answered
+	LongestWaitSince int64               `json:"longest_wait_since,omitempty"` // Unix seconds, when the first of them entered
+	Talking          int                 `json:"talking"`                      // calls with an agent, also held ones
+	Agents           map[event.State]int `json:"agents"`                       // its logged-in members, by state
+}
 
-// Snapshot returns the agents and calls of the principal's accounts, regardless
-// of its event types. Returns fault.KindUnavailable while a partition is
-// behind.
-func (f *Fanout) Snapshot(_ context.Context, p *identity.Principal) (*Snapshot, error) {
-	if f.cfg.SnapshotHistory < 0 {
-		return nil, fault.NotFound("Snapshots are switched off")
-	}
+const (
+	// maxSnapshotAge is the longest time since a view last included the whole
+	// topic. It is less than clockSkew, so that a resume by event_id replays
+	// everything that is not in the snapshot.
+	maxSnapshotAge = 2 * time.Second
+	// snapshotWait is how long a snapshot waits for the state to be read.
+	snapshotWait = 5 * time.Second
+)
+
+// Snapshot returns the agents, calls and queues of the principal's accounts that
+// its filter admits, regardless of event types and names. Returns
+// fault.KindUnavailable while a partition is behind.
+func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
 	filter := newFilter(p, f.directory.Tree())
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
-	s, ok := f.folds.snapshot(time.Now(), func(account string) bool {
-		// Asked for with the state in hand, the tree has every account in it.
-		return filter.sees(account, f.directory.Tree())
-	})
-	if !ok {
-		return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, come back")
-	}
-	return s, nil
-}
-
-// snapshot merges the states of all partitions, one after the other; the cursor
-// has the position of each. ok is false when one is behind.
-func (w *folds) snapshot(now time.Time, admits func(account string) bool) (s *Snapshot, ok bool) {
-	all := w.list()
-	picture, places, last := snapshot.NewView(), make([]position, len(all)), event.ID(0)
-	for i, d := range all {
-		if !d.inspect(now, func() {
-			picture.Add(d.state, admits, now)
-			places[i] = d.at
-			last = max(last, d.last)
-		}) {
-			return nil, false
+	ctx, cancel := context.WithTimeout(ctx, snapshotWait)
+	defer cancel()
+	for {
+		views, err := f.states.ask(ctx, time.Now())
+		if err != nil {
+			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, come back")
+		}
+		if s := f.mergeViews(views, filter, time.Now()); s != nil {
+			return s, nil
+		}
+		if !retry.Sleep(ctx, 10*time.Millisecond) {
+			return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, come back")
 		}
 	}
-	s = &Snapshot{EventID: last.String(), Cursor: appendCursor(w.f.logID(), last, places), Timestamp: now.Unix(),
-		Agents: []SnapshotAgent{}, Calls: []SnapshotCall{}}
-	for _, a := range picture.Agents() {
-		s.Agents = append(s.Agents, SnapshotAgent{a.Account, a.ID, a.State, a.Status, a.Since})
-	}
-	for _, c := range picture.Calls() {
-		s.Calls = append(s.Calls, SnapshotCall{c.Account, c.ID, c.Queue, c.Agent, c.State, c.Since})
-	}
-	return s, len(all) > 0
 }
 
-// inspect calls look with mu held. It returns false when the state is behind.
-func (d *fold) inspect(now time.Time, look func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now.Sub(d.currentAsOf()) > maxSnapshotAge {
-		return false
+// mergeViews merges the views of all partitions, one after the other; the cursor
+// has the position of each. It returns nil when one is behind.
+func (f *Fanout) mergeViews(views []*stateView, filter *filter, now time.Time) *Snapshot {
+	log := f.logID()
+	merged := make(map[state.Key]*state.Entry)
+	positions := make([]position, len(views))
+	s := &Snapshot{Timestamp: now.Unix()}
+	var last event.ID
+	for i, v := range views {
+		at := v.merge(now, filter, merged)
+		if at == nil || !log.matches(at.TopicID) {
+			return nil
+		}
+		positions[i] = position{at.Offset, -1, at.LeaderEpoch}
+		if source, ok := at.Repeats(); ok {
+			positions[i].source = source.Packed()
+		}
+		last, s.StateSince = max(last, at.EventID), max(s.StateSince, at.Since)
 	}
-	look()
-	return true
+	if len(views) == 0 {
+		return nil
+	}
+	if last != 0 {
+		s.EventID = last.String()
+	}
+	s.Cursor = appendCursor(log, last, positions)
+	s.fill(merged, filter)
+	return s
+}
+
+// merge copies the entries of the filter's accounts and returns the position that
+// they are exact at, nil when the view is behind. Where a key is in several
+// partitions, the one with the newest event counts, also when it has ended there.
+func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*state.Entry) *state.Position {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.view == nil || v.view.Position() == nil || now.Sub(v.currentAsOf()) > maxSnapshotAge {
+		return nil
+	}
+	// Asked for with the view in hand, the tree has every account in it.
+	tree := v.f.directory.Tree()
+	v.view.Each(func(account string) bool { return filter.sees(account, tree) }, now, func(e *state.Entry) {
+		key := e.Key()
+		if known := into[key]; known == nil || known.EventID < e.EventID {
+			into[key] = e
+		}
+	})
+	return v.view.Position()
+}
+
+type queueKey struct{ account, queue string }
+
+// fill lists what the filter admits, ordered by account and id.
+func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
+	s.Agents, s.Calls, s.Queues = []SnapshotAgent{}, []SnapshotCall{}, []SnapshotQueue{}
+	queues := make(map[queueKey]*SnapshotQueue)
+	queue := func(account, id string) *SnapshotQueue {
+		q := queues[queueKey{account, id}]
+		if q == nil {
+			q = &SnapshotQueue{AccountID: account, QueueID: id, Agents: map[event.State]int{}}
+			queues[queueKey{account, id}] = q
+		}
+		return q
+	}
+	entries := slices.SortedFunc(maps.Values(merged), compareEntries)
+	for _, e := range entries {
+		if !e.Live() {
+			continue
+		}
+		switch e.Kind {
+		case state.Agent:
+			for _, id := range e.Queues {
+				queue(e.AccountID, id).Agents[e.State]++
+			}
+			if filter.admitsAgent(e) {
+				s.Agents = append(s.Agents, newSnapshotAgent(e))
+			}
+		case state.Call:
+			place := 0
+			if e.QueueID != "" {
+				place = queue(e.AccountID, e.QueueID).addCall(e)
+			}
+			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) {
+				s.Calls = append(s.Calls, newSnapshotCall(e, place))
+			}
+		}
+	}
+	for _, q := range queues {
+		if filter.queues.has(q.QueueID) {
+			s.Queues = append(s.Queues, *q)
+		}
+	}
+	slices.SortFunc(s.Calls, func(a, b SnapshotCall) int {
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.CallID, b.CallID))
+	})
+	slices.SortFunc(s.Queues, func(a, b SnapshotQueue) int {
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.QueueID, b.QueueID))
+	})
+}
+
+// compareEntries orders by account and id; calls in the order in which they
+// entered their queue.
+func compareEntries(a, b *state.Entry) int {
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS), cmp.Compare(a.ID, b.ID))
+}
+
+// addCall counts a call of the queue. It returns its position while it waits.
+func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
+	switch e.State {
+	case event.Waiting, event.Ringing:
+		q.Waiting++
+		if e.EnteredMS == 0 {
+			return 0
+		}
+		if q.LongestWaitSince == 0 {
+			q.LongestWaitSince = e.EnteredMS / 1000
+		}
+		return q.Waiting
+	case event.Talking, event.Held:
+		q.Talking++
+	}
+	return 0
+}
+
+// admitsAgent reports whether an agent matches the filter's agents, queues and
+// calls.
+func (f *filter) admitsAgent(e *state.Entry) bool {
+	return f.agents.has(e.ID) && f.calls.has(e.CallID) &&
+		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has))
+}
+
+func newSnapshotAgent(e *state.Entry) SnapshotAgent {
+	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State, Status: string(event.Available),
+		Since: e.Since, Queues: e.Queues, CallID: e.CallID, Reason: e.Reason}
+	if e.State == event.Break {
+		a.Status = string(event.Break)
+	}
+	return a
+}
+
+func newSnapshotCall(e *state.Entry, place int) SnapshotCall {
+	return SnapshotCall{AccountID: e.AccountID, CallID: e.ID, InteractionID: e.InteractionID, QueueID: e.QueueID, AgentID: e.AgentID,
+		State: e.State, Since: e.Since, Caller: e.Caller, Position: place}
 }

@@ -1,8 +1,8 @@
 package fanout
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,143 +10,108 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/snapshot"
+	"trunkline/event/state"
+	"trunkline/identity"
 )
 
-// script makes up a contact center's day: whom it knows, and what can happen.
+// script makes up a contact center's day.
 type script struct {
 	random  *rand.Rand
 	now     time.Time
 	sources [3]int64
-	told    [3][]told
-	calls   map[string]int // live ones, by "account call", to the partition
+	past    [3][]happening
+	calls   map[string]bool // those that have not ended, by "account call"
 }
 
 var scriptAccounts = []string{"root", "shop", "kiosk", "other"}
 
-// next makes something happen, in the partition of whom it happens to.
-func (s *script) next() told {
+// next makes something happen. An agent and a call are always in one partition.
+func (s *script) next() happening {
 	s.now = s.now.Add(time.Duration(1+s.random.IntN(3)) * time.Second)
 	account, n := scriptAccounts[s.random.IntN(len(scriptAccounts))], s.random.IntN(12)
-	e := told{partition: n % 3, at: s.now, account: account}
+	e := happening{partition: n % 3, at: s.now, account: account}
+	agent, call := fmt.Sprint("agent ", n), fmt.Sprint("call ", n)
 	if s.random.IntN(2) == 0 {
-		types := []event.Type{event.AgentLogin, event.AgentLogout, event.AgentBreakStart, event.AgentBreakEnd, event.AgentStatus}
-		e.typ, e.format = types[s.random.IntN(len(types))], "generic"
-		e.data = fmt.Sprintf(`{"data":{"agent_id":"agent %d"}}`, n)
-		if e.typ == event.AgentStatus {
-			e.data = fmt.Sprintf(`{"data":{"agent_id":"agent %d","state":"%s"}}`, n, []string{"idle", "busy"}[s.random.IntN(2)])
-		}
+		e.typ = event.AgentState
+		e.facts = []event.Facts{
+			{Name: event.NameAgentLogin, State: event.Available}, {Name: event.NameAgentLogout, State: event.Offline},
+			{Name: event.NameAgentBreakStart, State: event.Break}, {Name: event.NameAgentBreakEnd, State: event.Available},
+			{Name: event.NameAgentState, State: event.WrapUp}, {Name: event.NameAgentQueueJoin, QueueID: "q"},
+		}[s.random.IntN(6)]
+		e.facts.AgentID = agent
 	} else {
-		key := fmt.Sprint(account, n)
-		actions := []string{"member-queue-start"}
-		if _, live := s.calls[key]; live {
-			actions = []string{"agent-offering", "bridge-agent-start", "bridge-agent-fail", "member-queue-end"}
+		key := account + " " + call
+		names := []event.Name{event.NameQueueCallEntered}
+		if s.calls[key] {
+			names = []event.Name{event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallEnded, event.NameQueueCallAbandoned}
 		}
-		action := actions[s.random.IntN(len(actions))]
-		if s.calls[key] = e.partition; action == "member-queue-end" {
-			delete(s.calls, key)
+		e.typ = event.QueueCall
+		e.facts = event.Facts{Name: names[s.random.IntN(len(names))], QueueID: "q", CallID: call}
+		e.facts.State = map[event.Name]event.State{event.NameQueueCallEntered: event.Waiting, event.NameQueueCallOffered: event.Ringing,
+			event.NameQueueCallAnswered: event.Talking}[e.facts.Name]
+		s.calls[key] = e.facts.State != ""
+		if e.facts.State == "" {
+			e.facts.State = event.Ended
 		}
-		e.typ, e.format = event.QueueCall, "freeswitch.callcenter"
-		e.data = fmt.Sprintf(`{"CC-Action":"%s","CC-Queue":"q","CC-Agent":"agent %d","CC-Member-UUID":"call %d"}`, action, s.random.IntN(3), n)
+		if e.facts.State == event.Ringing || e.facts.State == event.Talking {
+			e.facts.AgentID = agent
+		}
 	}
 	e.source = s.sources[e.partition]
 	s.sources[e.partition]++
-	s.told[e.partition] = append(s.told[e.partition], e)
+	s.past[e.partition] = append(s.past[e.partition], e)
 	return e
 }
 
-// wallboard is what a client keeps, written without a look at package floor.
-type wallboard struct {
-	agents map[string]*SnapshotAgent
-	calls  map[string]*SnapshotCall
+// divide returns the snapshot that the events before the positions make, folded
+// from the beginning, and the ids of the events after them.
+func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter, tree *identity.Tree) (s *Snapshot, after map[string]bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	merged, after := make(map[state.Key]*state.Entry), make(map[string]bool)
+	for p, records := range l.partitions {
+		fold, seen := state.NewPartition(), make(map[event.ID]bool)
+		for i := range records {
+			e, _, err := state.ParseEvent(records[i].Key, records[i].Value, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Account = string(records[i].Header(event.HeaderAccount))
+			switch {
+			case seen[e.ID]:
+			case records[i].Offset < at.positions[p].next:
+				fold.Fold(&e)
+			case flt.sees(e.Account, tree):
+				after[e.ID.String()] = true
+			}
+			seen[e.ID] = true
+		}
+		for _, e := range fold.All() {
+			if flt.sees(e.AccountID, tree) {
+				merged[e.Key()] = e
+			}
+		}
+	}
+	s = &Snapshot{}
+	s.fill(merged, flt)
+	return s, after
 }
-
-func newWallboard(s *Snapshot) *wallboard {
-	w := &wallboard{make(map[string]*SnapshotAgent), make(map[string]*SnapshotCall)}
-	for _, a := range s.Agents {
-		w.agents[a.AccountID+"/"+a.AgentID] = &a
-	}
-	for _, c := range s.Calls {
-		w.calls[c.AccountID+"/"+c.CallID] = &c
-	}
-	return w
-}
-
-func (w *wallboard) apply(t *testing.T, message []byte) {
-	var m struct {
-		Type      event.Type
-		AccountID string `json:"account_id"`
-		Timestamp int64
-		Data      struct {
-			Data   struct{ Agent_id, State string }
-			Action string `json:"CC-Action"`
-			Queue  string `json:"CC-Queue"`
-			Agent  string `json:"CC-Agent"`
-			Member string `json:"CC-Member-UUID"`
-		}
-	}
-	if err := json.Unmarshal(message, &m); err != nil {
-		t.Error(err)
-	}
-	if m.Type == event.QueueCall {
-		key := m.AccountID + "/" + m.Data.Member
-		state := map[string]snapshot.CallState{"member-queue-start": "waiting", "bridge-agent-fail": "waiting",
-			"agent-offering": "offering", "bridge-agent-start": "answered"}[m.Data.Action]
-		if state == "" {
-			delete(w.calls, key)
-			return
-		}
-		c := w.calls[key]
-		if c == nil {
-			c = &SnapshotCall{AccountID: m.AccountID, CallID: m.Data.Member}
-			w.calls[key] = c
-		}
-		if c.QueueID = m.Data.Queue; c.State != state {
-			c.State, c.Since = state, m.Timestamp
-		}
-		if c.AgentID = m.Data.Agent; state == "waiting" {
-			c.AgentID = ""
-		}
-		return
-	}
-	key := m.AccountID + "/" + m.Data.Data.Agent_id
-	if m.Type == event.AgentLogout {
-		delete(w.agents, key)
-		return
-	}
-	a := w.agents[key]
-	if a == nil {
-		a = &SnapshotAgent{AccountID: m.AccountID, AgentID: m.Data.Data.Agent_id}
-		w.agents[key] = a
-	}
-	was := *a
-	switch m.Type {
-	case event.AgentLogin, event.AgentBreakEnd:
-		a.Status = "logged_in"
-	case event.AgentBreakStart:
-		a.Status = "on_break"
-	case event.AgentStatus:
-		a.State = m.Data.Data.State
-	}
-	if *a != was {
-		a.Since = m.Timestamp
-	}
-}
-
-func (w *wallboard) shows(t *testing.T) string { return text(t, w.agents) + text(t, w.calls) }
 
 // TestSnapshotAndWhatFollowsItAreEverything takes snapshots while events of
 // three partitions come in, some of them twice, and continues from each as a
-// client would: nothing may be missing, nothing come again.
+// client would: the snapshot is the fold of all events before its cursor, and
+// each later event comes once.
 func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
-	const marker = "the end"
 	log, directory, presence := newMemoryLog(3), newDirectory(), newPresence()
-	day := &script{random: rand.New(rand.NewPCG(4, 7)), now: time.Now().Add(-3 * time.Hour), calls: make(map[string]int)}
-	for range 500 { // before the nodes start
-		log.tell(day.next())
+	log.normalizes()
+	// Nothing expires while the test runs.
+	day := &script{random: rand.New(rand.NewPCG(4, 7)), now: time.Now().Add(-time.Hour), calls: make(map[string]bool)}
+	for range 300 { // before the nodes start
+		log.happen(day.next())
 	}
 	nodes := []*node{
-		startNode(t, Config{NodeID: "a", RingBytes: 1}, log, directory, presence, false),
+		startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: 1}}, log, directory, presence, false),
 		startNode(t, Config{NodeID: "b"}, log, directory, presence, false),
 	}
 	type cut struct {
@@ -155,12 +120,12 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 		account string
 	}
 	var cuts []cut
-	for i := range 1500 {
+	for i := range 900 {
 		e := day.next()
-		log.tell(e)
+		log.happen(e)
 		if day.random.IntN(40) == 0 { // a normalizer that ran twice
-			all := day.told[e.partition]
-			log.tell(all[max(0, len(all)-1-day.random.IntN(20)):]...)
+			all := day.past[e.partition]
+			log.happen(all[max(0, len(all)-1-day.random.IntN(20)):]...)
 		}
 		if i%50 != 0 {
 			continue
@@ -176,18 +141,7 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 			return true
 		})
 	}
-	for _, account := range []string{"kiosk", "other"} {
-		for p := range 3 {
-			e := told{partition: p, source: day.sources[p], at: day.now.Add(time.Minute), account: account,
-				typ: event.AgentPerform, format: "generic", data: `{"data":{"agent_id":"` + marker + `"}}`}
-			day.sources[p]++
-			log.tell(e)
-		}
-		day.now = day.now.Add(time.Second)
-	}
-
 	nodes = append(nodes, startNode(t, Config{NodeID: "c"}, log, directory, presence, false)) // after a restart
-	final := make(map[string]*Snapshot)
 	for _, account := range []string{"root", "shop", "other"} {
 		s := nodes[0].complete(t, directory.principal(t, account), log)
 		for _, n := range nodes[1:] {
@@ -196,34 +150,36 @@ func TestSnapshotAndWhatFollowsItAreEverything(t *testing.T) {
 				t.Errorf("two nodes differ:\n%s\n%s", text(t, s), text(t, other))
 			}
 		}
-		if len(s.Agents) < 5 || len(s.Calls) < 2 {
+		if len(s.Agents) < 5 || len(s.Calls) < 2 || len(s.Queues) < 1 {
 			t.Errorf("there is too little to see: %s", text(t, s))
 		}
-		final[account] = s
 	}
 	for _, c := range cuts {
-		board, seen, ends := newWallboard(c.Snapshot), make(map[string]bool), 0
+		at, err := parseSince(c.Cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flt := newFilter(directory.principal(t, c.account), directory.Tree())
+		want, after := log.divide(t, at, flt, directory.Tree())
+		want.EventID, want.Cursor, want.Timestamp = c.EventID, c.Cursor, c.Timestamp
+		if text(t, c.Snapshot) != text(t, want) {
+			t.Fatalf("the snapshot at %v is\n%s\nbut the events before it make\n%s", at.positions, text(t, c.Snapshot), text(t, want))
+		}
 		client := nodes[1-c.node].dial(t, directory.token(c.account, nil, nil), "since="+c.Cursor)
-		for ends < 3 {
-			_ = client.ws.SetReadDeadline(time.Now().Add(patience))
-			_, message, err := client.ws.ReadMessage()
-			if err != nil {
-				t.Fatal(err)
-			}
-			id, _ := event.MessageID(message)
-			if seen[id.String()] {
+		got := make(map[string]bool)
+		for len(got) < len(after) {
+			id := client.next()["id"].(string)
+			if got[id] {
 				t.Errorf("%s came twice", id)
 			}
-			seen[id.String()] = true
-			if strings.Contains(string(message), marker) {
-				ends++
-				continue
-			}
-			board.apply(t, message)
+			got[id] = true
+		}
+		if !maps.Equal(got, after) {
+			t.Errorf("%s continued from %s: not the events after it", c.account, c.Cursor)
 		}
 		_ = client.ws.Close()
-		if got, want := board.shows(t), newWallboard(final[c.account]).shows(t); got != want {
-			t.Fatalf("%s continued from %s shows\n%s\nbut the state is\n%s", c.account, c.Cursor, got, want)
-		}
+	}
+	if !strings.Contains(text(t, cuts), `"position":`) {
+		t.Error("no call has a position in its queue")
 	}
 }

@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -14,53 +15,62 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
-	"trunkline/format"
-	"trunkline/format/registry"
+	"trunkline/event/state"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
 
-// told is one event of a contact center, as a normalizer writes it.
-type told struct {
-	partition     int
-	source        int64
-	at            time.Time
-	account       string
-	typ           event.Type
-	format, data  string
-	withoutSource bool
+// happening is one event of a contact center, as a normalizer writes it.
+type happening struct {
+	partition int
+	source    int64
+	at        time.Time
+	account   string
+	typ       event.Type
+	facts     event.Facts
 }
 
-// tell appends events; one told before is a repeat and has the same id.
-func (l *memoryLog) tell(all ...told) {
+// happen appends events and their state; one that came before is a repeat and
+// has the same bytes.
+func (l *memoryLog) happen(all ...happening) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range all {
-		id := event.NextID(0, e.at.UnixMilli(), e.partition)
-		m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(), Data: json.RawMessage(e.data),
-			Metadata: event.Metadata{Source: "test", OriginalFormat: e.format, ProcessedAt: e.at.Unix(), QueueID: queueOf(e)}}
-		r := kafka.Record{
-			Topic: event.TopicEvents, Partition: e.partition, Offset: int64(len(l.partitions[e.partition])),
-			Time: time.UnixMilli(id.Milli()), Value: m.Append(nil),
-			Headers: []kafka.Header{
+		s := &l.states[e.partition]
+		if s.fold == nil {
+			l.writeState(e.partition)
+		}
+		position := event.Position{Partition: e.partition, Offset: e.source}
+		r := kafka.Record{Topic: event.TopicEvents, Partition: e.partition}
+		for _, before := range l.partitions[e.partition] {
+			if string(before.Header(event.HeaderPosition)) == position.String() {
+				r = before
+			}
+		}
+		if r.Value == nil {
+			id := event.NextID(s.fold.Last(), e.at.UnixMilli(), e.partition)
+			told := state.Event{ID: id, Account: e.account, Timestamp: e.at.Unix(), Source: "test", Facts: e.facts}
+			s.fold.Apply(&told)
+			m := event.Message{ID: id, Type: e.typ, AccountID: e.account, Timestamp: e.at.Unix(), Data: json.RawMessage("{}"),
+				Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: e.at.Unix(), Facts: told.Facts}}
+			r.Time, r.Value, r.Headers = time.UnixMilli(id.Milli()), m.Append(nil), []kafka.Header{
 				{Key: event.HeaderType, Value: []byte(e.typ)},
 				{Key: event.HeaderAccount, Value: []byte(e.account)},
-				{Key: event.HeaderOriginalFormat, Value: []byte(e.format)},
-			},
+				{Key: event.HeaderOriginalFormat, Value: []byte("generic")},
+				{Key: event.HeaderPosition, Value: []byte(position.String())},
+			}
 		}
-		if !e.withoutSource {
-			position := event.Position{Partition: e.partition, Offset: e.source}
-			r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderPosition, Value: []byte(position.String())})
-		}
+		r.Offset = int64(len(l.partitions[e.partition]))
 		l.partitions[e.partition] = append(l.partitions[e.partition], r)
+		l.writeState(e.partition)
 	}
 	l.grown.Broadcast()
 }
 
-func loggedIn(account, agent string, source int64) told {
-	return told{source: source, at: time.Now(), account: account, typ: event.AgentLogin, format: "generic",
-		data: `{"data":{"agent_id":"` + agent + `"}}`}
+func loggedIn(account, agent string, source int64) happening {
+	return happening{source: source, at: time.Now(), account: account, typ: event.AgentLogin,
+		facts: event.Facts{Name: event.NameAgentLogin, AgentID: agent, State: event.Available}}
 }
 
 func (d *memoryDirectory) principal(t *testing.T, account string, accounts ...string) *identity.Principal {
@@ -126,7 +136,7 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 	for i, account := range []string{"root", "shop", "kiosk", "other", "unheard-of"} {
 		e := loggedIn(account, "7", int64(i))
 		e.partition = i % 2
-		log.tell(e)
+		log.happen(e)
 	}
 	for _, c := range []struct {
 		name, account string
@@ -157,8 +167,9 @@ func TestSnapshotShowsTheTokensAccounts(t *testing.T) {
 func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	log.normalizes()
 	s := n.complete(t, directory.principal(t, "root"), log)
-	if got := text(t, s.Agents) + text(t, s.Calls); s.EventID != "" || s.Cursor[0] != '.' || got != "[][]" {
+	if got := text(t, s.Agents) + text(t, s.Calls) + text(t, s.Queues); s.EventID != "" || s.Cursor[0] != '.' || got != "[][][]" {
 		t.Errorf("got %+v", s)
 	}
 	log.put(1, "root", event.QueueCall, 5)
@@ -167,22 +178,14 @@ func TestSnapshotOfNothingCanBeContinued(t *testing.T) {
 	}
 }
 
-func TestSnapshotsCanBeOff(t *testing.T) {
-	directory := newDirectory()
-	n := startNode(t, Config{SnapshotHistory: -1}, newMemoryLog(1), directory, newPresence(), false)
-	if _, err := n.Snapshot(t.Context(), directory.principal(t, "root")); fault.KindOf(err) != fault.KindNotFound {
-		t.Errorf("got %v", err)
-	}
-}
-
-// gatedLog gives nothing to its readers before the gate is open.
+// gatedLog gives nothing of the state to its readers before the gate is open.
 type gatedLog struct {
 	*memoryLog
 	gate chan struct{}
 }
 
-func (l *gatedLog) Reader(topic string, partition int, offset int64) Reader {
-	return &gatedReader{l.memoryLog.Reader(topic, partition, offset), l.gate}
+func (l *gatedLog) StateReader(partition int, offset int64) Reader {
+	return &gatedReader{l.memoryLog.StateReader(partition, offset), l.gate}
 }
 
 type gatedReader struct {
@@ -205,8 +208,7 @@ func inBubble(t *testing.T, cfg Config, test func(t *testing.T, f *Fanout, log *
 		time.Sleep(10_000 * 24 * time.Hour) // ids begin in 2001
 		log, directory := newMemoryLog(1), newDirectory()
 		gate := make(chan struct{})
-		cfg.NodeID = "node"
-		f, err := New(cfg, Deps{Log: &gatedLog{log, gate}, Directory: directory, Presence: newPresence(),
+		f, err := New(testConfig(cfg, "node"), Deps{Log: &gatedLog{log, gate}, Directory: directory, Presence: newPresence(),
 			Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -237,8 +239,8 @@ func agents(t *testing.T, f *Fanout, p *identity.Principal) []string {
 	return ids
 }
 
-func TestSnapshotWaitsForTheWholeHistory(t *testing.T) {
-	inBubble(t, Config{SnapshotHistory: time.Hour}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+func TestSnapshotWaitsForTheWholeState(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
 		root := directory.principal(t, "root")
 		wantNone := func(when string) {
 			t.Helper()
@@ -247,37 +249,56 @@ func TestSnapshotWaitsForTheWholeHistory(t *testing.T) {
 				t.Errorf("%s: %v", when, err)
 			}
 		}
-		old := loggedIn("root", "long ago", 0)
-		old.at = time.Now().Add(-2 * time.Hour)
-		log.tell(old)
-		for i := range int64(301) { // one more than a read gives
-			log.tell(loggedIn("root", "7", 1+i))
+		wantNone("before a normalizer wrote a state")
+		for i := range int64(200) { // two records each, more than a read gives
+			log.happen(loggedIn("root", fmt.Sprint(i), i))
 		}
-		synctest.Wait()
 		wantNone("before anything was read")
 		gate <- struct{}{}
-		synctest.Wait()
 		wantNone("before everything was read")
 		gate <- struct{}{}
-		synctest.Wait()
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
+		if got := agents(t, f, root); len(got) != 200 {
 			t.Errorf("got %v", got)
 		}
-		log.tell(loggedIn("root", "8", 302))
-		time.Sleep(maxSnapshotAge)
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
-			t.Errorf("a little behind: %v", got)
-		}
-		time.Sleep(time.Second)
+		log.happen(loggedIn("root", "last", 200))
+		time.Sleep(maxSnapshotAge + time.Second)
 		wantNone("far behind")
 		close(gate)
-		synctest.Wait()
-		if got := agents(t, f, root); !slices.Equal(got, []string{"7", "8"}) {
+		if got := agents(t, f, root); len(got) != 201 {
 			t.Errorf("got %v", got)
 		}
-		time.Sleep(time.Hour)
-		if got := agents(t, f, root); len(got) != 0 {
-			t.Errorf("an hour later: %v", got)
+		time.Sleep(stateLinger + time.Second)
+		f.states.mu.Lock()
+		following := f.states.views != nil
+		f.states.mu.Unlock()
+		if following {
+			t.Error("the state is followed though nobody asks")
+		}
+		if got := agents(t, f, root); len(got) != 201 {
+			t.Errorf("asked for again: %v", got)
+		}
+	})
+}
+
+func TestSnapshotsAreRefusedWhereTheStateIsTooLarge(t *testing.T) {
+	inBubble(t, Config{Settings: Settings{SnapshotBytes: 1 << 20}}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+		root := directory.principal(t, "root")
+		close(gate)
+		for i := range int64(1<<20/entryBytes + 1) {
+			log.happen(loggedIn("root", fmt.Sprint(i), i))
+		}
+		_, _ = f.Snapshot(t.Context(), root) // the first may come before it is seen
+		time.Sleep(time.Second)
+		if _, err := f.Snapshot(t.Context(), root); fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("got %v", err)
+		}
+		log.mu.Lock()
+		log.states[0] = stateTopic{}
+		log.mu.Unlock()
+		log.normalizes()
+		time.Sleep(stateLinger)
+		if _, err := f.Snapshot(t.Context(), root); err != nil {
+			t.Errorf("when the state has become smaller: %v", err)
 		}
 	})
 }
@@ -286,13 +307,13 @@ func TestSnapshotDropsRepeats(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	in, out, again := loggedIn("root", "7", 0), loggedIn("root", "7", 1), loggedIn("root", "7", 2)
-	out.typ = event.AgentLogout
-	log.tell(in, out, in) // a normalizer that ran twice, as far as we can see yet
+	out.typ, out.facts = event.AgentLogout, event.Facts{Name: event.NameAgentLogout, AgentID: "7", State: event.Offline}
+	log.happen(in, out, in) // a normalizer that ran twice, as far as we can see yet
 	s := n.complete(t, directory.principal(t, "root"), log)
 	if len(s.Agents) != 0 {
 		t.Errorf("the repeat brought an agent back: %v", s.Agents)
 	}
-	log.tell(out, again)
+	log.happen(out, again)
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+s.Cursor)
 	if m := sub.next(); m["type"] != string(event.AgentLogin) {
 		t.Errorf("the repeat came after the snapshot: %v", m)
@@ -313,23 +334,9 @@ func TestSnapshotIsNotGivenWhileTheLogIsAway(t *testing.T) {
 		log.mu.Lock()
 		log.down = false
 		log.mu.Unlock()
-		log.tell(loggedIn("root", "7", 0))
+		log.happen(loggedIn("root", "7", 0))
 		time.Sleep(2 * time.Second)
 		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
-			t.Errorf("got %v", got)
-		}
-	})
-}
-
-func TestSnapshotBeginsAgainAfterAHoleInTheLog(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
-		root := directory.principal(t, "root")
-		log.tell(loggedIn("root", "1", 0), loggedIn("root", "2", 1), loggedIn("root", "3", 2))
-		synctest.Wait() // it is about to read from the beginning
-		log.trim(0, 1)
-		close(gate)
-		time.Sleep(2 * time.Second)
-		if got := agents(t, f, root); !slices.Equal(got, []string{"2", "3"}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -340,23 +347,21 @@ func TestSnapshotFollowsNewPartitionsAndAccounts(t *testing.T) {
 		root := directory.principal(t, "root")
 		close(gate)
 		synctest.Wait()
-		log.mu.Lock()
-		log.partitions = append(log.partitions, nil)
-		log.first = append(log.first, 0)
-		log.mu.Unlock()
+		log.normalizes()
+		log.addPartition()
 		directory.edit(func() {
 			directory.tree = identity.NewTree(identity.Account{ID: "root", Name: "root", Domain: "root"},
 				identity.Account{ID: "new", Name: "new", Domain: "new", ParentID: "root"})
 		})
 		e := loggedIn("new", "7", 0)
-		e.partition, e.withoutSource = 1, true
-		log.tell(e)
+		e.partition = 1
+		log.happen(e)
 		time.Sleep(growthInterval + time.Second)
 		if got := agents(t, f, root); !slices.Equal(got, []string{"7"}) {
 			t.Errorf("got %v", got)
 		}
 		at, err := parseSince(mustSnapshot(t, f, root).Cursor)
-		if err != nil || !slices.Equal(at.positions, []position{{0, -1, unknownEpoch}, {1, -1, 0}}) {
+		if err != nil || !slices.Equal(at.positions, []position{{0, -1, unknownEpoch}, {1, 0, unknownEpoch}}) {
 			t.Errorf("positions %v: %v", at.positions, err)
 		}
 	})
@@ -369,17 +374,4 @@ func mustSnapshot(t *testing.T, f *Fanout, p *identity.Principal) *Snapshot {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// queueOf returns the queue that the normalizer finds in the event's data.
-func queueOf(e told) string {
-	f, ok := registry.Lookup(e.format)
-	if !ok {
-		return ""
-	}
-	what, err := f.ReadEvent([]byte(e.data), new(format.Fields))
-	if err != nil {
-		return ""
-	}
-	return what.QueueID
 }

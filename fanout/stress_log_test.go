@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"trunkline/event"
 )
 
@@ -26,8 +24,8 @@ func TestStressChangesOfTheLog(t *testing.T) {
 	const clients = 24
 	log, directory, presence := newMemoryLog(6), newDirectory(), newPresence()
 	s := &logStress{t: t, log: log, written: make(chan struct{}), nodes: []*node{
-		startNode(t, Config{NodeID: "a", RingBytes: 30_000}, log, directory, presence, false),
-		startNode(t, Config{NodeID: "b", RingBytes: 1}, log, directory, presence, false),
+		startNode(t, Config{NodeID: "a", Settings: Settings{RingBytes: 30_000}}, log, directory, presence, false),
+		startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: 1}}, log, directory, presence, false),
 	}}
 	token := directory.token("root", nil, nil)
 	var all sync.WaitGroup
@@ -36,6 +34,7 @@ func TestStressChangesOfTheLog(t *testing.T) {
 		all.Go(func() { s.client(token, random, i%2 == 0) })
 	}
 	s.change(rand.New(rand.NewPCG(seed, 1000)))
+	s.held = s.ids()
 	close(s.written)
 	all.Wait()
 	t.Logf("refused with %v", s.refused)
@@ -48,7 +47,10 @@ type logStress struct {
 	t       *testing.T
 	log     *memoryLog
 	nodes   []*node
-	written chan struct{}
+	written chan struct{} // closed when the log changes no more
+	held    []event.ID    // by the log, once written is closed
+	source  int64         // of the next event
+	clock   []time.Time   // by partition: of the next event's id
 
 	mu      sync.Mutex
 	refused map[int]int
@@ -56,13 +58,9 @@ type logStress struct {
 
 // change writes events and changes the log in between.
 func (s *logStress) change(random *rand.Rand) {
-	source := int64(0)
 	for step := range 120 {
-		now := time.Now()
 		for p := range s.log.partitions {
-			count := random.Int64N(40)
-			s.log.putAt(p, "root", event.QueueCall, now, now, run(int(source), int(source+count))...)
-			source += count
+			s.put(p, random.IntN(40))
 		}
 		switch p := random.IntN(len(s.log.partitions)); {
 		case step == 40 || step == 80:
@@ -75,12 +73,27 @@ func (s *logStress) change(random *rand.Rand) {
 			s.log.mu.Unlock()
 			s.log.cut(p, int64(max(0, end-1-random.IntN(100))))
 			if random.IntN(2) == 0 { // it has grown past the cut before anybody looks
-				s.log.putAt(p, "root", event.QueueCall, now, now, run(int(source), int(source+200))...)
-				source += 200
+				s.put(p, 200)
 			}
 		}
 		time.Sleep(20 * time.Millisecond) // the load, not a wait for anything
 	}
+}
+
+// put writes events with the ids of the present, a millisecond apart: how late a
+// node is, which decides how far a plain id goes back, is a matter of that clock.
+func (s *logStress) put(partition, count int) {
+	for len(s.clock) <= partition {
+		s.clock = append(s.clock, time.Time{})
+	}
+	now := time.Now()
+	if s.clock[partition].Before(now) {
+		s.clock[partition] = now
+	}
+	came := s.clock[partition].Add(-time.Duration(s.source) * time.Millisecond) // putAt adds it
+	s.log.putAt(partition, "root", event.QueueCall, came, now, run(int(s.source), int(s.source)+count)...)
+	s.clock[partition] = s.clock[partition].Add(time.Duration(count) * time.Millisecond)
+	s.source += int64(count)
 }
 
 // ids returns the ids that the log holds.
@@ -103,79 +116,94 @@ func (s *logStress) ids() []event.ID {
 // client reads until it has all that the log holds in the end.
 func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 	var (
-		since   = Earliest
-		kept    = make(map[event.ID]bool) // up to since
-		pending []event.ID                // after the last cursor
-		reads   = 0
-		breaks  = 10 // without an end to them a client comes no further than what it is sent again
-		ws      *websocket.Conn
-		drop    = func() {
-			if ws != nil {
-				_ = ws.Close()
-			}
-			ws, pending = nil, pending[:0]
-		}
+		since    = Earliest
+		kept     = make(map[event.ID]bool) // up to since
+		pending  []event.ID                // after the last cursor
+		breaks   = 10                      // without an end to them a client comes no further than what it is sent again
+		messages <-chan []byte             // nil: not connected
+		drop     = func() {}
 	)
 	defer func() { drop() }()
-	complete := func() (missing int) {
-		for _, id := range s.ids() {
+	missing := func(held []event.ID) (n int) {
+		for _, id := range held {
 			if !kept[id] {
-				missing++
+				n++
 			}
 		}
-		return missing
+		return n
 	}
-	for deadline := time.Now().Add(3 * time.Minute); !s.t.Failed(); {
-		if time.Now().After(deadline) {
-			s.t.Errorf("a client (cursors: %v) lacks %d events for ever", cursors, complete())
+	progress, grew := 0, time.Now()
+	for !s.t.Failed() {
+		if have := len(kept) + len(pending); have != progress {
+			progress, grew = have, time.Now()
+		}
+		if time.Since(grew) > 2*time.Minute { // it gets nothing new, however slow the machine
+			s.t.Errorf("a client (cursors: %v) lacks %d events for ever", cursors, missing(s.ids()))
 			return
 		}
-		if ws == nil {
+		if messages == nil {
 			var status int
-			if ws, status = s.dial(token, since, random, cursors); status == 410 {
+			if messages, drop, status = s.dial(token, since, random, cursors); status == 410 {
 				since = Earliest
 				clear(kept)
 			}
 			continue
 		}
-		if reads++; reads%200 == 0 {
+		select {
+		case data, connected := <-messages:
+			if connected && breaks > 0 && random.IntN(2000) == 0 {
+				breaks--
+				connected = false
+			}
+			if !connected {
+				drop()
+				messages, pending = nil, pending[:0]
+				continue
+			}
+			if id, err := event.MessageID(data); err != nil { // a cursor
+				since = between(data, `{"cursor":"`, `"`)
+				for _, id := range pending {
+					kept[id] = true
+				}
+				pending = pending[:0]
+			} else if cursors {
+				pending = append(pending, id)
+			} else {
+				since, kept[id] = id.String(), true
+			}
+		case <-time.After(100 * time.Millisecond): // there is nothing more for now
 			select {
 			case <-s.written:
-				if complete() == 0 {
+				if missing(s.held) == 0 {
 					return
 				}
 			default:
 			}
 		}
-		_ = ws.SetReadDeadline(time.Now().Add(3 * time.Second))
-		_, data, err := ws.ReadMessage()
-		if err == nil && breaks > 0 && random.IntN(2000) == 0 {
-			breaks--
-			err = errBreak
-		}
-		if err != nil {
-			drop()
-			reads = 199
-			continue
-		}
-		if id, err := event.MessageID(data); err != nil { // a cursor
-			since = between(data, `{"cursor":"`, `"`)
-			for _, id := range pending {
-				kept[id] = true
-			}
-			pending, reads = pending[:0], 199
-		} else if cursors {
-			pending = append(pending, id)
-		} else {
-			since, kept[id] = id.String(), true
-		}
 	}
 }
 
-func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (*websocket.Conn, int) {
+// dial returns the messages of a new connection, and what ends it; nil messages and
+// the status when it was refused.
+func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (<-chan []byte, func(), int) {
 	ws, response, err := s.nodes[random.IntN(len(s.nodes))].tryDial(token, "cursor="+strconv.FormatBool(cursors)+"&since="+since)
 	if err == nil {
-		return ws, 0
+		messages, done := make(chan []byte, 64), make(chan struct{})
+		go func() {
+			defer close(messages)
+			for {
+				_, data, err := ws.ReadMessage()
+				if err != nil {
+					return
+				}
+				select {
+				case messages <- data:
+				case <-done:
+					return
+				}
+			}
+		}()
+		return messages, sync.OnceFunc(func() { close(done); _ = ws.Close() }), 0
 	}
 	status := 0
 	if response != nil {
@@ -188,5 +216,5 @@ func (s *logStress) dial(token, since string, random *rand.Rand, cursors bool) (
 	s.refused[status]++
 	s.mu.Unlock()
 	time.Sleep(time.Duration(20+random.IntN(100)) * time.Millisecond) // as any client would
-	return nil, status
+	return nil, func() {}, status
 }

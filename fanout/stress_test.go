@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,12 @@ import (
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/testservice"
 )
 
 // The stress test: three nodes on a real Kafka and Redis, which crash, drain
-// and come back while over a thousand clients read, stall, break off, resume on
+// and come back while hundreds of clients read, stall, break off, resume on
 // any node and lose their permission. Redis loses what it holds, and the topic
 // gets more partitions. Nothing may be lost, and nothing repeated for clients of
 // one partition and clients with cursors; clients with plain ids over many
@@ -38,12 +40,23 @@ import (
 // TRUNKLINE_STRESS_SEED to run it again.
 const (
 	stressPartitions = 16
-	stressAccounts   = 16  // each in one partition
-	stressGrowth     = 2   // partitions, each with an account, that are added on the way
-	stressEvents     = 400 // of each account
-	stressClients    = 1200
+	stressAccounts   = 16 // each in one partition
+	stressGrowth     = 2  // partitions, each with an account, that are added on the way
+	stressClients    = 600
 	stressNodes      = 3
+	stressTroubles   = 8 // at most
 )
+
+// stressEvents is the number of events of each account.
+var stressEvents = 300 * stressScale
+
+var stressScale = func() int {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("TRUNKLINE_STRESS_SCALE"), "1"))
+	if err != nil || n < 1 {
+		panic("TRUNKLINE_STRESS_SCALE is not a whole number of at least 1")
+	}
+	return n
+}()
 
 func TestStress(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
@@ -70,7 +83,7 @@ func TestStress(t *testing.T) {
 	<-done
 	s.close()
 	t.Logf("%d deliveries, %d connections, closed with %v", s.deliveries.Load(), s.dials.Load(), s.codeCounts())
-	if got := s.deliveries.Load(); got < 1_000_000 && !t.Failed() {
+	if got := s.deliveries.Load(); got < int64(stressEvents*stressClients) && !t.Failed() {
 		t.Errorf("only %d deliveries", got)
 	}
 	for code := range s.codeCounts() {
@@ -104,7 +117,9 @@ type stress struct {
 func newStress(t *testing.T, seed uint64) *stress {
 	prefix := testservice.Prefix(t)
 	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
-	cluster, err := kafka.Open(t.Context(), kafka.Config{Brokers: testservice.Kafka(t), TopicPrefix: prefix}, prometheus.NewRegistry(), discard)
+	settings := kafka.DefaultSettings(testservice.Kafka(t)...)
+	settings.TopicPrefix = prefix
+	cluster, err := kafka.Open(t.Context(), kafka.Config{Settings: settings}, prometheus.NewRegistry(), discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +143,7 @@ func newStress(t *testing.T, seed uint64) *stress {
 
 func (s *stress) newNode() *node {
 	s.made++
-	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond,
-		SnapshotHistory: -1},
+	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
 		Deps{Log: ClusterLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
 }
 
@@ -208,13 +222,14 @@ func stressRecord(id event.ID, partition int, source int64, account string, n in
 		}}
 }
 
-// trouble crashes and drains nodes until all is published.
+// trouble crashes and drains nodes until all is published, and no more often on a
+// slow machine: each time all clients of a node connect again.
 func (s *stress) trouble() {
-	for {
+	for range stressTroubles * stressScale {
 		select {
 		case <-s.published:
 			return
-		case <-time.After(time.Duration(1500+s.random.IntN(2000)) * time.Millisecond):
+		case <-time.After(time.Duration(900+s.random.IntN(1200)) * time.Millisecond):
 		}
 		if s.random.IntN(3) == 0 {
 			s.loseRedis()
@@ -273,7 +288,7 @@ func (s *stress) client(i int, ready chan<- struct{}) {
 		return
 	}
 	if doomed {
-		time.AfterFunc(time.Duration(random.IntN(8000))*time.Millisecond, func() {
+		time.AfterFunc(time.Duration(random.IntN(6000))*time.Millisecond, func() {
 			s.directory.edit(func() { s.directory.revoked[token] = true })
 		})
 	}
@@ -315,11 +330,15 @@ type stressClient struct {
 // dial connects to any node that takes it. nil: the permission is gone.
 func (c *stressClient) dial(token, since string) *websocket.Conn {
 	query := "cursor=" + strconv.FormatBool(c.cursors) + "&since=" + since
+	var last error
+	refused := map[int]int{}
+	wait := retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second} // as any client would
 	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
 		c.mu.Lock()
 		n := c.nodes[c.random.IntN(stressNodes)]
 		c.mu.Unlock()
 		ws, response, err := n.tryDial(token, query)
+		last = err
 		c.dials.Add(1)
 		switch {
 		case err == nil:
@@ -329,10 +348,16 @@ func (c *stressClient) dial(token, since string) *websocket.Conn {
 		case response != nil && response.StatusCode == 410:
 			c.t.Errorf("%q is gone", since)
 			return nil
+		case response != nil:
+			refused[response.StatusCode]++
+		default:
+			refused[0]++
 		}
-		time.Sleep(time.Duration(50+c.random.IntN(200)) * time.Millisecond) // as any client would
+		wait.Wait(c.t.Context())
 	}
-	c.t.Error("nobody takes a client")
+	if !c.t.Failed() {
+		c.t.Errorf("nobody takes a client: refused with %v, the last time with %v", refused, last)
+	}
 	return nil
 }
 

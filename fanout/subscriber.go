@@ -34,7 +34,7 @@ type subscriber struct {
 
 	mu         sync.Mutex
 	queue      conn.Queue
-	state      state
+	state      queueOwner
 	closing    *closing       // set once, by close
 	tracker    *cursorTracker // nil: the client asked for no cursor
 	spaceFreed chan struct{}  // closed when spaceAvailable may answer otherwise; nil: nobody waits
@@ -65,14 +65,14 @@ type transport interface {
 	close()
 }
 
-// state is the owner of the subscriber's queue.
-type state uint8
+// queueOwner is who writes the subscriber's queue next.
+type queueOwner uint8
 
 const (
-	idle      state = iota // nobody: nothing waits
-	scheduled              // a writer has it, or will
-	blocked                // the socket is full; its waiter has it
-	closed                 // nobody ever again
+	idle      queueOwner = iota // nobody: nothing waits
+	scheduled                   // a writer has it, or will
+	blocked                     // the socket is full; its waiter has it
+	closed                      // nobody ever again
 )
 
 // closing is the end of a subscriber that has been disconnected.

@@ -55,14 +55,14 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 		}
 		s.mu.Lock()
 		queued += int64(s.queue.CountHeld(f.sweeps))
-		if s.queue.Held() > f.cfg.QueueBytes/16 {
+		if s.queue.Held() > int(f.cfg.QueueBytes)/16 {
 			long = append(long, s)
 		}
 		s.mu.Unlock()
 	}
 	f.writers.ScheduleNow(ctx, woken)
 	f.metrics.queued.Set(float64(queued))
-	if queued > f.cfg.NodeQueueBytes {
+	if queued > int64(f.cfg.NodeQueueBytes) {
 		f.disconnectLongest(long, queued)
 	}
 }
@@ -104,7 +104,7 @@ func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 	}
 	sort.Slice(long, func(i, j int) bool { return bytes[long[i]] > bytes[long[j]] })
 	for _, s := range long {
-		if queued <= f.cfg.NodeQueueBytes {
+		if queued <= int64(f.cfg.NodeQueueBytes) {
 			return
 		}
 		queued -= int64(bytes[s])

@@ -12,7 +12,7 @@ import (
 func TestSubscribersOfOneTokenShareItsFilter(t *testing.T) {
 	var known tokens
 	of := func(id, root string) (*identity.Principal, *filter) {
-		return &identity.Principal{TokenID: id}, &filter{root: root, types: event.EveryType}
+		return &identity.Principal{TokenID: id}, &filter{root: root, types: event.EveryType, names: event.EveryName}
 	}
 	p1, f1 := known.share(of("a", "x"))
 	p2, f2 := known.share(of("a", "x"))

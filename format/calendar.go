@@ -10,6 +10,8 @@ import (
 // and no call is older than this century.
 type Calendar struct {
 	Recorded int64 // Unix seconds, when Kafka got the record
+	// Zone is that of a switch that writes local times; nil is UTC.
+	Zone *time.Location
 }
 
 const (

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 
@@ -10,11 +11,11 @@ import (
 // gregorian is the Unix epoch in seconds since year 0, Erlang's calendar.
 const gregorian = 62_167_219_200
 
-// UnixSeconds reads a source's clock: a number, or a string that holds one, of
+// UnixMillis reads a source's clock: a number, or a string that holds one, of
 // seconds, milliseconds, microseconds or nanoseconds since 1970 or (Kazoo)
 // since year 0. The size tells which: the ranges of this era do not meet. ok is
 // false for what is no clock, and for zero, which sources write for "never".
-func UnixSeconds(v jsonscan.Value) (s int64, ok bool) {
+func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	n, ok := Integer(v)
 	if !ok || n <= 0 {
 		return 0, false
@@ -26,10 +27,51 @@ func UnixSeconds(v jsonscan.Value) (s int64, ok bool) {
 		}
 		unit = next
 	}
-	if n /= unit; n >= gregorian {
-		n -= gregorian
+	switch s := n / unit; {
+	case s > math.MaxInt64/1000:
+		return 0, false
+	case unit == 1:
+		ms = s*1000 + fraction(v)
+	case unit == 1e3:
+		ms = n
+	default:
+		ms = n / (unit / 1e3)
 	}
-	return n, n > 0
+	if ms >= gregorian*1000 {
+		ms -= gregorian * 1000
+	}
+	if ms < 1000 {
+		return 0, false
+	}
+	return ms, true
+}
+
+// UnixSeconds reads a source's clock as UnixMillis does.
+func UnixSeconds(v jsonscan.Value) (s int64, ok bool) {
+	ms, ok := UnixMillis(v)
+	return ms / 1000, ok
+}
+
+// fraction returns the milliseconds behind the decimal point, 0 for a number with
+// an exponent.
+func fraction(v jsonscan.Value) (ms int64) {
+	digits := []byte(v)
+	if v.Kind() == jsonscan.String {
+		digits, _ = v.Text()
+	}
+	_, rest, ok := bytes.Cut(digits, []byte("."))
+	if !ok {
+		return 0
+	}
+	unit := int64(100)
+	for _, c := range rest {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		ms += int64(c-'0') * unit
+		unit /= 10
+	}
+	return ms
 }
 
 // Integer returns the whole part of a number, or of a string that holds one.

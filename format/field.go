@@ -2,7 +2,10 @@ package format
 
 import (
 	"encoding/json"
+	"math"
+	"strings"
 
+	"trunkline/event"
 	"trunkline/internal/jsonscan"
 )
 
@@ -22,15 +25,35 @@ func FirstText(values ...jsonscan.Value) string {
 	return ""
 }
 
-// FirstClock returns the first of the values that is a clock, in Unix seconds,
-// 0 when none is.
+// FirstClock returns the first of the values that is a clock, in Unix
+// milliseconds, 0 when none is.
 func FirstClock(values ...jsonscan.Value) int64 {
 	for _, v := range values {
-		if s, ok := UnixSeconds(v); ok {
-			return s
+		if ms, ok := UnixMillis(v); ok {
+			return ms
 		}
 	}
 	return 0
+}
+
+// Between returns the time from one clock to a later one, unknown where one of
+// them is missing.
+func Between(from, to jsonscan.Value) event.Millis {
+	start, ok := UnixMillis(from)
+	end, ok2 := UnixMillis(to)
+	if !ok || !ok2 {
+		return event.Millis{}
+	}
+	return event.MillisOf(end - start)
+}
+
+// MillisOfSeconds returns a duration that the source writes in whole seconds.
+func MillisOfSeconds(v jsonscan.Value) event.Millis {
+	n, ok := Integer(v)
+	if !ok || n > math.MaxInt64/1000 {
+		return event.Millis{}
+	}
+	return event.MillisOf(n * 1000)
 }
 
 // AccountText returns the account of a foreign source, which may leave it out or
@@ -57,8 +80,8 @@ func StrictText(v jsonscan.Value, field string) (string, error) {
 	return "", RejectType(field, "a string")
 }
 
-// StrictClock returns a clock of one of our own formats in Unix seconds: absent
-// (0), or a number.
+// StrictClock returns a clock of one of our own formats in Unix milliseconds:
+// absent (0), or a number of seconds.
 func StrictClock(v jsonscan.Value, field string) (int64, error) {
 	if v.Kind() == jsonscan.None {
 		return 0, nil
@@ -70,16 +93,17 @@ func StrictClock(v jsonscan.Value, field string) (int64, error) {
 	if !ok || n < 0 {
 		return 0, RejectRange(field)
 	}
-	n, _ = UnixSeconds(v)
+	n, _ = UnixMillis(v)
 	return n, nil
 }
 
-// Within reads the members in keys of a nested object into got; where v is no
-// object it reads none.
-func Within(v jsonscan.Value, keys jsonscan.Keys, got []jsonscan.Value) {
-	if v.Kind() == jsonscan.Object {
-		_ = keys.Scan(v, got) // v is part of a checked record
+// BothSpellings numbers the names in order, each in Dash-Case and in snake_case.
+func BothSpellings(names ...string) jsonscan.Keys {
+	keys := jsonscan.KeysOf(names...)
+	for i, name := range names {
+		keys[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = i
 	}
+	return keys
 }
 
 // Object returns an object as it stands in the record, nil for anything else.

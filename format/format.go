@@ -9,18 +9,19 @@ import (
 )
 
 // maxFields bounds how many fields a format asks for.
-const maxFields = 32
+const maxFields = 80
 
 // Fields are the values of a format's keys, by slot; nil where absent.
 type Fields [maxFields]jsonscan.Value
 
-// Event holds the fields common to contact-center records. Everything else in
-// it passes unread.
+// Event is what a contact-center record tells. Everything else in the record
+// passes unread.
 type Event struct {
 	Type      event.Type
 	Account   string // "": names none
 	Timestamp int64  // Unix seconds, 0: has no clock of its own
-	QueueID   string // "": names none
+	// Facts are what the record alone tells; the state before it may know more.
+	Facts event.Facts
 }
 
 // Format is one kind of record of one source.
@@ -33,8 +34,9 @@ type Format struct {
 	// NDJSON.
 	Encodings map[string]Encoding
 
-	// Keys are the members that the functions below read. Open, when set, looks
-	// into an envelope and overwrites fields with those of what is inside.
+	// Keys are the members that the functions below read. A slot is below the
+	// number of keys. Open, when set, looks into an envelope and overwrites fields
+	// with those of what is inside.
 	Keys jsonscan.Keys
 	Open func(keys jsonscan.Keys, fields *Fields) error
 	// Account returns the account that a record names, "" when it names none.
@@ -69,7 +71,7 @@ func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
 // Scan checks the record and reads the format's fields. The error is a
 // *Rejection.
 func (f *Format) Scan(record []byte, fields *Fields) error {
-	*fields = Fields{}
+	clear(fields[:min(len(f.Keys), len(fields))])
 	err := f.Keys.Scan(record, fields[:])
 	if err == nil && f.Open != nil {
 		err = f.Open(f.Keys, fields)
@@ -91,6 +93,12 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 	}
 	e, err := f.Event(fields)
 	e.Account = account
+	if e.Facts.Name == "" {
+		e.Facts.Name = event.NameOther
+	}
+	if t, ok := e.Facts.Name.Type(); ok {
+		e.Type = t
+	}
 	return e, err
 }
 

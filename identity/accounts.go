@@ -1,13 +1,14 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -29,6 +30,7 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 		return Account{}, err
 	}
 	account := s.accountOf(n)
+	entry := s.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
 		if n.Parent != "" {
 			parent, err := resolve(ctx, tx, n.Parent)
@@ -40,14 +42,22 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 			}
 			account.ParentID = parent.ID
 		}
-		return insertAccount(ctx, tx, account)
+		if err := insertAccount(ctx, tx, account); err != nil {
+			return err
+		}
+		entry.AccountID = account.auditedBy()
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return Account{}, err
 	}
-	s.audit(ctx, "account.create", slog.String("account_id", account.ID), slog.String("parent_id", account.ParentID))
+	s.audit.Committed(ctx, entry)
 	return account, nil
 }
+
+// auditedBy returns the account whose administrators see in the audit log that
+// a was created or deleted: the one above it, which stays.
+func (a Account) auditedBy() string { return cmp.Or(a.ParentID, a.ID) }
 
 // accountOf returns the account of a checked n, without its parent.
 func (s *Service) accountOf(n NewAccount) Account {
@@ -61,17 +71,94 @@ func (s *Service) accountOf(n NewAccount) Account {
 // now returns the time as it is stored, in milliseconds.
 func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
-// insertAccount stores an account whose parent is stored already.
-func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
+// refuseTaken returns a conflict when another account has the id, name or domain of
+// a as its id, name or domain.
+func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
 	var taken string
-	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id IN ($1, $2, $3)
-		OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3) LIMIT 1`,
+	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id <> $1 AND (id IN ($2, $3)
+		OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3)) LIMIT 1`,
 		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name)).Scan(&taken)
 	if err == nil {
 		return fault.Conflict("The id, name or domain is taken by account %s", quote(taken))
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return sqldb.Wrap(err, "reading accounts")
+	}
+	return nil
+}
+
+// AccountUpdate has what an account is changed to.
+type AccountUpdate struct {
+	Name   string
+	Domain string
+	Parent string // id; "": a root
+}
+
+// UpdateAccount renames an account, changes its domain and moves it with everything
+// below it. The rules of CreateAccount hold. The hashes of phones' passwords include
+// the domain: after a change of domain they have to be set again.
+func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
+	var bad problems
+	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain}).check("", &bad)
+	if err := bad.fault("Invalid account"); err != nil {
+		return Account{}, err
+	}
+	var account Account
+	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
+	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+		all, err := readAccounts(ctx, tx)
+		if err != nil {
+			return err
+		}
+		tree, _ := buildTree(all)
+		var known bool
+		if account, known = tree.Account(id); !known {
+			return fault.NotFound("There is no account %s", quote(id))
+		}
+		if _, known := tree.Account(u.Parent); u.Parent != "" && !known {
+			return fault.InvalidField("parent", "unknown_account", "unknown account "+quote(u.Parent))
+		}
+		if tree.Contains(id, u.Parent) {
+			return fault.InvalidField("parent", codeInvalid, "an account cannot be below itself")
+		}
+		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
+		if err := refuseTaken(ctx, tx, account); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4 WHERE id = $1`,
+			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""})
+		if err != nil {
+			return sqldb.Wrap(err, "storing an account")
+		}
+		entry.AccountID = account.auditedBy()
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return Account{}, err
+	}
+	s.audit.Committed(ctx, entry)
+	return account, nil
+}
+
+// insertAccount stores an account whose parent is stored already.
+func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
+	if err := refuseTaken(ctx, tx, a); err != nil {
+		return err
+	}
+	var taken string
+	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id = $1`, a.ID).Scan(&taken)
+	if err == nil {
+		return fault.Conflict("The id is taken by account %s", quote(taken))
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return sqldb.Wrap(err, "reading accounts")
+	}
+	err = tx.QueryRowContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE id = $1`, a.ID).Scan(&taken)
+	if err == nil {
+		return fault.Conflict("The id was that of a deleted account, and ids are not given again")
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return sqldb.Wrap(err, "reading deleted accounts")
 	}
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_accounts (id, name, domain, parent_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
@@ -83,10 +170,12 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return readAccounts(ctx, s.db) }
 
 // DeleteAccount deletes an account that has no accounts below it, its users
-// and its API keys, and ends their tokens.
-func (s *Service) DeleteAccount(ctx context.Context, ref string) error {
+// and its API keys, and ends their tokens. What other packages keep of it is
+// purged later (Purge). It returns the account's id.
+func (s *Service) DeleteAccount(ctx context.Context, ref string) (id string, err error) {
 	var account Account
-	err := s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
+	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
+	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
 		var err error
 		if account, err = resolve(ctx, tx, ref); err != nil {
 			return err
@@ -103,14 +192,22 @@ func (s *Service) DeleteAccount(ctx context.Context, ref string) error {
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID)
-		return sqldb.Wrap(err, "deleting an account")
+		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID); err != nil {
+			return sqldb.Wrap(err, "deleting an account")
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until)
+			VALUES ($1, $2, $3, FALSE, 0)`, account.ID, account.auditedBy(), s.now().UnixMilli())
+		if err != nil {
+			return sqldb.Wrap(err, "noting a deleted account")
+		}
+		entry.AccountID, entry.Target = account.auditedBy(), "account:"+account.ID
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.audit(ctx, "account.delete", slog.String("account_id", account.ID))
-	return nil
+	s.audit.Committed(ctx, entry)
+	return account.ID, nil
 }
 
 func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {

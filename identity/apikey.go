@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -51,6 +51,7 @@ func (s *Service) CreateAPIKey(ctx context.Context, accountRef, name string) (ke
 	}
 	key = keyPrefix + newSecret()
 	k = APIKey{ID: newID(), Name: name, CreatedAt: s.now()}
+	entry := s.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
 	err = s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
@@ -60,12 +61,16 @@ func (s *Service) CreateAPIKey(ctx context.Context, accountRef, name string) (ke
 		_, err = tx.ExecContext(ctx,
 			`INSERT INTO identity_api_keys (id, account_id, name, hash, created_at) VALUES ($1, $2, $3, $4, $5)`,
 			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli())
-		return sqldb.Wrap(err, "storing an API key")
+		if err != nil {
+			return sqldb.Wrap(err, "storing an API key")
+		}
+		entry.AccountID = k.AccountID
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return "", APIKey{}, err
 	}
-	s.audit(ctx, "apikey.create", slog.String("account_id", k.AccountID), slog.String("key_id", k.ID))
+	s.audit.Committed(ctx, entry)
 	return key, k, nil
 }
 
@@ -91,18 +96,21 @@ func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
 	if !storable(id) {
 		return fault.NotFound("There is no API key %s", quote(id))
 	}
-	var account string
+	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
 	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
 		err := tx.QueryRowContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1 RETURNING account_id`, id).
-			Scan(&account)
+			Scan(&entry.AccountID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fault.NotFound("There is no API key %s", quote(id))
 		}
-		return sqldb.Wrap(err, "deleting an API key")
+		if err != nil {
+			return sqldb.Wrap(err, "deleting an API key")
+		}
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return err
 	}
-	s.audit(ctx, "apikey.delete", slog.String("account_id", account), slog.String("key_id", id))
+	s.audit.Committed(ctx, entry)
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// directory is one snapshot of what memory holds, but for revocations. It
+// directory is one snapshot of what memory holds, except users and revocations. It
 // never changes, but for what it remembers of tokens.
 type directory struct {
 	tree    *Tree
@@ -33,7 +33,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if d.byHash, d.keyIDs, err = readKeyHashes(ctx, s.db); err != nil {
 		return nil, err
 	}
-	if d.signing, err = readSigningKeys(ctx, s.db); err != nil {
+	if d.signing, err = s.readSigningKeys(ctx, s.db); err != nil {
 		return nil, err
 	}
 	if d.jwks, err = d.signing.jwks(); err != nil {

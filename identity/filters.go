@@ -1,25 +1,165 @@
 package identity
 
 import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
 
 	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
 )
 
-// checkFilters names every account and event type of a channel login that is
-// not to be had.
-func (s *Service) checkFilters(user User, accountIDs, eventTypes []string) error {
+// Filter narrows what a channel token sees. A list that is empty does not
+// narrow; all that are given must hold. Ids are the source's own.
+type Filter struct {
+	AccountIDs []string `json:"account_ids,omitempty"`
+	EventTypes []string `json:"event_types,omitempty"`
+	QueueIDs   []string `json:"queue_ids,omitempty"`
+	AgentIDs   []string `json:"agent_ids,omitempty"`
+	CallIDs    []string `json:"call_ids,omitempty"`
+	Names      []string `json:"names,omitempty"` // of facts: exact, or a class such as "call.*"
+}
+
+const (
+	maxFilterAccounts = 200
+	maxFilterIDs      = 1000 // of each kind
+
+	// MaxFilterID is the length of the longest id that a filter can name, in
+	// bytes.
+	MaxFilterID = 256
+)
+
+// unique returns the filter without repeated entries.
+func (f Filter) unique() Filter {
+	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs), unique(f.Names)}
+}
+
+// checkFilter names every field of a channel login's filter that cannot be met.
+func (s *Service) checkFilter(user User, f Filter) error {
 	var bad problems
 	tree := s.Tree()
-	for i, id := range accountIDs {
+	for i, id := range f.AccountIDs {
 		if !tree.Contains(user.AccountID, id) {
 			bad.add(fmt.Sprintf("account_ids[%d]", i), "unknown_account", "unknown account "+quote(id))
 		}
 	}
-	for i, name := range eventTypes {
+	for i, name := range f.EventTypes {
 		if _, _, known := event.SetOf([]string{name}); !known {
 			bad.add(fmt.Sprintf("event_types[%d]", i), "unknown_type", "unknown event type "+quote(name))
 		}
 	}
+	for _, list := range []struct {
+		field string
+		ids   []string
+	}{{"queue_ids", f.QueueIDs}, {"agent_ids", f.AgentIDs}, {"call_ids", f.CallIDs}} {
+		for i, id := range list.ids {
+			if id == "" || len(id) > MaxFilterID || !utf8.ValidString(id) {
+				bad.add(fmt.Sprintf("%s[%d]", list.field, i), codeInvalid, fmt.Sprintf("an id has 1 to %d bytes", MaxFilterID))
+			}
+		}
+	}
+	for i, name := range f.Names {
+		if _, known := event.NamesMatching(name); !known {
+			bad.add(fmt.Sprintf("names[%d]", i), "unknown_name", "unknown name "+quote(name))
+		}
+	}
 	return bad.fault("Invalid filter")
+}
+
+// checkLengths refuses lists with too many different entries.
+func (f Filter) checkLengths() error {
+	if len(f.AccountIDs) > maxFilterAccounts {
+		return fault.InvalidField("account_ids", codeTooMany, fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
+	}
+	for _, list := range []struct {
+		field string
+		ids   []string
+	}{{"queue_ids", f.QueueIDs}, {"agent_ids", f.AgentIDs}, {"call_ids", f.CallIDs}, {"names", f.Names}} {
+		if len(list.ids) > maxFilterIDs {
+			return fault.InvalidField(list.field, codeTooMany, fmt.Sprintf("at most %d entries can be named", maxFilterIDs))
+		}
+	}
+	return nil
+}
+
+// maxClaimBytes is the size up to which a token carries its filter itself.
+// Longer ones are stored and the token names them: a token has to fit into a
+// request line and a balancer's header buffer, commonly 8 or 16 KB.
+const maxClaimBytes = 3 << 10
+
+// filterClaim returns the claims for a filter: the filter itself, or the name
+// under which it was stored.
+func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return claims{}, fault.Internal(err, "The filter could not be written")
+	}
+	if len(text) <= maxClaimBytes {
+		return claims{Filter: f}, nil
+	}
+	sum := sha256.Sum256(text)
+	id := hex.EncodeToString(sum[:])
+	_, err = s.db.ExecContext(ctx, `INSERT INTO identity_filters (id, filter, expires_at) VALUES ($1, $2, $3)
+		ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE identity_filters.expires_at < excluded.expires_at`,
+		id, string(text), s.cfg.Now().Add(s.cfg.EventsTTL+time.Minute).UnixMilli())
+	if err != nil {
+		return claims{}, sqldb.Wrap(err, "storing a filter")
+	}
+	return claims{FilterID: id}, nil
+}
+
+// filterOf returns the filter of a token.
+func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
+	if c.FilterID == "" {
+		return c.Filter, nil
+	}
+	if f, ok := s.filters.find(c.FilterID); ok {
+		return f, nil
+	}
+	var text string
+	err := s.db.QueryRowContext(ctx, `SELECT filter FROM identity_filters WHERE id = $1`, c.FilterID).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Filter{}, fault.Unauthenticated("The token's filter has expired")
+	}
+	if err != nil {
+		return Filter{}, sqldb.Wrap(err, "reading a token's filter")
+	}
+	var f Filter
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		return Filter{}, fault.Internal(err, "The token's filter could not be read")
+	}
+	s.filters.put(c.FilterID, f)
+	return f, nil
+}
+
+// filterCache holds stored filters, which never change under their name.
+type filterCache struct {
+	mu  sync.Mutex
+	all map[string]Filter
+}
+
+const maxCachedFilters = 200 // of at most some 800 KB, mostly far less; then it begins anew
+
+func (c *filterCache) find(id string) (Filter, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f, ok := c.all[id]
+	return f, ok
+}
+
+func (c *filterCache) put(id string, f Filter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= maxCachedFilters {
+		c.all = make(map[string]Filter)
+	}
+	c.all[id] = f
 }

@@ -60,7 +60,11 @@ func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) 
 func (s *Service) housekeep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return errors.Join(s.rotateKeys(ctx), s.purge(ctx))
+	purge := errors.Join(s.purge(ctx), s.addresses.purge(ctx))
+	if !s.hasMasterKey() {
+		return purge
+	}
+	return errors.Join(s.rotateKeys(ctx), purge)
 }
 
 func (s *Service) pollWithin(ctx context.Context) error {
@@ -121,6 +125,15 @@ func (s *Service) reload(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		changed, err := readUserStates(ctx, s.db, after)
+		if err != nil {
+			return err
+		}
+		if after == 0 {
+			s.known.clear()
+		}
+		s.known.put(changed)
+		s.known.remove(more) // ids of deleted users, among others
 		s.revoked.add(more)
 		s.loaded.revocations = now.revocations
 	}

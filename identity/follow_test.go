@@ -50,7 +50,7 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 		within(t, "a deleted key", func() bool { return fault.KindOf(b.Valid(keyed)) == fault.KindForbidden })
 		_, err = b.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
-		if err := a.DeleteAccount(t.Context(), "sub"); err != nil {
+		if err := a.remove(t.Context(), "sub"); err != nil {
 			t.Fatal(err)
 		}
 		within(t, "a deleted account", func() bool { return b.Tree().Path("sub") == nil })
@@ -78,7 +78,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 		must(b.Authenticate(t.Context(), must(b.Login(t.Context(), c))(t).AccessToken))(t)
 
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "below", Name: "below", Domain: "below.local", Parent: "new"}))(t)
-		if _, _, err := b.EventsLogin(t.Context(), c, []string{"below"}, nil); err != nil {
+		if _, _, err := b.EventsLogin(t.Context(), c, Filter{AccountIDs: []string{"below"}}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -236,7 +236,7 @@ func TestSigningKeysRotate(t *testing.T) {
 			t.Errorf("JWKS %s", s.JWKS())
 		}
 		advance(day - time.Second)
-		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if keys := must(readSigningKeys(t.Context(), nodes[0].db))(t); len(keys) != 2 {
+		if keys := must(nodes[0].readSigningKeys(t.Context(), nodes[0].db))(t); len(keys) != 2 {
 			t.Errorf("%d keys", len(keys))
 		}
 	})

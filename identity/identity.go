@@ -32,6 +32,8 @@ type User struct {
 	Role          Role
 	ClickToCallID string // of the click-to-call resource made for them; "": none yet
 	CreatedAt     time.Time
+
+	generation int64 // of the password, raised at each change
 }
 
 // APIKey is a key of an account; the key itself is known to its holder only.
@@ -57,27 +59,38 @@ func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents 
 // Principal is the authenticated maker of a request: a user with a token, or an
 // API key, which is a virtual administrator of its account.
 type Principal struct {
-	UserID     string // "" of an API key
-	Username   string // "" of an API key
-	KeyID      string // "" of a token
-	AccountID  string
-	Role       Role     // RoleAdmin of an API key
-	Audience   Audience // "" of an API key: it is no token
-	TokenID    string
-	FamilyID   string    // of the login and its refreshes; "" of events tokens
-	ExpiresAt  time.Time // zero of an API key
-	AccountIDs []string  // filter given at the channel login; empty: none
-	EventTypes []string  // filter given at the channel login; empty: none
+	UserID    string // "" of an API key
+	Username  string // "" of an API key
+	KeyID     string // "" of a token
+	AccountID string
+	Role      Role     // RoleAdmin of an API key
+	Audience  Audience // "" of an API key: it is no token
+	TokenID   string
+	FamilyID  string    // of the portal login and its refreshes; "" of a channel login by password
+	ExpiresAt time.Time // zero of an API key
+	Filter              // of a channel token
+
+	signingKey string // that signed the token
+	generation int64  // of the user's password when the session began
 }
 
 // IsKey reports whether the principal is an API key.
 func (p *Principal) IsKey() bool { return p.KeyID != "" }
+
+// Actor returns the principal as the audit log names it.
+func (p *Principal) Actor() string {
+	if p.IsKey() {
+		return "apikey:" + p.KeyID
+	}
+	return "user:" + p.UserID
+}
 
 // Credentials are the fields of a login request.
 type Credentials struct {
 	Username string
 	Password string
 	Domain   string
+	OTP      string // one-time password or recovery code; "" when none was given
 	Address  string // the client's IP address, "" when unknown
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/netip"
-	"strings"
 	"sync"
 	"time"
 )
@@ -28,44 +26,9 @@ type Limiter interface {
 	Fail(ctx context.Context, limits ...Limit) time.Duration
 }
 
-const (
-	failuresPerUser    = 10
-	failuresPerAddress = 100
-	failureWindow      = 5 * time.Minute
-)
-
-// limits are those of failed logins: per user as given, known or not, and per
-// address.
-func (c Credentials) limits() []Limit {
-	user := strings.ToLower(c.Domain) + "\x00" + strings.ToLower(c.Username)
-	limits := []Limit{{subject("user", user), failuresPerUser, failureWindow}}
-	if network := networkOf(c.Address); network != "" {
-		limits = append(limits, Limit{subject("address", network), failuresPerAddress, failureWindow})
-	}
-	return limits
-}
-
 func subject(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + name))
 	return hex.EncodeToString(sum[:16])
-}
-
-// networkOf returns the addresses of one client: an IPv4 address, or the /64 of
-// an IPv6 one, in which it chooses freely.
-func networkOf(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is4() {
-		return ip.String()
-	}
-	network, err := ip.Prefix(64)
-	if err != nil {
-		return address
-	}
-	return network.String()
 }
 
 // maxSubjects bounds the memory of a MemoryLimiter to some 10 MB.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -22,51 +23,114 @@ func (s *Service) Login(ctx context.Context, c Credentials) (*Session, error) {
 }
 
 func (s *Service) openSession(ctx context.Context, c Credentials) (*Session, error) {
-	user, err := s.check(ctx, c)
+	user, err := s.check(ctx, AudienceAPI, c)
 	if err != nil {
 		return nil, err
 	}
-	s.haveDevice(ctx, user, c.Password)
-	return s.newSession(ctx, s.db, user, newID())
+	s.ensurePortalHA1(ctx, user, c.Password)
+	session, err := s.newSession(ctx, s.db, user, newID())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recordLogin(ctx, AudienceAPI, c, user); err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// recordLogin writes a login that succeeds to the audit log. When that fails the
+// login does too.
+func (s *Service) recordLogin(ctx context.Context, door Audience, c Credentials, user User) error {
+	return s.audit.Record(ctx, s.loginEntry(ctx, audit.Login, door, c, user))
+}
+
+func (s *Service) loginEntry(ctx context.Context, action audit.Action, door Audience, c Credentials, user User) audit.Entry {
+	e := s.audit.Entry(ctx, action, user.AccountID, string(door))
+	e.Actor, e.Address = "", c.Address
+	if user.ID != "" {
+		e.Actor = "user:" + user.ID
+	}
+	return e
+}
+
+// reportRefused writes a login that was refused to the audit log. user is zero
+// where there is none, or where it was refused before the user was looked up.
+// The username that was given is not written: people type passwords there.
+func (s *Service) reportRefused(ctx context.Context, door Audience, c Credentials, user User, err error) {
+	if account, ok := s.Tree().ByDomain(c.Domain); ok && user.AccountID == "" {
+		user.AccountID = account.ID
+	}
+	switch fault.KindOf(err) {
+	case fault.KindUnauthenticated:
+		if errors.Is(err, errOTPRequired) {
+			return // the client asks for it and comes again
+		}
+		e := s.loginEntry(ctx, audit.LoginFailed, door, c, user)
+		if e.Outcome = "wrong_password"; user.ID == "" {
+			e.Outcome = "unknown_user"
+		} else if errors.Is(err, errOTPWrong) {
+			e.Outcome = "wrong_otp"
+		}
+		s.audit.Report(ctx, e)
+	case fault.KindLimited:
+		e := s.loginEntry(ctx, audit.LoginLocked, door, c, user)
+		e.Outcome = "limited"
+		s.audit.ReportOnce(ctx, e)
+	}
 }
 
 var errWrongLogin = fault.Unauthenticated("Wrong username, password or domain")
 
-// check finds the user whose credentials these are.
-func (s *Service) check(ctx context.Context, c Credentials) (User, error) {
+// check finds the user whose credentials these are, and writes a refusal to the
+// audit log.
+func (s *Service) check(ctx context.Context, door Audience, c Credentials) (User, error) {
+	user, err := s.checkCredentials(ctx, c)
+	if err == nil {
+		err = s.checkOTP(ctx, c, user)
+	}
+	if err != nil {
+		s.reportRefused(ctx, door, c, user, err)
+		return User{}, err
+	}
+	s.addresses.add(ctx, c.attempt(), user.ID)
+	return user, nil
+}
+
+// checkCredentials returns the user also with an error, where it is known.
+func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, error) {
 	if err := c.validate(); err != nil {
 		return User{}, err
 	}
-	limits := c.limits()
-	if err := limited(s.limiter.Wait(ctx, limits...)); err != nil {
+	a := c.attempt()
+	if err := s.allow(ctx, a); err != nil {
 		return User{}, err // without queueing for a hash
 	}
 	user, stored, err := s.findLogin(ctx, c)
 	if err != nil {
 		return User{}, err
 	}
-	right, err := s.checkPassword(ctx, limits, stored, c.Password)
+	right, err := s.checkPassword(ctx, a, stored, c.Password)
 	if err != nil {
-		return User{}, err
+		return user, err
 	}
 	if !right || user.ID == "" {
-		if err := limited(s.limiter.Fail(ctx, limits...)); err != nil {
-			return User{}, err
+		if err := s.failed(ctx, a); err != nil {
+			return user, err
 		}
-		return User{}, errWrongLogin
+		return user, errWrongLogin
 	}
 	return user, nil
 }
 
 // checkPassword waits its turn and asks again whether it may guess: those that
 // waited before it may have used the limit up.
-func (s *Service) checkPassword(ctx context.Context, limits []Limit, stored, password string) (bool, error) {
+func (s *Service) checkPassword(ctx context.Context, a attempt, stored, password string) (bool, error) {
 	done, err := s.passwords.turn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer done()
-	if err := limited(s.limiter.Wait(ctx, limits...)); err != nil {
+	if err := s.allow(ctx, a); err != nil {
 		return false, err
 	}
 	right, err := matches(stored, password)
@@ -74,14 +138,6 @@ func (s *Service) checkPassword(ctx context.Context, limits []Limit, stored, pas
 		return false, fault.Internal(err, "The password could not be checked")
 	}
 	return right, nil
-}
-
-func limited(wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	seconds := (wait + time.Second - 1).Truncate(time.Second)
-	return fault.Limited(seconds, "Too many failed logins")
 }
 
 func (c Credentials) validate() error {
@@ -112,35 +168,77 @@ func (s *Service) findLogin(ctx context.Context, c Credentials) (user User, stor
 	return user, stored, sqldb.Wrap(err, "reading a user")
 }
 
-// maxFilterAccounts bounds a channel token's length.
-const maxFilterAccounts = 200
-
 // EventsLogin returns the channel login: a token for the events audience, that
 // carries the filters. Empty filters are none. An account that the user may not
 // see and one that does not exist look the same.
-func (s *Service) EventsLogin(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (
-	token string, expiresIn time.Duration, err error) {
-	token, err = s.channelToken(ctx, c, accountIDs, eventTypes)
+func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (token string, expiresIn time.Duration, err error) {
+	token, err = s.channelToken(ctx, c, f)
 	s.countLogin(AudienceEvents, err)
 	return token, s.cfg.EventsTTL, err
 }
 
-func (s *Service) channelToken(ctx context.Context, c Credentials, accountIDs, eventTypes []string) (string, error) {
-	user, err := s.check(ctx, c)
+func (s *Service) channelToken(ctx context.Context, c Credentials, f Filter) (string, error) {
+	user, err := s.check(ctx, AudienceEvents, c)
 	if err != nil {
 		return "", err
 	}
-	filter := claims{AccountIDs: unique(accountIDs), EventTypes: unique(eventTypes)}
-	if len(filter.AccountIDs) > maxFilterAccounts {
-		return "", fault.InvalidField("account_ids", codeTooMany, "at most 200 accounts can be named")
+	filter, err := s.channelFilter(ctx, user, f)
+	if err != nil {
+		return "", err
 	}
-	if !s.seesAll(user.AccountID, filter.AccountIDs) {
-		s.catchUp(ctx) // another node may just have made one
-	}
-	if err := s.checkFilters(user, accountIDs, eventTypes); err != nil {
+	if err := s.recordLogin(ctx, AudienceEvents, c, user); err != nil {
 		return "", err
 	}
 	return s.sign(user, AudienceEvents, s.cfg.EventsTTL, filter)
+}
+
+// EventsExchange returns a channel token for the user of a portal token, from the
+// address. The token ends with the logout of that session.
+func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string, f Filter) (token string, expiresIn time.Duration, err error) {
+	token, err = s.exchange(ctx, p, address, f)
+	s.countLogin(AudienceEvents, err)
+	return token, s.cfg.EventsTTL, err
+}
+
+func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (string, error) {
+	if p.Audience != AudienceAPI || p.FamilyID == "" {
+		return "", fault.Forbidden("A channel token is made from a portal token")
+	}
+	user, err := s.User(ctx, p.UserID)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return "", errSessionEnded
+	}
+	if err != nil {
+		return "", err
+	}
+	filter, err := s.channelFilter(ctx, user, f)
+	if err != nil {
+		return "", err
+	}
+	filter.Family = p.FamilyID
+	if err := s.extendFamily(ctx, p.FamilyID, s.cfg.Now().Add(s.cfg.EventsTTL)); err != nil {
+		return "", err
+	}
+	if err := s.recordLogin(ctx, AudienceEvents, Credentials{Address: address}, user); err != nil {
+		return "", err
+	}
+	return s.sign(user, AudienceEvents, s.cfg.EventsTTL, filter)
+}
+
+// channelFilter checks the filter of a channel login and returns the claims that
+// carry it.
+func (s *Service) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+	distinct := f.unique()
+	if err := distinct.checkLengths(); err != nil {
+		return claims{}, err
+	}
+	if !s.seesAll(user.AccountID, distinct.AccountIDs) {
+		s.catchUp(ctx) // another node may just have made one
+	}
+	if err := s.checkFilter(user, f); err != nil {
+		return claims{}, err
+	}
+	return s.filterClaim(ctx, distinct)
 }
 
 func (s *Service) seesAll(account string, ids []string) bool {

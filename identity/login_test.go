@@ -60,7 +60,7 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 			if err != error(errWrongLogin) {
 				t.Errorf("%s: %v", name, err)
 			}
-			if _, _, err := s.EventsLogin(t.Context(), c, []string{"nowhere"}, nil); err != error(errWrongLogin) {
+			if _, _, err := s.EventsLogin(t.Context(), c, Filter{AccountIDs: []string{"nowhere"}}); err != error(errWrongLogin) {
 				t.Errorf("channel, %s: %v", name, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 	if f.Kind != fault.KindLimited || f.RetryAfter%time.Second != 0 || f.RetryAfter <= 4*time.Minute || f.RetryAfter > 5*time.Minute {
 		t.Errorf("the right password afterwards: %v, retry after %s", err, f.RetryAfter)
 	}
-	_, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	_, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	wantKind(t, "the channel login", err, fault.KindLimited)
 	s.mustLogin(t, "bob")
 }
@@ -114,6 +114,18 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	c.Address = "2001:db8:0:1::1"
 	if _, err = s.Login(t.Context(), c); err != nil {
 		t.Errorf("another /64: %v", err)
+	}
+	for i := range failuresPerAddress { // each from a /64 of its own
+		guess := Credentials{Username: strings.Repeat("y", i+1), Password: "x", Domain: "x", Address: fmt.Sprintf("2001:db8:0:%x::1", i%0x80+2)}
+		if _, err := s.Login(t.Context(), guess); err == nil {
+			t.Fatal("a guess succeeded")
+		}
+	}
+	_, err = s.Login(t.Context(), c)
+	wantKind(t, "another /64 of the same /56", err, fault.KindLimited)
+	c.Address = "2001:db8:0:100::1"
+	if _, err = s.Login(t.Context(), c); err != nil {
+		t.Errorf("another /56: %v", err)
 	}
 }
 
@@ -161,7 +173,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	}()
 	<-limiter.asked // it was let into the queue
 	for range failuresPerUser {
-		limiter.Fail(t.Context(), demoLogin("alice").limits()...)
+		limiter.Fail(t.Context(), demoLogin("alice").attempt().limits()...)
 	}
 	done()
 	wantKind(t, "the right password, too late", <-answer, fault.KindLimited)
@@ -227,17 +239,20 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
-		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"),
-			[]string{"sub", "demo", "sub"}, []string{"AGENT_LOGIN", "AGENT_LOGIN"})
+		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
+			AccountIDs: []string{"sub", "demo", "sub"}, EventTypes: []string{"AGENT_LOGIN", "AGENT_LOGIN"},
+			QueueIDs: []string{"q", "q"}, AgentIDs: []string{"1002@pbx"}, CallIDs: []string{"c"}, Names: []string{"call.*", "agent.login"}})
 		if err != nil || expires != 24*time.Hour {
 			t.Fatalf("expires in %s: %v", expires, err)
 		}
 		p := s.mustAuthenticate(t, token)
 		if p.Audience != AudienceEvents || !slices.Equal(p.AccountIDs, []string{"sub", "demo"}) ||
-			!slices.Equal(p.EventTypes, []string{"AGENT_LOGIN"}) || p.FamilyID != "" {
+			!slices.Equal(p.EventTypes, []string{"AGENT_LOGIN"}) || p.FamilyID != "" ||
+			!slices.Equal(p.QueueIDs, []string{"q"}) || !slices.Equal(p.AgentIDs, []string{"1002@pbx"}) ||
+			!slices.Equal(p.CallIDs, []string{"c"}) || !slices.Equal(p.Names, []string{"call.*", "agent.login"}) {
 			t.Errorf("principal %+v", p)
 		}
-		token, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), []string{}, nil)
+		token, _, err = s.EventsLogin(t.Context(), demoLogin("alice"), Filter{AccountIDs: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,8 +265,10 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
 	s := start(t, onSQLite(t), Config{}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
-	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"),
-		[]string{"demo", "other", "nowhere", ""}, []string{"AGENT_LOGIN", "agent_login"})
+	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
+		AccountIDs: []string{"demo", "other", "nowhere", ""}, EventTypes: []string{"AGENT_LOGIN", "agent_login"},
+		QueueIDs: []string{"q", ""}, AgentIDs: []string{strings.Repeat("a", MaxFilterID+1)}, CallIDs: []string{"\xff"},
+		Names: []string{"call.*", "call", "*"}})
 	var got []string
 	for _, f := range fault.As(err).Fields {
 		got = append(got, f.Field+" "+f.Code+" "+f.Message)
@@ -261,6 +278,11 @@ func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
 		`account_ids[2] unknown_account unknown account "nowhere"`,
 		`account_ids[3] unknown_account unknown account ""`,
 		`event_types[1] unknown_type unknown event type "agent_login"`,
+		`queue_ids[1] invalid an id has 1 to 256 bytes`,
+		`agent_ids[0] invalid an id has 1 to 256 bytes`,
+		`call_ids[0] invalid an id has 1 to 256 bytes`,
+		`names[1] unknown_name unknown name "call"`,
+		`names[2] unknown_name unknown name "*"`,
 	}
 	if fault.KindOf(err) != fault.KindInvalid || !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -276,20 +298,20 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 		ids = append(ids, id)
 		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
 	}
-	yaml.WriteString("]\nusers: [{account: root, username: u, password: p}]")
+	yaml.WriteString("]\nusers: [{account: root, username: u, password: " + password + "}]")
 	big := start(t, onSQLite(t), Config{})
 	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
-	c := Credentials{Username: "u", Password: "p", Domain: "root.local"}
-	token, _, err := big.EventsLogin(t.Context(), c, append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0]), nil)
+	c := Credentials{Username: "u", Password: password, Domain: "root.local"}
+	token, _, err := big.EventsLogin(t.Context(), c, Filter{AccountIDs: append(ids[:maxFilterAccounts:maxFilterAccounts], ids[0])})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := big.mustAuthenticate(t, token); len(p.AccountIDs) != maxFilterAccounts {
 		t.Errorf("%d accounts", len(p.AccountIDs))
 	}
-	_, _, err = big.EventsLogin(t.Context(), c, ids, nil)
+	_, _, err = big.EventsLogin(t.Context(), c, Filter{AccountIDs: ids})
 	if f := fault.As(err); f.Kind != fault.KindInvalid || f.Fields[0].Code != "too_many" {
 		t.Errorf("got %v", err)
 	}

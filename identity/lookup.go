@@ -2,6 +2,8 @@ package identity
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"sync"
 	"time"
 
@@ -33,6 +35,32 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 	}
 	account, ok := s.Tree().Account(id)
 	return account, ok, nil
+}
+
+// userLookups bounds how many users are looked up in a second.
+const userLookups = 20
+
+// lookupUser loads a user whom a valid token names and memory does not know:
+// made by another node a moment ago, or of another making than ours.
+func (s *Service) lookupUser(ctx context.Context, id string) {
+	now := s.now()
+	if !storable(id) || s.unknownUsers.contains(id, now) || !s.lookups.Allow() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	state := userState{}
+	err := s.db.QueryRowContext(ctx,
+		`SELECT account_id, role, generation, kept_family FROM identity_users WHERE id = $1`, id).
+		Scan(&state.accountID, &state.role, &state.generation, &state.keptFamily)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		s.unknownUsers.add(id, now)
+	case err != nil:
+		s.metrics.reloadErrors.Inc() // Run logs it, should it last
+	default:
+		s.known.put(map[string]userState{id: state})
+	}
 }
 
 // negativeCache are ids that the database did not know lately.

@@ -14,11 +14,13 @@ const (
 	resultAudience = "audience" // a valid token of another audience
 	resultLimited  = "limited"  // too many failed logins
 	resultInvalid  = "invalid"  // a login with bad fields
-	resultError    = "error"    // we could not tell
+	resultError    = "error"    // the check could not be made
+	resultPortal   = "portal"   // a phone with its user's portal password
 )
 
 type metrics struct {
 	logins       *prometheus.CounterVec
+	phones       *prometheus.CounterVec
 	tokenChecks  *prometheus.CounterVec
 	keyChecks    *prometheus.CounterVec
 	reuses       prometheus.Counter
@@ -30,8 +32,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		logins: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_identity_logins_total",
-			Help: "Logins, by what they are for and how they ended.",
+			Help: "Logins, by audience and result.",
 		}, []string{"audience", "result"}),
+		phones: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "trunkline_identity_phone_authentications_total",
+			Help: "Digest authentications of phones, by result; portal: with the user's portal password.",
+		}, []string{"result"}),
 		tokenChecks: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_identity_token_checks_total",
 			Help: "Tokens checked, by result.",
@@ -42,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"result"}),
 		reuses: factory.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_identity_refresh_reuses_total",
-			Help: "Used refresh tokens shown again, each of which revoked its family.",
+			Help: "Reuses of a refresh token; each revoked all tokens of its session.",
 		}),
 		reloadErrors: factory.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_identity_reload_errors_total",
@@ -53,6 +59,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		for _, result := range []string{resultOK, resultWrong, resultLimited, resultInvalid, resultError} {
 			m.logins.WithLabelValues(string(audience), result)
 		}
+	}
+	for _, result := range []string{resultOK, resultPortal, resultWrong, resultLimited, resultError} {
+		m.phones.WithLabelValues(result)
 	}
 	for _, result := range []string{resultOK, resultWrong, resultExpired, resultRevoked, resultAudience} {
 		m.tokenChecks.WithLabelValues(result)
@@ -67,6 +76,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 func newFallbacks(reg prometheus.Registerer) prometheus.Counter {
 	return promauto.With(reg).NewCounter(prometheus.CounterOpts{
 		Name: "trunkline_identity_limiter_fallbacks_total",
-		Help: "Questions about login limits answered from this process alone, because Redis was away.",
+		Help: "Checks of login limits made with this process's counts only, because Redis was unavailable.",
 	})
 }

@@ -3,6 +3,9 @@ package identity
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"trunkline/internal/setting"
 )
 
 func TestPasswordHashesAreTheirOwnParameters(t *testing.T) {
@@ -62,24 +65,26 @@ func FuzzParseHash(f *testing.F) {
 	})
 }
 
-func TestConfigRefuses(t *testing.T) {
-	const day = 24 * 60 * 60 * 1e9
-	for name, cfg := range map[string]Config{
-		"a short access token":       {AccessTTL: 1},
-		"a long access token":        {AccessTTL: maxTokenTTL + 1},
-		"a negative events token":    {EventsTTL: -day},
-		"a short refresh token":      {RefreshTTL: 1},
-		"a key that never signs":     {KeyLife: day, KeyLead: day},
-		"a key that is a surprise":   {KeyLead: -day},
-		"negative slots":             {HashSlots: -1},
-		"an unaffordable hash":       {Argon2: Argon2{MemoryKiB: 1 << 30}},
-		"a hash of too little space": {Argon2: Argon2{MemoryKiB: 7}},
+func TestSettingsRefuse(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, change := range map[string]func(*Settings){
+		"a short access token":    func(s *Settings) { s.AccessTTL = 1 },
+		"a long access token":     func(s *Settings) { s.AccessTTL = maxTokenTTL + 1 },
+		"a negative events token": func(s *Settings) { s.EventsTTL = -day },
+		"a short refresh token":   func(s *Settings) { s.RefreshTTL = 1 },
 	} {
-		if cfg.Validate() == nil {
+		s := DefaultSettings()
+		change(&s)
+		if setting.Validate("auth", s) == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	if err := (Config{}).Validate(); err != nil {
+	if err := setting.Validate("auth", DefaultSettings()); err != nil {
 		t.Errorf("the defaults: %v", err)
+	}
+	for _, cost := range []Argon2{{MemoryKiB: 1 << 30, Passes: 1, Lanes: 1}, {MemoryKiB: 7, Passes: 1, Lanes: 1}} {
+		if cost.validate() == nil {
+			t.Errorf("%+v was accepted", cost)
+		}
 	}
 }

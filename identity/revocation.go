@@ -97,11 +97,12 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 func (s *Service) purge(ctx context.Context) error {
 	now := s.cfg.Now()
 	s.revoked.purge(now)
-	for _, table := range []string{"identity_revocations", "identity_refresh_tokens"} {
-		_, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli())
-		if err != nil {
+	for _, table := range []string{"identity_revocations", "identity_filters"} {
+		if _, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli()); err != nil {
 			return sqldb.Wrap(err, "purging "+table)
 		}
 	}
-	return nil
+	_, err := s.db.ExecContext(ctx,
+		`DELETE FROM identity_refresh_tokens WHERE expires_at < $1 AND access_expires_at < $1`, now.UnixMilli())
+	return sqldb.Wrap(err, "purging refresh tokens")
 }

@@ -3,8 +3,9 @@ package identity
 import (
 	"context"
 	"database/sql"
-	"log/slog"
+	"fmt"
 
+	"trunkline/audit"
 	"trunkline/internal/sqldb"
 )
 
@@ -33,9 +34,10 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 		{Account: account, Username: "alice", Password: password, Role: RoleUser, PresenceID: "1001"},
 		{Account: account, Username: "bob", Password: password, Role: RoleUser, PresenceID: "1002"},
 	}
-	var bad problems
-	users[0].check("", &bad)
-	if err := bad.fault("Invalid demo password"); err != nil {
+	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
+		return false, err
+	}
+	if err := checkNewPassword("demo_password", password); err != nil {
 		return false, err
 	}
 	root := s.accountOf(NewAccount{ID: account, Name: account, Domain: "demo.local"})
@@ -47,39 +49,55 @@ func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error
 	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
 		return false, err // before the work of hashing
 	}
+	var bad problems
+	for i, user := range plan.users {
+		if err := bad.strength(fmt.Sprintf("users[%d].password", i), user.Password); err != nil {
+			return false, err
+		}
+	}
+	if err := bad.fault(badDirectory); err != nil {
+		return false, err
+	}
 	hashes := make([]string, len(plan.users))
 	for i, user := range plan.users {
 		if hashes[i], err = s.passwords.Hash(ctx, user.Password); err != nil {
 			return false, err
 		}
 	}
-	err = s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	var entries []audit.Entry
+	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
 		// Another node that starts with us may have been first.
 		empty, err := isEmpty(ctx, tx)
 		stored = empty
 		if err != nil || !empty {
 			return err
 		}
-		return s.insertSeed(ctx, tx, plan, hashes)
+		if entries, err = s.insertSeed(ctx, tx, rev, plan, hashes); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entries...)
 	})
 	if err != nil || !stored {
 		return false, err
 	}
-	s.audit(ctx, "directory.seed", slog.Int("accounts", len(plan.accounts)), slog.Int("users", len(plan.users)))
+	s.audit.Committed(ctx, entries...)
 	return true, nil
 }
 
+// isEmpty reports whether there was never an account.
 func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 	var accounts int
-	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts`).Scan(&accounts)
+	err := db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM identity_accounts) + (SELECT COUNT(*) FROM identity_deleted_accounts)`).Scan(&accounts)
 	return accounts == 0, sqldb.Wrap(err, "reading accounts")
 }
 
-func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, plan *seed, hashes []string) error {
+// insertSeed returns the entries of what it stores for the audit log.
+func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, plan *seed, hashes []string) (entries []audit.Entry, err error) {
 	for _, account := range plan.accounts {
 		if err := insertAccount(ctx, tx, account); err != nil {
-			return err
+			return nil, err
 		}
+		entries = append(entries, s.audit.Entry(ctx, audit.AccountCreate, account.auditedBy(), "account:"+account.ID))
 	}
 	domains := make(map[string]string, len(plan.accounts))
 	for _, account := range plan.accounts {
@@ -88,12 +106,13 @@ func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, plan *seed, hashes
 	for i, n := range plan.users {
 		user := s.userOf(n)
 		user.AccountID = n.Account
-		if err := insertUser(ctx, tx, user, hashes[i]); err != nil {
-			return err
+		if err := insertUser(ctx, tx, rev, user, hashes[i]); err != nil {
+			return nil, err
 		}
-		if err := s.storeDevice(ctx, tx, user, domains[n.Account], n.Password); err != nil {
-			return err
+		if err := s.storePortalHA1(ctx, tx, user, domains[n.Account], n.Password); err != nil {
+			return nil, err
 		}
+		entries = append(entries, s.audit.Entry(ctx, audit.UserCreate, user.AccountID, "user:"+user.ID))
 	}
-	return nil
+	return entries, nil
 }

@@ -14,8 +14,8 @@ accounts:
   - {id: mid, name: Mid, domain: Mid.Local, parent: Root}
   - {name: Root, domain: root.local}
 users:
-  - {account: leaf, username: alice, password: one, presence_id: 1001}
-  - {account: Root, username: alice, password: two, role: admin}
+  - {account: leaf, username: alice, password: the first password, presence_id: 1001}
+  - {account: Root, username: alice, password: the second password, role: admin}
 `
 
 func TestSeedStoresADirectoryOnce(t *testing.T) {
@@ -30,11 +30,11 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 		if path := s.Tree().Path("leaf"); !ok || len(path) != 3 || path[2] != root.ID {
 			t.Errorf("path %v", path)
 		}
-		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "one", Domain: "LEAF.local"}))(t)
+		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the first password", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
 			t.Errorf("user %+v", session.User)
 		}
-		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "two", Domain: "root.local"}))(t)
+		session = must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the second password", Domain: "root.local"}))(t)
 		if session.User.Role != RoleAdmin || session.User.AccountID != root.ID {
 			t.Errorf("user %+v", session.User)
 		}

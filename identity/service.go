@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"trunkline/audit"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
 
@@ -27,13 +29,19 @@ type Service struct {
 	db        *sqldb.DB
 	keyring   *masterkey.Keyring
 	limiter   Limiter
+	audit     *audit.Log
 	metrics   *metrics
 	log       *slog.Logger
 	passwords *passwords
+	addresses *knownAddresses
+	proving   stripedLock // per user whose phone authenticates
 
 	directory       atomic.Pointer[directory]
 	revoked         revocations
+	known           userStates
 	unknownAccounts negativeCache
+	unknownUsers    negativeCache
+	filters         filterCache
 	changes         signal
 	changing        chan struct{} // held by the one change under way
 
@@ -41,16 +49,18 @@ type Service struct {
 	loaded  revision      // guarded by polling
 	polls   atomic.Uint64 // begun so far
 	early   *rate.Limiter // of polls beside Run's
+	lookups *rate.Limiter // of users that a valid token names and memory does not know
 }
 
-// New brings the tables up to date, makes the first signing key when there is
-// none, and loads memory.
-func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter,
+// New brings the tables up to date and loads memory. Where there is a master key
+// it also does what PrepareSigning does.
+func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter, auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
-	if secrets == nil || limiter == nil {
-		return nil, errors.New("identity: no secrets or no limiter")
+	if secrets == nil || limiter == nil || auditLog == nil {
+		return nil, errors.New("identity: no secrets, limiter or audit log")
 	}
-	if err := cfg.Validate(); err != nil {
+	cfg = cfg.withDefaults()
+	if err := errors.Join(setting.Validate("auth", cfg.Settings), cfg.Argon2.validate()); err != nil {
 		return nil, err
 	}
 	files, err := fs.Sub(migrations, "migrations")
@@ -60,19 +70,24 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	if err := db.Migrate(ctx, "identity", files); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
 	s := &Service{
-		cfg: cfg, db: db, keyring: secrets, limiter: limiter, metrics: newMetrics(reg), log: log,
+		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, metrics: newMetrics(reg), log: log,
 		passwords: newPasswords(cfg.Argon2, cfg.HashSlots),
+		addresses: newKnownAddresses(db, secrets, cfg.Now, log),
 		revoked:   revocations{until: make(map[string]int64)},
+		known:     userStates{all: make(map[string]userState)},
 		changes:   signal{changed: make(chan struct{})},
 		changing:  make(chan struct{}, 1),
 		early:     rate.NewLimiter(earlyPolls, earlyPolls),
+		lookups:   rate.NewLimiter(userLookups, userLookups),
 	}
 	if err := s.poll(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.rotateKeys(ctx); err != nil {
+	if !s.hasMasterKey() {
+		return s, nil
+	}
+	if err := s.PrepareSigning(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -89,7 +104,8 @@ func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
 // time. Ask for it before looking at them, so that no change is missed.
 func (s *Service) Changed() <-chan struct{} { return s.changes.next() }
 
-// what a change makes stale in memory
+// staleness is what a change makes stale in memory. Users are followed with the
+// revocations: a change of a user raises that revision and stores it in the row.
 type staleness struct{ directory, revocations int }
 
 var (
@@ -131,11 +147,6 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 		s.log.WarnContext(ctx, "snapshot reload failed after a stored change", "error", err)
 	}
 	return nil
-}
-
-// audit writes the audit log's line of a change. attrs never hold a secret.
-func (s *Service) audit(ctx context.Context, action string, attrs ...slog.Attr) {
-	s.log.LogAttrs(ctx, slog.LevelInfo, "audit", append([]slog.Attr{slog.String("action", action)}, attrs...)...)
 }
 
 // signal is a channel that is closed and replaced at each change.

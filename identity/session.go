@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -21,9 +22,9 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fa
 	refresh, now := newSecret(), s.cfg.Now()
 	result, err := db.ExecContext(ctx, `INSERT INTO identity_refresh_tokens
 			(hash, family_id, user_id, expires_at, access_expires_at)
-		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM identity_users WHERE id = $5`,
+		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
 		hashSecret(refresh), family, now.Add(s.cfg.RefreshTTL).UnixMilli(),
-		now.Add(s.cfg.AccessTTL).UnixMilli(), user.ID)
+		now.Add(s.cfg.AccessTTL).UnixMilli(), user.ID, user.generation)
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
@@ -31,10 +32,33 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fa
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
-	if stored == 0 { // the user was deleted since the password was checked
+	if stored == 0 { // the user was deleted, or has a new password, since the password was checked
 		return nil, errWrongLogin
 	}
 	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: s.cfg.AccessTTL}, nil
+}
+
+var errSessionEnded = fault.Unauthenticated("The session has ended")
+
+// extendFamily stores that a token of the family lives until expires, so that a
+// logout revokes it for as long. It returns an error when the family has ended.
+func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) error {
+	return s.db.Alone(ctx, func(to sqldb.Runner) error {
+		result, err := to.ExecContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
+			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2`,
+			expires.UnixMilli(), family)
+		if err != nil {
+			return sqldb.Wrap(err, "extending a session")
+		}
+		stored, err := result.RowsAffected()
+		if err != nil {
+			return sqldb.Wrap(err, "extending a session")
+		}
+		if stored == 0 {
+			return errSessionEnded
+		}
+		return nil
+	})
 }
 
 var errRefresh = fault.Unauthenticated("The refresh token is not valid")
@@ -120,12 +144,24 @@ func (s *Service) Logout(ctx context.Context, p *Principal) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no session to end")
 	}
-	return s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
-		if p.FamilyID == "" {
-			return revoke(ctx, tx, rev, p.TokenID, p.ExpiresAt)
+	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
+	entry.Actor = p.Actor()
+	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		end := revoke
+		id := p.TokenID
+		if p.FamilyID != "" {
+			end, id = revokeFamily, p.FamilyID
 		}
-		return revokeFamily(ctx, tx, rev, p.FamilyID, p.ExpiresAt)
+		if err := end(ctx, tx, rev, id, p.ExpiresAt); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entry)
 	})
+	if err != nil {
+		return err
+	}
+	s.audit.Committed(ctx, entry)
+	return nil
 }
 
 // endUser revokes every token of a user who is being deleted. The refresh

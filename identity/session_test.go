@@ -74,7 +74,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 
 func TestRefreshRefuses(t *testing.T) {
 	c := newClock()
-	s := start(t, onSQLite(t), Config{Now: c.now, RefreshTTL: 2 * time.Hour}).demo(t)
+	s := start(t, onSQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
 	expired := s.mustLogin(t, "alice").RefreshToken
 	c.add(2 * time.Hour)
 	loggedOut := s.mustLogin(t, "alice")

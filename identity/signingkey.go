@@ -8,20 +8,23 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
 )
 
 // signingKey signs tokens from signsFrom until the next key does.
 type signingKey struct {
 	id        string
-	private   ed25519.PrivateKey
+	public    ed25519.PublicKey
+	private   ed25519.PrivateKey // nil: it could not be unsealed
+	sealedErr error              // why private is nil
 	signsFrom time.Time
 }
-
-func (k signingKey) public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
 // signingKeys are all keys that are known, by rising signsFrom.
 type signingKeys []signingKey
@@ -51,12 +54,12 @@ func (keys signingKeys) find(id string) (signingKey, bool) {
 
 // next returns when the key after the newest should sign, and whether it is
 // time to make it.
-func (keys signingKeys) next(now time.Time, cfg Config) (signsFrom time.Time, due bool) {
+func (keys signingKeys) next(now time.Time) (signsFrom time.Time, due bool) {
 	if len(keys) == 0 {
 		return now, true
 	}
-	turn := keys[len(keys)-1].signsFrom.Add(cfg.KeyLife)
-	published := now.Add(cfg.KeyLead)
+	turn := keys[len(keys)-1].signsFrom.Add(keyLife)
+	published := now.Add(keyLead)
 	if turn.After(published) {
 		return time.Time{}, false
 	}
@@ -88,10 +91,72 @@ func (keys signingKeys) jwks() ([]byte, error) {
 		Keys []jwk `json:"keys"`
 	}{Keys: make([]jwk, 0, len(keys))}
 	for _, key := range keys {
-		x := base64.RawURLEncoding.EncodeToString(key.public())
+		x := base64.RawURLEncoding.EncodeToString(key.public)
 		set.Keys = append(set.Keys, jwk{"OKP", "Ed25519", key.id, x, "sig", signingAlgorithm})
 	}
 	return json.Marshal(set)
+}
+
+// PrepareSigning seals the signing keys that an earlier version stored in plain
+// text and makes the first key. It returns an error when there is no master
+// key: such a node can check tokens, but not make them.
+func (s *Service) PrepareSigning(ctx context.Context) error {
+	if _, err := s.keyring.Newest(); err != nil {
+		return err
+	}
+	if err := s.signingSecrets().Require(ctx); err != nil {
+		return err
+	}
+	return errors.Join(s.sealSigningKeys(ctx), s.rotateKeys(ctx))
+}
+
+// hasMasterKey reports whether this node can seal, and so make signing keys. A
+// node that cannot leaves them to the others.
+func (s *Service) hasMasterKey() bool {
+	_, err := s.keyring.Newest()
+	return err == nil
+}
+
+// sealSigningKeys raises no revision: the keys stay the same, and nodes of an
+// earlier version, which cannot read a sealed one, go on with what they hold.
+func (s *Service) sealSigningKeys(ctx context.Context) error {
+	sealed := 0
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT id, seed FROM identity_signing_keys WHERE master_key_id = ''`)
+		plain, err := sqldb.Collect(rows, err, "reading plain signing keys", func(scan sqldb.ScanFunc) (row [2]string, err error) {
+			err = scan(&row[0], &row[1])
+			return row, err
+		})
+		if err != nil {
+			return err
+		}
+		sealed = len(plain)
+		for _, row := range plain {
+			if err := s.sealSigningKey(ctx, tx, row[0], row[1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && sealed > 0 {
+		s.log.WarnContext(ctx, "signing keys sealed under the master key: copies of the database made before this still "+
+			"contain them in plain text, run \"trunkline signingkey rotate --now\" to make those worthless", "keys", sealed)
+	}
+	return err
+}
+
+func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded string) error {
+	seed, err := decodeSeed(id, encoded)
+	if err != nil {
+		return err
+	}
+	sealed, err := s.keyring.Seal(seed, signingPlace, id)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE identity_signing_keys SET seed = $1, master_key_id = $2, public_key = $3
+		WHERE id = $4`, sealed, masterkey.ID(sealed), encodePublic(seed), id)
+	return sqldb.Wrap(err, "sealing a signing key")
 }
 
 // rotateKeys makes the next signing key when it is time, and deletes retired
@@ -100,53 +165,137 @@ func (keys signingKeys) jwks() ([]byte, error) {
 func (s *Service) rotateKeys(ctx context.Context) error {
 	now := s.cfg.Now()
 	known := s.directory.Load().signing
-	if _, due := known.next(now, s.cfg); !due && len(known.retired(now)) == 0 {
+	if _, due := known.next(now); !due && len(known.retired(now)) == 0 {
 		return nil
 	}
 	return s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
-		keys, err := readSigningKeys(ctx, tx)
+		keys, err := s.readSigningKeys(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if signsFrom, due := keys.next(now, s.cfg); due {
-			if err := insertSigningKey(ctx, tx, signsFrom, now); err != nil {
+		if signsFrom, due := keys.next(now); due {
+			if _, err := s.insertSigningKey(ctx, tx, signsFrom, now); err != nil {
 				return err
 			}
 		}
 		for _, id := range keys.retired(now) {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM identity_signing_keys WHERE id = $1`, id); err != nil {
-				return sqldb.Wrap(err, "deleting a retired signing key")
+			if err := deleteSigningKey(ctx, tx, id); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 }
 
-func insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, now time.Time) error {
-	seed := make([]byte, ed25519.SeedSize)
-	rand.Read(seed) // never fails
-	_, err := tx.ExecContext(ctx,
-		`INSERT INTO identity_signing_keys (id, seed, signs_from, created_at) VALUES ($1, $2, $3, $4)`,
-		newID(), base64.StdEncoding.EncodeToString(seed), signsFrom.UnixMilli(), now.UnixMilli())
-	return sqldb.Wrap(err, "storing a signing key")
+// RotateSigningKey makes a key that signs from now on and returns its id. A key
+// that was published but has not signed yet is deleted. With endTokens every
+// other key is, and every refresh token: all sessions end.
+func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
+	entry := s.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
+	err = s.change(ctx, changeBoth, func(tx *sql.Tx, _ int64) error {
+		keys, err := s.readSigningKeys(ctx, tx)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		from := now
+		current, err := keys.signer(now)
+		if err == nil && !current.signsFrom.Before(now) { // another node's clock is ahead of ours
+			from = current.signsFrom.Add(time.Millisecond)
+		}
+		for _, key := range keys {
+			if endTokens || key.signsFrom.After(current.signsFrom) {
+				if err := deleteSigningKey(ctx, tx, key.id); err != nil {
+					return err
+				}
+			}
+		}
+		if endTokens {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens`); err != nil {
+				return sqldb.Wrap(err, "ending all sessions")
+			}
+		}
+		if id, err = s.insertSigningKey(ctx, tx, from, now); err != nil {
+			return err
+		}
+		entry.Target = "signingkey:" + id
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return "", err
+	}
+	s.audit.Committed(ctx, entry)
+	s.log.InfoContext(ctx, "signing key rotated", "key_id", id, "tokens_ended", endTokens)
+	return id, nil
 }
 
-func readSigningKeys(ctx context.Context, db sqldb.Runner) (signingKeys, error) {
-	const doing = "reading the signing keys"
-	rows, err := db.QueryContext(ctx, `SELECT id, seed, signs_from FROM identity_signing_keys ORDER BY signs_from, id`)
-	return sqldb.Collect(rows, err, doing, func(scan sqldb.ScanFunc) (signingKey, error) {
+func deleteSigningKey(ctx context.Context, tx *sql.Tx, id string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM identity_signing_keys WHERE id = $1`, id)
+	return sqldb.Wrap(err, "deleting a signing key")
+}
+
+func (s *Service) insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, now time.Time) (id string, err error) {
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed) // never fails
+	id = newID()
+	sealed, err := s.keyring.Seal(seed, signingPlace, id)
+	if err != nil {
+		return "", err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_signing_keys
+			(id, seed, master_key_id, public_key, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		id, sealed, masterkey.ID(sealed), encodePublic(seed), signsFrom.UnixMilli(), now.UnixMilli())
+	return id, sqldb.Wrap(err, "storing a signing key")
+}
+
+func encodePublic(seed []byte) string {
+	public := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
+	return base64.StdEncoding.EncodeToString(public)
+}
+
+func decodeSeed(id, encoded string) ([]byte, error) {
+	seed, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fault.Internal(fmt.Errorf("signing key %s is not an Ed25519 seed", id), "reading the signing keys failed")
+	}
+	return seed, nil
+}
+
+func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signingKeys, error) {
+	rows, err := db.QueryContext(ctx, `SELECT id, seed, master_key_id, public_key, signs_from
+		FROM identity_signing_keys ORDER BY signs_from, id`)
+	return sqldb.Collect(rows, err, "reading the signing keys", func(scan sqldb.ScanFunc) (signingKey, error) {
 		var key signingKey
-		var encoded string
+		var stored, masterKeyID, public string
 		var signsFrom int64
-		if err := scan(&key.id, &encoded, &signsFrom); err != nil {
+		if err := scan(&key.id, &stored, &masterKeyID, &public, &signsFrom); err != nil {
 			return key, err
 		}
-		seed, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil || len(seed) != ed25519.SeedSize {
-			return key, fault.Internal(errors.New("signing key "+key.id+" is not an Ed25519 seed"), doing+" failed")
-		}
-		key.private = ed25519.NewKeyFromSeed(seed)
 		key.signsFrom = time.UnixMilli(signsFrom)
+		if masterKeyID == "" {
+			seed, err := decodeSeed(key.id, stored)
+			if err != nil {
+				return key, err
+			}
+			key.take(seed)
+			return key, nil
+		}
+		seed, err := s.keyring.Unseal(stored, signingPlace, key.id)
+		if err == nil && len(seed) == ed25519.SeedSize {
+			key.take(seed)
+			return key, nil
+		}
+		key.sealedErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
+		decoded, err := base64.StdEncoding.DecodeString(public)
+		if err != nil || len(decoded) != ed25519.PublicKeySize {
+			return key, fault.Internal(fmt.Errorf("signing key %s has no Ed25519 public key", key.id), "reading the signing keys failed")
+		}
+		key.public = decoded
 		return key, nil
 	})
+}
+
+func (k *signingKey) take(seed []byte) {
+	k.private = ed25519.NewKeyFromSeed(seed)
+	k.public = k.private.Public().(ed25519.PublicKey)
 }

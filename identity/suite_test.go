@@ -11,7 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -63,6 +66,9 @@ func openDB(t testing.TB, cfg sqldb.Config) *sqldb.DB {
 }
 
 func cheap(c Config) Config {
+	if c.Settings == (Settings{}) {
+		c.Settings = DefaultSettings()
+	}
 	c.Argon2 = Argon2{MemoryKiB: 8, Passes: 1, Lanes: 1}
 	return c
 }
@@ -75,17 +81,35 @@ func start(t testing.TB, db sqldb.Config, cfg Config) *service {
 
 func startOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
 	t.Helper()
-	log := &lockedBuffer{}
-	s, err := New(t.Context(), cheap(cfg), db, testKeys(t), limiter, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(log, nil)))
+	return startWith(t, db, cfg, limiter, sharedKeys(t))
+}
+
+func startWith(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *service {
+	t.Helper()
+	return must(newService(t, db, cfg, limiter, keys))(t)
+}
+
+func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) (*service, error) {
+	log := &testservice.Log{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	audited, err := audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return &service{s, log}
+	s, err := New(t.Context(), cheap(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
+	return &service{s, log, audited}, err
+}
+
+// sharedKeys returns a ring with the same key for all nodes of a test.
+func sharedKeys(t testing.TB) *masterkey.Keyring {
+	t.Helper()
+	return must(masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))}))(t)
 }
 
 type service struct {
 	*Service
-	logged *lockedBuffer
+	logged  *testservice.Log
+	audited *audit.Log
 }
 
 // run follows changes until the test ends.
@@ -99,23 +123,6 @@ func (s *service) run(t testing.TB) {
 			t.Error(err)
 		}
 	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (s *service) demo(t testing.TB) *service {
@@ -168,4 +175,10 @@ func within(t testing.TB, what string, is func() bool) {
 		}
 	}
 	t.Errorf("not in time: %s", what)
+}
+
+// remove deletes an account.
+func (s *service) remove(ctx context.Context, ref string) error {
+	_, err := s.DeleteAccount(ctx, ref)
+	return err
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	signingAlgorithm = "EdDSA"
-	// A channel token with the most filters has under 20 KB.
+	// Tokens of earlier versions carried filters of up to 20 KB.
 	maxTokenLength = 32 << 10
 	// How far the clock of the node that made a token may be ahead of ours.
 	issueLeeway = 5 * time.Second
@@ -22,14 +22,17 @@ const (
 // claims are a token's: those of RFC 7519, with aud a plain string, and ours.
 type claims struct {
 	jwt.RegisteredClaims
-	Audience   Audience `json:"aud"`
-	Identity   string   `json:"identity"` // <user_id>:<account>
-	AccountID  string   `json:"account_id"`
-	Username   string   `json:"username"`
-	Role       Role     `json:"role"`
-	Family     string   `json:"family,omitempty"`
-	AccountIDs []string `json:"account_ids,omitempty"`
-	EventTypes []string `json:"event_types,omitempty"`
+	Audience  Audience `json:"aud"`
+	Identity  string   `json:"identity"` // <user_id>:<account>
+	AccountID string   `json:"account_id"`
+	Username  string   `json:"username"`
+	Role      Role     `json:"role"`
+	Family    string   `json:"family,omitempty"`
+	Filter
+	FilterID   string `json:"filter,omitempty"`     // names a stored filter
+	Generation int64  `json:"generation,omitempty"` // of the user's password
+
+	signingKey string // that signed it
 }
 
 // sign makes a token of audience about user, that lives for ttl. The claims
@@ -40,14 +43,18 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	if err != nil {
 		return "", err
 	}
+	if key.private == nil {
+		return "", fault.Unavailable(key.sealedErr, time.Minute, "Tokens cannot be signed: the master key is missing")
+	}
 	c := extra
 	c.RegisteredClaims = jwt.RegisteredClaims{
-		Issuer: s.cfg.Issuer, Subject: user.ID, ID: newID(),
+		Issuer: issuer, Subject: user.ID, ID: newID(),
 		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
 	}
 	c.Audience = audience
 	c.Identity = user.ID + ":" + user.AccountID
 	c.AccountID, c.Username, c.Role = user.AccountID, user.Username, user.Role
+	c.Generation = user.generation
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
 	token.Header["kid"] = key.id
 	signed, err := token.SignedString(key.private)
@@ -77,6 +84,9 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if _, known := s.Tree().Account(p.AccountID); !known {
 		s.catchUp(ctx) // another node may just have made it
 	}
+	if _, known := s.known.find(p.UserID); !known && !s.revoked.has(p.UserID) {
+		s.lookupUser(ctx, p.UserID)
+	}
 	if err := s.Valid(p); err != nil {
 		if fault.KindOf(err) == fault.KindUnauthenticated {
 			return nil, resultExpired, err
@@ -85,6 +95,9 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	}
 	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
 		return nil, resultAudience, fault.Forbidden("The token is for another purpose")
+	}
+	if p.Filter, err = s.filterOf(ctx, c); err != nil {
+		return nil, resultExpired, err
 	}
 	return p, resultOK, nil
 }
@@ -96,7 +109,7 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	}
 	checked := s.directory.Load().checked
 	if c, ok := checked.find(token); ok {
-		return c, c.check(s.cfg.Issuer, s.cfg.Now())
+		return c, c.check(s.cfg.Settings, s.cfg.Now())
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{signingAlgorithm}),
@@ -104,12 +117,13 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 		jwt.WithoutClaimsValidation(), // claims.check does it, without a leeway for exp
 	)
 	c := &claims{}
-	_, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.verifier(ctx, t) })
+	parsed, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.verifier(ctx, t) })
 	if err != nil {
 		return nil, err
 	}
+	c.signingKey, _ = parsed.Header["kid"].(string)
 	checked.put(token, c)
-	return c, c.check(s.cfg.Issuer, s.cfg.Now())
+	return c, c.check(s.cfg.Settings, s.cfg.Now())
 }
 
 // verifier finds the key a token names. A key that memory does not know may
@@ -127,10 +141,12 @@ func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
 	if !known {
 		return nil, errors.New("it names an unknown key")
 	}
-	return key.public(), nil
+	return key.public, nil
 }
 
-func (c *claims) check(issuer string, now time.Time) error {
+// check refuses a life longer than the token's kind gets: whoever has a signing
+// key could otherwise make a token that outlives the key.
+func (c *claims) check(s Settings, now time.Time) error {
 	latest := now.Add(issueLeeway)
 	switch {
 	case c.Issuer != issuer:
@@ -141,6 +157,8 @@ func (c *claims) check(issuer string, now time.Time) error {
 		return errors.New("it has a wrong claim")
 	case c.IssuedAt.After(latest) || c.NotBefore != nil && c.NotBefore.After(latest):
 		return errors.New("it is from the future")
+	case c.ExpiresAt.Sub(c.IssuedAt.Time) > s.ttl(c.Audience)+time.Second: // both are whole seconds
+		return errors.New("it lives longer than such a token may")
 	}
 	return nil
 }
@@ -149,7 +167,8 @@ func (c *claims) principal() *Principal {
 	return &Principal{
 		UserID: c.Subject, Username: c.Username, AccountID: c.AccountID, Role: c.Role,
 		Audience: c.Audience, TokenID: c.ID, FamilyID: c.Family,
-		ExpiresAt: c.ExpiresAt.Time, AccountIDs: c.AccountIDs, EventTypes: c.EventTypes,
+		ExpiresAt:  c.ExpiresAt.Time,
+		signingKey: c.signingKey, generation: c.Generation,
 	}
 }
 
@@ -159,16 +178,26 @@ func (c *claims) principal() *Principal {
 func (s *Service) Valid(p *Principal) error {
 	d := s.directory.Load()
 	if _, known := d.tree.Account(p.AccountID); !known {
-		return fault.Forbidden("The account is gone")
+		return fault.Forbidden("The account was deleted")
 	}
 	if p.IsKey() {
 		if _, known := d.keyIDs[p.KeyID]; !known {
-			return fault.Forbidden("The API key is gone")
+			return fault.Forbidden("The API key was deleted")
 		}
 		return nil
 	}
 	if !s.cfg.Now().Before(p.ExpiresAt) {
 		return fault.Unauthenticated("The token has expired")
+	}
+	if _, known := d.signing.find(p.signingKey); !known {
+		return fault.Forbidden("The signing key was replaced")
+	}
+	user, known := s.known.find(p.UserID)
+	if !known || user.accountID != p.AccountID || user.role != p.Role {
+		return fault.Forbidden("The user was deleted or has another role")
+	}
+	if p.generation < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
+		return fault.Forbidden("The password was changed")
 	}
 	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
 		return fault.Forbidden("Access was revoked")

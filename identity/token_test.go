@@ -45,7 +45,7 @@ func TestTokensHaveTheContractsClaims(t *testing.T) {
 	if len(got["jti"].(string)) != 32 {
 		t.Errorf("jti %v", got["jti"])
 	}
-	token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,7 @@ func TestTokensHaveTheContractsClaims(t *testing.T) {
 
 func TestTokenIsRefused(t *testing.T) {
 	s := start(t, onSQLite(t), Config{}).demo(t)
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	session := s.mustLogin(t, "alice")
 	good := session.AccessToken
 	key := must(s.directory.Load().signing.signer(time.Now()))(t)
@@ -92,7 +93,7 @@ func TestTokenIsRefused(t *testing.T) {
 		"too long":             good + strings.Repeat("A", maxTokenLength),
 		"a fourth part":        good + ".x",
 		"alg none":             forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, key.id, nil),
-		"HS256 by public key":  forge(jwt.SigningMethodHS256, []byte(key.public()), key.id, nil),
+		"HS256 by public key":  forge(jwt.SigningMethodHS256, []byte(key.public), key.id, nil),
 		"another key":          forge(jwt.SigningMethodEdDSA, stranger, key.id, nil),
 		"an unknown key":       forge(jwt.SigningMethodEdDSA, stranger, newID(), nil),
 		"no key named":         forge(jwt.SigningMethodEdDSA, key.private, nil, nil),
@@ -120,6 +121,16 @@ func TestTokenIsRefused(t *testing.T) {
 		"another account":      with("account_id", "other"),
 		"no identity":          with("identity", nil),
 		"expired":              with("exp", now),
+		"a longer life":        with("exp", now+3600+5),
+		"made long ago":        with("iat", now-10),
+		"an unknown user": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
+			c["sub"] = newID()
+			c["identity"] = c["sub"].(string) + ":demo"
+		}),
+		"a user of another account": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
+			c["account_id"], c["identity"] = "other", c["sub"].(string)+":other"
+		}),
+		"another role": with("role", "admin"),
 	} {
 		_, err := s.Authenticate(t.Context(), token, AudienceAPI)
 		wantKind(t, name, err, fault.KindUnauthenticated)
@@ -139,7 +150,7 @@ func TestTokenIsRefused(t *testing.T) {
 func TestAudiencesAreNotInterchangeable(t *testing.T) {
 	s := start(t, onSQLite(t), Config{}).demo(t)
 	api := s.mustLogin(t, "alice").AccessToken
-	events, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+	events, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +167,7 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 
 func TestTokensExpireToTheSecond(t *testing.T) {
 	c := newClock()
-	s := start(t, onSQLite(t), Config{Now: c.now, AccessTTL: time.Minute}).demo(t)
+	s := start(t, onSQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	c.add(59 * time.Second)
 	p := s.mustAuthenticate(t, token)
@@ -174,7 +185,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 		for name, end := range map[string]func(p *Principal) error{
 			"logout":          func(p *Principal) error { return s.Logout(t.Context(), p) },
 			"deleted user":    func(*Principal) error { return s.DeleteUser(t.Context(), "demo.local", "BOB") },
-			"deleted account": func(*Principal) error { return s.DeleteAccount(t.Context(), "sub") },
+			"deleted account": func(*Principal) error { return s.remove(t.Context(), "sub") },
 		} {
 			c := demoLogin("alice")
 			switch name {
@@ -208,10 +219,11 @@ func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		if err := s.DeleteAccount(t.Context(), "demo"); err != nil {
+		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		s.demo(t)
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "demo2", Name: "demo", Domain: "demo.local"}))(t)
+		must(s.CreateUser(t.Context(), NewUser{Account: "demo2", Username: "alice", Password: password}))(t)
 		_, err := s.Authenticate(t.Context(), token)
 		wantKind(t, "the old token", err, fault.KindUnauthenticated)
 		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
@@ -222,7 +234,7 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 	s := start(t, onSQLite(t), Config{}).demo(t)
 	var principals []*Principal
 	for range 2 {
-		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), nil, nil)
+		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,11 +252,13 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 
 // Without a database: what it does would only blur the coverage.
 func FuzzAuthenticate(f *testing.F) {
-	key := signingKey{id: "k", private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	key := signingKey{id: "k"}
+	key.take(make([]byte, ed25519.SeedSize))
 	tree, _ := buildTree([]Account{{ID: "demo"}})
 	s := &Service{
-		cfg: Config{Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
-		early: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
+		cfg: Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
+		early: rate.NewLimiter(0, 0), lookups: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
+		known: userStates{all: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
 	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}, checked: newCheckedTokens()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)

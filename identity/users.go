@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -22,23 +22,26 @@ type NewUser struct {
 }
 
 // userColumns are the columns that scanUser reads, of a table called u.
-const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at`
+const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation`
 
 func scanUser(scan sqldb.ScanFunc) (User, error) {
 	var u User
 	var created int64
-	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created)
+	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
 }
 
-// CreateUser makes a user. Memory holds no users, so no revision is raised.
+// CreateUser makes a user.
 func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
 	var bad problems
 	n.check("", &bad)
+	if err := bad.strength("password", n.Password); err != nil {
+		return User{}, err
+	}
 	if err := bad.fault("Invalid user"); err != nil {
 		return User{}, err
 	}
@@ -47,21 +50,26 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		return User{}, err
 	}
 	user := s.userOf(n)
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	entry := s.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
+	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		account, err := resolve(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
 		user.AccountID = account.ID
-		if err := insertUser(ctx, tx, user, hash); err != nil {
+		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
-		return s.storeDevice(ctx, tx, user, account.Domain, n.Password)
+		if err := s.storePortalHA1(ctx, tx, user, account.Domain, n.Password); err != nil {
+			return err
+		}
+		entry.AccountID = account.ID
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return User{}, err
 	}
-	s.auditUser(ctx, "user.create", user)
+	s.audit.Committed(ctx, entry)
 	return user, nil
 }
 
@@ -70,8 +78,9 @@ func (s *Service) userOf(n NewUser) User {
 	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, CreatedAt: s.now()}
 }
 
-// insertUser stores a user of an account that exists.
-func insertUser(ctx context.Context, tx *sql.Tx, u User, hash string) error {
+// insertUser stores a user of an account that exists, in a change of users with
+// revision rev.
+func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string) error {
 	key := strings.ToLower(u.Username)
 	var taken string
 	err := tx.QueryRowContext(ctx, `SELECT username_key FROM identity_users
@@ -86,9 +95,9 @@ func insertUser(ctx context.Context, tx *sql.Tx, u User, hash string) error {
 		return sqldb.Wrap(err, "reading users")
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_users (id, account_id, username, username_key,
-		password, role, presence_id, clicktocall_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		password, role, presence_id, clicktocall_id, created_at, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
-		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli())
+		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev)
 	if sqldb.IsUnique(err) { // another made the like since we looked
 		return fault.Conflict("The username or presence_id is taken")
 	}
@@ -126,34 +135,38 @@ func (s *Service) User(ctx context.Context, id string) (User, error) {
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	var user User
+	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
 	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
 			return err
 		}
-		if user, err = findUser(ctx, tx, account.ID, username); err != nil {
+		user, err := findUser(ctx, tx, account.ID, username)
+		if err != nil {
 			return err
 		}
 		if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID)
-		return sqldb.Wrap(err, "deleting a user")
+		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID); err != nil {
+			return sqldb.Wrap(err, "deleting a user")
+		}
+		entry.AccountID, entry.Target = account.ID, "user:"+user.ID
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return err
 	}
-	s.auditUser(ctx, "user.delete", user)
+	s.audit.Committed(ctx, entry)
 	return nil
 }
 
-func findUser(ctx context.Context, tx *sql.Tx, accountID, username string) (User, error) {
+func findUser(ctx context.Context, db sqldb.Runner, accountID, username string) (User, error) {
 	unknown := fault.NotFound("There is no user %s in the account", quote(username))
 	if !storable(username) {
 		return User{}, unknown
 	}
-	row := tx.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u
+	row := db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u
 		WHERE u.account_id = $1 AND u.username_key = $2`, accountID, strings.ToLower(username))
 	user, err := scanUser(row.Scan)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -168,22 +181,21 @@ func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error
 	if !storable(userID) || !storable(id) {
 		return fault.NotFound("There is no user %s", quote(userID))
 	}
-	result, err := s.db.ExecContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2`, id, userID)
+	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID).
+			Scan(&entry.AccountID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fault.NotFound("There is no user %s", quote(userID))
+		}
+		if err != nil {
+			return sqldb.Wrap(err, "storing a click-to-call id")
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
 	if err != nil {
-		return sqldb.Wrap(err, "storing a click-to-call id")
+		return err
 	}
-	changed, err := result.RowsAffected()
-	if err != nil {
-		return sqldb.Wrap(err, "storing a click-to-call id")
-	}
-	if changed == 0 {
-		return fault.NotFound("There is no user %s", quote(userID))
-	}
-	s.audit(ctx, "user.clicktocall", slog.String("user_id", userID), slog.String("clicktocall_id", id))
+	s.audit.Committed(ctx, entry)
 	return nil
-}
-
-func (s *Service) auditUser(ctx context.Context, action string, u User) {
-	s.audit(ctx, action, slog.String("account_id", u.AccountID), slog.String("user_id", u.ID),
-		slog.String("username", u.Username), slog.String("role", string(u.Role)))
 }

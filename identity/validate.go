@@ -74,12 +74,7 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 
 func (u *NewUser) check(prefix string, bad *problems) {
 	bad.text(prefix+"username", u.Username, maxName, printable)
-	switch {
-	case u.Password == "":
-		bad.add(prefix+"password", codeRequired, prefix+"password is required")
-	case len(u.Password) > maxPassword:
-		bad.add(prefix+"password", codeTooLong, fmt.Sprintf("%spassword has more than %d bytes", prefix, maxPassword))
-	}
+	bad.password(prefix+"password", u.Password)
 	if u.PresenceID != "" {
 		bad.text(prefix+"presence_id", u.PresenceID, maxPresence, visible)
 	}

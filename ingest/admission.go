@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// retryAfter is the Retry-After of a body that was refused for want of room.
+	// retryAfter is the Retry-After of a body refused for lack of memory.
 	retryAfter = time.Second
 
-	// maxReserve bounds what a body reserves before a byte of it is read: what a
+	// maxReserve bounds the memory that a body reserves before a byte of it is read: what a
 	// client announces must not hold the memory of others.
 	maxReserve = 256 << 10
 
@@ -28,7 +28,7 @@ const (
 // admission is a fair queue in front of the memory that bodies may hold. A body
 // waits unread until it may be worked on. Room goes to the waiting caller that
 // holds the fewest bytes, within a caller in the order of arrival, and no caller
-// takes more than half of what is free, so that another one always finds room.
+// takes more than half of the free memory, so that another one always fits.
 //
 // Bodies are admitted into half of the limit. The other half is for the growth
 // of bodies that turn out larger than they reserved: it is given or refused at
@@ -129,7 +129,7 @@ func (a *admission) admit(c *caller, reserve int64) {
 	a.held += reserve
 }
 
-// dispatch admits waiting bodies as long as there is room for the next one.
+// dispatch admits waiting bodies as long as the next one fits.
 func (a *admission) dispatch() {
 	for a.waiting > 0 {
 		var next *caller
@@ -181,7 +181,7 @@ type lease struct {
 func (l *lease) has(n int) bool { return l.used+int64(n) <= l.reserved }
 
 // grow takes n bytes more. It returns fault.KindTooLarge for a body that never
-// fits and fault.KindUnavailable when there is no room now.
+// fits and fault.KindUnavailable when there is no memory now.
 func (l *lease) grow(n int) error {
 	if l.used += int64(n); l.used <= l.reserved {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
 )
 
 // slowKafka acknowledges one batch after another, each after a time, as one
@@ -76,10 +77,10 @@ func otherKey(id string) *identity.Principal {
 // key, and does not try again.
 func TestBurstOfOneKeyIsStored(t *testing.T) {
 	const legs, size = 2000, 30 << 10
-	for name, limit := range map[string]int64{"defaults": Defaults().MaxInFlightBytes, "least memory": 2 * MaxBody} {
+	for name, limit := range map[string]setting.Bytes{"defaults": DefaultSettings().MaxInFlightBytes, "least memory": 2 * MaxBody} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := Defaults()
+				config := DefaultSettings()
 				config.MaxInFlightBytes = limit
 				i := ingestOn(t, config, &fakeKafka{})
 				k := &slowKafka{ack: time.Second}
@@ -99,7 +100,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 				if k.records != legs {
 					t.Errorf("stored %d of %d", k.records, legs)
 				}
-				if most.Load() > limit || heldBy(i) != 0 || len(i.admission.callers) != 0 {
+				if most.Load() > int64(limit) || heldBy(i) != 0 || len(i.admission.callers) != 0 {
 					t.Errorf("held %d of %d bytes, %d at the end", most.Load(), limit, heldBy(i))
 				}
 			})
@@ -110,7 +111,7 @@ func TestBurstOfOneKeyIsStored(t *testing.T) {
 // One key's burst must not keep another key's body waiting longer than its share.
 func TestKeysAreServedFairly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config := Defaults()
+		config := DefaultSettings()
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := ingestOn(t, config, &fakeKafka{})
 		k := &slowKafka{ack: time.Second}
@@ -145,7 +146,7 @@ func TestKeysAreServedFairly(t *testing.T) {
 func TestWaitingEndsAfterTheProduceTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &fakeKafka{respond: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
-		config := Defaults()
+		config := DefaultSettings()
 		config.MaxBodiesPerCaller, config.ProduceTimeout = 1, 5*time.Second
 		i := ingestOn(t, config, k)
 		var log bytes.Buffer
@@ -196,12 +197,12 @@ func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		k := &fakeKafka{respond: func(context.Context) error { <-stop; return nil }}
-		config := Defaults()
+		config := DefaultSettings()
 		config.MaxInFlightBytes, config.MaxBodiesPerCaller = 2*MaxBody, 1
 		i := ingestOn(t, config, k)
 		var all sync.WaitGroup
 		var refused atomic.Int64
-		const most = 2 * MaxBody / waitingCost / 2 // half of the room
+		const most = 2 * MaxBody / waitingCost / 2 // half of the memory
 		for range most + 11 {
 			all.Go(func() {
 				if _, err := i.testAccept(t.Context(), post("svc.cc", "", `{}`)); err != nil {
@@ -238,7 +239,7 @@ func TestGrowthIsRefusedWhenMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		k := &fakeKafka{respond: func(context.Context) error { <-release; return nil }}
-		config := Defaults()
+		config := DefaultSettings()
 		config.MaxInFlightBytes = 2 * MaxBody
 		i := ingestOn(t, config, k)
 		array := "[" + strings.Repeat(leg(1, split.MaxRecord-100)+",", 15) + leg(1, split.MaxRecord-100) + "]"

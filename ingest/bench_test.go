@@ -13,7 +13,7 @@ import (
 )
 
 func benchmarkAccept(b *testing.B, name, contentType string, body string, records int) {
-	i := ingestOn(b, Defaults(), &fakeKafka{})
+	i := ingestOn(b, DefaultSettings(), &fakeKafka{})
 	i.producer = discard{}
 	i.namedAccount = func(*format.Format, []byte) (string, error) { return "", nil } // the format's own cost
 	b.SetBytes(int64(len(body)))

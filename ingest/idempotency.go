@@ -42,11 +42,7 @@ type keyStore struct {
 }
 
 func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keyStore, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "ingest", files); err != nil {
+	if err := migrate(ctx, db); err != nil {
 		return nil, err
 	}
 	s := &keyStore{db: db, lease: lease}
@@ -54,8 +50,17 @@ func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keySt
 	return s, nil
 }
 
+func migrate(ctx context.Context, db *sqldb.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	return db.Migrate(ctx, "ingest", files)
+}
+
 // claim is a row of the table and the request's hold on it.
 type claim struct {
+	account           string // the caller's
 	source, key, body string
 	holder            string // "" when another request has stored the body
 	records           int
@@ -82,14 +87,14 @@ func digest(format string, body []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// claim takes the key for the body, or returns what was stored under it. While
+// claim takes the key for the body, or returns the response stored under it. While
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
-func (s *keyStore) claim(ctx context.Context, source, key, body string) (*claim, error) {
+func (s *keyStore) claim(ctx context.Context, account, source, key, body string) (*claim, error) {
 	if (*s.full.Load())[source] {
 		return nil, fault.Limited(purgeInterval, fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one", maxKeys))
 	}
-	c := &claim{source: source, key: key, body: body, holder: rand.Text()}
+	c := &claim{account: account, source: source, key: key, body: body, holder: rand.Text()}
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		taken, err := s.take(ctx, c)
 		if err != nil || taken {
@@ -115,13 +120,13 @@ func (s *keyStore) claim(ctx context.Context, source, key, body string) (*claim,
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 	now := s.now()
 	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (source, key, body, records, stored, refusal, holder, lease_until, expires_at)
-			VALUES ($1, $2, $3, 0, FALSE, '', $4, `+now+` + $5, `+now+` + $6)
+		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
+			VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
 			ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
 				lease_until = excluded.lease_until, expires_at = excluded.expires_at
 			WHERE ingest_keys.expires_at <= `+now+`
 				OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
-			c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
+			c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
 		if err != nil {
 			return err
 		}

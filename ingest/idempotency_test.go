@@ -34,7 +34,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 			}
 			t.Cleanup(func() { _ = db.Close() })
 			test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-				i, err := New(t.Context(), Defaults(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
+				i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
 					prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
@@ -170,14 +170,18 @@ func TestRecordBeyondTheTopicsLimit(t *testing.T) {
 
 // A process that died between Kafka's acknowledgement and the row's completion
 // leaves a lease. When it is over the body is produced again: it is then stored
-// twice, which is what the documentation says.
+// twice, as documented.
 func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
 		k := &fakeKafka{}
 		i := open(k)
 		r := keyed("k", `{"a":1}`)
-		if _, err := i.keys.claim(t.Context(), sourceName(r.Caller), "k", digest(r.Format, []byte(`{"a":1}`))); err != nil {
+		if _, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), "k", digest(r.Format, []byte(`{"a":1}`))); err != nil {
 			t.Fatal(err) // and never completed
+		}
+		var account string // by which the key is purged
+		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys`).Scan(&account); err != nil || account == "" || account != r.Caller.AccountID {
+			t.Errorf("the key is of account %q: %v", account, err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

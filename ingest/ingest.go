@@ -15,6 +15,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 )
@@ -41,8 +42,8 @@ type Deps struct {
 
 // Ingest stores bodies in Kafka. It is safe for concurrent use.
 type Ingest struct {
-	config  Config
-	formats func(name string) (f *format.Format, ok bool)
+	settings Settings
+	formats  func(name string) (f *format.Format, ok bool)
 	// namedAccount is (*format.Format).NamedAccount; a benchmark leaves out its cost.
 	namedAccount func(f *format.Format, record []byte) (string, error)
 	accounts     Accounts
@@ -55,24 +56,24 @@ type Ingest struct {
 }
 
 // New makes an Ingest and brings its tables up to date. Run must be called.
-func New(ctx context.Context, config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
-	i, err := newIngest(config, deps, reg, log)
+func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+	i, err := newIngest(settings, deps, reg, log)
 	if err != nil {
 		return nil, err
 	}
-	if i.keys, err = newKeyStore(ctx, deps.DB, config.ProduceTimeout+leaseMargin); err != nil {
+	if i.keys, err = newKeyStore(ctx, deps.DB, settings.ProduceTimeout+leaseMargin); err != nil {
 		return nil, err
 	}
 	return i, nil
 }
 
 // newIngest makes an Ingest without the store of Idempotency-Keys.
-func newIngest(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
-	if err := config.Validate(); err != nil {
+func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
+	if err := setting.Validate("ingest", settings); err != nil {
 		return nil, err
 	}
 	i := &Ingest{
-		config:       config,
+		settings:     settings,
 		formats:      deps.Formats,
 		namedAccount: (*format.Format).NamedAccount,
 		accounts:     deps.Accounts,
@@ -80,7 +81,7 @@ func newIngest(config Config, deps Deps, reg prometheus.Registerer, log *slog.Lo
 		tracer:       deps.Tracer,
 		log:          log,
 		admission: &admission{
-			limit: config.MaxInFlightBytes, maxBodies: config.MaxBodiesPerCaller, maxWaiting: config.ProduceTimeout,
+			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller, maxWaiting: settings.ProduceTimeout,
 			callers: make(map[string]*caller),
 		},
 	}
@@ -197,9 +198,9 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 
 // storeOnce stores the body unless it was stored under its Idempotency-Key.
 func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
-	waiting, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
+	waiting, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
-	claim, err := i.keys.claim(waiting, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	claim, err := i.keys.claim(waiting, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
 	if err != nil {
 		return Result{}, err
 	}
@@ -265,7 +266,7 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	for n := range records {
 		records[n].Headers = headers
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.config.ProduceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
 	began := time.Now()
 	err := i.producer.Produce(ctx, records...)

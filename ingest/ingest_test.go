@@ -24,9 +24,10 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/jsonscan"
 	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
 )
 
-// fakeKafka is a Kafka that keeps what it is given, or fails.
+// fakeKafka is a producer that keeps the records, or fails.
 type fakeKafka struct {
 	mu      sync.Mutex
 	calls   int
@@ -71,7 +72,7 @@ func testFormats(name string) (*format.Format, bool) {
 
 var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.RoleAdmin}
 
-func ingestOn(t testing.TB, config Config, k *fakeKafka) *Ingest {
+func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
 	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
@@ -117,7 +118,7 @@ func zip(t testing.TB, parts ...string) string {
 func TestAcceptedRecords(t *testing.T) {
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	k := &fakeKafka{}
-	i := ingestOn(t, Defaults(), k)
+	i := ingestOn(t, DefaultSettings(), k)
 	body := `[ {"type":"AGENT_LOGIN", "n":1.0}, {"account_id":"acme-sub"},{"account_id":7} ]`
 	r := post("generic", "application/json; charset=UTF-8", body)
 	r.Trace = trace
@@ -154,7 +155,7 @@ func TestUserAsSourceAndNoBadTrace(t *testing.T) {
 	r := post("svc.cc", "", `{}`)
 	r.Caller = &identity.Principal{UserID: "u1", AccountID: "acme"}
 	r.Trace = "00-bad\r\nx: y"
-	if _, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), r); err != nil {
+	if _, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if got := k.records[0]; string(got.Header("source")) != "user:u1" || got.Header("traceparent") != nil {
@@ -183,7 +184,7 @@ func TestAcceptsEveryEncoding(t *testing.T) {
 			k := &fakeKafka{}
 			r := post(tc.format, tc.contentType, tc.body)
 			r.ContentEncoding = tc.encoding
-			n, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), r)
+			n, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), r)
 			if err != nil || n != tc.want || len(k.records) != tc.want {
 				t.Errorf("accepted %d, stored %d, error %v", n, len(k.records), err)
 			}
@@ -227,7 +228,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := &fakeKafka{}
-			config := Defaults()
+			config := DefaultSettings()
 			config.MaxInFlightBytes = 2*MaxBody + 1<<20
 			i := ingestOn(t, config, k)
 			r := post(tc.format, tc.contentType, tc.body)
@@ -255,7 +256,7 @@ func TestRefusedBodiesStoreNothing(t *testing.T) {
 func TestContentLengthAloneIsEnoughToRefuse(t *testing.T) {
 	r := post("svc.cc", "", "")
 	r.ContentLength, r.Body = MaxBody+1, iotest.ErrReader(errors.New("read though too large"))
-	_, err := ingestOn(t, Defaults(), &fakeKafka{}).testAccept(t.Context(), r)
+	_, err := ingestOn(t, DefaultSettings(), &fakeKafka{}).testAccept(t.Context(), r)
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Error(err)
 	}
@@ -272,7 +273,7 @@ func TestEndlessGzipOfNothing(t *testing.T) {
 	r := post("svc.cc", "application/x-ndjson", "")
 	r.ContentEncoding, r.ContentLength = "gzip", -1
 	r.Body = &endless{chunk: member.String()}
-	_, err := ingestOn(t, Defaults(), &fakeKafka{}).testAccept(t.Context(), r)
+	_, err := ingestOn(t, DefaultSettings(), &fakeKafka{}).testAccept(t.Context(), r)
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Error(err)
 	}
@@ -291,7 +292,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestKafkaAway(t *testing.T) {
 	k := &fakeKafka{respond: func(context.Context) error { return errors.New("broker secret detail") }}
-	n, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
+	n, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
 	f := fault.As(err)
 	if n != 0 || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 ||
 		f.Message != "Kafka did not acknowledge the body: none, some or all of its records may be stored; send it again" {
@@ -303,8 +304,8 @@ func TestKafkaSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &fakeKafka{respond: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		began := time.Now()
-		_, err := ingestOn(t, Defaults(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
-		if fault.KindOf(err) != fault.KindUnavailable || time.Since(began) != Defaults().ProduceTimeout {
+		_, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), post("svc.cc", "", `{}`))
+		if fault.KindOf(err) != fault.KindUnavailable || time.Since(began) != DefaultSettings().ProduceTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
@@ -313,7 +314,7 @@ func TestKafkaSilent(t *testing.T) {
 // What a client announces reserves maxReserve at most; what has arrived costs at
 // most twice.
 func TestMemoryIsPaidForAsItArrives(t *testing.T) {
-	i := ingestOn(t, Defaults(), &fakeKafka{})
+	i := ingestOn(t, DefaultSettings(), &fakeKafka{})
 	r := post("svc.cc", "", "")
 	r.ContentLength = MaxBody
 	arrived := 0
@@ -337,18 +338,18 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestConfigValidate(t *testing.T) {
-	if err := Defaults().Validate(); err != nil {
+func TestSettingsValidate(t *testing.T) {
+	if err := setting.Validate("ingest", DefaultSettings()); err != nil {
 		t.Error(err)
 	}
-	for name, change := range map[string]func(*Config){
-		"MaxInFlightBytes":   func(c *Config) { c.MaxInFlightBytes = MaxBody },
-		"MaxBodiesPerCaller": func(c *Config) { c.MaxBodiesPerCaller = 0 },
-		"ProduceTimeout":     func(c *Config) { c.ProduceTimeout = 0 },
+	for name, change := range map[string]func(*Settings){
+		"max_in_flight_bytes":   func(c *Settings) { c.MaxInFlightBytes = MaxBody },
+		"max_bodies_per_caller": func(c *Settings) { c.MaxBodiesPerCaller = 0 },
+		"produce_timeout":       func(c *Settings) { c.ProduceTimeout = 0 },
 	} {
-		c := Defaults()
+		c := DefaultSettings()
 		change(&c)
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+		if err := setting.Validate("ingest", c); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -38,7 +38,7 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 		}, []string{"topic"}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:                            "trunkline_ingest_wait_seconds",
-			Help:                            "Time that bodies waited for their turn before they were read.",
+			Help:                            "Time that bodies waited before they were read.",
 			NativeHistogramBucketFactor:     1.1,
 			NativeHistogramMaxBucketNumber:  100,
 			NativeHistogramMinResetDuration: time.Hour,
@@ -64,14 +64,14 @@ func newMetrics(reg prometheus.Registerer, topics []string, admission func() (he
 	}
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "trunkline_ingest_in_flight_bytes",
-		Help: "Memory held by the bodies being worked on.",
+		Help: "Memory held by the bodies being processed.",
 	}, func() float64 {
 		held, _ := admission()
 		return float64(held)
 	})
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "trunkline_ingest_waiting_bodies",
-		Help: "Bodies that wait for their turn and have not been read.",
+		Help: "Bodies waiting to be read.",
 	}, func() float64 {
 		_, waiting := admission()
 		return float64(waiting)

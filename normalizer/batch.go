@@ -1,18 +1,19 @@
 package normalizer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/format"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
 )
 
@@ -21,18 +22,23 @@ import (
 // written whole or not at all.
 const requestBytes = 900_000
 
+// stateBytes is the most that the records of the state changed by one batch may
+// have, as event/state estimates it: they are one request too.
+const stateBytes = 700_000
+
 // batch holds the messages and dead letters made of consecutive raw records. Its
 // memory is reused for the next batch.
 type batch struct {
 	route     *route
 	partition int
 	accounts  Accounts
-	limit     int // bytes of one produced record
-	log       *slog.Logger
+	state     *state.Partition // nil: the route keeps none
+	limit     int              // bytes of one produced record
+	panics    *panics.Recoverer
 
 	generation int           // of the raw log
 	topicID    kafka.TopicID // of the raw log
-	deadBefore int64         // dead letters of records below it were written before
+	deadBefore int64         // dead letters of records below it were written before, and their repeats counted
 
 	now        time.Time
 	taken      int      // raw records in the batch
@@ -44,7 +50,9 @@ type batch struct {
 	headers    []kafka.Header // all that events and dead point to
 	fields     format.Fields  // of the current record
 	scratch    registry.Scratch
-	formatName string // of the current record
+	formatName string         // of the current record
+	identity   event.Identity // of the current record; zero: none
+	timeZone   *time.Location
 	counts     counts
 	traces     traces
 
@@ -60,23 +68,37 @@ func (b *batch) reset(prev event.ID) {
 	b.events, b.dead, b.headers, b.bytes = b.events[:0], b.dead[:0], b.headers[:0], b.bytes[:0]
 	b.counts.reset()
 	b.traces.reset()
+	if b.state != nil {
+		b.state.Reset()
+	}
 }
 
 // fill adds raw records, at most limit, until the batch is full. After an error the
-// records before the one that failed are in the batch.
+// records before the one that failed are in the batch. A record that does not
+// become an event of the batch leaves no trace in the state.
 func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 	for i := range raw[:limit] {
 		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
+		if b.identify(&raw[i]); b.isRepeat(id) {
+			if raw[i].Offset >= b.deadBefore {
+				b.counts.repeats++
+			}
+			b.taken, b.last = b.taken+1, id
+			continue
+		}
 		size, events := b.size, len(b.events)
+		before := b.mark()
 		b.traces.begin(b.route.raw, &raw[i])
 		if err := b.normalize(ctx, &raw[i], id); err != nil {
+			b.undo(before)
 			var why *format.Rejection
 			if !errors.As(err, &why) {
 				b.traces.discard()
 				return err
 			}
 			b.reject(&raw[i], why)
-		} else if b.size > requestBytes && events > 0 {
+		} else if events > 0 && (b.size > requestBytes || b.state != nil && b.state.Bytes() > stateBytes) {
+			b.undo(before)
 			b.size, b.events = size, b.events[:events] // it begins the next batch
 			b.traces.discard()
 			return nil
@@ -86,6 +108,35 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 		b.taken, b.last = b.taken+1, id
 	}
 	return nil
+}
+
+// identify sets the identity of the current record. A header that is not an
+// identity is none.
+func (b *batch) identify(raw *kafka.Record) {
+	b.identity = event.Identity{}
+	if header := raw.Header(event.HeaderIdentity); header != nil && b.state != nil {
+		b.identity, _ = event.ParseIdentity(string(header))
+	}
+}
+
+// isRepeat reports whether an event before id has the identity of the current
+// record.
+func (b *batch) isRepeat(id event.ID) bool {
+	return b.identity.Run != "" && b.state.Seen(id, b.identity)
+}
+
+// mark returns the state as it is, to which undo returns.
+func (b *batch) mark() (m state.Mark) {
+	if b.state != nil {
+		m = b.state.Mark()
+	}
+	return m
+}
+
+func (b *batch) undo(m state.Mark) {
+	if b.state != nil {
+		b.state.Rollback(m)
+	}
 }
 
 // rejectFirst makes the batch the dead letter of raw alone.
@@ -107,12 +158,14 @@ func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
 	b.counts.kinds[why.Kind]++
 }
 
+// placeRecord is the place of panics in the normalization of one record.
+const placeRecord = "normalizer_record"
+
 // normalize normalizes one record. A panic costs that record only.
 func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			b.log.Error("normalizing a record panicked", "topic", b.route.raw, "partition", b.partition,
-				"offset", raw.Offset, "panic", p, "stack", string(debug.Stack()))
+			b.panics.Report(placeRecord, p, "topic", b.route.raw, "partition", b.partition, "offset", raw.Offset)
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
@@ -137,10 +190,12 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 	return f, account, nil
 }
 
-// resolveAccount returns the account that the record names, else its key, when it exists.
-func (b *batch) resolveAccount(ctx context.Context, named string, key []byte) (string, error) {
-	if named == "" {
-		named = string(key)
+// resolveAccount returns the account that the record names, else its key, when it
+// exists. The records of a live feed have the account in the key: its rules may map
+// what the platform calls an account to another one.
+func (b *batch) resolveAccount(ctx context.Context, named string, raw *kafka.Record) (string, error) {
+	if named == "" || len(raw.Key) > 0 && bytes.HasPrefix(raw.Header(event.HeaderSource), sourceFeed) {
+		named = string(raw.Key)
 	}
 	if named == "" {
 		return "", format.Rejectf(NoAccount, "neither the record nor its key names an account")
@@ -157,6 +212,9 @@ func (b *batch) resolveAccount(ctx context.Context, named string, key []byte) (s
 	}
 	return named, nil
 }
+
+// sourceFeed begins the source of the records of live feeds.
+var sourceFeed = []byte("feed:")
 
 // appended returns what was appended to bytes from start on. Later appends do not
 // change it, even when they move bytes elsewhere.
@@ -181,7 +239,7 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 	}
 }
 
-// position adds the headers that tell consumers a repeat, and the next worker
+// position adds the headers by which consumers detect a repeat, and the next worker
 // of the partition where to go on and whether the raw log was cut.
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)

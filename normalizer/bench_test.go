@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
 )
@@ -24,22 +26,26 @@ func oneKB() []byte {
 		`{"type":"agent","ext":"1002","event":"answer","email":"bo@example.com","first_name":"Bo","last_name":"Example"}]}`)
 }
 
-// inputs returns the good records of a format's golden folder, largest first
-// file.
-func benchRecord(b *testing.B, format string) []byte {
+// benchRecord returns a golden record of the format, the first with all the words.
+func benchRecord(b *testing.B, format string, words ...string) []byte {
 	b.Helper()
-	if format == "svc.cc" {
+	if format == "svc.cc" && len(words) == 0 {
 		return oneKB()
 	}
-	for _, name := range []string{"captured", "c2c-nobowout", "records"} {
+	for _, name := range []string{"captured", "c2c-nobowout", "queue-answered", "records"} {
 		paths, _ := filepath.Glob("../format/*/testdata/" + format + "/" + name + ".in.jsonl")
-		if len(paths) == 1 {
-			in, err := os.ReadFile(paths[0])
-			if err != nil {
-				b.Fatal(err)
+		if len(paths) != 1 {
+			continue
+		}
+		in, err := os.ReadFile(paths[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		for line := range bytes.Lines(in) {
+			missing := func(word string) bool { return !bytes.Contains(line, []byte(word)) }
+			if !slices.ContainsFunc(words, missing) {
+				return bytes.TrimSuffix(line, []byte("\n"))
 			}
-			line, _, _ := bytes.Cut(in, []byte("\n"))
-			return line
 		}
 	}
 	b.Fatal("no record")
@@ -54,22 +60,80 @@ func BenchmarkNormalize(b *testing.B) {
 			benchmarkBatch(b, f.Topic, []kafka.Header{{Key: event.HeaderFormat, Value: []byte(f.Name)}}, value)
 		})
 	}
+	for name, words := range map[string][]string{
+		"freeswitch.event/channel":     {"freeswitch.event", `"CHANNEL_ANSWER"`},
+		"freeswitch.callcenter/call":   {"freeswitch.callcenter", `"bridge-agent-start"`},
+		"freeswitch.callcenter/member": {"freeswitch.callcenter", `"agent-offering"`},
+		"asterisk.ami/AgentConnect":    {"asterisk.ami", `"AgentConnect"`},
+	} {
+		if _, ok := registry.Lookup(words[0]); !ok {
+			continue
+		}
+		value := benchRecord(b, words[0], words[1:]...)
+		b.Run(fmt.Sprintf("%s/%dB", name, len(value)), func(b *testing.B) {
+			benchmarkBatch(b, event.TopicRaw, []kafka.Header{{Key: event.HeaderFormat, Value: []byte(words[0])}}, value)
+		})
+	}
+	b.Run("states", benchmarkStates)
 	b.Run("recognised/svc.cc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, oneKB()) })
 	b.Run("recognised/kazoo.acdc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, "kazoo.acdc")) })
+}
+
+// stories returns the events of calls that enter a queue, are offered to an agent,
+// answered and ended: every one changes the call, three of four an agent.
+func stories(n int) [][]byte {
+	values := make([][]byte, n)
+	for i := range values {
+		event := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
+		values[i] = fmt.Appendf(nil, `{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
+			`"history":[`+strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`, i%50+i/200*50, event, i%50+i/200%10*50)
+	}
+	return values
+}
+
+func benchmarkStates(b *testing.B) {
+	values := stories(20_000)
+	w, at := testBatch(event.TopicRaw, 3), 0
+	w.state = state.NewPartition()
+	records := make([]kafka.Record, 200)
+	b.ReportAllocs()
+	left, written := 0, []byte(nil)
+	for b.Loop() {
+		if left == 0 {
+			w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
+			for i := range records {
+				records[i] = kafka.Record{Topic: event.TopicRaw, Partition: 3, Offset: int64(i), Time: testRecorded, Key: []byte("acme"), Value: values[at%len(values)],
+					Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}}}
+				at++
+			}
+			w.reset(w.last)
+			if err := w.fill(b.Context(), records, len(records)); err != nil || len(w.dead) > 0 {
+				b.Fatal(err, len(w.dead))
+			}
+			left = w.taken
+		}
+		left--
+	}
 }
 
 func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []byte) {
 	const size = 200
 	w := testBatch(topic, 3)
+	if topic == event.TopicRaw {
+		w.state = state.NewPartition()
+	}
 	records := make([]kafka.Record, size)
 	for i := range records {
-		records[i] = kafka.Record{Topic: topic, Partition: 3, Offset: int64(i), Time: testRecorded, Key: []byte("acme"), Value: value, Headers: headers}
+		records[i] = kafka.Record{Topic: topic, Partition: 3, Offset: int64(i), Time: recordedAt(topic), Key: []byte("acme"), Value: value, Headers: headers}
 	}
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
-	left := 0
+	left, written := 0, []byte(nil)
 	for b.Loop() {
 		if left == 0 {
+			if w.state != nil {
+				w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
+			}
 			w.reset(w.last)
 			if err := w.fill(b.Context(), records, size); err != nil || len(w.dead) > 0 {
 				b.Fatal(err, len(w.dead))

@@ -27,7 +27,7 @@ func brokerOn(t *testing.T, dir string) (*kafka.Cluster, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kafka.Open(context.Background(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, prometheus.NewRegistry(), quiet)
+	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

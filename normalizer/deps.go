@@ -18,6 +18,10 @@ type Log interface {
 	// It leaves out what was deleted or is damaged. A record is valid during
 	// its call.
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
+	// ScanCompacted calls each for the records of a partition of a compacted topic
+	// from offset from to its end, in order, and returns the offset of the end. It
+	// calls reset before the first record, and where it has to begin again.
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 	// TopicID is a topic's id, which changes when the topic is created again.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
 	// CheckPosition returns *kafka.GapError when a partition's log does not go
@@ -55,6 +59,8 @@ type Progress interface {
 // only when all are durable. It keeps no reference to them.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
+	// ProduceAt is Produce of records of one partition, and returns where they are.
+	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 
 // Accounts knows which accounts exist. Exists is asked for every record: it
@@ -71,8 +77,8 @@ func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
 type kafkaLog struct{ *kafka.Cluster }
 
 func (l kafkaLog) Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error {
-	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, lane *kafka.Assignment) error {
-		return work(ctx, Assignment{Topic: lane.Topic, Partition: lane.Partition, Progress: lane})
+	return l.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: topics}, func(ctx context.Context, assigned *kafka.Assignment) error {
+		return work(ctx, Assignment{Topic: assigned.Topic, Partition: assigned.Partition, Progress: assigned})
 	})
 }
 

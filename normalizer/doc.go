@@ -1,7 +1,7 @@
 // Package normalizer turns what sources sent into what subscribers and reports
-// read: each record of cc.raw becomes exactly one message on cc.evt, each of
-// cdr.raw one row on cdr, and what cannot become either goes to cc.dead with
-// its reason. What a record means is read by package format. If this is your
+// read: each record of cc.raw becomes exactly one message on cc.evt (the
+// second copy of an event none), each of cdr.raw one row on cdr, and what cannot
+// become either goes to cc.dead with its reason. What a record means is read by package format. If this is your
 // first change, read worker.go (the loop of a partition), then takeover.go.
 //
 // It refuses to skip a record, to reorder, and to change the source's bytes.
@@ -13,7 +13,25 @@
 // Whether a record is one can depend on the day (its account may be created
 // later), and ids must not. A worker that takes a partition over finds the
 // newest position at the end of the normalized topic and goes on from its id.
-// The group's commit only tells which dead letters were written already.
+// The group's commit only records which dead letters were written already.
+//
+// # State
+//
+// The worker of a partition of cc.raw keeps the state of its agents, calls and
+// devices (package event/state) and completes the facts of each message from it
+// while it fills a batch; what does not become an event of the batch is taken
+// back. After the batch is durable on cc.evt, a stateWriter writes the changed
+// entries and the position in cc.evt to cc.state, in one record batch. A worker
+// that takes over loads cc.state and folds cc.evt from its position to the end.
+// So does one whose batch does not lie just behind what it has folded: another
+// worker of the partition wrote too, and the log says what came first. If that one
+// is ahead, it goes on after it. So the facts of a message are always completed
+// from the state at exactly its raw record, regardless of the writer.
+//
+// Compaction keeps the last record of a key, regardless of the writer. The writer knows
+// where its own batches are; records between them are another one's. They are read
+// back, and what has become the last record of a key wrongly is written again: at
+// the takeover, with each batch, and once kafka.GroupOverlap after the takeover.
 //
 // # Repeats
 //
@@ -23,6 +41,14 @@
 // last one of the partition. That is only safe when no position is ever written
 // before one below it: so dead letters are made durable before the events of
 // their batch, and a batch is one produce request's worth.
+//
+// # Second copies
+//
+// Two feeds may send one event of a platform, with one header
+// event.HeaderIdentity. The first copy that can be normalized becomes a message;
+// the others become nothing. The state knows the identities of the messages, so
+// what is dropped is a function of the log too. A copy that is dropped takes its
+// step of the chain of ids, and the position written to cc.state includes it.
 //
 // # A raw log that was cut
 //
@@ -44,6 +70,8 @@
 // # Goroutines
 //
 // Run has one for each partition assigned to this process, started and ended by
-// the consumer group; nothing else. Each holds one read and one batch. There
-// are no locks.
+// the consumer group, and one stateWriter for each partition of cc.raw, which
+// ends with it. Each worker holds one read and one batch; a writer holds the
+// changes of one request, then the worker waits. The only lock is
+// stateWriter.mu.
 package normalizer

@@ -42,7 +42,7 @@ func newFakeKafka(partitions int) *fakeKafka {
 		committed: make(map[string]int64), epochs: make(map[string]int32), ids: make(map[string]kafka.TopicID), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
 		keep: func(_, next int64) int64 { return next },
 	}
-	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead} {
+	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead, event.TopicState} {
 		k.ids[topic] = kafka.TopicID{byte(i + 1)}
 		k.logs[topic] = make([][]kafka.Record, partitions)
 		k.first[topic] = make([]int64, partitions)
@@ -50,15 +50,18 @@ func newFakeKafka(partitions int) *fakeKafka {
 	return k
 }
 
-func (k *fakeKafka) append(r kafka.Record) {
+func (k *fakeKafka) append(records ...kafka.Record) (next int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.put(r)
+	for _, r := range records {
+		next = k.put(r) + 1
+	}
 	close(k.changed)
 	k.changed = make(chan struct{})
+	return next
 }
 
-func (k *fakeKafka) put(r kafka.Record) {
+func (k *fakeKafka) put(r kafka.Record) (offset int64) {
 	c := *r.Clone()
 	if c.Partition == kafka.AnyPartition {
 		c.Partition = 0
@@ -67,6 +70,7 @@ func (k *fakeKafka) put(r kafka.Record) {
 	c.LeaderEpoch = k.epochs[c.Topic]
 	c.Offset = k.first[c.Topic][c.Partition] + int64(len(log[c.Partition]))
 	log[c.Partition] = append(log[c.Partition], c)
+	return c.Offset
 }
 
 // truncate cuts a partition as a leader does that lacks its end.
@@ -96,17 +100,34 @@ func (k *fakeKafka) all(topic string, partition int) []kafka.Record {
 }
 
 func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
+	_, err := k.ProduceAt(ctx, records...)
+	return err
+}
+
+// ProduceAt writes the records as one batch.
+func (k *fakeKafka) ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error) {
 	write, err := len(records), error(nil)
 	if k.onProduce != nil {
 		write, err = k.onProduce(records)
 	}
-	for _, r := range records[:write] {
-		k.append(r)
+	at := kafka.Appended{First: -1, Next: -1}
+	if write > 0 {
+		at.Next = k.append(records[:write]...)
+		at.First = at.Next - int64(write)
 	}
 	if ctx.Err() != nil {
-		return fault.Unavailable(ctx.Err(), 0, "gave up")
+		return at, fault.Unavailable(ctx.Err(), 0, "gave up")
 	}
-	return err
+	return at, err
+}
+
+func (k *fakeKafka) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (int64, error) {
+	reset()
+	_, end, err := k.Offsets(ctx, topic, partition)
+	if err != nil {
+		return 0, err
+	}
+	return end, k.Scan(ctx, topic, partition, from, end, each)
 }
 
 func (k *fakeKafka) Work(ctx context.Context, _ string, topics []string, work func(context.Context, Assignment) error) error {

@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"trunkline/event"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -38,9 +41,13 @@ type everybody struct{}
 func (everybody) Exists(_ context.Context, id string) (bool, error) { return id != "nobody", nil }
 
 func testBatch(topic string, partition int) *batch {
+	recoverer, err := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		panic(err)
+	}
 	b := &batch{
 		route: routes[topic], partition: partition, accounts: everybody{},
-		limit: kafka.MaxRecordBytes, log: slog.New(slog.DiscardHandler), counts: newCounts(),
+		limit: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),
 	}
 	b.reset(0)
 	b.now = time.Unix(1_795_256_001, 0)

@@ -2,6 +2,7 @@ package normalizer_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -16,17 +17,29 @@ func BenchmarkPipeline(b *testing.B) {
 	const partitions, total = 4, 60_000
 	value := []byte(`{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","history":[` +
 		strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 10) + `{}]}`)
-	for name, work := range map[string]func(testing.TB, *kafka.Cluster, *kafka.Producer) func(){
-		"normalize": startNormalizer, "copy": startCopy,
+	var calls [][]byte // every event changes the state of a call, three of four that of an agent
+	for i := range total {
+		step := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
+		calls = append(calls, fmt.Appendf(nil, `{"Account-ID":"acme","Queue-ID":"q","Type":"svc_cc_queue_on_call_event","CDR":{"Call-ID":"%08x-1c37-4f0e-8a43-0e7f1f5a7b1c","Event":"%s"},"Agent-ID":"%d",`+
+			`"history":[`+strings.Repeat(`{"type":"agent","ext":"1001","event":"ring","email":"ann@example.com","first_name":"Ann"},`, 8)+`{}]}`, i%50+i/200*50, step, i%50+i/200%10*50))
+	}
+	for _, c := range []struct {
+		name   string
+		work   func(testing.TB, *kafka.Cluster, *kafka.Producer) func()
+		values [][]byte
+	}{
+		{"normalize", startNormalizer, [][]byte{value}}, {"copy", startCopy, [][]byte{value}},
+		{"normalize calls", startNormalizer, calls}, {"copy calls", startCopy, calls},
 	} {
-		b.Run(name, func(b *testing.B) {
+		work := c.work
+		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				c := openKafka(b, partitions)
-				p := fill(b, c, partitions, total, value)
+				k := openKafka(b, partitions)
+				p := fill(b, k, partitions, total, c.values...)
 				b.StartTimer()
-				stop := work(b, c, p)
-				reached(b, c, event.TopicEvents, partitions, total)
+				stop := work(b, k, p)
+				reached(b, k, event.TopicEvents, partitions, total)
 				b.StopTimer()
 				stop()
 				b.StartTimer()

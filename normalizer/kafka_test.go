@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/testservice"
 	"trunkline/normalizer"
 )
 
@@ -24,7 +26,7 @@ func openKafka(t testing.TB, partitions int) *kafka.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(context.Background(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, prometheus.NewRegistry(), quiet)
+	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +63,14 @@ func startNormalizer(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (
 	}
 }
 
-func fill(t testing.TB, c *kafka.Cluster, partitions, total int, value []byte) *kafka.Producer {
+func fill(t testing.TB, c *kafka.Cluster, partitions, total int, values ...[]byte) *kafka.Producer {
 	t.Helper()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	records := make([]kafka.Record, 0, 1000)
 	for i := range total {
 		records = append(records, kafka.Record{
-			Topic: event.TopicRaw, Partition: i % partitions, Key: []byte("acme"), Value: value,
+			Topic: event.TopicRaw, Partition: i % partitions, Key: []byte("acme"), Value: values[i/partitions%len(values)],
 			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}},
 		})
 		if len(records) == cap(records) || i == total-1 {
@@ -154,5 +156,103 @@ func checkTopic(t *testing.T, c *kafka.Cluster, partition, want int) {
 	}
 	if next != int64(want) {
 		t.Errorf("partition %d: %d positions, want %d", partition, next, want)
+	}
+}
+
+// On the embedded broker and on Apache Kafka: normalizers that take over from
+// each other leave a state that is the fold of cc.evt, exactly up to its end.
+func TestTheStateOnABroker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker")
+	}
+	t.Run("embedded", func(t *testing.T) { stateOn(t, openKafka(t, 2)) })
+	t.Run("apache", func(t *testing.T) {
+		brokers := testservice.Kafka(t)
+		settings := kafka.DefaultSettings(brokers...)
+		settings.TopicPrefix = fmt.Sprintf("n%d.", time.Now().UnixNano())
+		c, err := kafka.Open(t.Context(), kafka.Config{Settings: settings},
+			prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		if err := c.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
+			t.Fatal(err)
+		}
+		stateOn(t, c)
+	})
+}
+
+func stateOn(t *testing.T, c *kafka.Cluster) {
+	const partitions, each = 2, 400
+	var values [][]byte
+	for i := range each {
+		kind := []event.Type{event.AgentLogin, event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentLogout}[i%5]
+		values = append(values, fmt.Appendf(nil, `{"Account-ID":"acme","Type":"%s","Agent-ID":"%d","Call-ID":"c%d"}`, kind, i%7, i%11))
+	}
+	producer := fill(t, c, partitions, partitions*each, values...)
+	for round := 1; round <= 3; round++ {
+		stop := startNormalizer(t, c, producer)
+		reached(t, c, event.TopicEvents, partitions, round*partitions*each)
+		if round < 3 { // it may not have written its last changes
+			stop()
+			fill(t, c, partitions, partitions*each, values...)
+			continue
+		}
+		for p := range partitions {
+			compareState(t, c, p)
+		}
+		stop()
+	}
+}
+
+// compareState waits until cc.state is the fold of cc.evt.
+func compareState(t *testing.T, c *kafka.Cluster, partition int) {
+	t.Helper()
+	_, end, err := c.Offsets(t.Context(), event.TopicEvents, partition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fold := state.NewPartition()
+	err = c.Scan(t.Context(), event.TopicEvents, partition, 0, end, func(r *kafka.Record) {
+		e, ok, err := state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
+		if err != nil || !ok {
+			t.Fatalf("%s: %v", r.Value, err)
+		}
+		fold.Fold(&e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		view := state.NewView()
+		_, err := c.ScanCompacted(t.Context(), event.TopicState, partition, 0, func() { view = state.NewView() }, func(r *kafka.Record) {
+			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			view.Apply(record)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := view.Position(); at == nil || at.Offset < end {
+			if time.Now().After(deadline) {
+				t.Fatalf("partition %d: cc.state is at %+v, cc.evt ends at %d", partition, at, end)
+			}
+			continue
+		}
+		loaded := state.NewPartition()
+		loaded.Load(view)
+		got, want := loaded.All(), fold.All()
+		if len(got) != len(want) || len(want) != 7+11 {
+			t.Fatalf("partition %d: %d entries, want %d", partition, len(got), len(want))
+		}
+		for i := range want {
+			if g, w := got[i].Append(nil), want[i].Append(nil); string(g) != string(w) {
+				t.Errorf("partition %d:\n got %s\nwant %s", partition, g, w)
+			}
+		}
+		return
 	}
 }

@@ -17,6 +17,11 @@ type metrics struct {
 	retries  prometheus.Counter
 	lost     *prometheus.CounterVec // topic
 	restarts *prometheus.CounterVec // topic, kind
+	repeats  prometheus.Counter
+
+	stateEntries *prometheus.GaugeVec // kind
+	rebuild      prometheus.Histogram
+	repairs      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -50,6 +55,22 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.",
 		}, []string{"topic", "kind"}),
 	}
+	m.repeats = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "trunkline_normalizer_repeats_dropped_total",
+		Help: "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice.",
+	})
+	m.stateEntries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "trunkline_normalizer_state_entries",
+		Help: "Agents, calls and devices in the state of this process's partitions, including those that ended recently.",
+	}, []string{"kind"})
+	m.rebuild = histogram("state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.")
+	m.repairs = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "trunkline_normalizer_state_repairs_total",
+		Help: "Records of cc.state written again because another normalizer of the same partition had overwritten them.",
+	})
+	for _, kind := range stateKinds {
+		m.stateEntries.WithLabelValues(string(kind))
+	}
 	for _, f := range registry.Formats() {
 		m.initFormat(f.Name)
 	}
@@ -63,7 +84,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}
 	}
 	if reg != nil {
-		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost, m.restarts)
+		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost, m.restarts, m.stateEntries, m.rebuild, m.repairs, m.repeats)
 	}
 	return m
 }
@@ -83,12 +104,13 @@ func (m *metrics) initFormat(format string) {
 type counts struct {
 	formats map[string]*outcome
 	kinds   map[format.Kind]int
+	repeats int
 }
 
 type outcome struct{ normalized, dead int }
 
 func newCounts() counts {
-	return counts{make(map[string]*outcome, len(registry.Formats())+1), make(map[format.Kind]int, len(kinds))}
+	return counts{formats: make(map[string]*outcome, len(registry.Formats())+1), kinds: make(map[format.Kind]int, len(kinds))}
 }
 
 func (t *counts) format(name string) *outcome {
@@ -105,6 +127,7 @@ func (t *counts) reset() {
 		*n = outcome{}
 	}
 	clear(t.kinds)
+	t.repeats = 0
 }
 
 func (m *metrics) add(topic string, t *counts) {
@@ -116,6 +139,7 @@ func (m *metrics) add(topic string, t *counts) {
 			m.records.WithLabelValues(format, resultDead).Add(float64(n.dead))
 		}
 	}
+	m.repeats.Add(float64(t.repeats))
 	for kind, n := range t.kinds {
 		m.dead.WithLabelValues(topic, string(kind)).Add(float64(n))
 	}

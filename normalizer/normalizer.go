@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
 )
 
@@ -56,6 +57,7 @@ type Normalizer struct {
 	cfg     Config
 	deps    Deps
 	metrics *metrics
+	panics  *panics.Recoverer
 	log     *slog.Logger
 }
 
@@ -68,7 +70,12 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
 		return nil, errors.New("normalizer: needs a log, a producer and accounts")
 	}
-	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), log: log}, nil
+	recoverer, err := panics.New(reg, log)
+	if err != nil {
+		return nil, err
+	}
+	recoverer.Places(placeRecord)
+	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }
 
 // Run works until ctx ends, then finishes the commits it has and returns nil.

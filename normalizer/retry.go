@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // How long a worker waits before it tries again: at first, and at most.
@@ -14,9 +15,10 @@ const (
 )
 
 // retry calls do until it does not fail with fault.KindUnavailable, with
-// waits between that double. It returns ctx's error when ctx ends.
+// growing waits between. It returns ctx's error when ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	for {
 		err := do()
 		if err == nil {
 			return nil
@@ -27,13 +29,10 @@ func (w *partitionWorker) retry(ctx context.Context, doing string, do func() err
 		if !unavailable(err) {
 			return err
 		}
+		wait := backoff.Next()
 		w.metrics.retries.Inc()
 		w.log.Warn("partition processing paused", "doing", doing, "topic", w.raw, "partition", w.Partition, "wait", wait, "error", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Sleep(ctx, wait) {
 			return ctx.Err()
 		}
 	}

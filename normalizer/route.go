@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/event/state"
 	"trunkline/format"
 	"trunkline/internal/kafka"
 )
@@ -35,17 +36,26 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if err != nil {
 		return err
 	}
-	account, err := b.resolveAccount(ctx, e.Account, raw.Key)
+	account, err := b.resolveAccount(ctx, e.Account, raw)
 	if err != nil {
 		return err
 	}
 	if e.Timestamp == 0 {
 		e.Timestamp = raw.Time.Unix()
 	}
+	from, queue := source(raw), e.Facts.QueueID // as the record names it
+	if b.state != nil {
+		told := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: from, Identity: b.identity, Facts: e.Facts}
+		b.state.Apply(&told)
+		e.Facts = told.Facts
+	}
+	if t, ok := e.Facts.Name.Type(); ok {
+		e.Type = t
+	}
 	m := event.Message{
 		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: raw.Value,
 		Metadata: event.Metadata{
-			Source: source(raw), OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: e.QueueID,
+			Source: from, OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: queue, Facts: e.Facts,
 		},
 	}
 	start := len(b.bytes)
@@ -56,6 +66,12 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	b.header(event.HeaderAccount, account)
 	out.Key = b.headers[len(b.headers)-1].Value
 	b.header(event.HeaderOriginalFormat, f)
+	b.factHeaders(&e.Facts)
+	if b.identity.Run != "" {
+		start := len(b.bytes)
+		b.bytes = b.identity.Append(b.bytes)
+		b.headers = append(b.headers, kafka.Header{Key: event.HeaderIdentity, Value: b.appended(start)})
+	}
 	b.position(raw)
 	b.trace(raw, account)
 	return b.add(out, headers)
@@ -71,10 +87,26 @@ func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err er
 		if account == "" {
 			return "", format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
 		}
-		return formatUnknown, format.Event{Type: event.Custom, Account: account}, nil
+		return formatUnknown, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
 	e, err = f.ReadEvent(raw.Value, &b.fields)
+	if e.Facts.Name == "" {
+		e.Facts.Name = event.NameOther
+	}
 	return f.Name, e, err
+}
+
+// factHeaders adds the facts by which consumers select messages without reading
+// their values.
+func (b *batch) factHeaders(f *event.Facts) {
+	b.header(event.HeaderName, string(f.Name))
+	for _, h := range [...]struct{ key, value string }{
+		{event.HeaderAgent, f.AgentID}, {event.HeaderQueue, f.QueueID}, {event.HeaderCall, f.CallID},
+	} {
+		if h.value != "" {
+			b.header(h.key, h.value)
+		}
+	}
 }
 
 // normalizeCDR makes a raw call record a row.
@@ -86,11 +118,15 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if f == nil {
 		return format.Rejectf(Unrecognised, "no format header, and its keys tell no format")
 	}
-	row, err := f.ReadCDR(raw.Value, &b.fields, format.Calendar{Recorded: raw.Time.Unix()})
+	calendar := format.Calendar{Recorded: raw.Time.Unix()}
+	if calendar.Zone, err = b.zone(raw.Header(event.HeaderTimeZone)); err != nil {
+		return err
+	}
+	row, err := f.ReadCDR(raw.Value, &b.fields, calendar)
 	if err != nil {
 		return err
 	}
-	if row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw.Key); err != nil {
+	if row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw); err != nil {
 		return err
 	}
 	if err := row.Check(); err != nil {
@@ -110,6 +146,22 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 	b.trace(raw, row.AccountID)
 	return b.add(out, headers)
+}
+
+// zone returns the time zone of that name, nil for none. It keeps the last one,
+// which is read from files.
+func (b *batch) zone(name []byte) (*time.Location, error) {
+	if len(name) == 0 {
+		return nil, nil
+	}
+	if b.timeZone == nil || b.timeZone.String() != string(name) {
+		zone, err := time.LoadLocation(string(name))
+		if err != nil {
+			return nil, format.Rejectf(format.WrongType, "header %s: not a time zone", event.HeaderTimeZone)
+		}
+		b.timeZone = zone
+	}
+	return b.timeZone, nil
 }
 
 // source returns the feed or key that sent the record.

@@ -12,7 +12,7 @@ import (
 )
 
 // takeOver finds where to go on: behind the raw record of the newest position in
-// the normalized topic. The group's commit only tells how far dead letters were
+// the normalized topic. The group's commit only records how far dead letters were
 // written, since nothing of them is in the normalized topic: it may be ahead of
 // what that topic holds (the topic lost its end) or behind it (it is flushed
 // once a second). Records between the newest position and the commit are
@@ -226,7 +226,7 @@ func (w *partitionWorker) skip(gap *kafka.GapError) {
 // generation, unless another worker has begun one. Ids go on from the newest.
 func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
 	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
-	w.log.Error("raw log cut: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
+	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
 		"processed", w.next.Offset, "resume", gap.Resume, "err", gap)
 	w.Rewind(gap.Resume)
 	before := w.generation

@@ -24,33 +24,48 @@ type partitionWorker struct {
 	deadBefore int64             // dead letters of records below this offset were written before
 
 	batch      batch
-	oneAtATime bool // a batch was refused as too large
+	state      *stateKeeper // nil: the route keeps none
+	oneAtATime bool         // a batch was refused as too large
 }
 
 // runPartition normalizes one partition until ctx ends or something unexpected
 // happens; then the group starts it again, from the log.
-func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) error {
+func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err error) {
 	r, ok := routes[assigned.Topic]
 	if !ok {
 		return fmt.Errorf("%q is not a raw topic", assigned.Topic)
 	}
 	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
-		limit: n.cfg.MaxRecordBytes, log: n.log, counts: newCounts(),
+		limit: n.cfg.MaxRecordBytes, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
+	if r.ids { // first, so that takeOver finds no event before the state's last
+		var stop func()
+		if ctx, stop, err = w.keepState(ctx); err != nil {
+			return fmt.Errorf("rebuilding the state of %s/%d: %w", assigned.Topic, assigned.Partition, err)
+		}
+		defer stop()
+	}
 	if err := w.takeOver(ctx); err != nil {
 		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
 	}
 	for {
-		if err := w.processRecords(ctx); err != nil {
+		if err = w.followState(ctx); err == nil {
+			err = w.processRecords(ctx)
+		}
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
 			return fmt.Errorf("normalizing %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 	}
 }
 
-// processRecords normalizes what comes until ctx ends, or until the log does
-// not go on at w.next: then it sets w.next to where it does and returns nil.
+// processRecords normalizes what comes until ctx ends, until the log does not go
+// on at w.next, or until another normalizer is found to be ahead. In the last two
+// cases it returns nil; w.next is then where the log does go on.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.raw, w.Partition, w.next)
 	defer reader.Close()
@@ -70,6 +85,9 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 				return err
 			}
 			i += n
+			if w.state.isAhead() {
+				return nil
+			}
 		}
 		if same < len(records) {
 			return w.changeEpoch(ctx)
@@ -101,15 +119,23 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 	if err := w.produceDeadLetters(ctx, b.dead); err != nil {
 		return 0, err
 	}
-	err = w.produce(ctx, b.events)
+	written, err := w.produceEvents(ctx, b.events)
 	if fault.KindOf(err) == fault.KindTooLarge {
 		return w.splitBatch(ctx, records)
+	}
+	if err == nil {
+		err = w.state.commit(ctx, w.positionOf(&records[b.taken-1]), b.events, written)
 	}
 	if err != nil {
 		return 0, err
 	}
 	w.commit(records[:b.taken])
 	return b.taken, nil
+}
+
+// positionOf returns the position of a raw record.
+func (w *partitionWorker) positionOf(raw *kafka.Record) event.Position {
+	return event.Position{Partition: w.Partition, Offset: raw.Offset, Generation: w.generation}
 }
 
 // maxFailures is the number of times that a record may fail in a row in one
@@ -172,6 +198,9 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
 		return 0, err
 	}
+	if err := w.state.commit(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
+		return 0, err
+	}
 	w.commit(records[:1])
 	return 1, nil
 }
@@ -207,6 +236,19 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 		"topic", w.raw, "partition", w.Partition, "bytes", len(dead[0].Value))
 	dead[0].Value = nil
 	return w.produce(ctx, dead)
+}
+
+// produceEvents makes the events of a batch durable and returns where they are in
+// the normalized topic.
+func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Record) (written kafka.Appended, err error) {
+	if len(events) == 0 {
+		return written, nil
+	}
+	err = w.retry(ctx, "producing", func() (err error) {
+		written, err = w.deps.Producer.ProduceAt(ctx, events...)
+		return err
+	})
+	return written, err
 }
 
 func (w *partitionWorker) produce(ctx context.Context, records []kafka.Record) error {

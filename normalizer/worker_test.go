@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"trunkline/format/registry"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
 )
 
 var acmeOnly = accountsFunc(func(id string) (bool, error) { return id == "acme", nil })
@@ -156,6 +158,11 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	broken := *svc
 	broken.Event = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
 	b := testBatch(event.TopicRaw, 3)
+	reg := prometheus.NewRegistry()
+	var err error
+	if b.panics, err = panics.New(reg, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
 	r := *routes[event.TopicRaw]
 	normalize := r.normalize
 	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
@@ -173,6 +180,14 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	}
 	if len(b.events) != 2 || len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(Internal) {
 		t.Errorf("%d events, dead letters %v", len(b.events), b.dead)
+	}
+	want := `
+# HELP trunkline_recovered_panics_total Panics recovered, by place; each ended one call, session or message.
+# TYPE trunkline_recovered_panics_total counter
+trunkline_recovered_panics_total{where="normalizer_record"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "trunkline_recovered_panics_total"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -327,4 +342,25 @@ type failingLog struct{ Log }
 
 func (failingLog) Work(context.Context, string, []string, func(context.Context, Assignment) error) error {
 	return errAway
+}
+
+func TestTheRulesOfAFeedDecideTheAccount(t *testing.T) {
+	for name, c := range map[string]struct{ source, key, want string }{
+		"a feed's key comes before the record": {"feed:pbx", "key-account", "key-account"},
+		"a feed that knows none":               {"feed:pbx", "", "acme"},
+		"a record of HTTP":                     {"apikey:feed:", "key-account", "acme"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := testBatch(event.TopicRaw, 3)
+			r := rawEvent(3, testRecorded, "acme")
+			r.Key = []byte(c.key)
+			r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderSource, Value: []byte(c.source)})
+			if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
+				t.Fatal(err)
+			}
+			if len(b.events) != 1 || string(b.events[0].Key) != c.want {
+				t.Errorf("%d records, dead %v", len(b.events), b.dead)
+			}
+		})
+	}
 }

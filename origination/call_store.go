@@ -20,6 +20,7 @@ type callStore struct {
 	publish  Publisher
 	metrics  *metrics
 	log      *slog.Logger
+	ended    func(orderID string) // called once or more for a call that is over or not followed any more
 
 	writeSignal    chan struct{} // wakes the writer; holds at most one
 	announceSignal chan struct{} // wakes the announcer; holds at most one
@@ -36,7 +37,7 @@ type callStore struct {
 
 func newCallStore(maxCalls int, rows rows, publish Publisher, log *slog.Logger) *callStore {
 	return &callStore{
-		maxCalls: maxCalls, rows: rows, publish: publish, log: log,
+		maxCalls: maxCalls, rows: rows, publish: publish, log: log, ended: func(string) {},
 		writeSignal: make(chan struct{}, 1), announceSignal: make(chan struct{}, 1),
 		byID: map[string]*entry{}, byCall: map[string]*entry{}, earlyProgress: map[string]earlySteps{},
 	}
@@ -81,6 +82,7 @@ func (s *callStore) confirm(orderID string, as Placed) (written writeResult) {
 	if callID == "" {
 		delete(s.byCall, e.Call.ID)
 		e.Call.ID, e.Live, e.rowChanged = "", false, true
+		s.ended(orderID)
 		return s.queueUrgentWrite(e)
 	}
 	waits := alreadyWritten()
@@ -105,6 +107,7 @@ func (s *callStore) delete(orderID string) {
 	if e := s.byID[orderID]; e != nil {
 		delete(s.byCall, e.Call.ID)
 		e.deleted = true
+		s.ended(orderID)
 		s.queueWrite(e)
 	}
 }
@@ -137,6 +140,9 @@ func (s *callStore) apply(e *entry, p Progress) {
 	last := e.History[len(e.History)-1]
 	e.Updated = last.At.Time
 	s.metrics.stepped(&e.Call)
+	if e.State == Ended {
+		s.ended(e.Order.ID)
+	}
 	s.queueWrite(e)
 }
 

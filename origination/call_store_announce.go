@@ -25,7 +25,7 @@ const (
 // runAnnouncer publishes stored steps until ctx ends, in order for each call and at least once. The
 // count of published steps is written with the call's next step, or separately after the last.
 func (s *callStore) runAnnouncer(ctx context.Context) {
-	pause := firstPause
+	backoff := newBackoff()
 	for {
 		select {
 		case <-ctx.Done():
@@ -35,13 +35,13 @@ func (s *callStore) runAnnouncer(ctx context.Context) {
 		for {
 			batch, events := s.takeAnnouncements()
 			if len(batch) == 0 {
-				pause = firstPause
+				backoff.Reset()
 				break
 			}
 			err := s.publishBatch(ctx, batch, events)
 			if err == nil {
-				pause = firstPause
-			} else if !s.backOff(ctx, &pause, "publishing call progress failed, will retry", err) {
+				backoff.Reset()
+			} else if !s.waitAfter(ctx, &backoff, "publishing call progress failed, will retry", err) {
 				break
 			}
 		}

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 const (
 	maxWritten   = 512 // calls in one transaction
 	writeTimeout = 5 * time.Second
-	firstPause   = 100 * time.Millisecond
-	lastPause    = 2 * time.Second
+	firstWait    = 100 * time.Millisecond // after a failure
+	longestWait  = 2 * time.Second
 )
 
 // runWriter writes queued calls and statements until ctx ends, all that are queued
 // in one transaction. Calls that could not be written stay queued.
 func (s *callStore) runWriter(ctx context.Context) {
-	pause := firstPause
+	backoff := newBackoff()
 	for {
 		select {
 		case <-ctx.Done():
@@ -28,32 +29,27 @@ func (s *callStore) runWriter(ctx context.Context) {
 		for {
 			batch, statements := s.takeWrites()
 			if len(batch) == 0 && len(statements) == 0 {
-				pause = firstPause
+				backoff.Reset()
 				break
 			}
 			err := s.writeBatch(ctx, batch, statements)
 			if err == nil {
-				pause = firstPause
-			} else if !s.backOff(ctx, &pause, "storing calls failed, will retry", err) {
+				backoff.Reset()
+			} else if !s.waitAfter(ctx, &backoff, "storing calls failed, will retry", err) {
 				break
 			}
 		}
 	}
 }
 
-// backOff logs the error and waits before the next attempt, doubling the pause up to lastPause. It
-// returns false if ctx has ended.
-func (s *callStore) backOff(ctx context.Context, pause *time.Duration, message string, err error) (again bool) {
+func newBackoff() retry.Backoff { return retry.Backoff{First: firstWait, Max: longestWait} }
+
+// waitAfter logs the error and waits before the next attempt. It returns false if ctx has ended.
+func (s *callStore) waitAfter(ctx context.Context, backoff *retry.Backoff, message string, err error) (again bool) {
 	if ctx.Err() == nil {
 		s.log.WarnContext(ctx, message, "error", err)
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(*pause):
-	}
-	*pause = min(2*(*pause), lastPause)
-	return true
+	return backoff.Wait(ctx)
 }
 
 func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statements []statement) error {
@@ -92,6 +88,7 @@ func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statem
 // remove removes a call. The caller holds s.mu.
 func (s *callStore) remove(e *entry) {
 	delete(s.byID, e.Order.ID)
+	s.ended(e.Order.ID)
 	if s.byCall[e.Call.ID] == e {
 		delete(s.byCall, e.Call.ID)
 	}

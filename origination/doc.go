@@ -23,6 +23,10 @@
 // fault.Unavailable. While the database is unavailable orders get that error too, and steps stay
 // queued. While Kafka is unavailable events stay queued, and ended calls stay open.
 //
-// Lock order: a perUserLock's turn, then a driver's locks, then callStore.mu. Only metrics are called
+// Admission decides which calls users may place: destinations, calls a minute, calls at once in the
+// cluster (Redis; a killed node's calls are counted for slotLife more). Phones and AI providers'
+// transfers ask it too. Its Run is one goroutine.
+//
+// Lock order: a perUserLock's turn, then a driver's locks, then callStore.mu, then Admission.mu. Only metrics and Admission.Leave are called
 // while callStore.mu is held.
 package origination

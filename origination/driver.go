@@ -28,7 +28,7 @@ type Order struct {
 	AccountID     string
 	Domain        string // SIP domain of the account
 	UserID        string // of the owner
-	Extension     string // presence_id of the owner, who is rung first
+	Extension     string // presence_id of the owner, whose phone rings first
 	Destination   string // decoded; a number or an extension
 	ClickToCallID string // the platform's click-to-call resource of the user; "" before it was made
 

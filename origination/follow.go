@@ -53,6 +53,9 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
+// Ready reports whether orders are taken: Run has started and not ended.
+func (s *Service) Ready() bool { return s.running.Load() }
+
 // takeOverAtStart acquires the lease, and takes over the calls of nodes without one.
 func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
 	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
@@ -78,6 +81,7 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	var open []Open
 	for i := range taken {
 		if r := &taken[i]; r.State != Ended {
+			s.admission.Hold(Slot{r.Order.ID, r.AccountID, r.UserID})
 			open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 		}
 	}

@@ -52,19 +52,19 @@ func checkKey(key string) error {
 // claim claims the key for an order unless it is taken. A key becomes free after keyTTL, and when its
 // order's lease has expired and the order was never stored, so that no phone has rung. If the order
 // was stored, its call is the answer for the key.
-func (k keys) claim(ctx context.Context, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
+func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := clock(k.db)
 	mine := false // used by the statement until run has returned without an error
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
-			(user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
-			VALUES ($1, $2, $3, $4, '', FALSE, `+now+` + $5, `+now+` + $6)
+			(account_id, user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
+			VALUES ($1, $2, $3, $4, $5, '', FALSE, `+now+` + $6, `+now+` + $7)
 			ON CONFLICT (user_id, key) DO UPDATE SET destination = excluded.destination, order_id = excluded.order_id,
 				call_id = '', done = FALSE, lease_until = excluded.lease_until, expires_at = excluded.expires_at
 			WHERE origination_keys.expires_at <= `+now+` OR NOT origination_keys.done AND origination_keys.lease_until <= `+now+`
 				AND origination_keys.destination = excluded.destination
 				AND NOT EXISTS (SELECT 1 FROM origination_calls WHERE id = origination_keys.order_id)`,
-			userID, key, destination, orderID, lease.Milliseconds(), keyTTL.Milliseconds())
+			accountID, userID, key, destination, orderID, lease.Milliseconds(), keyTTL.Milliseconds())
 		if err != nil {
 			return err
 		}

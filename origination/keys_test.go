@@ -57,7 +57,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 		}
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
 		check(t, err)
-		strict := newTestNode(t, at, func(c *Config) { c.Rules = rules }).run()
+		strict := limitedNode(t, at, AdmissionConfig{Rules: rules}).run()
 		if again, err := strict.under("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
 		}
@@ -119,12 +119,17 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 		d := newTestNode(t, at).run()
 		claim := func(key, orderID string, lease time.Duration) {
 			t.Helper()
-			c, err := d.keys.claim(t.Context(), d.users.alice, key, "1002", orderID, lease)
+			c, err := d.keys.claim(t.Context(), "acme", d.users.alice, key, "1002", orderID, lease)
 			if err != nil || !c.mine {
 				t.Fatalf("%+v, %v", c, err)
 			}
 		}
 		claim("early", "order-1", -time.Second)
+		var account string // by which the key is purged
+		check(t, d.db().QueryRowContext(t.Context(), `SELECT account_id FROM origination_keys`).Scan(&account))
+		if account != "acme" {
+			t.Errorf("the key is of account %q", account)
+		}
 		id, err := d.under("early", "1002")
 		if err != nil || id == "" || len(d.platform.placed()) != 1 {
 			t.Errorf("died early: %q, %v", id, err)
@@ -142,7 +147,7 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 }
 
 func TestRepeatsAreNotLimited(t *testing.T) {
-	d := newTestNode(t, lite(t), func(c *Config) { c.PerMinute = 1 }).run()
+	d := limitedNode(t, lite(t), AdmissionConfig{PerMinute: 1}).run()
 	for range 5 {
 		if _, err := d.under("k", "1002"); err != nil {
 			t.Fatal(err)

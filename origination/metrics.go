@@ -73,6 +73,21 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 	return m
 }
 
+// newRefusedCalls returns the counter of an Admission.
+func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "trunkline_origination_limited_total",
+		Help: "Calls of users refused because of a limit or a blocked destination, by origin and reason.",
+	}, []string{"door", "reason"})
+	for _, door := range []Door{DoorREST, DoorSIP, DoorTransfer} {
+		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonPremium, ReasonRules} {
+			refused.WithLabelValues(string(door), string(reason))
+		}
+	}
+	reg.MustRegister(refused)
+	return refused
+}
+
 // stepped counts the last step of a call.
 func (m *metrics) stepped(c *Call) {
 	first, last := c.History[0], c.History[len(c.History)-1]

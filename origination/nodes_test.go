@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/audit/audittest"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -153,6 +154,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 			}
 			a.platform.report(Progress{CallID: id, State: Ended, Cause: CauseCancelled})
 			b.reaches(id, Ended)
+			audittest.Await(t, node.users.audited, "demo", "call.cancel  call:"+id+" ok", 1)
 			wantKind(t, b.Cancel(t.Context(), b.alice(), id), fault.KindConflict)
 		}
 		if n := len(b.platform.cancels()); n != 0 {

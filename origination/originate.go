@@ -3,8 +3,6 @@ package origination
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // Originate rings the caller's own extension and dials the destination once it is answered. callID is
@@ -35,7 +34,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 	if err := checkKey(key); err != nil {
 		return "", err
 	}
-	if !s.running.Load() {
+	if !s.Ready() {
 		return "", fault.Unavailable(nil, time.Second, "Click to call is not ready")
 	}
 	if key != "" {
@@ -52,7 +51,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	order, err := s.order(ctx, caller, destination)
 	if err == nil {
-		err = s.limit(ctx, order.UserID)
+		err = s.admission.Count(ctx, order.attempt())
 	}
 	return order, err
 }
@@ -70,7 +69,8 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 	case user.PresenceID == "":
 		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
-	if err := s.cfg.Rules.Check(account.ID, destination); err != nil {
+	who := Attempt{Door: DoorREST, AccountID: account.ID, UserID: user.ID}
+	if err := s.admission.CheckDestination(ctx, who, destination); err != nil {
 		return Order{}, err
 	}
 	id, err := uuid.NewV7()
@@ -117,17 +117,8 @@ func newInteraction(now time.Time) (string, error) {
 	return fmt.Sprintf("%011d-%x", now.Unix()+gregorian, b), nil
 }
 
-// limit counts the order against its user's limit.
-func (s *Service) limit(ctx context.Context, userID string) error {
-	if s.cfg.PerMinute == 0 {
-		return nil
-	}
-	sum := sha256.Sum256([]byte("clicktocall\x00" + userID))
-	wait := s.limiter.Fail(ctx, identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: s.cfg.PerMinute, Window: time.Minute})
-	if wait > 0 {
-		return fault.Limited(wait, "Too many calls, try again later")
-	}
-	return nil
+func (o Order) attempt() Attempt {
+	return Attempt{Door: DoorREST, CallID: o.ID, AccountID: o.AccountID, UserID: o.UserID}
 }
 
 // placeOnce places the order unless the key has been used. A repeated request places no call, is not
@@ -135,14 +126,15 @@ func (s *Service) limit(ctx context.Context, userID string) error {
 func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	var order Order
 	admitted := false
-	for check := firstCheck; ; check = min(2*check, lastCheck) {
+	backoff := retry.Backoff{First: firstCheck, Max: lastCheck}
+	for {
 		c, err := s.keys.find(ctx, caller.UserID, key, destination)
 		if err == nil && !admitted && c == (claim{destination: destination}) {
 			order, err = s.admit(ctx, caller, destination)
 			admitted = err == nil
 		}
 		if err == nil && admitted {
-			c, err = s.keys.claim(ctx, caller.UserID, key, destination, order.ID, s.keyLease())
+			c, err = s.keys.claim(ctx, caller.AccountID, caller.UserID, key, destination, order.ID, s.keyLease())
 		}
 		switch {
 		case err != nil:
@@ -154,10 +146,8 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 		case c.done:
 			return c.callID, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Wait(ctx) {
 			return "", fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is under way")
-		case <-time.After(check):
 		}
 	}
 }
@@ -172,7 +162,7 @@ func (s *Service) placeUnder(ctx context.Context, order Order, key string) (stri
 	if err == nil {
 		s.keys.complete(order.ID, order.UserID, key, callID, func(err error) {
 			if err != nil {
-				s.log.WarnContext(ctx, "storing the answer of an Idempotency-Key failed: its call is the answer", "error", err)
+				s.log.WarnContext(ctx, "storing the response of an Idempotency-Key failed: a repeat is answered with its call", "error", err)
 			}
 		})
 		return callID, nil
@@ -180,7 +170,7 @@ func (s *Service) placeUnder(ctx context.Context, order Order, key string) (stri
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if lost := s.keys.release(bounded, order.ID, order.UserID, key); lost != nil {
-		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease is over", "error", lost)
+		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires", "error", lost)
 	}
 	return "", err
 }

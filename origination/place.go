@@ -17,8 +17,12 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	ctx, span := s.tracer.Ask(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
 	order.Trace = tracing.FromContext(ctx)
+	if err := s.admission.Enter(ctx, order.attempt()); err != nil {
+		return "", err
+	}
 	written, err := s.calls.create(order, time.Now())
 	if err != nil {
+		s.admission.Leave(order.ID)
 		return "", err
 	}
 	if err := written.wait(ctx); err != nil {

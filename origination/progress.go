@@ -84,12 +84,12 @@ var causePattern = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 
 // causeOf returns a platform's cause as shown in progress. FreeSWITCH 1.10.4 and later report
 // USER_NOT_REGISTERED for a user without a registered phone, which becomes CauseAbsent.
-func causeOf(said string) string {
-	if said == "USER_NOT_REGISTERED" {
+func causeOf(cause string) string {
+	if cause == "USER_NOT_REGISTERED" {
 		return CauseAbsent
 	}
-	if !causePattern.MatchString(said) {
+	if !causePattern.MatchString(cause) {
 		return CauseUnknown
 	}
-	return said
+	return cause
 }

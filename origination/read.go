@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 )
@@ -50,10 +51,12 @@ func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, ca
 	if r.State == Ended {
 		return cancelRefused, ended
 	}
+	entry := s.audit.Entry(ctx, audit.CallCancel, r.AccountID, "call:"+callID)
 	if s.calls.isOpen(callID) {
 		if err := s.cancelHere(ctx, callID); err != nil {
 			return cancelFailed, err
 		}
+		s.audit.Report(ctx, entry)
 		return cancelHere, nil
 	}
 	open, err := s.rows.requestCancel(ctx, r.Order.ID)
@@ -63,6 +66,7 @@ func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, ca
 	case !open:
 		return cancelRefused, ended
 	}
+	s.audit.Report(ctx, entry)
 	return cancelElsewhere, nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"trunkline/internal/fault"
 )
 
 // Rules restrict the destinations that may be dialled. The zero value allows all.
@@ -19,12 +17,6 @@ type Rules struct {
 // if allow is not empty, no match of allow refuses it too. nil means "not set": an account inherits
 // the general list.
 type patterns struct{ allow, deny []*regexp.Regexp }
-
-// RuleTexts are Rules as configured. Rules of an account have the form ACCOUNT=PATTERN and replace the
-// general list of the same kind.
-type RuleTexts struct {
-	Allow, Deny, AccountAllow, AccountDeny []string
-}
 
 // ParseRules parses Rules.
 func ParseRules(texts RuleTexts) (*Rules, error) {
@@ -82,9 +74,7 @@ func (r *Rules) Check(accountID, destination string) error {
 		deny = own.deny
 	}
 	if slices.ContainsFunc(deny, in) || len(allow) > 0 && !slices.ContainsFunc(allow, in) {
-		const message = "The account may not call this destination"
-		return &fault.Error{Kind: fault.KindForbidden, Message: message,
-			Fields: []fault.Field{{Field: "destination", Code: "not_allowed", Message: message}}}
+		return forbidden("The account may not call this destination")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package origination
 import (
 	"context"
 	"embed"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/identity"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
@@ -25,7 +27,7 @@ type Users interface {
 	Tree() *identity.Tree
 }
 
-// Limiter counts a user's originations. It returns 0, or the time to wait if the limit is exceeded.
+// Limiter counts a user's calls. It returns 0, or the time to wait if the limit is exceeded.
 type Limiter interface {
 	Fail(ctx context.Context, limits ...identity.Limit) time.Duration
 }
@@ -48,8 +50,9 @@ type Deps struct {
 	DB        *sqldb.DB
 	Driver    Driver
 	Users     Users
-	Limiter   Limiter
+	Admission *Admission
 	Publisher Publisher
+	Audit     *audit.Log
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
 	Tracer    *tracing.Tracer // nil disables tracing
@@ -60,11 +63,12 @@ type Service struct {
 	cfg       Config
 	driver    Driver
 	users     Users
-	limiter   Limiter
+	admission *Admission
 	rows      rows
 	keys      keys
 	calls     *callStore
 	userLocks *perUserLock
+	audit     *audit.Log
 	metrics   *metrics
 	log       *slog.Logger
 	tracer    *tracing.Tracer
@@ -76,6 +80,9 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if deps.Admission == nil {
+		return nil, errors.New("origination: no admission")
+	}
 	cfg = cfg.withDefaults()
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -85,12 +92,13 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, driver: deps.Driver, users: deps.Users, limiter: deps.Limiter,
-		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), log: deps.Log, tracer: deps.Tracer,
+		cfg: cfg, driver: deps.Driver, users: deps.Users, admission: deps.Admission,
+		rows: rows{deps.DB, cfg.Node}, userLocks: newPerUserLock(), audit: deps.Audit, log: deps.Log, tracer: deps.Tracer,
 	}
 	s.calls = newCallStore(cfg.MaxCalls, s.rows, deps.Publisher, deps.Log)
 	s.keys = keys{deps.DB, s.calls.inNextTransaction}
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
+	s.calls.ended = s.admission.Leave
 	return s, nil
 }

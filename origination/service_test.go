@@ -49,7 +49,7 @@ func order6() []State { return states[:] }
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
 	check(t, err)
-	d := newTestNode(t, lite(t), func(c *Config) { c.Rules, c.PerMinute = rules, 3 }).run()
+	d := limitedNode(t, lite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
 		caller      *identity.Principal

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
+	"trunkline/audit/audittest"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -37,19 +41,26 @@ func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
 
 func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
 
-// newTestNode makes a node that does not run yet.
+// newTestNode makes a node that does not run yet, without limits of calls.
 func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
+	t.Helper()
+	return limitedNode(t, at, AdmissionConfig{}, change...)
+}
+
+// limitedNode is newTestNode with limits of calls.
+func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), at)
 	check(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
-	cfg := Config{Node: t.Name() + time.Now().String()}
+	cfg := Config{Settings: DefaultSettings(), Node: t.Name() + time.Now().String()}
+	cfg.UserPerMinute = 0
 	for _, f := range change {
 		f(&cfg)
 	}
 	d.Service, err = New(t.Context(), cfg, Deps{
-		DB: db, Driver: d.platform, Users: d.users, Limiter: identity.NewMemoryLimiter(), Publisher: d.channel,
+		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}), Publisher: d.channel, Audit: d.users.audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	check(t, err)
@@ -121,6 +132,7 @@ func (d *testNode) reaches(callID string, state State) {
 // testUsers are those of the demo account, of a real identity service.
 type testUsers struct {
 	*identity.Service
+	audited      *audit.Log
 	alice, admin string
 	mu           sync.Mutex
 	unreadable   error
@@ -129,14 +141,15 @@ type testUsers struct {
 
 func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	t.Helper()
-	cheap := identity.Config{Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
-	ring, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	cheap := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
+	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
 	check(t, err)
-	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	audited := audittest.New(t, db)
+	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	check(t, err)
 	_, err = service.SeedDemo(t.Context(), "a demo password")
 	check(t, err)
-	u := &testUsers{Service: service}
+	u := &testUsers{Service: service, audited: audited}
 	all, err := service.Users(t.Context(), "demo")
 	check(t, err)
 	for _, one := range all {
@@ -304,4 +317,11 @@ func within(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
 	}
+}
+
+// refuses makes the platform refuse orders with an error; nil: it accepts them.
+func (p *platform) refuses(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onOriginate = func(o Order) (Placed, error) { return Placed{CallID: o.ID}, err }
 }

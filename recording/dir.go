@@ -177,7 +177,7 @@ func dirFault(err error, doing string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's file is not there", Cause: err}
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		return fault.Unavailable(err, retryAfter, "there is no room for recordings")
+		return fault.Unavailable(err, retryAfter, "the store of recordings is full")
 	}
 	return fault.Internal(err, doing+" failed")
 }

@@ -70,7 +70,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 		crash(t)
 		return
 	}
-	h := newHouse(t, Config{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
+	h := newHouse(t, Settings{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	sealing := must(h.config.Current(t.Context(), "acme"))(t)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
@@ -108,7 +108,7 @@ func (k fixedKeys) Key(context.Context, string, int64) (encryption.Key, error) {
 }
 
 func crash(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	key, salt, _ := strings.Cut(os.Getenv("RECORDING_CRASH_KEY"), " ")
 	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// In Go's FIPS 140-3 mode whatever is not approved fails: keys at rest, sealing
+// In Go's FIPS 140-3 mode algorithms that are not approved fail: stored keys, sealing
 // and opening need nothing of it. (PostgreSQL's and S3's clients are not ours.)
 func TestRecordingsAreSealedInFIPSMode(t *testing.T) {
 	const child = "RECORDING_FIPS"

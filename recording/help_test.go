@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
+	"trunkline/audit/audittest"
 	"trunkline/config/encryption"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
@@ -24,13 +26,14 @@ const (
 	secondKey = "the second key of this account, long enough"
 )
 
-// house is a recording service over real parts.
+// house is a recording service with its real dependencies.
 type house struct {
 	*Service
-	config *encryption.Service
-	keys   *switchedKeys
-	dir    string // of the store
-	events *events
+	audited *audit.Log
+	config  *encryption.Service
+	keys    *switchedKeys
+	dir     string // of the store
+	events  *events
 }
 
 // switchedKeys are the real keys until they are switched off.
@@ -46,7 +49,7 @@ func (k *switchedKeys) Current(ctx context.Context, accountID string) (encryptio
 	return k.Service.Current(ctx, accountID)
 }
 
-// events keeps what was published.
+// events keeps the published events.
 type events struct {
 	mu   sync.Mutex
 	sent []string
@@ -66,29 +69,31 @@ func (e *events) Publish(_ context.Context, _ string, data []byte) error {
 }
 
 func onBoth(t *testing.T, test func(t *testing.T, h *house)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, newHouse(t, Config{}, lite(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, newHouse(t, Config{}, sqldb.Config{URL: testservice.Postgres(t)})) })
+	t.Run("sqlite", func(t *testing.T) { test(t, newHouse(t, Settings{}, lite(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, newHouse(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})) })
 }
 
 func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
 
-func newHouse(t testing.TB, cfg Config, at sqldb.Config) *house {
+func newHouse(t testing.TB, cfg Settings, at sqldb.Config) *house {
 	t.Helper()
 	ctx := context.Background()
 	db := must(sqldb.Open(ctx, at))(t)
 	t.Cleanup(func() { check(t, db.Close()) })
-	ring := must(masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")}))(t)
+	ring := must(masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")}))(t)
 	must(ring.Create())(t)
+	audited := audittest.New(t, db)
 	h := &house{
-		config: must(encryption.New(ctx, db, ring, prometheus.NewRegistry()))(t),
-		dir:    filepath.Join(t.TempDir(), "recordings"),
-		events: &events{more: make(chan struct{}, 1000)},
+		audited: audited,
+		config:  must(encryption.New(ctx, db, ring, audited, prometheus.NewRegistry()))(t),
+		dir:     filepath.Join(t.TempDir(), "recordings"),
+		events:  &events{more: make(chan struct{}, 1000)},
 	}
 	h.keys = &switchedKeys{Service: h.config}
 	store := must(OpenDir(h.dir))(t)
 	t.Cleanup(func() { check(t, store.Close()) })
 	h.Service = must(New(ctx, cfg, Deps{
-		DB: db, Store: store, Keys: h.keys, Publisher: h.events,
+		DB: db, Store: store, Keys: h.keys, Publisher: h.events, Audit: audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	}))(t)
 	h.roots = sharedRoots()
@@ -126,7 +131,7 @@ func (h *house) configure(t testing.TB, account string, c encryption.Change) {
 	if c.Salt == nil {
 		c.Salt = new("the salt of all tests")
 	}
-	must(h.config.Put(context.Background(), "user:test", account, c, ""))(t)
+	must(h.config.Put(context.Background(), account, c, ""))(t)
 }
 
 func (h *house) upload(account, id string, audio []byte) (*Metadata, error) {

@@ -2,11 +2,15 @@ package recording
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
@@ -22,7 +26,7 @@ type Audio struct {
 // Close lets the recording go.
 func (a *Audio) Close() error { return a.release() }
 
-// Metadata returns what is known about a recording.
+// Metadata returns the metadata of a recording.
 func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (*Metadata, error) {
 	r, err := s.rows.get(ctx, accountID, recordingID)
 	if err != nil {
@@ -33,12 +37,15 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 
 // Open opens a recording whichever version of the key it was sealed under. A
 // sealed one's end is proven before this returns, and every part before it is
-// read.
+// read; all of a plain one is compared with its digest before this returns. That it was opened is in the audit log before a byte can be read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
 	audio, err := s.find(ctx, accountID, recordingID)
 	if err == nil {
 		describeSpan(span, &audio.Metadata)
+		if err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.RecordingRead, accountID, auditTarget(recordingID))); err != nil {
+			audio, err = nil, errors.Join(err, audio.Close())
+		}
 	}
 	span.End(err)
 	return audio, err
@@ -90,9 +97,8 @@ func (s *Service) openObject(ctx context.Context, r *row, object io.ReadSeekClos
 		} else if end != r.Size {
 			return nil, s.damaged(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
 		}
-		_, err := object.Seek(0, io.SeekStart)
-		if err != nil {
-			return nil, fault.Internal(err, "reading the recording failed")
+		if err := s.checkDigest(ctx, r, object); err != nil {
+			return nil, err
 		}
 		return &Audio{r.Metadata, object, object.Close}, nil
 	}
@@ -104,6 +110,39 @@ func (s *Service) openObject(ctx context.Context, r *row, object io.ReadSeekClos
 		return errors.Join(sealed.Close(), object.Close())
 	}}, nil
 }
+
+// checkDigest reads the whole object of a plain recording, compares it with the
+// recording's digest, and goes back to its beginning. So nothing of a changed
+// recording is released, also where a part of it is asked for; every read costs
+// reading the object once more.
+func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
+	if _, err := object.Seek(0, io.SeekStart); err != nil {
+		return fault.Internal(err, "reading the recording failed")
+	}
+	digest := sha256.New()
+	for {
+		if err := ctx.Err(); err != nil { // the listener has left
+			return fault.Unavailable(err, retryAfter, "reading the recording was broken off")
+		}
+		_, err := io.CopyN(digest, object, 1<<20)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return dirFault(err, "reading a recording")
+		}
+	}
+	if got := digestOf(digest); got != r.Digest {
+		return s.damaged(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
+	}
+	if _, err := object.Seek(0, io.SeekStart); err != nil {
+		return fault.Internal(err, "reading the recording failed")
+	}
+	return nil
+}
+
+// digestOf returns a recording's digest as it is stored.
+func digestOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
 func (r *row) want() envelope.Want {
 	return envelope.Want{AccountID: r.AccountID, RecordingID: r.RecordingID}
@@ -128,7 +167,7 @@ func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
 }
 
 // openFault: what has a kind is a key's or the database's trouble, the rest is
-// what is wrong with the recording.
+// the fault of the recording.
 func (s *Service) openFault(r *row, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -167,7 +206,7 @@ func (s *Service) Delete(ctx context.Context, accountID, recordingID string) err
 		return err
 	}
 	if err := s.backend.Delete(ctx, r.object); err != nil {
-		// Nobody can reach it any more, and Sweep tries again.
+		// It is not reachable any more, and Sweep tries again.
 		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
 	}
 	return nil

@@ -104,7 +104,7 @@ func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error
 	}
 	done, err := s.rows.move(ctx, r, &moved)
 	if err != nil {
-		return err // the row may have moved: Sweep knows which object to take
+		return err // the row may have moved: Sweep deletes the object that no row names
 	}
 	if !done { // deleted or moved by someone else meanwhile
 		return s.backend.Delete(ctx, moved.object)

@@ -72,7 +72,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 }
 
 func TestResealLeavesWhatItCannotMove(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	for i := range 3 {
 		check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(100)))
@@ -95,7 +95,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 }
 
 func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
 	audio := speech(100_000)

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/recording/envelope"
 )
 
-// row is a recording's row: its metadata and what is ours alone.
+// row is a recording's row: its metadata and internal columns.
 type row struct {
 	Metadata
 	createdAt int64 // Unix milliseconds
@@ -19,7 +20,10 @@ type row struct {
 }
 
 // rows is the table of recordings.
-type rows struct{ db *sqldb.DB }
+type rows struct {
+	db    *sqldb.DB
+	audit *audit.Log
+}
 
 const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
 	digest, content_type, created_at, object`
@@ -31,8 +35,10 @@ func (r *row) scan(from interface{ Scan(...any) error }) error {
 	return err
 }
 
+// insert stores the row, with its entry of the audit log.
 func (t rows) insert(ctx context.Context, r *row) error {
-	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
+	entry := t.audit.Entry(ctx, audit.RecordingStore, r.AccountID, auditTarget(r.RecordingID))
+	err := t.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
@@ -40,9 +46,16 @@ func (t rows) insert(ctx context.Context, r *row) error {
 		if sqldb.IsUnique(err) {
 			return conflict(r.RecordingID)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return t.audit.Insert(ctx, tx, entry)
 	})
-	return sqldb.Wrap(err, "storing the recording's metadata")
+	if err != nil {
+		return sqldb.Wrap(err, "storing the recording's metadata")
+	}
+	t.audit.Committed(ctx, entry)
+	return nil
 }
 
 func (t rows) get(ctx context.Context, accountID, recordingID string) (*row, error) {
@@ -79,20 +92,29 @@ func (t rows) names(ctx context.Context, object string) (named bool, err error) 
 	return named, sqldb.Wrap(err, "looking for an object's recording")
 }
 
-// remove deletes the row and returns it.
+// remove deletes the row and returns it, with an entry of the audit log.
 func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, error) {
 	if !envelope.ValidID(recordingID) {
 		return nil, missing(recordingID)
 	}
 	r := new(row)
-	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		return r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
+	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
+	err := t.db.Load(ctx, func(tx *sqldb.Loader) error {
+		err := r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
 			accountID, recordingID))
+		if err != nil {
+			return err
+		}
+		return t.audit.Insert(ctx, tx, entry)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing(recordingID)
 	}
-	return r, sqldb.Wrap(err, "deleting a recording's metadata")
+	if err != nil {
+		return nil, sqldb.Wrap(err, "deleting a recording's metadata")
+	}
+	t.audit.Committed(ctx, entry)
+	return r, nil
 }
 
 // move makes the row name another object, sealed under another key, unless the

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	announceEvery = 5 * time.Second  // looks for what was left over
+	announceEvery = 5 * time.Second  // interval of announcing recordings left over by a crash
 	announceLease = 30 * time.Second // after which another try is made
 	announceLimit = 50               // recordings claimed at once
 	sweepEvery    = 6 * time.Hour
@@ -80,7 +80,7 @@ func (s *Service) announce(ctx context.Context) error {
 
 // tidier is a store that crashes leave more in than objects.
 type tidier interface {
-	// Tidy removes what was begun before and never finished.
+	// Tidy removes uploads begun before and never finished.
 	Tidy(ctx context.Context, before time.Time) error
 }
 

@@ -53,7 +53,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 }
 
 func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	check2(t)(h.upload("acme", "call-1", speech(10)))
 	h.events.fail = errors.New("kafka is away")
 	if err := h.announce(t.Context()); !errors.Is(err, h.events.fail) {

@@ -3,13 +3,14 @@ package recording
 import (
 	"context"
 	"embed"
-	"errors"
 	"io/fs"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/config/encryption"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 	"trunkline/recording/envelope"
@@ -17,19 +18,6 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
-
-// Config holds the package's settings.
-type Config struct {
-	MaxBytes int64 // of audio in one recording; 0: no limit
-}
-
-// Validate returns what is invalid in the configuration.
-func (c Config) Validate() error {
-	if c.MaxBytes < 0 {
-		return errors.New("recordings: the largest size is negative")
-	}
-	return nil
-}
 
 // Keys returns the accounts' keys.
 type Keys interface {
@@ -49,31 +37,35 @@ type Deps struct {
 	Store     Store
 	Keys      Keys
 	Publisher Publisher
+	Audit     *audit.Log
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
+	CheckDisk func() error    // returns an error when there is too little free space for uploads; nil: not checked
 }
 
 // Service keeps recordings. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	rows    rows
-	backend Store
-	keys    Keys
-	publish Publisher
-	roots   *envelope.Roots
-	metrics *metrics
-	log     *slog.Logger
-	tracer  *tracing.Tracer
-	stored  chan struct{} // wakes the announcer; holds at most one
+	settings Settings
+	hasRoom  func() error
+	rows     rows
+	backend  Store
+	keys     Keys
+	publish  Publisher
+	audit    *audit.Log
+	roots    *envelope.Roots
+	metrics  *metrics
+	log      *slog.Logger
+	tracer   *tracing.Tracer
+	stored   chan struct{} // wakes the announcer; holds at most one
 }
 
 // rootCache is the number of derived roots kept in memory: 25 KB for all.
 const rootCache = 256
 
 // New brings the tables up to date.
-func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
-	if err := cfg.Validate(); err != nil {
+func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
+	if err := setting.Validate("recordings", settings); err != nil {
 		return nil, err
 	}
 	files, err := fs.Sub(migrations, "migrations")
@@ -87,11 +79,18 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	hasRoom := deps.CheckDisk
+	if hasRoom == nil {
+		hasRoom = func() error { return nil }
+	}
 	return &Service{
-		cfg: cfg, rows: rows{deps.DB}, backend: deps.Store, keys: deps.Keys, publish: deps.Publisher, roots: roots,
+		settings: settings, hasRoom: hasRoom, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, keys: deps.Keys, publish: deps.Publisher, audit: deps.Audit, roots: roots,
 		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, stored: make(chan struct{}, 1),
 	}, nil
 }
+
+// auditTarget names a recording in the audit log.
+func auditTarget(recordingID string) string { return "recording:" + recordingID }
 
 // Metadata describes a stored recording. Of
 // a plain one the key's fields, algorithm and salt are absent.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +18,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"trunkline/audit/audittest"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
 
@@ -57,7 +60,7 @@ func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
 		algorithms := []string{encryption.AES256GCM, encryption.AES256CBC}
 		want := map[string][]byte{}
-		for i := range 12 {
+		for i := range 6 {
 			h.configure(t, "acme", encryption.Change{Enabled: i%5 != 4, Algorithm: &algorithms[i%2],
 				Key: new(fmt.Sprintf("rotation number %d of this account's key", i))})
 			id := fmt.Sprintf("call-%d", i)
@@ -78,7 +81,7 @@ func check2(t testing.TB) func(any, error) {
 }
 
 func TestPlaybackServesRanges(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	audio := speech(300_000)
 	check2(t)(h.upload("acme", "call-1", audio))
@@ -114,7 +117,7 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 }
 
 func TestUploadRefusals(t *testing.T) {
-	h := newHouse(t, Config{MaxBytes: 1000}, lite(t))
+	h := newHouse(t, Settings{MaxBytes: 1000}, lite(t))
 	check2(t)(h.upload("acme", "taken", speech(10)))
 	broken := io.MultiReader(bytes.NewReader(speech(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	for _, c := range []struct {
@@ -196,7 +199,7 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 	}
 	for name, change := range alter {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, Config{}, lite(t))
+			h := newHouse(t, Settings{}, lite(t))
 			h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 			check2(t)(h.upload("acme", "call-1", speech(200_000)))
 			change(t, h, h.objects(t)[0])
@@ -283,7 +286,7 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 }
 
 func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	check2(t)(h.upload("acme", "call-1", speech(10)))
 	check2(t)(h.upload(".dots", "call-1", speech(10)))
 	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
@@ -305,16 +308,134 @@ func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 }
 
 func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	check2(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
 	if _, err := h.upload("acme", "call-1", speech(10)); err == nil {
 		t.Error("stored")
 	}
-	if err := (Config{MaxBytes: -1}).Validate(); err == nil {
+	if err := setting.Validate("recordings", Settings{MaxBytes: -1}); err == nil {
 		t.Error("a negative size was accepted")
 	}
 	var none sqldb.Config
 	if none.Validate() == nil {
 		t.Error("no database was accepted")
+	}
+}
+
+func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		ctx := audittest.By(t, "apikey:k")
+		upload := func(id string) error {
+			_, err := h.Store(ctx, Upload{AccountID: "acme", RecordingID: id, Body: bytes.NewReader(speech(1000))})
+			return err
+		}
+		check(t, upload("call-1"))
+		if err := upload("call-1"); fault.KindOf(err) != fault.KindConflict {
+			t.Errorf("stored twice: %v", err)
+		}
+		check(t, must(h.Open(ctx, "acme", "call-1"))(t).Close())
+		if _, err := h.Open(ctx, "acme", "call-2"); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("opened what is not there: %v", err)
+		}
+		check(t, h.Delete(ctx, "acme", "call-1"))
+		want := []string{
+			"recording.delete apikey:k recording:call-1 ok", "recording.read apikey:k recording:call-1 ok",
+			"recording.store apikey:k recording:call-1 ok",
+		}
+		if got := audittest.Entries(t, h.audited, "acme", ""); !slices.Equal(got, want) {
+			t.Errorf("audit log has %q, want %q", got, want)
+		}
+
+		check(t, upload("call-3"))
+		_, err := h.rows.db.ExecContext(ctx, `DROP TABLE audit_pending`)
+		check(t, err)
+		if audio, err := h.Open(ctx, "acme", "call-3"); err == nil {
+			t.Errorf("opened %v without an entry", audio.RecordingID)
+		}
+		if err := h.Delete(ctx, "acme", "call-3"); err == nil {
+			t.Error("deleted without an entry")
+		}
+		if err := upload("call-4"); err == nil {
+			t.Error("stored without an entry")
+		}
+		if _, err := h.Metadata(ctx, "acme", "call-4"); fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("call-4: %v", err)
+		}
+	})
+}
+
+func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		audio := speech(3 << 20)
+		must(h.upload("plain", "call-1", audio))(t)
+		file := h.objects(t)[0]
+		for _, at := range []int{0, 1 << 20, len(audio) - 1} {
+			changed := bytes.Clone(audio)
+			changed[at] ^= 1
+			check(t, os.WriteFile(file, changed, 0o600))
+			if audio, err := h.Open(t.Context(), "plain", "call-1"); fault.KindOf(err) != fault.KindInternal {
+				t.Errorf("bit %d changed: opened %v, %v", at, audio, err)
+			}
+		}
+		if n := testutil.ToFloat64(h.metrics.damaged); n != 3 {
+			t.Errorf("%v times damaged", n)
+		}
+		check(t, os.WriteFile(file, audio, 0o600))
+		if got, err := h.play("plain", "call-1"); err != nil || !bytes.Equal(got, audio) {
+			t.Errorf("restored: %v", err)
+		}
+	})
+}
+
+func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
+	onBoth(t, func(t *testing.T, h *house) {
+		for i := range purgePage + 5 {
+			must(h.upload("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
+		}
+		must(h.upload("stays", "call-1", []byte("audio")))(t)
+		for _, want := range []int{purgePage, 5, 0} {
+			if n, err := h.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
+				t.Errorf("purged %d, %v; want %d", n, err, want)
+			}
+		}
+		if files := h.objects(t); len(files) != 1 || !strings.Contains(files[0], "/stays/") {
+			t.Errorf("left are %v", files)
+		}
+	})
+}
+
+// Too little free space refuses an upload before its body is read, and while it
+// is.
+func TestUploadsNeedFreeDisk(t *testing.T) {
+	h := newHouse(t, DefaultSettings(), lite(t))
+	var room error
+	checks := 0
+	h.hasRoom = func() error { checks++; return room }
+	refused := func(id string, body []byte) {
+		t.Helper()
+		_, err := h.upload("acme", id, body)
+		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || !strings.Contains(f.Message, "free disk space") {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	room = errors.New("1 of 100 MiB are free")
+	refused("at-once", speech(10))
+	room, checks = nil, 0
+	h.hasRoom = func() error {
+		if checks++; checks > 1 {
+			return errors.New("1 of 100 MiB are free")
+		}
+		return nil
+	}
+	refused("while-it-comes", speech(diskCheckEvery+1<<20))
+	h.hasRoom = func() error { return nil }
+	if _, err := h.upload("acme", "while-it-comes", speech(10)); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestDefaultSizeOfARecording(t *testing.T) {
+	if got := DefaultSettings().MaxBytes; got != 1<<30 {
+		t.Errorf("%s", got)
 	}
 }

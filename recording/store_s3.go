@@ -177,7 +177,7 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 }
 
 // Tidy ends uploads in parts that were begun before and never finished. Nobody
-// sees them, but they take room.
+// sees them, but they use space.
 func (s *S3) Tidy(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing when we return early
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 // sealingHouse keeps acme's recordings sealed in the bucket.
 func sealingHouse(t *testing.T, b *bucket) *house {
 	t.Helper()
-	h := newHouse(t, Config{}, lite(t))
+	h := newHouse(t, Settings{}, lite(t))
 	h.backend = b.store(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h
@@ -113,7 +113,7 @@ func crashingS3(t *testing.T, at string) *S3 {
 	return s
 }
 
-// What is signed is the audio too: one who sits on a way without TLS cannot
+// The signature includes the audio: an attacker on a connection without TLS cannot
 // change it unseen.
 func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
 	b := realBucket(t, testservice.S3(t))

@@ -10,7 +10,7 @@ import (
 
 // s3Object reads an object in windows: a request for each, small after a seek,
 // because the first reads are of a header and of a last chunk, and larger while
-// reading goes on. So a seek wastes little, and a listener who pauses holds no
+// reading continues. So a seek wastes little, and a client that pauses holds no
 // request open for long.
 type s3Object struct {
 	ctx   context.Context

@@ -214,7 +214,7 @@ func TestALongObjectGoesInParts(t *testing.T) {
 
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Config{}, lite(t))
+		h := newHouse(t, Settings{}, lite(t))
 		h.backend = b.store(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		audio := speech(8 << 20)
@@ -297,7 +297,7 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 
 func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Config{}, lite(t))
+		h := newHouse(t, Settings{}, lite(t))
 		s := b.store(t)
 		h.backend = s
 		check2(t)(h.upload("acme", "call", speech(3*firstWindow)))

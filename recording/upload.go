@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -61,6 +60,9 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	if err := u.validate(); err != nil {
 		return nil, err
 	}
+	if err := s.checkDisk(); err != nil {
+		return nil, err
+	}
 	// Asked early to spare the caller the way; the row's key decides.
 	if taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID); err != nil {
 		return nil, err
@@ -91,6 +93,14 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	default:
 	}
 	return &row.Metadata, nil
+}
+
+// checkDisk returns fault.KindUnavailable when there is too little free space.
+func (s *Service) checkDisk() error {
+	if err := s.hasRoom(); err != nil {
+		return fault.Unavailable(err, retryAfter, "there is too little free disk space for recordings")
+	}
+	return nil
 }
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
@@ -133,7 +143,7 @@ func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, 
 		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType},
 		createdAt: now.UnixMilli(),
 	}
-	src := &source{from: u.Body, limit: s.cfg.MaxBytes, digest: sha256.New()}
+	src := &source{from: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkDisk: s.checkDisk}
 	into := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
 	if sealing != nil {
 		defer sealing.key.Root.Wipe()
@@ -157,12 +167,12 @@ func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, 
 		}
 		return nil, err
 	}
-	r.Size, r.Digest = src.size, "sha256:"+hex.EncodeToString(src.digest.Sum(nil))
+	r.Size, r.Digest = src.size, digestOf(src.digest)
 	r.CreatedAt = now.Unix()
 	return r, nil
 }
 
-// describe takes over what a header says about its key.
+// describe copies the key's fields from a header.
 func (r *row) describe(h *envelope.Header) {
 	r.KeyID, r.KeyVersion, r.Algorithm = h.KeyID, int64(h.KeyVersion), h.Suite.String()
 	r.Salt = base64.StdEncoding.EncodeToString(h.Salt[:])
@@ -192,9 +202,22 @@ type source struct {
 	size   int64
 	digest hash.Hash
 	err    error
+
+	checkDisk func() error
+	checkedAt int64 // size at the last checkDisk
 }
 
+// diskCheckEvery is the number of bytes of an upload between two checks of the
+// free space.
+const diskCheckEvery = 8 << 20
+
 func (s *source) Read(p []byte) (int, error) {
+	if s.size-s.checkedAt >= diskCheckEvery {
+		s.checkedAt = s.size
+		if s.err = s.checkDisk(); s.err != nil {
+			return 0, s.err
+		}
+	}
 	n, err := s.from.Read(p)
 	s.size += int64(n)
 	s.digest.Write(p[:n])

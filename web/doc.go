@@ -12,9 +12,11 @@
 //
 //	main, views              create the board; show one of its views
 //	session, http            the user's tokens, and requests with them
+//	enrol                    one-time passwords of an administrator, before the login
 //	link, place, endings     the channel's connection: resume, back-off, fallback
 //	sse, clock, light        event streams; the server's time; the displayed connection state
-//	floor, sources, words    states of agents and calls from events (as fanout/snapshot)
+//	floor, fold              states of agents and calls from facts (as event/state)
+//	wanted                   the filters of the events channel
 //	agents, calls, feed      their display
 //	pulse, spark             rates and latency, and their charts
 //	dial, lookup, admin      click to call, call records, administration

@@ -9,51 +9,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"trunkline/event"
-	"trunkline/fanout/snapshot"
+	"trunkline/event/state"
 )
 
-// message is one of the channel, as both folds read it.
+// message is a message of the channel, as far as the fold reads it.
 type message struct {
-	ID        string          `json:"id"`
-	Type      event.Type      `json:"type"`
-	Account   string          `json:"account_id"`
-	Timestamp int64           `json:"timestamp"`
-	Data      json.RawMessage `json:"data"`
+	ID        string `json:"id"`
+	Account   string `json:"account_id"`
+	Timestamp int64  `json:"timestamp"`
 	Metadata  struct {
-		Format string `json:"original_format"`
-		Queue  string `json:"queue_id,omitempty"`
+		Facts event.Facts `json:"facts"`
 	} `json:"metadata"`
 
 	id      event.ID
-	restart bool
+	restart bool // the board begins with a snapshot of the state so far, in place of this message
+	fresh   bool // with restart: and all that happened before is forgotten
 }
 
-func (m message) line(t *testing.T) []byte {
-	if m.restart {
-		return []byte("{\"restart\": true}\n")
-	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(text, '\n')
-}
-
-var begins = time.UnixMilli(1_795_169_700_000)
-
-// normalized are the messages that the normalizer makes of its samples.
-func normalized(t *testing.T) (sessions [][]message) {
+// captured returns the messages of the captured events of every platform, a
+// session for each file.
+func captured(t *testing.T) (sessions [][]message) {
 	t.Helper()
 	files, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
 	if err != nil || len(files) < 8 {
-		t.Fatalf("%d files of samples, %v", len(files), err)
+		t.Fatalf("%d files of captured events, %v", len(files), err)
 	}
 	for _, name := range files {
 		f, err := os.Open(name)
@@ -76,132 +61,153 @@ func normalized(t *testing.T) (sessions [][]message) {
 	return sessions
 }
 
-// odd are messages that no source sends, and any stranger may.
-func odd() (all []message) {
-	for _, format := range []string{"svc.cc", "generic", "freeswitch.callcenter", "freeswitch.event", "kazoo.acdc", "kazoo.qubicle", "kazoo.webhook", "unknown"} {
-		for _, kind := range event.Types() {
-			for _, data := range []string{
-				`{}`, `{"data":null}`, `{"data":[]}`, `{"agent_id":7,"state":"x"}`, `{"agent_id":"7","Agent-ID":"8","state":"x","Agent-State":"y"}`,
-				`{"Agent-ID":"8","agent_id":"7","Agent-State":"y","state":"x","status":"z"}`, `{"data":{"agent_id":"7","state":"on-call"},"agent_id":"9","call_id":"c"}`,
-				`{"agent_id":"7","status":"Logged Out"}`, `{"Call-ID":"c","Event":"entered"}`, `{"CDR":{"Call-ID":"c","Event":"CHANNEL_ANSWER"},"history":[{"type":"agent","ext":"8"}]}`,
-				`{"history":[{"event":"entered"},7],"call_id":"c"}`, `{"history":[]}`, `{"history":{},"customer_info":{"customer_uuid":"u"},"Event":"offered"}`,
-				`{"CC-Action":"agent-status-change","CC-Agent":"a%20b%zz","CC-Agent-Status":"On Break"}`, `{"CC-Action":"agent-status-change","CC-Agent":"a%20b%C3%A4","CC-Agent-Status":"On%20Break"}`,
-				`{"CC-Action":"member-queue-start","CC-Member-UUID":"m%ff","CC-Queue":"` + strings.Repeat("q", 300) + `"}`,
-				`{"CC-Action":"agent-offering","CC-Member-UUID":"m","CC-Agent":"` + strings.Repeat("é", 140) + `"}`, `{"CC-Action":"agent-state-change","CC-Agent":"a","CC-Agent-State":"` + strings.Repeat("s", 254) + `"}`,
-				`{"CC-Action":"agent-state-change","CC-Agent":"a","CC-Agent-State":"` + strings.Repeat("s", 255) + `"}`,
-				`{"action":"event","data":{"event_category":"agent","event_name":"constructor","agent_id":"a"}}`, `{"args":{"Event-Category":"agent","Event-Name":"toString","Agent-ID":"a"}}`,
-				`{"event_category":"acdc_call_stat","event_name":"handled","Call":{"Call-ID":"c"},"agent_id":"b"}`, `{"event_category":"queue","event_name":"member_add","call":{"call_id":"k"},"queue_id":"q"}`,
-				`{"call_state":"pickup","member_call_id":"c","agent_id":"a"}`, `{"call_state":"hangup","member_call_id":"c"}`, `{"event_category":5,"event_name":"x"}`,
-				`{"__proto__":{"agent_id":"7"},"agent_id":"p","state":"hasOwnProperty"}`, `{"State":"a","state":"b","agent_id":"7"}`, `{"state":"b","State":"a","agent_id":"7"}`,
-			} {
-				m := message{Type: kind, Account: "a", Data: json.RawMessage(data)}
-				m.Metadata.Format = format
-				all = append(all, m)
-			}
-		}
+// anyFacts returns facts of few agents and calls with any name, state and fields.
+func anyFacts(random *rand.Rand) event.Facts {
+	pick := func(values ...string) string { return values[random.IntN(len(values))] }
+	names := event.Names()
+	f := event.Facts{
+		Name:    names[random.IntN(len(names))],
+		AgentID: pick("", "", "1001", "1002", "1003@pbx.example.com", "__proto__", strings.Repeat("é", 129)),
+		CallID:  pick("", "c1", "c2", "c3", "constructor", strings.Repeat("c", 257)),
+		QueueID: pick("", "", "support", "sales"), Caller: pick("", "+15551230001", strings.Repeat("5", 300)),
+		AgentName: pick("", "", "Ada", strings.Repeat("A", 257)), Reason: pick("", "lunch"),
 	}
-	return all
+	if random.IntN(3) == 0 {
+		f.State = event.State(pick("offline", "available", "ringing", "talking", "wrap_up", "break", "other", "waiting", "held", "ended"))
+	}
+	return f
 }
 
-// everyWord has a call that rings meet each word that either fold knows.
-func everyWord(t *testing.T) (all []message) {
-	t.Helper()
-	word := regexp.MustCompile(`[a-z_]{4,}`)
-	var words []string
-	for _, file := range []string{"../fanout/snapshot/transitions.go", "static/words.js"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		words = append(words, word.FindAllString(string(text), -1)...)
-	}
-	slices.Sort(words)
-	words = slices.Compact(words)
-	if !slices.Contains(words, "channel_unbridge") || !slices.Contains(words, "loggedout") {
-		t.Fatalf("the words are %v", words)
-	}
-	tell := func(kind event.Type, data string) {
-		m := message{Type: kind, Account: "a", Data: json.RawMessage(data)}
-		m.Metadata.Format = "generic"
-		all = append(all, m)
-	}
-	for _, w := range words {
-		all = append(all, message{restart: true})
-		tell(event.QueueCall, `{"call_id":"c","Event":"offered","agent_id":"7"}`)
-		tell(event.QueueCall, `{"call_id":"c","Event":"`+w+`","agent_id":"8"}`)
-		tell(event.QueueCall, `{"call_id":"d","Event":"`+strings.ToUpper(strings.ReplaceAll(w, "_", "-"))+`"}`)
-		tell(event.AgentStatus, `{"agent_id":"7","state":"idle"}`)
-		tell(event.AgentStatus, `{"agent_id":"7","status":"`+w+`"}`)
-	}
-	return all
-}
-
-// TestTheBoardFoldsAsTheServerDoes has the board's floor and fanout's take in the
-// same messages: the samples of every source as they are, then all of them and
-// the odd ones in random orders, over few accounts.
+// TestTheBoardFoldsAsTheServerDoes compares the board's floor with event/state
+// after each message: captured events of every platform, then random facts, both
+// from the beginning; and captured events from a snapshot taken anywhere.
 func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
-	var all []message
-	pool := odd()
-	for _, session := range normalized(t) {
-		all = append(append(all, message{restart: true}), session...)
-		pool = append(pool, session...)
-	}
-	all = append(all, everyWord(t)...)
 	random := rand.New(rand.NewPCG(7, 42))
+	var all []message
+	restart := message{restart: true, fresh: true}
+	sessions := captured(t)
+	for _, session := range sessions {
+		all = append(append(all, restart), session...)
+	}
 	for range 30 {
-		all = append(all, message{restart: true})
+		all = append(all, restart)
 		for range 300 {
-			m := pool[random.IntN(len(pool))]
-			m.Account = []string{"a", "b"}[random.IntN(2)]
+			m := message{Account: []string{"a", "b"}[random.IntN(2)]}
+			m.Metadata.Facts = anyFacts(random)
 			all = append(all, m)
 		}
 	}
-	now, id := begins, event.ID(0)
+	for _, session := range sessions {
+		all = append(all, restart)
+		for i, m := range session {
+			all = append(all, m)
+			if i%7 == 3 {
+				all = append(all, message{restart: true})
+			}
+		}
+	}
+	compareFloors(t, random, all)
+}
+
+func compareFloors(t *testing.T, random *rand.Rand, all []message) {
+	t.Helper()
+	now, id := time.UnixMilli(1_795_169_700_000), event.ID(0)
+	p := state.NewPartition()
+	var input bytes.Buffer
+	want, shown := make([][]string, len(all)), 0
 	for i := range all {
+		m := &all[i]
 		now = now.Add(time.Duration(random.IntN(3)) * time.Second)
 		if random.IntN(200) == 0 {
-			now = now.Add(13 * time.Hour) // some is forgotten
+			now = now.Add(26 * time.Hour) // calls are forgotten
 		}
 		id = event.NextID(id, now.UnixMilli(), 3)
-		all[i].id, all[i].ID, all[i].Timestamp = id, id.String(), now.Unix()
-	}
-	got := folded(t, all)
-	bounds := snapshot.Config{AgentAge: 24 * time.Hour, CallAge: 24 * time.Hour, PerAccount: 20000, Budget: snapshot.NewBudget(1 << 30)}
-	f, shown := snapshot.New(bounds), 0
-	for i, m := range all {
-		if m.restart {
-			f = snapshot.New(bounds)
-		} else {
-			f.Apply(snapshot.Message{ID: m.id, Account: m.Account, Type: m.Type, Format: m.Metadata.Format, Queue: m.Metadata.Queue, Timestamp: m.Timestamp, Data: m.Data})
+		m.id, m.ID, m.Timestamp = id, id.String(), now.Unix()
+		var line any = m
+		switch {
+		case m.fresh:
+			p = state.NewPartition()
+			line = map[string]any{"snapshot": nil}
+		case m.restart:
+			line = map[string]any{"snapshot": snapshotOf(p, id, now)}
+		default:
+			e := state.Event{ID: id, Account: m.Account, Timestamp: m.Timestamp, Facts: m.Metadata.Facts}
+			p.Apply(&e) // completes the facts, as the normalizer does
+			m.Metadata.Facts = e.Facts
 		}
-		// The server looks at what it has forgotten by now; the board at the next message.
-		want := inShort(f, time.Unix(0, int64(m.id)))
-		shown = max(shown, len(want))
-		if snapshot.IsRelevant(m.Type) && !slices.Equal(got[i], want) {
-			t.Fatalf("message %d, %s %s %s:\nthe board  %q\nthe server %q", i, m.Metadata.Format, m.Type, m.Data, got[i], want)
+		text, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input.Write(append(text, '\n'))
+		want[i] = floorOf(p, id)
+		shown = max(shown, len(want[i]))
+	}
+	for i, got := range folded(t, &input, len(all)) {
+		if about := all[i].Metadata.Facts.Name; !slices.Equal(got, want[i]) && (folds(about) || all[i].restart) {
+			t.Fatalf("message %d, %+v:\nthe board  %q\nthe server %q", i, all[i], got, want[i])
 		}
 	}
-	if shown < 8 {
+	if shown < 6 {
 		t.Errorf("at most %d were on the floor", shown)
 	}
 	t.Logf("%d messages, at most %d agents and calls at once", len(all), shown)
 }
 
-// folded is the board's floor after each message.
-func folded(t *testing.T, all []message) [][]string {
-	t.Helper()
-	var input bytes.Buffer
-	for _, m := range all {
-		input.Write(m.line(t))
+// folds reports whether the board looks at an event at all: what has expired
+// leaves it with the next of these.
+func folds(n event.Name) bool {
+	kind, _, _ := strings.Cut(string(n), ".")
+	return kind == "agent" || kind == "queue" || kind == "call" && n != event.NameCallProgress
+}
+
+func live(p *state.Partition, at event.ID) (entries []*state.Entry) {
+	for _, e := range p.All() {
+		if e.Live() && e.Kind != state.Device && e.Expires() > at {
+			entries = append(entries, e)
+		}
 	}
+	return entries
+}
+
+func snapshotOf(p *state.Partition, at event.ID, now time.Time) map[string]any {
+	agents, calls := []any{}, []any{}
+	for _, e := range live(p, at) {
+		one := map[string]any{"account_id": e.AccountID, "state": e.State, "since": e.Since, "agent_id": e.AgentID, "queue_id": e.QueueID, "call_id": e.CallID}
+		if e.Kind == state.Agent {
+			one["agent_id"], one["agent_name"], one["reason"] = e.ID, e.AgentName, e.Reason
+			agents = append(agents, one)
+		} else {
+			one["call_id"], one["caller"] = e.ID, e.Caller
+			calls = append(calls, one)
+		}
+	}
+	return map[string]any{"timestamp": now.Unix(), "agents": agents, "calls": calls}
+}
+
+func floorOf(p *state.Partition, at event.ID) []string {
+	shown := []string{}
+	for _, e := range live(p, at) {
+		if e.Kind == state.Agent {
+			shown = append(shown, fmt.Sprintf("agent|%s|%s|%s|%d|%s|%s|%s", e.AccountID, e.ID, e.State, e.Since, e.AgentName, e.CallID, e.Reason))
+		} else {
+			shown = append(shown, fmt.Sprintf("call|%s|%s|%s|%d|%s|%s|%s", e.AccountID, e.ID, e.State, e.Since, e.QueueID, e.AgentID, e.Caller))
+		}
+	}
+	slices.Sort(shown)
+	return shown
+}
+
+// folded returns the board's floor after each of n lines.
+func folded(t *testing.T, input *bytes.Buffer, n int) (floors [][]string) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node(t), "jstest/fold.js")
 	var errs bytes.Buffer
-	cmd.Stdin, cmd.Stderr = &input, &errs
+	cmd.Stdin, cmd.Stderr = input, &errs
 	output, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, errs.String())
 	}
-	var floors [][]string
 	for line := range bytes.Lines(output) {
 		var shown []string
 		if err := json.Unmarshal(line, &shown); err != nil {
@@ -209,22 +215,8 @@ func folded(t *testing.T, all []message) [][]string {
 		}
 		floors = append(floors, shown)
 	}
-	if len(floors) != len(all) {
-		t.Fatalf("%d floors of %d messages", len(floors), len(all))
+	if len(floors) != n {
+		t.Fatalf("%d floors of %d lines", len(floors), n)
 	}
 	return floors
-}
-
-func inShort(f *snapshot.State, now time.Time) []string {
-	picture := snapshot.NewView()
-	picture.Add(f, func(string) bool { return true }, now)
-	shown := []string{}
-	for _, a := range picture.Agents() {
-		shown = append(shown, fmt.Sprintf("agent|%s|%s|%s|%s|%d", a.Account, a.ID, a.State, a.Status, a.Since))
-	}
-	for _, c := range picture.Calls() {
-		shown = append(shown, fmt.Sprintf("call|%s|%s|%s|%s|%s|%d", c.Account, c.ID, c.State, c.Queue, c.Agent, c.Since))
-	}
-	slices.Sort(shown)
-	return shown
 }

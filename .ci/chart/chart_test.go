@@ -21,8 +21,8 @@ import (
 
 func TestChart(t *testing.T) {
 	want := map[string]map[string]int{
-		"defaults": {"Deployment": 1, "Service": 2, "PersistentVolumeClaim": 1, "ServiceAccount": 1, "ConfigMap": 1},
-		"minimal":  {"Deployment": 1, "Service": 2, "ConfigMap": 1},
+		"defaults": {"Deployment": 1, "Service": 2, "PersistentVolumeClaim": 1, "ServiceAccount": 1, "ConfigMap": 1, "NetworkPolicy": 1},
+		"minimal":  {"Deployment": 1, "Service": 2, "ConfigMap": 1, "NetworkPolicy": 1},
 		documented: {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
 			"NetworkPolicy": 5, "Ingress": 1, "Certificate": 1, "ServiceMonitor": 1, "PrometheusRule": 1},
 		"production": {"Deployment": 5, "Service": 6, "ServiceAccount": 1, "ConfigMap": 6, "PodDisruptionBudget": 5,
@@ -247,7 +247,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 	}
 	for _, c := range of[*certmanager.Certificate](r.objects) {
 		if !strings.Contains(r.text, "secretName: "+c.Spec.SecretName) {
-			t.Errorf("nobody mounts %s", c.Spec.SecretName)
+			t.Errorf("nothing mounts %s", c.Spec.SecretName)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	scratch = dir
-	log.SetOutput(io.Discard) // Helm tells of each symbolic link that it follows
+	log.SetOutput(io.Discard) // Helm logs each symbolic link that it follows
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
@@ -77,8 +77,8 @@ func checkSettings(t *testing.T, r rendered) {
 			}
 			cmd.Env = append(cmd.Env, variable.Name+"="+value)
 		}
-		if said, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(said), "is no setting") {
-			t.Errorf("%s: %v\n%s", d.Name, err, said)
+		if output, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(output), "is no setting") {
+			t.Errorf("%s: %v\n%s", d.Name, err, output)
 		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 
 // call is the call of one connection.
 type call struct {
-	conn     net.Conn
-	session  *aisession.Session
-	kind     byte // message kind of the session's audio
-	receiver *streamed.Receiver
-	sender   *streamed.Sender
-	other    atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
+	conn        net.Conn
+	session     *aisession.Session
+	kind        byte // message kind of the session's audio
+	receiver    *streamed.Receiver
+	sender      *streamed.Sender
+	changedRate atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
 }
 
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
@@ -30,15 +30,15 @@ func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
 		}
 		_, err := conn.Write(frame)
 		return err
-	}, c.gone)
+	}, c.hungUp)
 	return c
 }
 
-func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
+func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
 
 // read handles messages until the call or the connection ends. It ignores unknown kinds.
 func (c *call) read(r *reader) {
-	defer c.gone()
+	defer c.hungUp()
 	for {
 		if c.conn.SetReadDeadline(time.Now().Add(idleLimit)) != nil {
 			return
@@ -56,7 +56,7 @@ func (c *call) read(r *reader) {
 			return
 		default:
 			if rates[m.kind] != 0 {
-				c.hear(m)
+				c.receiveAudio(m)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (c *call) read(r *reader) {
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
 	kind := c.kind
-	if r := c.other.Load(); r != nil {
+	if r := c.changedRate.Load(); r != nil {
 		kind, frame = r.kind, r.played(frame)
 	}
 	c.sender.Put(appendMessage(c.sender.Begin(), kind, frame))

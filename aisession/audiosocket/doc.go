@@ -1,5 +1,6 @@
 // Package audiosocket is the ingress for Asterisk: it serves Asterisk's AudioSocket protocol over TCP,
-// for calls that were announced by UUID (docs/ai.md).
+// for calls that were announced by UUID (docs/ai.md), or whose UUID a dialplan made with a provider's
+// secret (docs/asterisk.md).
 //
 // A message is one byte of kind, two bytes of length, and the payload. The first message has the
 // call's UUID. Audio then flows both ways, Asterisk sends key presses, and either side may hang up.
@@ -8,7 +9,7 @@
 // while the caller is silent. Later audio of another rate is resampled, and playback changes to that
 // rate.
 //
-// Calls that were not announced are refused. TLS is not supported: the listener is for a network on
+// Other calls are refused. TLS is not supported: the listener is for a network on
 // which only the PBX is. The ingress can neither press keys nor transfer calls for a provider.
 // Asterisk cannot distinguish a hang-up from a call that is handed back; in both cases its dialplan
 // continues after AudioSocket().

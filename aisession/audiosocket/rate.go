@@ -7,17 +7,17 @@ import "trunkline/telephony/audio"
 type rate struct {
 	kind     byte
 	in, out  *audio.Path // in is used by the reader, out by the session's ticks
-	heard    []byte
+	received []byte
 	toPlayed []byte
 }
 
-// hear passes received audio to the session. A change of rate also changes the rate of playback.
-func (c *call) hear(m message) {
-	r := c.other.Load()
+// receiveAudio passes received audio to the session. A change of rate also changes the rate of playback.
+func (c *call) receiveAudio(m message) {
+	r := c.changedRate.Load()
 	switch {
 	case m.kind == c.kind:
 		if r != nil {
-			c.other.Store(nil)
+			c.changedRate.Store(nil)
 		}
 		c.receiver.Write(m.payload)
 		return
@@ -25,7 +25,7 @@ func (c *call) hear(m message) {
 		if r = newRate(m.kind, c.kind); r == nil {
 			return
 		}
-		c.other.Store(r)
+		c.changedRate.Store(r)
 	}
 	for piece, n := m.payload, 0; len(piece) > 0; piece = piece[n:] {
 		// A Path accepts about one frame at a time.
@@ -34,12 +34,12 @@ func (c *call) hear(m message) {
 			return
 		}
 		for r.in.Wants() == 0 {
-			frame, err := r.in.Frame(r.heard[:0])
+			frame, err := r.in.Frame(r.received[:0])
 			if err != nil {
 				return
 			}
 			c.receiver.Write(frame)
-			r.heard = frame
+			r.received = frame
 		}
 	}
 }

@@ -15,19 +15,16 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/setting"
 	"trunkline/telephony/audio"
 )
 
-// Sessions opens AI sessions for announced calls.
+// Sessions opens AI sessions for calls that were announced, or that a dialplan vouches for.
 type Sessions interface {
 	Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-}
-
-// Config has the address and the limit of the listener.
-type Config struct {
-	Listen         string // host:port
-	MaxConnections int    // 0 means 1000
+	// Protect recovers a panic in f.
+	Protect(f func())
 }
 
 // Server accepts connections from Asterisk.
@@ -40,27 +37,23 @@ type Server struct {
 }
 
 const (
-	usualConnections = 1000
-	helloLimit       = 5 * time.Second        // timeout for the UUID
-	rateLimit        = 300 * time.Millisecond // time to wait for the first audio, which has the rate
-	idleLimit        = 60 * time.Second       // read timeout; Asterisk sends continuously
-	writeLimit       = 5 * time.Second
-	acceptPause      = 100 * time.Millisecond // pause after a failed accept
+	helloLimit  = 5 * time.Second        // timeout for the UUID
+	rateLimit   = 300 * time.Millisecond // time to wait for the first audio, which has the rate
+	idleLimit   = 60 * time.Second       // read timeout; Asterisk sends continuously
+	writeLimit  = 5 * time.Second
+	acceptPause = 100 * time.Millisecond // pause after a failed accept
 )
 
 // New binds the listener.
-func New(config Config, sessions Sessions, log *slog.Logger) (*Server, error) {
-	if config.MaxConnections < 0 {
-		return nil, errors.New("audiosocket: the limit of connections is negative")
+func New(settings Settings, sessions Sessions, log *slog.Logger) (*Server, error) {
+	if err := setting.Validate("aisession", settings); err != nil {
+		return nil, err
 	}
-	if config.MaxConnections == 0 {
-		config.MaxConnections = usualConnections
-	}
-	listener, err := net.Listen("tcp", config.Listen)
+	listener, err := net.Listen("tcp", settings.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("audiosocket: %w", err)
 	}
-	return &Server{sessions: sessions, listener: listener, log: log, places: make(chan struct{}, config.MaxConnections)}, nil
+	return &Server{sessions: sessions, listener: listener, log: log, places: make(chan struct{}, settings.MaxConnections)}, nil
 }
 
 // Addr returns the listener's address.
@@ -106,12 +99,16 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	s.calls.Go(func() {
 		defer func() { <-s.places }()
 		defer func() { _ = conn.Close() }()
-		if err := s.serve(ctx, conn); err != nil {
-			s.log.InfoContext(ctx, "AudioSocket connection refused", "error", err)
-			_ = conn.SetWriteDeadline(time.Now().Add(writeLimit))
-			_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: it is closed in any case
-		}
+		s.sessions.Protect(func() { s.serveOrRefuse(ctx, conn) })
 	})
+}
+
+func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
+	if err := s.serve(ctx, conn); err != nil {
+		s.log.InfoContext(ctx, "AudioSocket connection refused", "error", err)
+		_ = conn.SetWriteDeadline(time.Now().Add(writeLimit))
+		_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: it is closed in any case
+	}
 }
 
 // serve handles one call.
@@ -145,7 +142,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.read(r)
+		session.Protect(func() { c.read(r) })
 	}()
 	session.Run(context.WithoutCancel(ctx), c)
 	c.sender.Close()

@@ -41,7 +41,7 @@ func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
 			return err
 		}
 		return ws.WriteMessage(websocket.BinaryMessage, frame)
-	}, c.gone)
+	}, c.hungUp)
 	ws.SetPongHandler(func(string) error { return c.await() })
 	return c
 }
@@ -72,11 +72,11 @@ func (c *call) farewell(code int, reason string) {
 }
 
 // gone ends the session after the client has disconnected.
-func (c *call) gone() { c.session.HungUp(aiprotocol.NormalClearing) }
+func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
 
 // read handles frames until the connection ends.
 func (c *call) read() {
-	defer c.gone()
+	defer c.hungUp()
 	buffer := make([]byte, 4<<10)
 	for {
 		if c.await() != nil {

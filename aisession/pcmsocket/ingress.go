@@ -94,7 +94,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.read()
+		session.Protect(c.read)
 	}()
 	ending := session.Run(ctx, c)
 	c.sender.Close()

@@ -2,7 +2,9 @@ package sipcall
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/netip"
 	"strings"
 
 	"trunkline/aisession"
@@ -35,7 +37,20 @@ type Deps struct {
 	// Sees reports whether users of the first account may call providers of the second. The first
 	// account is "" for trusted networks, which may call all.
 	Sees func(accountID, providerAccountID string) bool
-	Log  *slog.Logger
+	// Encryption is that of the media of calls.
+	Encryption sip.Encryption
+	// Admission limits the calls of phones, and where providers may transfer calls to.
+	Admission Admission
+	Log       *slog.Logger
+}
+
+// Admission limits calls. Errors are fault.Forbidden and fault.Limited.
+type Admission interface {
+	// Admit counts a call of a phone's user, until leave.
+	Admit(ctx context.Context, caller sip.User, from netip.Addr) (leave func(), err error)
+	// AdmitTransfer returns nil if a provider may transfer a user's call, or with a zero user one of
+	// the account that came from a PBX, to a destination.
+	AdmitTransfer(ctx context.Context, caller sip.User, accountID, destination string) error
 }
 
 // Handler handles calls to providers. Register it with sip.Server.Handle and Prefix.
@@ -57,6 +72,13 @@ func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
 
 // serve handles one call. It returns an error only if the call was not answered.
 func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
+	if caller := invite.Caller(); caller.UserID != "" {
+		leave, err := h.deps.Admission.Admit(ctx, caller, invite.Source().Addr())
+		if err != nil {
+			return &sip.Failure{Cause: sip.FacilityRejected} // 403
+		}
+		defer leave()
+	}
 	provider, err := h.provider(ctx, invite)
 	if err != nil {
 		return err
@@ -66,7 +88,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		return err
 	}
 	defer port.Close()
-	m, answer, err := negotiate(port, invite, provider.Format.Encoding)
+	m, answer, err := negotiate(port, invite, provider.Format.Encoding, h.deps.Encryption)
 	if err != nil {
 		return err
 	}
@@ -86,7 +108,13 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	defer port.Receive(nil)
 	port.Receive(m)
 	call := &call{media: m, hangup: leg.Hangup}
-	call.dialTransfer = call.refer(leg)
+	refer := call.refer(leg)
+	call.dialTransfer = func(ctx context.Context, destination string) error {
+		if err := h.deps.Admission.AdmitTransfer(ctx, invite.Caller(), provider.AccountID, destination); err != nil {
+			return err
+		}
+		return refer(ctx, destination)
+	}
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
 		if !call.leaving.Load() {
@@ -167,6 +195,9 @@ func userOf(header string) string {
 
 // causeOf returns the cause with which an INVITE is refused for an error.
 func causeOf(err error) sip.Cause {
+	if failure := (*sip.Failure)(nil); errors.As(err, &failure) {
+		return failure.Cause
+	}
 	switch fault.KindOf(err) {
 	case fault.KindNotFound:
 		return sip.UnallocatedNumber // 404

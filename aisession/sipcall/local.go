@@ -29,9 +29,11 @@ func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session
 	if err != nil {
 		return nil, err
 	}
-	m := &media{port: l.Port, source: l.Agreed.Remote.Addr(), codec: l.Agreed.Formats[0].Codec}
+	m := &media{port: l.Port, codec: l.Agreed.Formats[0].Codec}
 	m.format = formatOf(m.codec)
-	m.settle(l.Agreed)
+	if err := m.settle(l.Agreed); err != nil {
+		return nil, err
+	}
 	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
 		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, Clocked: true,
 		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
@@ -48,8 +50,10 @@ func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session
 		defer close(t.endSignal)
 		defer l.Port.Receive(nil)
 		defer hungUp()
-		session.Run(context.WithoutCancel(ctx), &call{
-			media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
+		session.Protect(func() {
+			session.Run(context.WithoutCancel(ctx), &call{
+				media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
+			})
 		})
 	}()
 	return t, nil

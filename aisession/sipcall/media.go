@@ -17,8 +17,9 @@ import (
 // media is the RTP media of a leg in both directions. Its codec never changes: a later offer without
 // it is refused.
 type media struct {
-	port    *rtp.Port
-	source  netip.Addr // address of the signalling
+	port *rtp.Port
+	// hosts returns the hosts of the peer's media. It is nil if the port's owner sets its peer.
+	hosts   func(described netip.Addr) []netip.Addr
 	local   *sip.Local
 	codec   sip.Codec
 	format  audio.Format
@@ -34,20 +35,24 @@ type agreement struct {
 }
 
 // negotiate answers the offer of an INVITE.
-func negotiate(port *rtp.Port, invite *sip.Invite, encoding string) (*media, *sip.Session, error) {
+func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption sip.Encryption) (*media, *sip.Session, error) {
 	offer := invite.Offer()
 	if offer == nil {
 		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
 	}
-	m := &media{port: port, source: invite.Source().Addr(), local: sip.NewLocal(port.Addr(), sip.AllCodecs())}
+	encryption, err := encryption.Over(invite.Transport())
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &media{port: port, hosts: invite.MediaHosts, local: sip.NewLocal(port.Addr(), sip.AllCodecs())}
+	m.local.Encrypt(encryption)
 	answer, agreed, err := m.local.Answer(offer, preferred(encoding)...)
 	if err != nil {
 		return nil, nil, err
 	}
 	m.codec = agreed.Formats[0].Codec
 	m.format = formatOf(m.codec)
-	m.settle(agreed)
-	return m, answer, nil
+	return m, answer, m.settle(agreed)
 }
 
 // preferred returns the codecs in order of the loss in conversion to a provider's format. For pcm16 it
@@ -73,7 +78,7 @@ func formatOf(c sip.Codec) audio.Format {
 }
 
 // settle applies a negotiated session.
-func (m *media) settle(agreed sip.Agreed) {
+func (m *media) settle(agreed sip.Agreed) error {
 	format := agreed.Formats[0]
 	next := &agreement{
 		stream: rtp.NewStream(m.port, rtp.Format{
@@ -86,8 +91,14 @@ func (m *media) settle(agreed sip.Agreed) {
 		next.keypad = before.keypad // keeps the record of reported presses
 	}
 	m.agreed.Store(next)
-	m.port.SetRemote(agreed.Remote, m.source)
-	m.port.Hold(!agreed.Receives)
+	if m.hosts != nil {
+		if err := m.port.Secure(agreed.Keys); err != nil {
+			return err
+		}
+		m.port.SetRemote(agreed.Remote, m.hosts(agreed.Remote.Addr())...)
+		m.port.Hold(!agreed.Receives)
+	}
+	return nil
 }
 
 // reoffered answers an offer that the peer makes during the call, such as a hold or another address.
@@ -99,8 +110,7 @@ func (m *media) reoffered(_ context.Context, offer *sip.Session) (*sip.Session, 
 	if !agreed.Formats[0].Same(m.codec) {
 		return nil, fault.New(fault.KindUnsupported, "the call's codec cannot change")
 	}
-	m.settle(agreed)
-	return answer, nil
+	return answer, m.settle(agreed)
 }
 
 // Receive implements rtp.Receiver.
@@ -110,7 +120,7 @@ func (m *media) Receive(packet *rtp.Packet) {
 	var ended bool
 	switch {
 	case packet.PayloadType == agreed.audio:
-		m.session.Heard(packet.Timestamp, packet.Payload)
+		m.session.ReceiveAudio(packet.Timestamp, packet.Payload)
 		press, ended = agreed.keypad.Idle(now)
 	case agreed.event != 0 && packet.PayloadType == agreed.event:
 		press, ended = agreed.keypad.Event(packet, now)

@@ -4,7 +4,7 @@ import "trunkline/telephony/audio"
 
 // Session receives audio from a Receiver; *aisession.Session implements it.
 type Session interface {
-	Heard(timestamp uint32, payload []byte)
+	ReceiveAudio(timestamp uint32, payload []byte)
 }
 
 // Receiver passes a stream of 16-bit samples to a session. Pieces may have any size and may end within
@@ -40,6 +40,6 @@ func (r *Receiver) Write(piece []byte) {
 }
 
 func (r *Receiver) put(samples []byte) {
-	r.session.Heard(r.timestamp, samples)
+	r.session.ReceiveAudio(r.timestamp, samples)
 	r.timestamp += uint32(len(samples) / 2)
 }

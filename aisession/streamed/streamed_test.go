@@ -15,7 +15,7 @@ type fakeSession struct {
 	audio      []byte
 }
 
-func (s *fakeSession) Heard(timestamp uint32, payload []byte) {
+func (s *fakeSession) ReceiveAudio(timestamp uint32, payload []byte) {
 	s.timestamps = append(s.timestamps, timestamp)
 	if int(timestamp)*2 != len(s.audio) {
 		panic("timestamps do not count samples")

@@ -24,7 +24,7 @@ func embeddedSettings(t *testing.T) (*settings.Settings, *slog.Logger, *bytes.Bu
 
 func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 	s, log, lines := embeddedSettings(t)
-	s.Kafka.EmbeddedListen = "127.0.0.1:0"
+	s.Kafka.Embedded.Listen = "127.0.0.1:0"
 	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	s, log, lines := embeddedSettings(t)
 	s.Kafka.Brokers = []string{"127.0.0.1:1", "127.0.0.1:2"}
-	s.Kafka.SASL = settings.SASL{Mechanism: "plain", Username: "u", Password: "hush"}
+	s.Kafka.SASL = kafka.SASL{Mechanism: "plain", Username: "u", Password: "hush"}
 	s.Redis.Address, s.Redis.Password = "127.0.0.1:3", "hush"
 	s.Database.URL = "postgres://u:hush@127.0.0.1:4/d?connect_timeout=1"
 	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
@@ -75,9 +75,9 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a database that is away: %v", err)
 	}
-	said := lines.String() + err.Error()
-	if strings.Contains(said, "hush") || !strings.Contains(said, "127.0.0.1:1,127.0.0.1:2") || !strings.Contains(said, "127.0.0.1:3") {
-		t.Error(said)
+	output := lines.String() + err.Error()
+	if strings.Contains(output, "hush") || !strings.Contains(output, "127.0.0.1:1,127.0.0.1:2") || !strings.Contains(output, "127.0.0.1:3") {
+		t.Error(output)
 	}
 }
 

@@ -34,13 +34,13 @@ func startEmbeddedRedis() (*embeddedRedis, error) {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
 	e := &embeddedRedis{redis: redis, server: redis.Server(), stop: make(chan struct{}), ended: make(chan struct{})}
-	go e.clock()
+	go e.expireKeys()
 	return e, nil
 }
 
-// clock drives the time to live of keys: in miniredis time stands still until
-// it is told.
-func (e *embeddedRedis) clock() {
+// expireKeys advances the clock of miniredis, which expires keys only when it is
+// told how much time has passed.
+func (e *embeddedRedis) expireKeys() {
 	defer close(e.ended)
 	tick := time.NewTicker(redisTick)
 	defer tick.Stop()
@@ -69,12 +69,12 @@ func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the embedded redis: %w", err)
 	}
-	ours, err := fileConn(ends[0])
+	ours, err := socketConn(ends[0])
 	if err != nil {
 		_ = syscall.Close(ends[1]) // nothing was written to it
 		return nil, err
 	}
-	theirs, err := fileConn(ends[1])
+	theirs, err := socketConn(ends[1])
 	if err != nil {
 		_ = ours.Close()
 		return nil, err
@@ -83,8 +83,8 @@ func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) 
 	return ours, nil
 }
 
-// fileConn takes over a socket; net makes a copy of it.
-func fileConn(socket int) (net.Conn, error) {
+// socketConn takes over a socket; net makes a copy of it.
+func socketConn(socket int) (net.Conn, error) {
 	file := os.NewFile(uintptr(socket), "embedded redis")
 	defer file.Close()
 	conn, err := net.FileConn(file)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/masterkey"
@@ -14,11 +15,7 @@ import (
 
 // Identity returns the directory of accounts in db.
 func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB,
-	secrets *masterkey.Keyring, limiter identity.Limiter,
+	secrets *masterkey.Keyring, limiter identity.Limiter, auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
-	return identity.New(ctx, identity.Config{
-		AccessTTL:  s.Auth.AccessTTL,
-		RefreshTTL: s.Auth.RefreshTTL,
-		EventsTTL:  s.Auth.EventsTTL,
-	}, db, secrets, limiter, reg, log)
+	return identity.New(ctx, identity.Config{Settings: s.Auth}, db, secrets, limiter, auditLog, reg, log)
 }

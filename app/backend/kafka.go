@@ -16,6 +16,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/retry"
+	"trunkline/internal/tlsclient"
 )
 
 // Kafka opens the Kafka that the settings name, or an embedded broker on the
@@ -40,6 +41,15 @@ func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, r
 		cluster.Close()
 		return broker.Close()
 	}, nil
+}
+
+// TopicSpecs returns the topics that the settings ask for.
+func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
+	specs := kafka.Specs(s.Kafka.Partitions)
+	if s.Audit.Topic {
+		specs = append(specs, kafka.AuditSpec())
+	}
+	return specs
 }
 
 // KafkaBeside is Kafka for a command beside a server: where the broker is
@@ -84,22 +94,7 @@ func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 
 func named(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	*kafka.Cluster, func() error, error) {
-	cluster, err := kafka.Open(ctx, kafka.Config{
-		Brokers:           s.Kafka.Brokers,
-		TopicPrefix:       s.Kafka.TopicPrefix,
-		ReplicationFactor: s.Kafka.ReplicationFactor,
-		TLS: kafka.TLS{
-			Enabled: s.Kafka.TLS.Enabled, CAFile: s.Kafka.TLS.CAFile,
-			CertFile: s.Kafka.TLS.CertFile, KeyFile: s.Kafka.TLS.KeyFile,
-		},
-		SASL: kafka.SASL{
-			Mechanism: s.Kafka.SASL.Mechanism,
-			Username:  s.Kafka.SASL.Username, Password: string(s.Kafka.SASL.Password),
-			PasswordFile: s.Kafka.SASL.PasswordFile,
-		},
-		Compression: s.Kafka.Compression,
-		Liveness:    liveness,
-	}, reg, log)
+	cluster, err := kafka.Open(ctx, kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness}, reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,21 +109,22 @@ func brokerDir(s *settings.Settings) string { return filepath.Join(s.DataDir, "b
 
 func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logger) (*embedded.Broker, error) {
 	broker, err := embedded.Open(embedded.Config{
-		Dir: brokerDir(s), MaxBytes: int64(s.Kafka.EmbeddedMaxBytes), ListenTCP: s.Kafka.EmbeddedListen,
+		Dir: brokerDir(s), MaxBytes: int64(s.Kafka.Embedded.MaxBytes), ListenTCP: s.Kafka.Embedded.Listen,
 		Metrics: reg,
 	}, log)
 	if err != nil {
 		return nil, err
 	}
-	log.Info("embedded broker: one node, not replicated", "dir", brokerDir(s), "max", s.Kafka.EmbeddedMaxBytes)
+	log.Info("embedded broker: one node, not replicated", "dir", brokerDir(s), "max", s.Kafka.Embedded.MaxBytes)
 	if address := broker.TCPAddr(); address != nil {
-		log.Info("embedded broker: open to every user of this machine", "address", address)
+		log.Info("embedded broker: accessible to every user of this machine", "address", address)
 	}
 	return broker, nil
 }
 
 func embeddedConfig(s *settings.Settings, dial func(context.Context, string, string) (net.Conn, error)) kafka.Config {
-	return kafka.Config{
-		Brokers: []string{embedded.Address}, TopicPrefix: s.Kafka.TopicPrefix, ReplicationFactor: 1, Dial: dial,
-	}
+	cluster := s.Kafka.Settings
+	cluster.Brokers, cluster.ReplicationFactor = []string{embedded.Address}, 1
+	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, kafka.SASL{}
+	return kafka.Config{Settings: cluster, Dial: dial}
 }

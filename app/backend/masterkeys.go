@@ -10,15 +10,19 @@ import (
 
 // MasterKeys returns the keys that seal secrets in the database.
 func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
-	keys, err := masterkey.Open(masterkey.Config{Value: string(s.MasterKey), File: MasterKeyFile(s)})
+	where := s.MasterKeys
+	if where.Value == "" {
+		where.File = MasterKeyFile(s)
+	}
+	keys, err := masterkey.Open(where)
 	return keys, fault.Permanent(err) // a key that cannot be read now cannot be read later
 }
 
 // MasterKeyFile returns the path of the file with the master keys, used when
 // the settings name none.
 func MasterKeyFile(s *settings.Settings) string {
-	if s.MasterKeyFile != "" {
-		return s.MasterKeyFile
+	if s.MasterKeys.File != "" {
+		return s.MasterKeys.File
 	}
 	return filepath.Join(s.DataDir, "master.key")
 }

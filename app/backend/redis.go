@@ -1,11 +1,8 @@
 package backend
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,7 +27,7 @@ func Redis(s *settings.Settings, log *slog.Logger) (client *redis.Client, close 
 			return client.Close()
 		}, nil
 	}
-	tlsConfig, err := clientTLS(&s.Redis.TLS)
+	tlsConfig, err := s.Redis.TLS.Load()
 	if err != nil {
 		return nil, nil, fmt.Errorf("redis: %w", err)
 	}
@@ -44,30 +41,4 @@ func Redis(s *settings.Settings, log *slog.Logger) (client *redis.Client, close 
 		ContextTimeoutEnabled: true,
 	})
 	return client, client.Close, nil
-}
-
-// clientTLS returns nil when TLS is off.
-func clientTLS(t *settings.ClientTLS) (*tls.Config, error) {
-	if !t.Enabled {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.CAFile != "" {
-		text, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading tls.ca_file: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("reading tls.ca_file: %s holds no certificate", t.CAFile)
-		}
-	}
-	if t.CertFile != "" {
-		certificate, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading tls.cert_file and tls.key_file: %w", err)
-		}
-		config.Certificates = []tls.Certificate{certificate}
-	}
-	return config, nil
 }

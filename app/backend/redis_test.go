@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"trunkline/config/settings"
+	"trunkline/internal/tlsclient"
 )
 
 func TestEmbeddedRedisForgetsInTime(t *testing.T) {
@@ -57,7 +58,7 @@ func TestEmbeddedRedisTakesLongPipelines(t *testing.T) {
 func TestRedisNeedsReadableCertificates(t *testing.T) {
 	s := settings.Default()
 	s.Redis.Address = "127.0.0.1:1"
-	s.Redis.TLS = settings.ClientTLS{Enabled: true, CAFile: "/nowhere"}
+	s.Redis.TLS = tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}
 	if _, _, err := Redis(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/cli"
+	"trunkline/internal/retry"
 )
 
 // benchAccounts are the accounts of a run's events and their subscribers.
@@ -16,7 +17,7 @@ type benchAccounts struct {
 	root                       string // account of the user, "" when it is not ours
 	ids                        []string
 	username, password, domain string
-	forget                     func() // deletes what was made
+	forget                     func() // deletes the accounts
 }
 
 // accountsFor returns the accounts of a run: those of the command line, or made
@@ -53,7 +54,7 @@ func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role)
 		a.forget()
 		return nil, fmt.Errorf("making the accounts of the run: %w", err)
 	}
-	if !cli.Sleep(ctx, followWithin) {
+	if !retry.Sleep(ctx, followWithin) {
 		a.forget()
 		return nil, ctx.Err()
 	}
@@ -78,7 +79,7 @@ func (b *bench) longestAccount() string {
 	return longest
 }
 
-// sayLeft reports what a run that created accounts leaves behind.
+// sayLeft reports the data that a run with accounts of its own leaves behind.
 func (b *bench) sayLeft(a *benchAccounts, what string) {
 	if a.root != "" {
 		b.say("account %s and those below it are deleted; left are %s", a.root, what)
@@ -100,14 +101,15 @@ func (b *bench) forget(ctx context.Context, root string) {
 			if account.ParentID != root {
 				continue
 			}
-			if err := directory.DeleteAccount(ctx, account.ID); err != nil {
+			if _, err := directory.DeleteAccount(ctx, account.ID); err != nil {
 				return err
 			}
 		}
 		if !found {
 			return nil
 		}
-		return directory.DeleteAccount(ctx, root)
+		_, err = directory.DeleteAccount(ctx, root)
+		return err
 	})
 	if err != nil {
 		b.say("account %s is left: %v", root, err)

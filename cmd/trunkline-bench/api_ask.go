@@ -18,10 +18,10 @@ import (
 
 const (
 	encryptionPath = "/api/v2/config/call_recording_encryption"
-	callPath       = "/ucp/v2/c2c/1002" // whom the simulator answers for
+	callPath       = "/ucp/v2/c2c/1002" // an extension that the simulator answers
 )
 
-// simulated begins the ids of calls that ring nobody.
+// simulated is the prefix of the ids of calls that ring no phone.
 const simulated = "sim-"
 
 // operation returns the request with that name.

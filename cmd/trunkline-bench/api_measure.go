@@ -9,7 +9,7 @@ import (
 )
 
 // measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report tells what there is.
+// are skipped, and the report has the measurements so far.
 func (r *apiRun) measure(ctx context.Context) error {
 	defer r.showProgress()()
 	if r.climb == 0 {

@@ -29,7 +29,7 @@ const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,l
 // needsOurs returns the operations that only accounts of our own bear.
 func needsOurs(operation string) bool { return operation == placeCall || operation == changeEncryption }
 
-// parseMix settles what is asked, and its shares.
+// parseMix parses the operations and their weights.
 func (b *apiBench) parseMix() error {
 	text := b.mix
 	if text == "" {
@@ -38,12 +38,12 @@ func (b *apiBench) parseMix() error {
 	b.shares = map[string]int{}
 	sum := 0
 	for part := range strings.SplitSeq(text, ",") {
-		name, share, told := strings.Cut(strings.TrimSpace(part), "=")
+		name, share, hasShare := strings.Cut(strings.TrimSpace(part), "=")
 		if !slices.Contains(everyOperation, name) {
-			return cli.Usagef("--mix knows no %q: it is of %s", name, strings.Join(everyOperation, ", "))
+			return cli.Usagef("--mix has an unknown operation %q: choose from %s", name, strings.Join(everyOperation, ", "))
 		}
 		weight := 1
-		if told {
+		if hasShare {
 			var err error
 			if weight, err = strconv.Atoi(share); err != nil || weight < 1 || weight > requests.MaxWeight {
 				return cli.Usagef("--mix: the share of %s is from 1 to %d, not %q", name, requests.MaxWeight, share)

@@ -14,6 +14,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/cli"
 	"trunkline/internal/loadtest"
+	"trunkline/internal/retry"
 )
 
 // makeCallers makes users with an extension, and logs them in.
@@ -23,6 +24,10 @@ func (r *apiRun) makeCallers(ctx context.Context) error {
 		return err
 	}
 	n := r.callersNeeded(s.Origination.UserPerMinute)
+	if most := s.Origination.AccountCalls; most > 0 && r.share(placeCall) > 0 {
+		r.say("origination.account_calls is %d: above about %.0f calls a second the server refuses more; set it to 0 to measure them",
+			most, float64(most)/simulatedCall.Seconds())
+	}
 	made := 0
 	err = r.p.WithDirectory(ctx, func(directory *identity.Service) error {
 		for last := time.Now(); made < n; made++ {
@@ -43,8 +48,8 @@ func (r *apiRun) makeCallers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.atEnd.add(func() { cli.Sleep(context.WithoutCancel(ctx), simulatedCall) }) // their records name the account
-	cli.Sleep(ctx, followWithin)
+	r.atEnd.add(func() { retry.Sleep(context.WithoutCancel(ctx), simulatedCall) }) // their records name the account
+	retry.Sleep(ctx, followWithin)
 	return r.loginCallers(ctx, n)
 }
 
@@ -125,7 +130,7 @@ func (r *apiRun) awaitCall(ctx context.Context, i uint64) error {
 			return fmt.Errorf("a call record that was posted does not come into the reports: %w: "+
 				"has the server the roles normalizer, cdrindex and api?", err)
 		}
-		if !cli.Sleep(ctx, 100*time.Millisecond) {
+		if !retry.Sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -20,7 +20,7 @@ type apiReport struct {
 	Connections int            `json:"connections"`
 	Mix         map[string]int `json:"mix"`
 	Accounts    int            `json:"accounts"`
-	Users       int            `json:"users,omitempty"` // who called
+	Users       int            `json:"users,omitempty"` // that placed calls
 
 	MeasuredSeconds   float64                    `json:"measured_seconds"`
 	Requests          uint64                     `json:"requests"` // answered, or given up, while it was measured

@@ -48,11 +48,11 @@ func (b *apiBench) run(ctx context.Context) error {
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
-	return b.tell(&r.report, err)
+	return b.printReport(&r.report, err)
 }
 
-// prepare makes what the run needs, and asks everything once: what cannot be
-// asked is not measured.
+// prepare creates what the run needs, and sends each operation once: an operation that
+// fails is not measured.
 func (r *apiRun) prepare(ctx context.Context) (err error) {
 	if r.client, err = r.connectionsClient(r.connections); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	}
 	if r.has(placeCall) {
 		if err := r.makeCallers(ctx); err != nil {
-			return fmt.Errorf("making users who call: %w", err)
+			return fmt.Errorf("creating users for the calls: %w", err)
 		}
 	}
 	if r.has(lookUp) || r.has(askReport) {
@@ -136,7 +136,7 @@ func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) err
 	return nil
 }
 
-// maxCallers bounds the users who call: each costs a password to make, and to
+// maxCallers bounds the users that place calls: each costs a password hash to create, and to
 // log in.
 const maxCallers = 1000
 

@@ -93,7 +93,7 @@ func TestBenchAPIRefusesWhatIsNotPrepared(t *testing.T) {
 	}
 }
 
-// portal is a server of logins, whose tokens are then as told.
+// portal is a login server that issues the configured tokens.
 type portal struct {
 	*httptest.Server
 	asked atomic.Uint64
@@ -231,17 +231,17 @@ func TestBenchAPISaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)
 	for want, args := range map[string][]string{
-		`--mix knows no "x"`:               {"--mix", "x"},
-		"--mix: the share of call":         {"--mix", "call=0"},
-		"--mix names call twice":           {"--mix", "call,call"},
-		"--mix: call is only for accounts": {"--mix", "call", "--username", "u", "--domain", "d", "--account", "a"},
-		"--connections must be from 1":     {"--connections", "0"},
-		"--users must be from 0":           {"--users", "-1"},
-		"--records must be from 1":         {"--records", "0"},
-		"--accounts must be from 1":        {"--accounts", "0"},
-		"--rate must be at least 0":        {"--rate", "-1"},
-		"--duration must be above 0":       {"--duration", "0"},
-		"--username needs --domain":        {"--username", "u"},
+		`--mix has an unknown operation "x"`: {"--mix", "x"},
+		"--mix: the share of call":           {"--mix", "call=0"},
+		"--mix names call twice":             {"--mix", "call,call"},
+		"--mix: call is only for accounts":   {"--mix", "call", "--username", "u", "--domain", "d", "--account", "a"},
+		"--connections must be from 1":       {"--connections", "0"},
+		"--users must be from 0":             {"--users", "-1"},
+		"--records must be from 1":           {"--records", "0"},
+		"--accounts must be from 1":          {"--accounts", "0"},
+		"--rate must be at least 0":          {"--rate", "-1"},
+		"--duration must be above 0":         {"--duration", "0"},
+		"--username needs --domain":          {"--username", "u"},
 	} {
 		w.Fails(cli.ExitUsage, want, append([]string{"api"}, args...)...)
 	}

@@ -42,16 +42,16 @@ func (b *bench) say(format string, args ...any) {
 
 // addFlags adds the flags that all scenarios have; rate says what --rate counts.
 func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
-	flags.StringVar(&b.url, "url", "", "the server; empty: the one of the settings, on this machine")
+	flags.StringVar(&b.url, "url", "", "URL of the server; empty: this machine, with the port in the settings")
 	flags.StringVar(&b.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
-	flags.BoolVar(&b.insecure, "insecure", false, "believe any server; for tests only")
+	flags.BoolVar(&b.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.Float64Var(&b.rate, "rate", rate, rateUsage)
-	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "load this long before measuring")
+	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "duration of the load before the measurement")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
 	flags.DurationVar(&b.climb, "climb", 0, "from --rate, raise the rate until p99 is above this; each step takes --duration")
 	flags.StringVar(&b.username, "username", "", "user of the server, with "+cli.EnvPassword+"; empty: made")
 	flags.StringVar(&b.domain, "domain", "", "with --username, domain of the user's account")
-	flags.IntSliceVar(&b.pids, "server-pid", nil, "processes of the server on this machine, to tell their CPU and memory")
+	flags.IntSliceVar(&b.pids, "server-pid", nil, "processes of the server on this machine, whose CPU and memory are reported")
 	flags.StringSliceVar(&b.metrics, "metrics", nil, "metrics listeners of the server, such as http://127.0.0.1:9464, for the same")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
 }

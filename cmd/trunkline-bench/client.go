@@ -48,7 +48,7 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 // answerWithin is the timeout of one request.
 const answerWithin = 30 * time.Second
 
-// connectionsClient speaks HTTP/1.1 over as many connections as it is told, so
+// connectionsClient speaks HTTP/1.1 over a fixed number of connections, so
 // that each holds one request at a time.
 func (b *bench) connectionsClient(connections int) (*http.Client, error) {
 	config, err := b.trust()

@@ -27,15 +27,15 @@ type fanoutBench struct {
 	self func(args ...string) (*exec.Cmd, error) // this program, for a floor
 }
 
-// errFaults ends bench after a report of what was wrong.
+// errFaults ends bench after the report of the faults.
 var errFaults = errors.New("events were lost, repeated or out of order: see the report")
 
 func benchFanout(p *cli.Program) *cobra.Command {
 	b := fanoutBench{bench: bench{p: p}, self: ourselves}
 	command := &cobra.Command{
 		Use:   "fanout",
-		Short: "Open many subscribers, publish at a rate, and report what it took",
-		Long: `Open many subscribers, publish at a rate, and report what it took.
+		Short: "Open many subscribers, publish at a rate, and report latency, CPU and memory",
+		Long: `Open many subscribers, publish at a rate, and report latency, CPU and memory.
 
 Subscribers check every event: exit code 1 means that events were lost, came
 twice or out of order. Latency is from the time an event was due to the time a
@@ -45,10 +45,14 @@ Without --username, accounts and a user are made in the database of the
 settings, and deleted at the end. Events go to Kafka (that of the settings, or
 of the server on --data-dir), or else to the public ingest.
 Run it on the server's machine, or on one that has the same settings.
+All connections are of one user and one address: the server needs
+fanout.max_connections_per_user and fanout.max_connections_per_address at 0, and
+for --metrics debug.pprof.
 
-Sizing: --idle 10s tells memory and CPU of idle connections, --climb 200ms the
+Sizing: --idle 10s measures memory and CPU of idle connections, --climb 200ms the
 highest rate whose p99 stays below. Compare with --floor plain and --floor
-coalesced, the least that any server costs here, in the same minute.`,
+coalesced, minimal servers that show the lower bound on this machine, in the
+same minute.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := b.validate(); err != nil {
@@ -64,15 +68,15 @@ coalesced, the least that any server costs here, in the same minute.`,
 func (b *fanoutBench) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	b.bench.addFlags(flags, 25, "events per second, all accounts together")
-	b.addEventFlags(flags, 1, "accounts that events are of, in turn; a subscriber sees one of them")
+	b.addEventFlags(flags, 1, "number of accounts to publish events of, in turn; a subscriber receives one account's")
 	flags.IntVar(&b.subscribers, "subscribers", 1000, "sockets")
 	flags.BoolVar(&b.everyAccount, "every-account", false, "each subscriber sees all accounts")
 	flags.DurationVar(&b.idle, "idle", 0, "before publishing, measure idle connections this long")
-	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as it goes")
+	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as possible")
 	flags.StringVar(&b.stall, "stall", "0%", "share of the subscribers that do not read")
 	flags.StringVar(&b.resume, "resume", string(loadtest.Never), "how subscribers go on when the server closes: never, id or cursor")
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
-	flags.StringVar(&b.through, "through", "auto", "where events go in: kafka, http, or auto")
-	flags.StringVar(&b.floor, "floor", "", "measure a floor in the server's place: plain or coalesced")
+	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")
+	flags.StringVar(&b.floor, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")
 	_ = flags.MarkHidden("floor") // fails only for a name that is not there
 }

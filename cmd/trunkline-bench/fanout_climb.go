@@ -9,7 +9,7 @@ func (r *fanoutRun) climbUp(ctx context.Context) error {
 		if err := r.window(ctx, rate); err != nil {
 			return 0, false, err
 		}
-		r.drain() // a step must not wait for what the one before has left
+		r.drain() // a step must not include the backlog of the previous one
 		step := fanoutStep{rate, r.report.DeliveriesPerSecond, r.report.LatencyMS}
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb, step)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"trunkline/internal/cli"
+	"trunkline/internal/retry"
 )
 
-// connect opens the subscribers and measures what they cost at rest.
+// connect opens the subscribers and measures their idle cost.
 func (r *fanoutRun) connect(ctx context.Context) error {
 	before, err := r.observer.usage(ctx, true)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 // idleCPU returns the number of microseconds of CPU the server uses in a second
 // while nothing is published; 0 when that is not to be measured.
 func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
-	if r.idle == 0 || r.observer.blind() || !cli.Sleep(ctx, min(r.idle, 2*time.Second)) { // for what is under way to end
+	if r.idle == 0 || r.observer.blind() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) { // until pending work has ended
 		return 0, nil
 	}
 	before, err := r.observer.usage(ctx, false)
@@ -67,7 +67,7 @@ func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	began := time.Now()
-	cli.Sleep(ctx, r.idle)
+	retry.Sleep(ctx, r.idle)
 	after, err := r.observer.usage(ctx, false)
 	return float64((after.CPU - before.CPU).Microseconds()) / time.Since(began).Seconds(), err
 }

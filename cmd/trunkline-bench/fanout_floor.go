@@ -33,7 +33,7 @@ func benchFloor(p *cli.Program) *cobra.Command {
 	var sockets uint64
 	command := &cobra.Command{
 		Use:    "floor",
-		Short:  "The least that any server costs",
+		Short:  "Run a minimal server as the baseline of a measurement",
 		Hidden: true,
 		Args:   cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -48,10 +48,10 @@ func benchFloor(p *cli.Program) *cobra.Command {
 			return serveFloor(p, cmd.Context(), cfg)
 		},
 	}
-	command.Flags().BoolVar(&cfg.Coalesce, "coalesce", false, "what waits leaves in one write")
+	command.Flags().BoolVar(&cfg.Coalesce, "coalesce", false, "write all queued frames at once")
 	command.Flags().IntVar(&cfg.Writers, "writers", runtime.GOMAXPROCS(0), "goroutines that write")
-	command.Flags().BoolVar(&secure, "secure", false, "speak TLS")
-	command.Flags().Uint64Var(&sockets, "sockets", 1000, "sockets to have room for")
+	command.Flags().BoolVar(&secure, "secure", false, "use TLS")
+	command.Flags().Uint64Var(&sockets, "sockets", 1000, "number of sockets to allow for")
 	return command
 }
 
@@ -103,7 +103,7 @@ type floorProcess struct {
 	in      io.WriteCloser
 	url     string
 
-	mu     sync.Mutex // lanes of a source publish at the same time
+	mu     sync.Mutex // publishers of a source run at the same time
 	last   event.ID
 	buffer []byte
 }
@@ -117,8 +117,8 @@ func ourselves(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, args...), nil
 }
 
-// startFloor starts a floor in a process of its own: its CPU is to be told
-// apart from ours.
+// startFloor starts the baseline server in a process of its own, so that its CPU time
+// is measured apart from ours.
 func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	secure := strings.HasPrefix(b.url, "https:")
 	command, err := b.self("floor", "--sockets", strconv.Itoa(b.subscribers),

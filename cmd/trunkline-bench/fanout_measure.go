@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/cli"
 	"trunkline/internal/loadtest"
+	"trunkline/internal/retry"
 )
 
 // measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report tells what there is.
+// are skipped, and the report has the measurements so far.
 func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		if closeErr := r.load.Close(); err == nil {
@@ -51,7 +51,7 @@ func (r *fanoutRun) prove(ctx context.Context) error {
 			if r.load.Tally().Proven >= reading {
 				return nil
 			}
-			cli.Sleep(ctx, 50*time.Millisecond)
+			retry.Sleep(ctx, 50*time.Millisecond)
 		}
 		if time.Since(began) > proveWithin {
 			return fmt.Errorf("of %d subscribers %d got nothing within %s: is there a normalizer, and do the settings name the server's Kafka?",

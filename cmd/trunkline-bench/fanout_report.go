@@ -66,7 +66,7 @@ type serverUsage struct {
 	GoBytesPerConnection      float64 `json:"go_bytes_per_connection,omitempty"` // heap and stacks in use
 	ConnectCPUMicroseconds    float64 `json:"cpu_us_per_handshake"`
 	IdleCPUMicrosecondsPerSec float64 `json:"idle_cpu_us_per_connection_second,omitempty"`
-	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // with nobody connected
+	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // without connections
 }
 
 // fault returns an error if the run did not see every event once and in order.

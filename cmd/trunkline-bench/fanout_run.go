@@ -38,10 +38,10 @@ func (b *fanoutBench) run(ctx context.Context) error {
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
-	return b.tell(&r.report, err)
+	return b.printReport(&r.report, err)
 }
 
-// prepare makes what the run needs: accounts, tokens, a way in for events.
+// prepare creates the accounts, tokens and event sink of the run.
 func (r *fanoutRun) prepare(ctx context.Context) error {
 	run := rand.Text()[:loadtest.RunLength]
 	clock := loadtest.NewClock()
@@ -71,7 +71,7 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	return err
 }
 
-// parties returns the accounts, where their events go in, and who subscribes.
+// parties returns the accounts, the sink of their events, and the subscribers.
 func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string) (
 	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
 	if r.floor != "" {

@@ -29,7 +29,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// relayServer is a small events channel: what is posted to the ingest goes to the
+// relayServer is a small events channel: posted events go to the
 // sockets whose login named its account.
 type relayServer struct {
 	*httptest.Server
@@ -123,7 +123,7 @@ func (c *relayServer) relay(line string) error {
 	}
 	for _, socket := range c.sockets[e.AccountID] {
 		for _, m := range messages {
-			_ = socket.WriteMessage(websocket.TextMessage, []byte(m)) // who is gone is gone
+			_ = socket.WriteMessage(websocket.TextMessage, []byte(m)) // a disconnected client is not an error
 		}
 	}
 	return nil

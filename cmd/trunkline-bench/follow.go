@@ -77,8 +77,8 @@ func (f *follower) close() {
 	f.running.Wait()
 }
 
-// sourceOf returns the offset of what a record was made from, below zero when
-// it does not say.
+// sourceOf returns the offset of a record's source, negative when
+// the record has no source.
 func sourceOf(record *kafka.Record) int64 {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"trunkline/internal/cli"
+	"trunkline/internal/retry"
 )
 
 // The two logins: of the events channel, and of everything else.
@@ -41,7 +42,7 @@ func login(ctx context.Context, client *http.Client, url string, who credentials
 		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
 			break
 		}
-		if !cli.Sleep(ctx, time.Second) {
+		if !retry.Sleep(ctx, time.Second) {
 			break
 		}
 	}

@@ -6,20 +6,20 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/cli"
 	"trunkline/internal/loadtest"
+	"trunkline/internal/retry"
 )
 
 // measured looks at a run when it is warm and again after duration, and has the
 // two compared.
 func measured[M any](ctx context.Context, warmup, duration time.Duration,
 	look func(context.Context) (M, error), compare func(from, to M)) error {
-	cli.Sleep(ctx, warmup)
+	retry.Sleep(ctx, warmup)
 	from, err := look(ctx)
 	if err != nil {
 		return err
 	}
-	cli.Sleep(ctx, duration)
+	retry.Sleep(ctx, duration)
 	to, err := look(ctx)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *
 	return u
 }
 
-// rows are those of the report; what says of what a million is.
+// rows returns the rows of the report; what names the unit of a million.
 func (u *windowUsage) rows(what string) [][]string {
 	if u == nil {
 		return nil

@@ -20,15 +20,15 @@ type pipelineBench struct {
 	wait               time.Duration
 }
 
-// errPipelineFaults ends bench after a report of what was wrong.
+// errPipelineFaults ends bench after the report of the faults.
 var errPipelineFaults = errors.New("records were lost, repeated, out of order or dead-lettered: see the report")
 
 func benchPipeline(p *cli.Program) *cobra.Command {
 	b := pipelineBench{bench: bench{p: p}}
 	command := &cobra.Command{
 		Use:   "pipeline",
-		Short: "Send events in, follow them on Kafka, and report how fast and how whole they come out",
-		Long: `Send events in, follow them on Kafka, and report how fast and how whole they come out.
+		Short: "Publish events, follow them on Kafka, and report throughput, latency and losses",
+		Long: `Publish events, follow them on Kafka, and report throughput, latency and losses.
 
 Events enter over the public ingest, or go straight to cc.raw, in batches; each
 is then looked for on cc.evt. Latency is from the time a batch was due to the
@@ -37,9 +37,9 @@ twice, out of order, or are dead letters. With --call-records, call records
 take the same way to the cdr topic, and with --reports some of them are looked
 up until the report API has them.
 
---rate 0 sends as fast as the server takes it: then what ingest takes and what
-comes out are the figures, and latency is that of the backlog. --climb 200ms
-tells the highest rate whose p99 stays below.
+--rate 0 sends as fast as the server accepts: the result is the throughput of
+ingest and of the normalized topic, and latency is that of the backlog. --climb 200ms
+finds the highest rate whose p99 stays below.
 
 It reads Kafka: that of the settings, or of the server on --data-dir. Without
 --username, accounts are made in the database of the settings, and deleted at
@@ -53,14 +53,14 @@ the end. The events and call records stay, on the topics and in the reports.`,
 		},
 	}
 	flags := command.Flags()
-	b.addFlags(flags, 1000, "events per second, all accounts together; 0: as fast as it goes")
-	b.addEventFlags(flags, 16, "accounts that events are of, in turn; one's are sent one batch after another")
-	flags.StringVar(&b.through, "through", throughHTTP, "where events go in: http, or kafka for straight to the raw topics")
-	flags.IntVar(&b.batch, "batch", 10, "events of a post")
-	flags.IntVar(&b.connections, "connections", 16, "posts under way at the same time; at most --accounts are")
+	b.addFlags(flags, 1000, "events per second of all accounts together; 0: as fast as possible")
+	b.addEventFlags(flags, 16, "number of accounts to publish events of, in turn; the batches of one account are sent in sequence")
+	flags.StringVar(&b.through, "through", throughHTTP, "how events are published: http, or kafka to write to the raw topics directly")
+	flags.IntVar(&b.batch, "batch", 10, "events per POST")
+	flags.IntVar(&b.connections, "connections", 16, "concurrent POSTs; no more than --accounts")
 	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, beside the events; 0: none")
 	flags.BoolVar(&b.reports, "reports", false, "with --call-records, look some of them up until the report API has them")
-	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, how long nothing may come before what is missing counts as lost")
+	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, how long no event may arrive before the missing ones count as lost")
 	return cli.ShowSettings(command)
 }
 

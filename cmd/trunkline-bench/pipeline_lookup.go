@@ -12,6 +12,7 @@ import (
 
 	"trunkline/internal/cli"
 	"trunkline/internal/loadtest"
+	"trunkline/internal/retry"
 )
 
 const reportPath = "/api/v2/reports/cdrs"
@@ -62,7 +63,7 @@ func (l *lookups) login(ctx context.Context) error {
 	return err
 }
 
-// Publish notes the last of what is safe.
+// Publish records the last acknowledged event.
 func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
 	last := events[len(events)-1]
 	taken := sample{stream: last.Stream, seq: last.Seq} // before: their memory is the source's again
@@ -124,7 +125,7 @@ func (l *lookups) await(ctx context.Context, s sample) error {
 			l.mu.Unlock()
 			return nil
 		}
-		cli.Sleep(ctx, lookupEvery)
+		retry.Sleep(ctx, lookupEvery)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"trunkline/internal/cli"
+	"trunkline/internal/retry"
 )
 
 // prove sends until something has come of every stream of every flow.
@@ -26,7 +26,7 @@ func (r *pipelineRun) prove(ctx context.Context) error {
 			return nil
 		}
 		for range 20 {
-			if r.proven() || !cli.Sleep(ctx, 50*time.Millisecond) {
+			if r.proven() || !retry.Sleep(ctx, 50*time.Millisecond) {
 				break
 			}
 		}
@@ -52,7 +52,7 @@ func (r *pipelineRun) proven() bool {
 }
 
 // measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report tells what there is.
+// are skipped, and the report has the measurements so far.
 func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	defer r.showProgress()()
 	if r.lookups != nil {
@@ -77,7 +77,7 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 		if err := r.window(ctx, rate); err != nil {
 			return 0, false, err
 		}
-		r.drain() // a step must not wait for what the one before has left
+		r.drain() // a step must not include the backlog of the previous one
 		events := r.report.Events
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb, pipelineStep{rate, events.SentPerSecond, events.RecordsPerSecond, events.LatencyMS})
@@ -116,7 +116,7 @@ func (r *pipelineRun) window(ctx context.Context, rate float64) error {
 	return err
 }
 
-// drain waits for what is still on its way.
+// drain waits for outstanding records.
 func (r *pipelineRun) drain() {
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		seen, missing := uint64(0), int64(0)
@@ -134,7 +134,7 @@ func (r *pipelineRun) drain() {
 	}
 }
 
-// conclude reports what was seen from beginning to end.
+// conclude reports the totals of the whole run.
 func (r *pipelineRun) conclude() {
 	began := time.Now()
 	r.drain()

@@ -113,7 +113,7 @@ func (r *pipelineReport) way() string {
 
 func (f *flowReport) rows(what string, seconds float64) [][]string {
 	rows := [][]string{
-		{what + " in", fmt.Sprintf("%d in %.1f s, %.0f a second, acknowledged after %v; %d answers that there is no room",
+		{what + " in", fmt.Sprintf("%d in %.1f s, %.0f a second, acknowledged after %v; %d responses of overload",
 			f.Sent, seconds, f.SentPerSecond, f.AcknowledgedMS, f.BusyAnswers)},
 		{what + " out", fmt.Sprintf("%d records of %.0f bytes, %.0f a second; %d on their way at the end",
 			f.Records, f.RecordBytes, f.RecordsPerSecond, f.Backlog)},

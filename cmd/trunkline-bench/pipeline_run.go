@@ -29,7 +29,7 @@ type pipelineRun struct {
 	atEnd    endings
 }
 
-// spareConnections are for what is not a post: looking up, observing.
+// spareConnections are for requests other than posts: lookups, metrics.
 const spareConnections = 4
 
 // flow is one kind of record on its way through the server.
@@ -53,11 +53,11 @@ func (b *pipelineBench) run(ctx context.Context) error {
 	}
 	err := r.measure(ctx)
 	r.report.Interrupted = ctx.Err() != nil
-	return b.tell(&r.report, err)
+	return b.printReport(&r.report, err)
 }
 
-// prepare makes what the run needs: accounts, credentials, and readers of what
-// comes out.
+// prepare creates what the run needs: accounts, credentials, and readers of the
+// normalized topic.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *bench
 		sink = made
 	}
 	cfg := loadtest.SourceConfig{
-		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Form: form, Lanes: r.connections, Batch: r.batch,
+		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Form: form, Publishers: r.connections, Batch: r.batch,
 	}
 	if form != nil {
 		cfg.Batch = 1 // a call ends alone

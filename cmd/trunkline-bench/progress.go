@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// everySecond calls tell once a second, with the time since it began and since
+// everySecond calls report once a second, with the time since it began and since
 // the last call, until the function it returns is called.
-func everySecond(tell func(elapsed, since time.Duration)) (stop func()) {
+func everySecond(report func(elapsed, since time.Duration)) (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -21,7 +21,7 @@ func everySecond(tell func(elapsed, since time.Duration)) (stop func()) {
 				return
 			case <-tick.C:
 				now := time.Now()
-				tell(now.Sub(began), now.Sub(last))
+				report(now.Sub(began), now.Sub(last))
 				last = now
 			}
 		}

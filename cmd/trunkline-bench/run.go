@@ -11,11 +11,11 @@ import (
 // findings are the faults that a run reports.
 type findings interface {
 	write(w io.Writer) error // for people
-	fault() error            // what was wrong with the server, nil when nothing was
+	fault() error            // the faults of the server, or nil
 }
 
-// tell prints a report, whatever has happened. err is what ended the run.
-func (b *bench) tell(r findings, err error) error {
+// printReport prints a report, whatever has happened. err is what ended the run.
+func (b *bench) printReport(r findings, err error) error {
 	if b.asJSON {
 		err = errors.Join(err, cli.JSONLine(b.p.Out, r))
 	} else {
@@ -35,7 +35,7 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// endings undo what a run has made, last first.
+// endings are cleanup functions of a run, called in reverse order.
 type endings []func()
 
 func (e *endings) add(end func()) { *e = append(*e, end) }

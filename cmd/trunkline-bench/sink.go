@@ -20,6 +20,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/loadtest"
+	"trunkline/internal/retry"
 )
 
 // sinkFor returns the sink of the run's events and the function that closes it.
@@ -48,7 +49,7 @@ func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccoun
 
 // serversKafka returns the Kafka that the server reads: the settings', or the
 // one embedded in a server that runs on the data directory. One of our own
-// would be nobody's.
+// would belong to no account.
 func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
 	s, err := b.p.Settings()
 	if err != nil {
@@ -70,9 +71,11 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	if len(s.Kafka.Brokers) > 0 {
 		return backend.KafkaBeside(ctx, s, b.p.ToolLog())
 	}
+	settings := kafka.DefaultSettings(embedded.Address)
+	settings.TopicPrefix = s.Kafka.TopicPrefix
 	cluster, err := kafka.Open(ctx, kafka.Config{
-		Brokers: []string{embedded.Address}, TopicPrefix: s.Kafka.TopicPrefix,
-		Dial: embedded.DialSocket(filepath.Join(s.DataDir, "broker")),
+		Settings: settings,
+		Dial:     embedded.DialSocket(filepath.Join(s.DataDir, "broker")),
 	}, prometheus.NewRegistry(), b.p.ToolLog())
 	if err != nil {
 		return nil, nil, err
@@ -139,7 +142,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 		if err != nil {
 			return nil, fmt.Errorf("making an API key: %w", err)
 		}
-		cli.Sleep(ctx, followWithin)
+		retry.Sleep(ctx, followWithin)
 	}
 	return &httpSink{url: b.url, key: key, http: client, format: eventsIn.format}, nil
 }
@@ -148,11 +151,11 @@ type httpSink struct {
 	url, key string
 	http     *http.Client
 	format   string
-	busy     atomic.Uint64 // answers that there is no room now
+	busy     atomic.Uint64 // responses of overload (429, 503)
 }
 
-// Publish sends the events in one body, and again as long as the server has no
-// room for it.
+// Publish sends the events in one body and repeats it while the server is
+// overloaded.
 func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
 	var body bytes.Buffer
 	for _, e := range events {
@@ -167,7 +170,7 @@ func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
 			return err
 		}
 		h.busy.Add(1)
-		if !cli.Sleep(ctx, max(refused.RetryAfter, 50*time.Millisecond)) {
+		if !retry.Sleep(ctx, max(refused.RetryAfter, 50*time.Millisecond)) {
 			return ctx.Err()
 		}
 	}

@@ -55,13 +55,13 @@ func ready(ctx context.Context, out io.Writer, listen string) error {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	if err != nil {
 		return fmt.Errorf("asking for readiness: %w", err)
 	}
-	if text := strings.TrimSpace(string(said)); answer.StatusCode != http.StatusOK {
+	if text := strings.TrimSpace(string(body)); answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("not ready: %s", text)
 	}
-	_, err = out.Write(said)
+	_, err = out.Write(body)
 	return err
 }

@@ -9,10 +9,12 @@ import (
 
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/ai"
+	"trunkline/internal/cli/audit"
 	"trunkline/internal/cli/cdr"
 	"trunkline/internal/cli/deadletter"
 	"trunkline/internal/cli/demo"
 	"trunkline/internal/cli/directory"
+	"trunkline/internal/cli/feed"
 	"trunkline/internal/cli/listen"
 	"trunkline/internal/cli/masterkey"
 	"trunkline/internal/cli/recording"
@@ -29,8 +31,8 @@ func commands(p *cli.Program, serve server) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
-		topics.Command(p), deadletter.Command(p),
-		masterkey.Command(p), recording.Command(p), cdr.Command(p),
+		topics.Command(p), feed.Command(p), deadletter.Command(p),
+		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p),
 		listen.Command(p), demo.Command(p),
 		ai.Command(p),
 	}

@@ -30,8 +30,8 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{"trunkline needs a command, one of serve, ", nil},
 		{`trunkline has no command "srve": want one of serve, `, []string{"srve"}},
-		{`account has no command "make": want one of create, list, delete`, []string{"account", "make"}},
-		{"account needs a command, one of create, list, delete", []string{"account"}},
+		{`account has no command "make": want one of create, list, otp, delete`, []string{"account", "make"}},
+		{"account needs a command, one of create, list, otp, delete", []string{"account"}},
 		{"unknown flag: --lsten", []string{"serve", "--lsten", "x"}},
 		{"want a duration such as", []string{"serve", "--drain-timeout", "x"}},
 		{`version does not take "x"`, []string{"version", "x"}},

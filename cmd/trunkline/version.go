@@ -56,7 +56,7 @@ func (b *buildInfo) fill(info *debug.BuildInfo) {
 func versionCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print which build this is",
+		Short: "Print the version and build of this program",
 		Args:  cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()

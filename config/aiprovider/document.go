@@ -1,7 +1,7 @@
 package aiprovider
 
-// Mask stands in answers for every header's value. A request that sends it
-// back keeps the value that is stored.
+// Mask is in answers in place of every header's value. A request that sends it
+// back keeps the stored value, unless it changes the origin of the address.
 const Mask = "********"
 
 // Document is a provider as requests and answers have it. Fields that were not

@@ -70,7 +70,7 @@ func (g Guard) Check(address netip.Addr) error {
 	return nil
 }
 
-// AddressError is a connection that the guard did not make. It does not tell the
+// AddressError is a connection that the guard did not make. It does not contain the
 // address: the account chose a name, and what our resolver makes of it is our
 // business.
 type AddressError struct{ Class Class }

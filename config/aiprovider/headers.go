@@ -93,8 +93,8 @@ func checkHeaderValue(value string) (code, text string) {
 	return "", ""
 }
 
-// keepMasked puts the stored value where a request has the mask. Names are the
-// same in any spelling.
+// keepMasked replaces each mask by the stored value. It returns a fault for a
+// mask without one. The case of names is ignored.
 func (d *Document) keepMasked(stored map[string]string) []fault.Field {
 	var faults []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
@@ -104,7 +104,7 @@ func (d *Document) keepMasked(stored map[string]string) []fault.Field {
 		value, ok := lookup(stored, name)
 		if !ok {
 			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
-				Message: "has no value yet that " + Mask + " could stand for"})
+				Message: "has no value stored for this address: send the value instead of " + Mask})
 			continue
 		}
 		d.WebSocket.Headers[name] = value

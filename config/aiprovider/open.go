@@ -34,5 +34,5 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 
 // Guard returns the guard that the provider is dialled through.
 func (s *Service) Guard(p Provider) Guard {
-	return Guard{Allow: s.config.AllowNetworks, Loopback: plainURL(p.URL)}
+	return Guard{Allow: s.settings.AllowNetworks, Loopback: plainURL(p.URL)}
 }

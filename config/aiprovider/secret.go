@@ -60,15 +60,19 @@ func (s *Service) unseal(r row) (map[string]string, error) {
 	return headers, nil
 }
 
-// unmasked returns the sent headers with stored values in place of masks. Where
-// there is no mask nothing is opened, so that lost values can be set anew.
+// unmasked returns the sent headers with stored values in place of masks. Values
+// that were stored for another origin are not used: they are secrets of that
+// host. Without a mask nothing is opened, so that lost values can be replaced.
 func (s *Service) unmasked(sent Document, old row) (Document, error) {
 	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
 	}
-	stored, err := s.unseal(old)
-	if err != nil {
-		return Document{}, err
+	var stored map[string]string
+	if sameOrigin(sent.WebSocket.URL, old.url) {
+		var err error
+		if stored, err = s.unseal(old); err != nil {
+			return Document{}, err
+		}
 	}
 	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
 	if faults := sent.keepMasked(stored); len(faults) > 0 {

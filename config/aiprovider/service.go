@@ -11,8 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
 
@@ -21,16 +23,17 @@ var migrations embed.FS
 
 // Service keeps the providers of all accounts. It is safe for concurrent use.
 type Service struct {
-	config  Config
-	db      *sqldb.DB
-	keys    *masterkey.Keyring
-	metrics *metrics
+	settings Settings
+	db       *sqldb.DB
+	keys     *masterkey.Keyring
+	audit    *audit.Log
+	metrics  *metrics
 }
 
 // New brings the tables up to date and makes sure that every header in them can
 // be opened: without the master key it refuses to start.
-func New(ctx context.Context, config Config, db *sqldb.DB, keys *masterkey.Keyring, reg prometheus.Registerer) (*Service, error) {
-	if err := config.Validate(); err != nil {
+func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
+	if err := setting.Validate("ai_provider", settings); err != nil {
 		return nil, err
 	}
 	files, err := fs.Sub(migrations, "migrations")
@@ -40,7 +43,7 @@ func New(ctx context.Context, config Config, db *sqldb.DB, keys *masterkey.Keyri
 	if err := db.Migrate(ctx, "aiprovider", files); err != nil {
 		return nil, err
 	}
-	s := &Service{config: config, db: db, keys: keys, metrics: newMetrics(reg)}
+	s := &Service{settings: settings, db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg)}
 	return s, s.Secrets().Require(ctx)
 }
 
@@ -53,9 +56,9 @@ func (s *Service) Secrets() masterkey.Table {
 const maxProviders = 1000
 
 // Create makes a provider of the account out of a request's body, and writes to
-// the audit log that who made it.
-func (s *Service) Create(ctx context.Context, who, accountID string, body map[string]json.RawMessage) (Document, error) {
-	d, err := parse(body, "", s.config.plain())
+// the audit log that the context's caller made it.
+func (s *Service) Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (Document, error) {
+	d, err := parse(body, "", s.settings.plain())
 	if err != nil {
 		return Document{}, err
 	}
@@ -67,6 +70,7 @@ func (s *Service) Create(ctx context.Context, who, accountID string, body map[st
 	if err != nil {
 		return Document{}, err
 	}
+	entry := s.audit.Entry(ctx, audit.AIProviderCreate, accountID, auditTarget(d.ID))
 	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
 		if n, err := count(ctx, tx, accountID); err != nil {
 			return err
@@ -76,34 +80,41 @@ func (s *Service) Create(ctx context.Context, who, accountID string, body map[st
 		if err := insert(ctx, tx, r); err != nil {
 			return err
 		}
-		return entry{accountID, who, actionCreate, d.ID}.write(ctx, tx)
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return Document{}, err
 	}
+	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionCreate).Inc()
 	return d.masked(), nil
 }
 
-// Replace puts a request's body in a provider's place. A header whose value is
-// the mask keeps the value it has.
-func (s *Service) Replace(ctx context.Context, who, accountID, id string, body map[string]json.RawMessage) (Document, error) {
-	sent, err := parse(body, id, s.config.plain())
+// Replace replaces a provider with a request's body. A header whose value is the
+// mask keeps the stored value. The error is fault.Invalid for such a header where
+// the address has another origin (scheme, host, port) than the stored one.
+func (s *Service) Replace(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
+	sent, err := parse(body, id, s.settings.plain())
 	if err != nil {
 		return Document{}, err
 	}
+	entry := s.audit.Entry(ctx, audit.AIProviderUpdate, accountID, auditTarget(id))
 	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
-		return s.replaceInTx(ctx, tx, who, accountID, sent)
+		if err := s.replaceInTx(ctx, tx, accountID, sent); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return Document{}, err
 	}
+	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionReplace).Inc()
 	return sent.masked(), nil
 }
 
 // replaceInTx may run several times, so it leaves what was sent as it is.
-func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, who, accountID string, sent Document) error {
+func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, accountID string, sent Document) error {
 	old, err := find(ctx, tx, sent.ID)
 	if err != nil {
 		return err
@@ -119,10 +130,7 @@ func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, who, accountID st
 	if err != nil {
 		return err
 	}
-	if err := update(ctx, tx, r); err != nil {
-		return err
-	}
-	return entry{accountID, who, actionReplace, sent.ID}.write(ctx, tx)
+	return update(ctx, tx, r)
 }
 
 // Get returns one provider of the account, masked.
@@ -156,19 +164,24 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 }
 
 // Delete forgets a provider of the account.
-func (s *Service) Delete(ctx context.Context, who, accountID, id string) error {
+func (s *Service) Delete(ctx context.Context, accountID, id string) error {
+	entry := s.audit.Entry(ctx, audit.AIProviderDelete, accountID, auditTarget(id))
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
 		if err := remove(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		return entry{accountID, who, actionDelete, id}.write(ctx, tx)
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {
 		return err
 	}
+	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionDelete).Inc()
 	return nil
 }
+
+// auditTarget names a provider in the audit log.
+func auditTarget(id string) string { return "ai_provider:" + id }
 
 func notFound() error { return fault.NotFound("AI provider not found") }
 

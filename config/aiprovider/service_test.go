@@ -7,17 +7,21 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"trunkline/audit/audittest"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -45,7 +49,7 @@ func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 
 func noKeys(t testing.TB) *masterkey.Keyring {
 	t.Helper()
-	k, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	k, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func fileKeys(t testing.TB) *masterkey.Keyring {
 
 func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 	t.Helper()
-	s, err := New(context.Background(), Config{}, db, keys, prometheus.NewRegistry())
+	s, err := New(context.Background(), Settings{}, db, keys, audittest.New(t, db), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,7 @@ const who = "user:u1"
 
 func create(t testing.TB, s *Service, account, body string) Document {
 	t.Helper()
-	d, err := s.Create(context.Background(), who, account, members(t, body))
+	d, err := s.Create(audittest.By(t, who), account, members(t, body))
 	if err != nil {
 		t.Fatalf("%v %v", err, codes(err))
 	}
@@ -83,7 +87,7 @@ func create(t testing.TB, s *Service, account, body string) Document {
 
 func TestAProvidersLife(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
@@ -103,14 +107,14 @@ func TestAProvidersLife(t *testing.T) {
 		}
 
 		next := `{"id":"` + made.ID + `","name":"Other","media":{"audioFormat":"opus","sampleRate":48000},` +
-			`"websocket":{"url":"wss://other.example.com","headers":{"authorization":"********","X-New":"n"}}}`
-		put, err := s.Replace(ctx, who, "acme", made.ID, members(t, next))
+			`"websocket":{"url":"wss://ai.example.com/other","headers":{"authorization":"********","X-New":"n"}}}`
+		put, err := s.Replace(ctx, "acme", made.ID, members(t, next))
 		if err != nil || put.Extensions != nil || put.Fallback != "" || put.Name != "Other" {
 			t.Errorf("replaced: %+v, %v", put, err)
 		}
 		want = Provider{
 			ID: made.ID, AccountID: "acme", Name: "Other", Format: aiprotocol.Format{Encoding: "opus", SampleRate: 48000},
-			URL: "wss://other.example.com", Headers: map[string]string{"authorization": "Bearer abc", "X-New": "n"}, Fallback: FallbackHangup,
+			URL: "wss://ai.example.com/other", Headers: map[string]string{"authorization": "Bearer abc", "X-New": "n"}, Fallback: FallbackHangup,
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || !reflect.DeepEqual(p, want) {
 			t.Errorf("opened: %v %q, %v", p, p.Headers, err)
@@ -121,18 +125,24 @@ func TestAProvidersLife(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].ID != made.ID || all[1].ID != second.ID {
 			t.Errorf("listed %+v, %v", all, err)
 		}
-		if err := s.Delete(ctx, who, "acme", made.ID); err != nil {
+		if err := s.Delete(ctx, "acme", made.ID); err != nil {
 			t.Error(err)
 		}
 		for name, err := range map[string]error{
 			"GET": second2(s.Get(ctx, "acme", made.ID)), "open": second2(s.Open(ctx, made.ID)),
-			"PUT": second2(s.Replace(ctx, who, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, who, "acme", made.ID),
+			"PUT": second2(s.Replace(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s of what is gone: %v", name, err)
 			}
 		}
-		wantAudit(t, db, "create replace create delete")
+		target := " " + who + " ai_provider:" + made.ID + " ok"
+		wantAudit := []string{"ai_provider.create" + target, "ai_provider.create " + who + " ai_provider:" + second.ID + " ok",
+			"ai_provider.delete" + target, "ai_provider.update" + target}
+		slices.Sort(wantAudit)
+		if got := audittest.Entries(t, audittest.New(t, db), "acme", "ai_provider."); !slices.Equal(got, wantAudit) {
+			t.Errorf("audit log has %q, want %q", got, wantAudit)
+		}
 		if n := testutil.ToFloat64(s.metrics.changes.WithLabelValues(actionCreate)); n != 2 {
 			t.Errorf("%v changes are counted", n)
 		}
@@ -141,39 +151,14 @@ func TestAProvidersLife(t *testing.T) {
 
 func second2[T any](_ T, err error) error { return err }
 
-func wantAudit(t *testing.T, db *sqldb.DB, want string) {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), `SELECT action FROM ai_provider_audit WHERE account_id = 'acme' AND who = 'user:u1' ORDER BY at, action`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	counts := map[string]int{}
-	for rows.Next() {
-		var action string
-		if err := rows.Scan(&action); err != nil {
-			t.Fatal(err)
-		}
-		counts[action]++
-	}
-	for _, action := range strings.Fields(want) {
-		counts[action]--
-	}
-	for action, n := range counts {
-		if n != 0 {
-			t.Errorf("audit of %s: %d too many", action, n)
-		}
-	}
-}
-
 func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		for name, err := range map[string]error{
-			"GET": second2(s.Get(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, who, "other", made.ID),
-			"PUT": second2(s.Replace(ctx, who, "other", made.ID, members(t, whole))),
+			"GET": second2(s.Get(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
+			"PUT": second2(s.Replace(ctx, "other", made.ID, members(t, whole))),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s: %v", name, err)
@@ -190,14 +175,14 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 
 func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
-		if _, err := s.Replace(ctx, who, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+		if _, err := s.Replace(ctx, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("PUT: %v %v", err, codes(err))
 		}
-		if _, err := s.Create(ctx, who, "acme", members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+		if _, err := s.Create(ctx, "acme", members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("POST: %v %v", err, codes(err))
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["X-Tenant"] != "7" {
@@ -208,7 +193,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := s.Replace(ctx, who, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
+		if again, err := s.Replace(ctx, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
 			t.Errorf("GET, PUT: %+v, %v", again, err)
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != "7" {
@@ -219,14 +204,14 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 
 func TestWithoutAMasterKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
 		s := service(t, db, noKeys(t))
 		made := create(t, s, "acme", bare)
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers != nil {
 			t.Errorf("without headers no key is needed: %v", err)
 		}
-		if _, err := s.Create(ctx, who, "acme", members(t, whole)); fault.KindOf(err) != fault.KindUnavailable {
+		if _, err := s.Create(ctx, "acme", members(t, whole)); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("headers: %v", err)
 		}
 		if all, err := s.List(ctx, "acme"); err != nil || len(all) != 1 {
@@ -235,7 +220,7 @@ func TestWithoutAMasterKey(t *testing.T) {
 
 		keys := fileKeys(t)
 		create(t, service(t, db, keys), "acme", whole)
-		if _, err := New(ctx, Config{}, db, noKeys(t), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+		if _, err := New(ctx, Settings{}, db, noKeys(t), audittest.New(t, db), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 			t.Errorf("started without the key of what is sealed: %v", err)
 		}
 	})
@@ -243,7 +228,7 @@ func TestWithoutAMasterKey(t *testing.T) {
 
 func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		s := service(t, db, fileKeys(t))
 		mine, theirs := create(t, s, "acme", whole), create(t, s, "other", whole)
 		var sealed string
@@ -264,7 +249,7 @@ func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 
 func TestRotationSealsEverythingAnew(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := t.Context()
+		ctx := audittest.By(t, who)
 		keys := fileKeys(t)
 		s := service(t, db, keys)
 		var ids []string
@@ -300,7 +285,7 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 					body := strings.Replace(whole, `"Echo"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
 					body = strings.Replace(body, `"Bearer abc"`, `"********"`, 1)
 					body = strings.Replace(body, `"7"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
-					if _, err := nodes[w%2].Replace(context.Background(), who, "acme", made.ID, members(t, body)); err != nil {
+					if _, err := nodes[w%2].Replace(audittest.By(t, who), "acme", made.ID, members(t, body)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -328,7 +313,7 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
-	if _, err := s.Create(t.Context(), who, "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
+	if _, err := s.Create(audittest.By(t, who), "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one more: %v", err)
 	}
 	create(t, s, "other", bare)
@@ -349,11 +334,84 @@ func TestWhenWSIsAccepted(t *testing.T) {
 		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true, "::/0": true,
 		"10.0.0.0/8": false, "fd00::/8": false, "128.0.0.0/8": false,
 	} {
-		if got := (Config{AllowNetworks: []netip.Prefix{prefix(network)}}).plain(); got != want {
+		if got := (Settings{AllowNetworks: []netip.Prefix{prefix(network)}}).plain(); got != want {
 			t.Errorf("%s: %v", network, got)
 		}
 	}
-	if (Config{}).plain() || (Config{AllowNetworks: []netip.Prefix{{}}}).Validate() == nil {
+	if (Settings{}).plain() || setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
 		t.Error("ws is never accepted by default, and no network is refused")
+	}
+}
+
+func TestTheOldAuditTableIsTakenOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		first, err := migrations.ReadFile("migrations/0001_aiprovider.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Migrate(t.Context(), "aiprovider", fstest.MapFS{"0001_aiprovider.sql": {Data: first}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), `INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)
+			VALUES (1, 'acme', 'user:u1', 'create', 'p'), (2, 'acme', 'user:u1', 'replace', 'p'), (3, 'acme', 'user:u2', 'delete', 'p')`); err != nil {
+			t.Fatal(err)
+		}
+		service(t, db, fileKeys(t))
+		want := []string{"ai_provider.create user:u1 ai_provider:p ok", "ai_provider.delete user:u2 ai_provider:p ok", "ai_provider.update user:u1 ai_provider:p ok"}
+		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {
+			t.Errorf("audit log has %q, want %q", got, want)
+		}
+	})
+}
+
+func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		ctx := audittest.By(t, who)
+		s := service(t, db, fileKeys(t))
+		masked := strings.NewReplacer("Bearer abc", Mask, `"7"`, `"`+Mask+`"`).Replace(whole)
+		for _, moved := range []string{
+			"wss://thief.example.com/voice", "wss://ai.example.com:8443/voice", "wss://ai.example.com./voice",
+			"wss://ai.example.com.thief.example/voice", "wss://ai.example.co/voice",
+		} {
+			made := create(t, s, "acme", whole)
+			_, err := s.Replace(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
+			if got := fmt.Sprint(codes(err)); got != "[websocket.headers.Authorization masked websocket.headers.X-Tenant masked]" {
+				t.Errorf("%s: %v %s", moved, err, got)
+			}
+			if p, err := s.Open(ctx, made.ID); err != nil || p.URL != "wss://ai.example.com/voice" || p.Headers["Authorization"] != "Bearer abc" {
+				t.Errorf("%s: a refused PUT changed the provider: %v", moved, err)
+			}
+			fresh := strings.Replace(whole, "wss://ai.example.com/voice", moved, 1)
+			if _, err := s.Replace(ctx, "acme", made.ID, members(t, fresh)); err != nil {
+				t.Errorf("%s with new values: %v", moved, err)
+			}
+		}
+		for _, same := range []string{"wss://ai.example.com/other?x=1", "wss://AI.example.com:443/voice"} {
+			made := create(t, s, "acme", whole)
+			if _, err := s.Replace(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
+				t.Errorf("%s: %v %v", same, err, codes(err))
+			}
+			if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" {
+				t.Errorf("%s: the values are lost: %v", same, err)
+			}
+		}
+	})
+}
+
+func TestOrigins(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"wss://h/x", "wss://h:443/y", true},
+		{"ws://h/x", "ws://h:80", true},
+		{"ws://h:443", "wss://h:443", false},
+		{"wss://[::1]:9/x", "wss://[::1]:9/y", true},
+		{"wss://[::1]:9/x", "wss://[::1]:10/x", false},
+		{"wss://h/x", "::", false},
+	} {
+		if got := sameOrigin(c.a, c.b); got != c.same {
+			t.Errorf("%s and %s: %v", c.a, c.b, got)
+		}
 	}
 }

@@ -92,18 +92,9 @@ func remove(ctx context.Context, e execer, accountID, id string) error {
 	return sqldb.Wrap(err, doing)
 }
 
-// entry is one line of the audit log.
-type entry struct{ accountID, who, action, providerID string }
-
 // What a change did.
 const (
 	actionCreate  = "create"
 	actionReplace = "replace"
 	actionDelete  = "delete"
 )
-
-func (e entry) write(ctx context.Context, to execer) error {
-	_, err := to.ExecContext(ctx, `INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)
-		VALUES ($1, $2, $3, $4, $5)`, time.Now().UnixMilli(), e.accountID, e.who, e.action, e.providerID)
-	return sqldb.Wrap(err, "writing the audit log")
-}

@@ -52,6 +52,25 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
+// sameOrigin reports whether two addresses have the same scheme, host and port.
+func sameOrigin(a, b string) bool {
+	x, errX := url.Parse(a)
+	y, errY := url.Parse(b)
+	return errX == nil && errY == nil && strings.EqualFold(x.Scheme, y.Scheme) &&
+		strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
+}
+
+// portOf returns the port of a URL, that of its scheme where it names none.
+func portOf(u *url.URL) uint64 {
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		return n
+	}
+	if strings.EqualFold(u.Scheme, "ws") {
+		return 80
+	}
+	return 443
+}
+
 // loopbackHost reports whether the host of a URL is a loopback address, or a name
 // that stands for one (RFC 6761, section 6.3).
 func loopbackHost(host string) bool {

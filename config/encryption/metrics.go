@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_encryption_changes_total",
-			Help: "Changes of encryption configurations, by what they did.",
+			Help: "Changes of encryption configurations, by action.",
 		}, []string{"did"}),
 	}
 	for _, did := range []string{didEnable, didDisable, didRotate, didNothing} {

@@ -5,17 +5,18 @@ import (
 	"sync"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/sqldb"
 )
 
 // readers reads for everybody who asks at the same time together: one statement
-// for their configurations, and one for their lines in the audit log. Statements
-// and commits of each their own would be most of what a read costs.
+// for their configurations. Statements of each their own would be most of what
+// a read costs.
 type readers struct {
 	// read finds the configurations of the accounts as they are now.
 	read func(ctx context.Context, accountIDs []string) (map[string]loaded, error)
-	// log makes the entries durable.
-	log func(context.Context, []entry) error
+	// record makes entries of the audit log durable.
+	record func(context.Context, ...audit.Entry) error
 
 	mu      sync.Mutex
 	waiting []reader
@@ -23,8 +24,8 @@ type readers struct {
 }
 
 type reader struct {
-	accountID, who string
-	done           chan loaded // takes one
+	entry audit.Entry // its account is the one to read
+	done  chan loaded // takes one
 }
 
 // loaded is an account's configuration, or why it cannot be had.
@@ -38,10 +39,10 @@ const (
 	readTimeout   = 30 * time.Second
 )
 
-// get returns the account's configuration as it is after get was called, once
-// the audit log says that who has read it.
-func (r *readers) get(ctx context.Context, who, accountID string) (*state, error) {
-	one := reader{accountID, who, make(chan loaded, 1)}
+// get returns the configuration of the entry's account as it is after get was
+// called, once the entry, completed with the key's version, is in the audit log.
+func (r *readers) get(ctx context.Context, entry audit.Entry) (*state, error) {
+	one := reader{entry, make(chan loaded, 1)}
 	r.mu.Lock()
 	r.waiting = append(r.waiting, one)
 	if !r.reading {
@@ -81,7 +82,7 @@ func (r *readers) serve(turn []reader) {
 			one.done <- loaded{err: err}
 			continue
 		}
-		one.done <- answers[one.accountID]
+		one.done <- answers[one.entry.AccountID]
 	}
 }
 
@@ -90,20 +91,21 @@ func (r *readers) serve(turn []reader) {
 func (r *readers) answers(ctx context.Context, turn []reader) (map[string]loaded, error) {
 	ids := make([]string, len(turn))
 	for i, one := range turn {
-		ids[i] = one.accountID
+		ids[i] = one.entry.AccountID
 	}
 	answers, err := r.read(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]entry, 0, len(turn))
+	entries := make([]audit.Entry, 0, len(turn))
 	for _, one := range turn {
-		if got := answers[one.accountID]; got.err == nil {
-			entries = append(entries, entry{one.accountID, one.who, actionRead, got.version(), got.revision})
+		if got := answers[one.entry.AccountID]; got.err == nil {
+			one.entry.Target = got.auditTarget()
+			entries = append(entries, one.entry)
 		}
 	}
 	if len(entries) == 0 {
 		return answers, nil
 	}
-	return answers, r.log(ctx, entries)
+	return answers, r.record(ctx, entries...)
 }

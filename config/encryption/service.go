@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
@@ -23,6 +24,7 @@ var migrations embed.FS
 type Service struct {
 	db      *sqldb.DB
 	keys    *masterkey.Keyring
+	audit   *audit.Log
 	metrics *metrics
 	readers readers
 
@@ -34,7 +36,7 @@ type Service struct {
 
 // New brings the tables up to date and makes sure that every key in them can be
 // opened: without the master key it refuses to start.
-func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometheus.Registerer) (*Service, error) {
+func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
@@ -42,13 +44,11 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, reg prometh
 	if err := db.Migrate(ctx, "encryption", files); err != nil {
 		return nil, err
 	}
-	s := &Service{db: db, keys: keys, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
+	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
 	s.readers.read = func(ctx context.Context, accountIDs []string) (map[string]loaded, error) {
 		return s.loadAll(ctx, s.db, accountIDs)
 	}
-	s.readers.log = func(ctx context.Context, reads []entry) error {
-		return s.db.Alone(ctx, func(e sqldb.Runner) error { return writeEntries(ctx, e, reads) })
-	}
+	s.readers.record = auditLog.Record
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -75,9 +75,9 @@ func newAnswer(s *state) *Answer {
 }
 
 // Get returns an account's configuration, secrets included, and writes to the
-// audit log that who read it.
-func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, error) {
-	st, err := s.readers.get(ctx, who, accountID)
+// audit log that the context's caller read it.
+func (s *Service) Get(ctx context.Context, accountID string) (*Answer, error) {
+	st, err := s.readers.get(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,9 @@ func (s *Service) Get(ctx context.Context, who, accountID string) (*Answer, erro
 }
 
 // Put applies a change, all of it or nothing, and writes to the audit log that
-// who made it. ifMatch is the request's If-Match header, "" for none.
-func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMatch string) (*Answer, error) {
+// the context's caller made it. ifMatch is the request's If-Match header, "" for
+// none.
+func (s *Service) Put(ctx context.Context, accountID string, c Change, ifMatch string) (*Answer, error) {
 	turn := s.turns[maphash.String(s.seed, accountID)%uint64(len(s.turns))]
 	select {
 	case turn <- struct{}{}:
@@ -95,7 +96,7 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 	case <-ctx.Done():
 		return nil, putFault(ctx.Err())
 	}
-	old, next, err := s.change(ctx, who, accountID, c, ifMatch)
+	old, next, err := s.change(ctx, accountID, c, ifMatch)
 	if err != nil {
 		return nil, putFault(err)
 	}
@@ -105,7 +106,8 @@ func (s *Service) Put(ctx context.Context, who, accountID string, c Change, ifMa
 
 // change reads, decides and writes, and starts over if another writer has
 // written in between.
-func (s *Service) change(ctx context.Context, who, accountID string, c Change, ifMatch string) (old, next *state, err error) {
+func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
+	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
 		if old, err = s.load(ctx, s.db, accountID); err != nil {
 			return nil, nil, err
@@ -116,10 +118,12 @@ func (s *Service) change(ctx context.Context, who, accountID string, c Change, i
 		if next, err = old.apply(c); err != nil {
 			return nil, nil, err
 		}
-		if saved, err = s.save(ctx, who, old, next); err != nil {
+		entry.Target = next.auditTarget()
+		if saved, err = s.save(ctx, entry, old, next); err != nil {
 			return nil, nil, err
 		}
 	}
+	s.audit.Committed(ctx, entry)
 	return old, next, nil
 }
 

@@ -8,12 +8,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/audit/audittest"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
@@ -46,7 +49,7 @@ func openDB(t testing.TB, cfg sqldb.Config) *sqldb.DB {
 
 func fileKeys(t testing.TB) *masterkey.Keyring {
 	t.Helper()
-	k, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+	k, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,7 @@ func fileKeys(t testing.TB) *masterkey.Keyring {
 
 func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 	t.Helper()
-	s, err := New(context.Background(), db, keys, prometheus.NewRegistry())
+	s, err := New(context.Background(), db, keys, audittest.New(t, db), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,7 @@ func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 
 func put(t *testing.T, s *Service, account string, c Change) *Document {
 	t.Helper()
-	a, err := s.Put(t.Context(), "user:u1", account, c, "")
+	a, err := s.Put(audittest.By(t, "user:u1"), account, c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,7 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 			r, m := rand.New(rand.NewPCG(seed, 7)), newModel()
 			account := fmt.Sprintf("account-%d", seed)
 			for step := range 15 {
-				a, err := s.Get(t.Context(), "user:u1", account)
+				a, err := s.Get(audittest.By(t, "user:u1"), account)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -125,7 +128,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					a, err := nodes[w%2].Put(t.Context(), "user:u1", "acme", Change{Enabled: true, Key: &key}, "")
+					a, err := nodes[w%2].Put(audittest.By(t, "user:u1"), "acme", Change{Enabled: true, Key: &key}, "")
 					if err != nil {
 						t.Error(err)
 						return
@@ -140,7 +143,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		a, err := nodes[0].Get(t.Context(), "user:u1", "acme")
+		a, err := nodes[0].Get(audittest.By(t, "user:u1"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +164,7 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 		s := service(t, db, fileKeys(t))
 		try := func(ifMatch string, want fault.Kind) *Answer {
 			t.Helper()
-			a, err := s.Put(t.Context(), "user:u1", "acme", Change{Enabled: true}, ifMatch)
+			a, err := s.Put(audittest.By(t, "user:u1"), "acme", Change{Enabled: true}, ifMatch)
 			if fault.KindOf(err) != want {
 				t.Errorf("If-Match %s: %v", ifMatch, err)
 			}
@@ -176,7 +179,7 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 		if first.ETag == second.ETag {
 			t.Error("a change kept the ETag")
 		}
-		a, err := s.Get(t.Context(), "user:u1", "acme")
+		a, err := s.Get(audittest.By(t, "user:u1"), "acme")
 		if err != nil || a.ETag == second.ETag {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -187,15 +190,15 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
-		before, err := s.Get(t.Context(), "user:u1", "acme")
+		before, err := s.Get(audittest.By(t, "user:u1"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Put(t.Context(), "user:u1", "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
+		_, err = s.Put(audittest.By(t, "user:u1"), "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
 		if got := faultsOf(t, err); len(got) != 1 || got[0] != "key_version read_only" {
 			t.Error(got)
 		}
-		after, err := s.Get(t.Context(), "user:u1", "acme")
+		after, err := s.Get(audittest.By(t, "user:u1"), "acme")
 		if err != nil || after.ETag != before.ETag || after.Config.Key != goodKey {
 			t.Errorf("%v", err)
 		}
@@ -209,18 +212,21 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				if _, err := s.Get(t.Context(), fmt.Sprintf("user:r%d", i), "acme"); err != nil {
+				if _, err := s.Get(audittest.By(t, fmt.Sprintf("user:r%d", i)), "acme"); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		var sealed, readers, changes string
-		err := db.QueryRowContext(t.Context(), `SELECT (SELECT sealed FROM encryption_keys),
-			(SELECT COUNT(DISTINCT who) FROM encryption_audit WHERE action = 'read' AND account_id = 'acme' AND key_version = 1),
-			(SELECT COUNT(*) FROM encryption_audit WHERE action = 'change' AND who = 'user:u1')`).Scan(&sealed, &readers, &changes)
-		if err != nil || readers != "100" || changes != "1" {
-			t.Errorf("%s readers, %s changes, %v", readers, changes, err)
+		entries := audittest.Entries(t, audittest.New(t, db), "acme", "encryption.")
+		slices.Sort(entries)
+		if n := len(slices.Compact(entries)); n != 101 || entries[0] != "encryption.read user:r0 key_version:1 ok" ||
+			entries[100] != "encryption.update user:u1 key_version:1 ok" {
+			t.Errorf("%d entries: %q", n, entries)
+		}
+		var sealed string
+		if err := db.QueryRowContext(t.Context(), `SELECT sealed FROM encryption_keys`).Scan(&sealed); err != nil {
+			t.Fatal(err)
 		}
 		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") || masterkey.ID(sealed) == "" {
 			t.Errorf("stored as %s", sealed)
@@ -268,7 +274,7 @@ func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		dir := t.TempDir()
-		cfg := masterkey.Config{File: filepath.Join(dir, "master.key")}
+		cfg := masterkey.Settings{File: filepath.Join(dir, "master.key")}
 		open := func() *masterkey.Keyring {
 			k, err := masterkey.Open(cfg)
 			if err != nil {
@@ -297,7 +303,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if _, err := server.Put(t.Context(), "u", "busy", Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))}, ""); err != nil {
+					if _, err := server.Put(audittest.By(t, "u"), "busy", Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))}, ""); err != nil {
 						t.Error(err)
 						return
 					}
@@ -318,7 +324,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		}
 		fresh := service(t, db, open()) // a server started with the new file alone
 		for _, account := range []string{"account-0", "account-249", "busy"} {
-			if a, err := fresh.Get(t.Context(), "u", account); err != nil || a.Config.Key == "" {
+			if a, err := fresh.Get(audittest.By(t, "u"), account); err != nil || a.Config.Key == "" {
 				t.Errorf("%s: %v", account, err)
 			}
 		}
@@ -328,12 +334,12 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		put(t, service(t, db, fileKeys(t)), "acme", Change{Enabled: true})
-		missing, err := masterkey.Open(masterkey.Config{File: filepath.Join(t.TempDir(), "master.key")})
+		missing, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, keys := range map[string]*masterkey.Keyring{"no key": missing, "another key": fileKeys(t)} {
-			if _, err := New(t.Context(), db, keys, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
+			if _, err := New(t.Context(), db, keys, audittest.New(t, db), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -346,7 +352,7 @@ func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Put(t.Context(), "u", "acme", Change{Enabled: true}, "")
+	_, err := s.Put(audittest.By(t, "u"), "acme", Change{Enabled: true}, "")
 	if f := fault.As(err); f.Kind != fault.KindInternal || f.Message != UpdateFailed {
 		t.Errorf("%v", err)
 	}
@@ -355,7 +361,7 @@ func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Get(ended, "u", "acme"); err == nil {
+	if _, err := s.Get(ended, "acme"); err == nil {
 		t.Error("read under an ended context")
 	}
 }
@@ -368,17 +374,16 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 		for r := range readers {
 			wg.Go(func() {
 				for range each {
-					if _, err := s.Get(t.Context(), fmt.Sprint("user:", r), "acme"); err != nil {
+					if _, err := s.Get(audittest.By(t, fmt.Sprint("user:", r)), "acme"); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		wg.Wait()
-		var lines, who int
-		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*), COUNT(DISTINCT who) FROM encryption_audit WHERE account_id = 'acme' AND action = 'read'`).
-			Scan(&lines, &who); err != nil || lines != readers*each || who != readers {
-			t.Errorf("%d lines of %d readers, %v", lines, who, err)
+		entries := audittest.Entries(t, audittest.New(t, db), "acme", "encryption.read")
+		if lines, who := len(entries), len(slices.Compact(entries)); lines != readers*each || who != readers {
+			t.Errorf("%d entries of %d readers", lines, who)
 		}
 	})
 }
@@ -394,7 +399,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for i := range 10 {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					if _, err := nodes[w%2].Put(t.Context(), "u", fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
+					if _, err := nodes[w%2].Put(audittest.By(t, "u"), fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
 						t.Error(err)
 					}
 				}
@@ -408,17 +413,38 @@ func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 	db := openDB(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
 	s := service(t, db, fileKeys(t))
 	put(t, s, "acme", Change{Enabled: true})
-	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_audit`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := s.Get(t.Context(), "u", "acme"); err == nil {
+	if a, err := s.Get(audittest.By(t, "u"), "acme"); err == nil {
 		t.Errorf("answered %v", a)
 	}
 	var n int
-	if _, err := s.Put(t.Context(), "u", "acme", Change{Enabled: true, Key: new(goodKey)}, ""); err == nil {
+	if _, err := s.Put(audittest.By(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)}, ""); err == nil {
 		t.Error("changed without a log")
 	}
 	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM encryption_keys`).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d keys, %v", n, err)
 	}
+}
+
+func TestTheOldAuditTableIsTakenOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+		first, err := migrations.ReadFile("migrations/0001_encryption.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Migrate(t.Context(), "encryption", fstest.MapFS{"0001_encryption.sql": {Data: first}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), `INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision)
+			VALUES (1, 'acme', 'user:u1', 'change', 1, 1), (2, 'acme', 'user:u2', 'read', 1, 1)`); err != nil {
+			t.Fatal(err)
+		}
+		service(t, db, fileKeys(t))
+		want := []string{"encryption.read user:u2 key_version:1 ok", "encryption.update user:u1 key_version:1 ok"}
+		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {
+			t.Errorf("audit log has %q, want %q", got, want)
+		}
+	})
 }

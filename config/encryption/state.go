@@ -27,6 +27,9 @@ type state struct {
 
 func (s *state) version() int64 { return int64(len(s.pairs)) }
 
+// auditTarget names the version in the audit log; 0 is before the first.
+func (s *state) auditTarget() string { return "key_version:" + strconv.FormatInt(s.version(), 10) }
+
 func (s *state) current() (pair, bool) {
 	if len(s.pairs) == 0 {
 		return pair{}, false

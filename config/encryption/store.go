@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
@@ -109,9 +110,9 @@ func anyOf(ids []string) []any {
 	return args
 }
 
-// save writes what changed from old to next, and to the audit log that who did
-// it. It saves nothing when what is stored is not old any more.
-func (s *Service) save(ctx context.Context, who string, old, next *state) (saved bool, err error) {
+// save writes what changed from old to next, and the change's entry of the audit
+// log. It saves nothing when what is stored is not old any more.
+func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
 	err = s.atomically(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
 		result, err := tx.ExecContext(ctx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
@@ -131,7 +132,7 @@ func (s *Service) save(ctx context.Context, who string, old, next *state) (saved
 				return err
 			}
 		}
-		return entry{next.accountID, who, actionChange, next.version(), next.revision}.write(ctx, tx)
+		return s.audit.Insert(ctx, tx, entry)
 	})
 	return saved, err
 }

@@ -5,13 +5,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"trunkline/internal/setting"
 )
 
 // readEnv sets what TRUNKLINE_* variables set; an empty variable sets nothing,
 // as in compose files that pass on what is not there. A secret may instead
 // come from the file that its variable with _FILE names. Other names that
-// begin with TRUNKLINE_ are returned, unless they are in ignore.
-func (g *group) readEnv(environ, ignore []string) (unknown []string, problems Problems) {
+// begin with TRUNKLINE_ are returned, unless they are in ignore. The variable of a
+// list of groups has the whole list as JSON.
+func (g *group) readEnv(environ, ignore []string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
 		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) && value != "" {
@@ -23,22 +26,41 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems Pr
 		value, set := values[l.env()]
 		delete(values, l.env())
 		if set {
-			if err := l.setText(value); err != nil {
-				problems = append(problems, Problem{l.env(), l.key, err.Error()})
+			if err := l.SetText(value); err != nil {
+				problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: err.Error()})
 			}
 		}
 		file, fromFile := "", false
-		if l.secret() && !hasEnv(leaves, l.env()+"_FILE") {
+		if l.Secret() && !hasEnv(leaves, l.env()+"_FILE") {
 			file, fromFile = values[l.env()+"_FILE"]
 			delete(values, l.env()+"_FILE")
 		}
 		switch {
 		case fromFile && set:
-			problems = append(problems, Problem{l.env(), l.key, "set here and by " + l.env() + "_FILE: unset one"})
+			problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: "set here and by " + l.env() + "_FILE: unset one"})
 		case fromFile:
 			if err := l.setFromFile(file); err != nil {
-				problems = append(problems, Problem{l.env() + "_FILE", l.key, err.Error()})
+				problems = append(problems, setting.Problem{Where: l.env() + "_FILE", Key: l.key, Text: err.Error()})
 			}
+		}
+	}
+	for _, l := range g.lists() {
+		text, set := values[l.env()]
+		file, fromFile := values[l.env()+"_FILE"]
+		delete(values, l.env())
+		delete(values, l.env()+"_FILE")
+		switch {
+		case set && fromFile:
+			problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: "set here and by " + l.env() + "_FILE: unset one"})
+		case set:
+			problems = append(problems, l.readYAML(l.env(), []byte(text))...)
+		case fromFile:
+			content, err := os.ReadFile(file)
+			if err != nil {
+				problems = append(problems, setting.Problem{Where: l.env() + "_FILE", Key: l.key, Text: fmt.Sprintf("cannot be read: %v", err)})
+				continue
+			}
+			problems = append(problems, l.readYAML(file, content)...)
 		}
 	}
 	for name := range values {
@@ -65,5 +87,5 @@ func (l leaf) setFromFile(file string) error {
 	if secret == "" {
 		return fmt.Errorf("%s is empty", file)
 	}
-	return l.setText(secret)
+	return l.SetText(secret)
 }

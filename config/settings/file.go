@@ -5,38 +5,51 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"trunkline/internal/setting"
 )
 
 // readYAML sets what the YAML text sets. Problems carry name and line. The
 // document is walked by hand, not decoded: so unknown keys, repeated keys and
 // wrong types are all found in one reading, and values are read by the same
 // parser as variables and flags.
-func (g *group) readYAML(name string, text []byte) Problems {
+func (g *group) readYAML(name string, text []byte) setting.Problems {
+	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.group(g, node) })
+}
+
+// readYAML replaces the list by the one that the text has: YAML, or JSON, which is
+// YAML too.
+func (l *list) readYAML(name string, text []byte) setting.Problems {
+	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.list(l, node) })
+}
+
+func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) setting.Problems {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, more yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF): // an empty file sets nothing
 		return nil
 	case err != nil:
-		return Problems{{Where: name, Text: err.Error()}}
+		return setting.Problems{{Where: name, Text: err.Error()}}
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
+		return setting.Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
 	}
 	reader := fileReader{name: name}
-	reader.group(g, document.Content[0])
+	read(&reader, document.Content[0])
 	return reader.problems
 }
 
 type fileReader struct {
 	name     string
-	problems Problems
+	problems setting.Problems
 }
 
 func (r *fileReader) fail(node *yaml.Node, key, format string, args ...any) {
-	r.problems = append(r.problems, Problem{
+	r.problems = append(r.problems, setting.Problem{
 		Where: fmt.Sprintf("%s:%d", r.name, node.Line), Key: key, Text: fmt.Sprintf(format, args...),
 	})
 }
@@ -57,13 +70,18 @@ func (r *fileReader) group(g *group, node *yaml.Node) {
 		if g.name != "" {
 			full = g.name + "." + key.Value
 		}
+		fromFile := g.secretOf(key.Value)
 		switch line, again := seen[key.Value]; {
+		case !known && fromFile != nil:
+			r.secretFile(fromFile, value)
 		case !known:
 			r.fail(key, full, "unknown key")
 		case again:
 			r.fail(key, full, "set before, on line %d", line)
 		case m.group != nil:
 			r.group(m.group, value)
+		case m.list != nil:
+			r.list(m.list, value)
 		default:
 			r.leaf(m.leaf, value)
 		}
@@ -71,9 +89,48 @@ func (r *fileReader) group(g *group, node *yaml.Node) {
 	}
 }
 
+// list reads the items of a list of groups in place of those that it has.
+func (r *fileReader) list(l *list, node *yaml.Node) {
+	if node.Tag == "!!null" {
+		return
+	}
+	if node.Kind != yaml.SequenceNode {
+		r.fail(node, l.key, "want a list of entries with keys, got %s", kindOf(node))
+		return
+	}
+	l.items.SetZero()
+	for _, item := range node.Content {
+		r.group(l.add(), item)
+	}
+}
+
+// secretOf returns the secret that the key with _file names within an item of a
+// list, where no variable can name a secret alone; nil for other keys.
+func (g *group) secretOf(key string) *leaf {
+	name, ok := strings.CutSuffix(key, "_file")
+	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
+		return m.leaf
+	}
+	return nil
+}
+
+func (r *fileReader) secretFile(l *leaf, node *yaml.Node) {
+	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
+		r.fail(node, l.key+"_file", "want the name of a file, got %s", kindOf(node))
+		return
+	}
+	if l.Text() != "" {
+		r.fail(node, l.key+"_file", "%s is set too: unset one", l.key)
+		return
+	}
+	if err := l.setFromFile(node.Value); err != nil {
+		r.fail(node, l.key+"_file", "%v", err)
+	}
+}
+
 func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
 	nodes := []*yaml.Node{node}
-	if l.list() {
+	if l.List() {
 		if node.Kind != yaml.SequenceNode {
 			r.fail(node, l.key, "want a list such as [a, b], got %s", kindOf(node))
 			return
@@ -88,7 +145,7 @@ func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
 		}
 		items = append(items, item.Value)
 	}
-	if err := l.set(items); err != nil {
+	if err := l.Set(items); err != nil {
 		r.fail(node, l.key, "%v", err)
 	}
 }
@@ -97,14 +154,14 @@ func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
 // an item of it. What the text means is for set.
 func (l *leaf) accepts(node *yaml.Node) error {
 	want, tags := "text", []string{"!!str"}
-	switch l.at.(type) {
-	case *bool:
+	switch l.Kind() {
+	case setting.Bool:
 		want, tags = "true or false", []string{"!!bool"}
-	case *int:
+	case setting.Int:
 		want, tags = "a whole number", []string{"!!int"}
-	case *float64:
+	case setting.Float:
 		want, tags = "a number", []string{"!!int", "!!float"}
-	case *Bytes:
+	case setting.Size:
 		want, tags = "a size such as 1048576 or 512MiB", []string{"!!int", "!!str"}
 	}
 	for _, tag := range tags {

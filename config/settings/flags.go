@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"trunkline/internal/setting"
 )
 
 // AddFlags adds a flag for every setting to flags: its name is the key, and
@@ -13,13 +15,17 @@ func AddFlags(flags *pflag.FlagSet) {
 	for _, l := range tree(Default()).leaves() {
 		known[l.key] = true
 		usage := l.doc
-		if l.secret() {
+		if l.Secret() {
 			usage += " (seen by every user of the machine: better " + l.env() + "_FILE)"
 		}
-		flag := flags.VarPF(&flagValue{leaf: l, shown: l.text()}, l.key, "", usage)
-		if _, isBool := l.at.(*bool); isBool {
+		flag := flags.VarPF(&flagValue{leaf: l, shown: l.Text()}, l.key, "", usage)
+		if l.Kind() == setting.Bool {
 			flag.NoOptDefVal = "true"
 		}
+	}
+	for _, l := range tree(Default()).lists() {
+		known[l.key] = true
+		flags.String(l.key, "", l.doc+", as JSON (seen by every user of the machine: better "+l.env()+"_FILE)")
 	}
 	before := flags.GetNormalizeFunc()
 	flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -32,14 +38,19 @@ func AddFlags(flags *pflag.FlagSet) {
 
 // readFlags sets what the flags set. Their texts were found readable when they
 // were parsed.
-func (g *group) readFlags(flags *pflag.FlagSet) (problems Problems) {
+func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 	for _, l := range g.leaves() {
 		flag := flags.Lookup(l.key)
 		if flag == nil || !flag.Changed {
 			continue
 		}
-		if err := l.setText(flag.Value.String()); err != nil {
-			problems = append(problems, Problem{"--" + l.key, l.key, err.Error()})
+		if err := l.SetText(flag.Value.String()); err != nil {
+			problems = append(problems, setting.Problem{Where: "--" + l.key, Key: l.key, Text: err.Error()})
+		}
+	}
+	for _, l := range g.lists() {
+		if flag := flags.Lookup(l.key); flag != nil && flag.Changed {
+			problems = append(problems, l.readYAML("--"+l.key, []byte(flag.Value.String()))...)
 		}
 	}
 	return problems
@@ -54,10 +65,10 @@ type flagValue struct {
 }
 
 func (v *flagValue) Set(text string) error {
-	if err := v.leaf.setText(text); err != nil {
+	if err := v.leaf.SetText(text); err != nil {
 		return err
 	}
-	if v.given && v.leaf.list() {
+	if v.given && v.leaf.List() {
 		text = v.shown + "," + text
 	}
 	v.shown, v.given = text, true
@@ -68,22 +79,21 @@ func (v *flagValue) String() string { return v.shown }
 
 // Type returns the word that help shows behind the flag's name.
 func (v *flagValue) Type() string {
-	switch v.leaf.at.(type) {
-	case *bool:
+	switch v.leaf.Kind() {
+	case setting.Bool:
 		return "bool"
-	case *int:
+	case setting.Int:
 		return "number"
-	case *Bytes:
+	case setting.Size:
 		return "size"
+	case setting.Float, setting.Duration:
+		return "duration"
 	}
-	if v.leaf.list() {
+	switch {
+	case v.leaf.List():
 		return "list"
-	}
-	if strings.HasSuffix(v.leaf.key, "file") {
+	case strings.HasSuffix(v.leaf.key, "file"):
 		return "file"
 	}
-	if _, isText := v.leaf.at.(*string); isText || v.leaf.secret() {
-		return "text"
-	}
-	return "duration"
+	return "text"
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/setting"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -63,11 +66,11 @@ func TestLaterSourcesWin(t *testing.T) {
 func TestEveryKindOfValueFromEverySource(t *testing.T) {
 	want := Default()
 	want.Roles = []string{"ingest", "api"}
-	want.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	want.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::7/128")}
 	want.DrainTimeout = 90 * time.Second
 	want.Kafka.Partitions = 12
 	want.Kafka.CreateTopics = false
-	want.Kafka.EmbeddedMaxBytes = 64 << 20
+	want.Kafka.Embedded.MaxBytes = 64 << 20
 	want.Database.URL = "postgres://u:p@h/d"
 	want.DemoPassword = "geheim, geheim"
 	want.Tracing.Sample = 0.25
@@ -77,6 +80,8 @@ roles: [ingest, api]
 trusted_proxies:
   - 10.0.0.0/8
   - fd00::/8
+  - 192.0.2.7
+  - 2001:db8::7
 drain_timeout: 90s
 demo_password: "geheim, geheim"
 tracing:
@@ -90,12 +95,12 @@ database:
   url: postgres://u:p@h/d
 `)},
 		"environment": {Env: []string{
-			"TRUNKLINE_ROLES=ingest, api,", "TRUNKLINE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8",
+			"TRUNKLINE_ROLES=ingest, api,", "TRUNKLINE_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8,192.0.2.7,2001:db8::7",
 			"TRUNKLINE_DRAIN_TIMEOUT=1m30s", "TRUNKLINE_KAFKA_PARTITIONS=12", "TRUNKLINE_KAFKA_CREATE_TOPICS=false",
 			"TRUNKLINE_KAFKA_EMBEDDED_MAX_BYTES=67108864", "TRUNKLINE_DATABASE_URL=postgres://u:p@h/d",
 			"TRUNKLINE_DEMO_PASSWORD=geheim, geheim", "TRUNKLINE_TRACING_SAMPLE=.25",
 		}},
-		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies", "10.0.0.0/8,fd00::/8",
+		"flags": {Flags: flags(t, "--roles", "ingest", "--roles=api", "--trusted-proxies", "10.0.0.0/8,fd00::/8,192.0.2.7,2001:db8::7",
 			"--drain_timeout", "90s", "--kafka.partitions=12", "--kafka.create-topics=false",
 			"--kafka.embedded-max_bytes", "65536KiB", "--database.url", "postgres://u:p@h/d",
 			"--demo_password", "geheim, geheim", "--tracing.sample", "0.25")},
@@ -133,7 +138,7 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 		"drain_timeout: 20":                   ":1: drain_timeout: want text, got a number: put it in quotes",
 		"drain_timeout: soon":                 ":1: drain_timeout: want a duration such as 20s, 5m or 24h",
 		"ingest:\n  max_in_flight_bytes: 1TB": ":2: ingest.max_in_flight_bytes: want a size such as 1048576 or 512MiB",
-		"trusted_proxies: [10.0.0.1]":         ":1: trusted_proxies: want networks such as 10.0.0.0/8 or fd00::/8",
+		"trusted_proxies: [10.0.0]":           ":1: trusted_proxies: want addresses or networks such as 10.0.0.1, 10.0.0.0/8 or fd00::/8",
 		"a: &a b\nlisten: *a":                 ":2: listen: want text, got an alias",
 		"listen: a\n---\nlisten: b":           ": want one YAML document, there is another behind it",
 		"listen: 'a":                          ": yaml: ",
@@ -154,9 +159,91 @@ func TestFileProblemsComeAllAtOnce(t *testing.T) {
 		File: write(t, "t.yaml", "listn: x\ndrain_timeout: soon\n"),
 		Env:  []string{"TRUNKLINE_KAFKA_PARTITIONS=x"},
 	})
-	var problems Problems
+	var problems setting.Problems
 	if !errors.As(err, &problems) || len(problems) != 3 {
 		t.Errorf("got %v, want three problems", err)
+	}
+}
+
+func TestFeedsAreAListOfEntriesFromEverySource(t *testing.T) {
+	secret := write(t, "secret", "hush\n")
+	json := `[{"name": "pbx", "kind": "freeswitch", "address": "h:8021", "password_file": "` + secret + `", "accounts": [{"match": "*.example", "account": "a"}],
+		"tls": {"enabled": true}, "events": ["HEARTBEAT", "CUSTOM callcenter::info"]},
+		{"name": "q", "kind": "kazoo", "url": "amqp://u:hush@h:5672/", "redundancy": 1}]`
+	var first, second feed.Config
+	first.SetDefaults()
+	second.SetDefaults()
+	first.Name, first.Kind, first.Address, first.Password = "pbx", "freeswitch", "h:8021", "hush"
+	first.Accounts, first.TLS.Enabled, first.Events = []feed.AccountRule{{Match: "*.example", Account: "a"}}, true, []string{"HEARTBEAT", "CUSTOM callcenter::info"}
+	second.Name, second.Kind, second.URL = "q", "kazoo", "amqp://u:hush@h:5672/"
+	yaml := `
+feeds:
+  - name: pbx
+    kind: freeswitch
+    address: h:8021
+    password_file: ` + secret + `
+    accounts:
+      - {match: "*.example", account: a}
+    tls: {enabled: true}
+    events: [HEARTBEAT, "CUSTOM callcenter::info"]
+  - {name: q, kind: kazoo, url: "amqp://u:hush@h:5672/"}
+`
+	other := write(t, "other.yaml", "feeds:\n  - {name: x, kind: asterisk, address: h:5038, username: u, secret: s}\n")
+	for name, source := range map[string]Source{
+		"file":                                {File: write(t, "t.yaml", yaml)},
+		"environment, in place of the file's": {File: other, Env: []string{"TRUNKLINE_FEEDS=" + json}},
+		"file of the environment":             {Env: []string{"TRUNKLINE_FEEDS_FILE=" + write(t, "feeds.json", json)}},
+		"flag, in place of the environment's": {Env: []string{`TRUNKLINE_FEEDS=[]`}, Flags: flags(t, "--feeds", json)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, unknown, err := Load(source)
+			if err != nil || len(unknown) > 0 {
+				t.Fatal(unknown, err)
+			}
+			if want := []feed.Config{first, second}; !reflect.DeepEqual(s.Feeds, want) {
+				t.Errorf("got  %+v\nwant %+v", s.Feeds, want)
+			}
+			var printed strings.Builder
+			if err := s.Print(&printed); err != nil || strings.Contains(printed.String(), "hush") {
+				t.Errorf("%v, or a secret is shown: %s", err, printed.String())
+			}
+			again := Default()
+			if problems := tree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 || len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
+				t.Errorf("%v: %+v", problems, again.Feeds)
+			}
+		})
+	}
+}
+
+func TestFeedProblemsNameTheField(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"naem": "x"}]`:                  "TRUNKLINE_FEEDS:1: feeds[0].naem: unknown key",
+		`{"name": "x"}`:                    "TRUNKLINE_FEEDS:1: feeds: want a list of entries with keys, got keys with values",
+		`["x"]`:                            "TRUNKLINE_FEEDS:1: feeds[0]: want keys with values under it, got text",
+		`[{"name": 1}]`:                    "TRUNKLINE_FEEDS:1: feeds[0].name: want text, got a number",
+		`[{"accounts": [{"mach": "x"}]}]`:  "TRUNKLINE_FEEDS:1: feeds[0].accounts[0].mach: unknown key",
+		`[{"secret_file": "/nowhere"}]`:    "TRUNKLINE_FEEDS:1: feeds[0].secret_file: cannot be read",
+		`[{"name_file": "/nowhere"}]`:      "TRUNKLINE_FEEDS:1: feeds[0].name_file: unknown key",
+		`[{"name": "x", "kind": "sip"}]`:   `feeds[0].kind: want freeswitch, asterisk, kazoo, got "sip"`,
+		`[{"name": "x", "kind": "kazoo"}]`: "feeds[0].url: a feed of kind kazoo needs it",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "password": "p"}]`:                                                                                "feeds[0].password: a feed of kind kazoo does not have it",
+		`[{"name": "../x", "kind": "kazoo", "url": "amqp://h"}]`:                                                                                              "feeds[0].name: want 1 to 64 of letters",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "redundancy": 2}]`:                                                                                "feeds[0].redundancy: kazoo needs 1",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "redundancy": 3}]`:                                                                                "feeds[0].redundancy: must be 1 or 2, is 3",
+		`[{"name": "x", "kind": "kazoo", "url": "http://h"}]`:                                                                                                 "feeds[0].url: want amqp://",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h", "sync_accounts": true}]`:                                                                          "feeds[0].crossbar_url: feeds[0].sync_accounts needs it",
+		`[{"name": "x", "kind": "freeswitch", "address": "h", "password": "p"}]`:                                                                              `feeds[0].address: want host:port, got "h"`,
+		`[{"name": "x", "kind": "freeswitch", "address": "h:1", "password": "p", "time_zone": "Europe/Berlin"}]`:                                              "feeds[0].time_zone: a feed of kind freeswitch does not have it",
+		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "time_zone": "Mars"}]`:                                          "feeds[0].time_zone: want a zone such as Europe/Berlin",
+		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "account": "a", "accounts": [{"match": "m", "account": "b"}]}]`: "feeds[0].accounts: feeds[0].account maps everything to one account",
+		`[{"name": "x", "kind": "asterisk", "address": "h:1", "username": "u", "secret": "s", "accounts": [{"match": "m"}]}]`:                                 "feeds[0].accounts[0].account: want the id",
+		`[{"name": "x", "kind": "kazoo", "url": "amqp://h"}, {"name": "x", "kind": "kazoo", "url": "amqp://h"}]`:                                              `feeds[1].name: another feed is called "x"`,
+	} {
+		t.Run(text, func(t *testing.T) {
+			if _, _, err := Load(Source{Env: []string{"TRUNKLINE_FEEDS=" + text}}); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 
@@ -172,7 +259,7 @@ func TestEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		env      []string
-		password Secret
+		password setting.Secret
 		unknown  []string
 		problem  string
 	}{
@@ -208,7 +295,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestMasterKeyFileIsASettingOfItsOwn(t *testing.T) {
 	s, unknown, err := Load(Source{Env: []string{"TRUNKLINE_MASTER_KEY_FILE=/nowhere/master.key"}})
-	if err != nil || len(unknown) > 0 || s.MasterKeyFile != "/nowhere/master.key" || s.MasterKey != "" {
+	if err != nil || len(unknown) > 0 || s.MasterKeys.File != "/nowhere/master.key" || s.MasterKeys.Value != "" {
 		t.Errorf("%+v %v %v", s, unknown, err)
 	}
 }
@@ -242,7 +329,7 @@ func FuzzFile(f *testing.F) {
 				t.Errorf("%q: a problem without its place: %s", text, problem)
 			}
 		}
-		s.Validate()
+		_ = setting.Validate("", s) // must not panic
 	})
 }
 

@@ -3,12 +3,10 @@ package settings
 import (
 	"fmt"
 	"io"
-	"net/netip"
-	"strconv"
-	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"trunkline/internal/setting"
 )
 
 // Print writes the settings as YAML, each under its key with what it is,
@@ -25,78 +23,49 @@ func (s *Settings) Print(w io.Writer) error {
 func (g *group) node() *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, m := range g.members {
+		name := &yaml.Node{Kind: yaml.ScalarNode, Value: m.name}
 		var value *yaml.Node
-		if m.group != nil {
+		switch {
+		case m.group != nil:
 			value = m.group.node()
-		} else {
+		case m.list != nil:
+			value, name.LineComment = m.list.node(), m.list.doc
+		default:
 			value = m.leaf.node()
 			value.LineComment = m.leaf.doc
 		}
-		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: m.name}, value)
+		node.Content = append(node.Content, name, value)
+	}
+	return node
+}
+
+func (l *list) node() *yaml.Node {
+	node := &yaml.Node{Kind: yaml.SequenceNode}
+	for i := range l.items.Len() {
+		node.Content = append(node.Content, l.item(i).node())
+	}
+	if len(node.Content) == 0 {
+		node.Style = yaml.FlowStyle
 	}
 	return node
 }
 
 func (l leaf) node() *yaml.Node {
 	tag := "!!str"
-	switch l.at.(type) {
-	case *bool:
+	switch l.Kind() {
+	case setting.Bool:
 		tag = "!!bool"
-	case *int:
+	case setting.Int:
 		tag = "!!int"
-	case *float64:
+	case setting.Float:
 		tag = "" // a whole one is an integer to YAML
 	}
-	if !l.list() {
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.text()}
+	if !l.List() {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.Text()}
 	}
 	node := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-	for _, item := range l.items() {
+	for _, item := range l.Items() {
 		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: item})
 	}
 	return node
-}
-
-// text returns the leaf's value as it may be set again, secrets masked.
-func (l leaf) text() string {
-	switch at := l.at.(type) {
-	case *string:
-		return *at
-	case *bool:
-		return strconv.FormatBool(*at)
-	case *int:
-		return strconv.Itoa(*at)
-	case *float64:
-		return strconv.FormatFloat(*at, 'f', -1, 64)
-	case *time.Duration:
-		return shortDuration(*at)
-	case fmt.Stringer: // *Secret, *URL, *Bytes
-		return at.String()
-	}
-	return strings.Join(l.items(), ",")
-}
-
-// items returns the values of a list.
-func (l leaf) items() (items []string) {
-	switch at := l.at.(type) {
-	case *[]string:
-		return *at
-	case *[]netip.Prefix:
-		for _, prefix := range *at {
-			items = append(items, prefix.String())
-		}
-	}
-	return items
-}
-
-// shortDuration is d without the zero units: 1h, not 1h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -10,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
+	"trunkline/internal/tlsclient"
 )
 
 func TestEverySettingHasOneNameAndOneVariableAndSaysWhatItIs(t *testing.T) {
@@ -30,11 +35,15 @@ func TestNamesThatMustNotDrift(t *testing.T) {
 	for _, l := range tree(Default()).leaves() {
 		keys = append(keys, l.key)
 	}
+	for _, l := range tree(Default()).lists() {
+		keys = append(keys, l.key)
+	}
 	all := " " + strings.Join(keys, " ") + " "
 	for _, key := range []string{
 		"listen", "metrics_listen", "data_dir", "tls.mode", "tls.cert_file", "tls.key_file", "kafka.brokers",
 		"kafka.topic_prefix", "kafka.partitions", "redis.address", "database.url", "master_key", "roles",
 		"drain_timeout", "auth.access_ttl", "auth.events_ttl", "fanout.gather_window", "origination.driver", "ai_provider.allow_networks",
+		"feeds", "feed.spool_bytes",
 	} {
 		if !strings.Contains(all, " "+key+" ") {
 			t.Errorf("there is no %s", key)
@@ -51,7 +60,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 	s.Tracing.Sample = 1
 	s.Fanout.QueueBytes = 1<<20 + 1
 	s.Kafka.Brokers = []string{"a:1", "[::1]:2"}
-	s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	s.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	s.Fanout.AllowedOrigins = []string{"https://x"}
 	s.AIProvider.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	var out bytes.Buffer
@@ -69,7 +78,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 
 func TestSecretsAreNeverShown(t *testing.T) {
 	s := Default()
-	s.MasterKey, s.DemoPassword, s.Kafka.SASL.Password, s.Redis.Password = "hush1", "hush2", "hush3", "hush4"
+	s.MasterKeys.Value, s.DemoPassword, s.Kafka.SASL.Password, s.Redis.Password = "hush1", "hush2", "hush3", "hush4"
 	s.Database.URL = "postgres://hush5:hush6@db.example:5432/trunkline?sslpassword=hush7"
 	s.Recordings.URL = "s3://hush8:hush9@s3.example:9000/calls?tls=false"
 	var printed, logged bytes.Buffer
@@ -77,7 +86,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewJSONHandler(&logged, nil))
-	log.Info("x", "key", s.MasterKey, "url", s.Database.URL)
+	log.Info("x", "key", s.MasterKeys.Value, "url", s.Database.URL)
 	for _, shown := range []string{printed.String(), logged.String(), fmt.Sprintf("%v %+v %v %s", s.Redis, s.Database, s.Recordings, s.DemoPassword)} {
 		if strings.Contains(shown, "hush") {
 			t.Errorf("a secret is shown: %s", shown)
@@ -86,7 +95,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	if !strings.Contains(printed.String(), "postgres://********@db.example:5432/trunkline?********") {
 		t.Errorf("the database's address is gone: %s", &printed)
 	}
-	if got := URL("host=db password=hush").String(); got != mask {
+	if got := setting.URL("host=db password=hush").String(); got != "********" {
 		t.Errorf("what is no URL came out as %q", got)
 	}
 }
@@ -101,9 +110,9 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"port", func(s *Settings) { s.MetricsListen = ":99999" }, `metrics_listen: want host:port or :port, got ":99999"`},
 		{"data dir", func(s *Settings) { s.DataDir = "" }, "data_dir: name a directory"},
 		{"no roles", func(s *Settings) { s.Roles = nil }, "roles: name at least one of ingest, "},
-		{"unknown role", func(s *Settings) { s.Roles = []string{"api", "boss"} }, `roles: want ingest, normalizer, fanout, cdrindex, origination, aisession, api, got "boss"`},
+		{"unknown role", func(s *Settings) { s.Roles = []string{"api", "boss"} }, `roles: want ingest, normalizer, fanout, cdrindex, stats, origination, aisession, api, got "boss"`},
 		{"drain", func(s *Settings) { s.DrainTimeout = 0 }, "drain_timeout: must be longer than 0, is 0s"},
-		{"two master keys", func(s *Settings) { s.MasterKey, s.MasterKeyFile = "a", "b" }, "master_key: set here and by master_key_file: unset one"},
+		{"two master keys", func(s *Settings) { s.MasterKeys.Value, s.MasterKeys.File = "a", "b" }, "master_key: set here and by master_key_file: unset one"},
 		{"level", func(s *Settings) { s.Log.Level = "loud" }, `log.level: want debug, info, warn, error, got "loud"`},
 		{"format", func(s *Settings) { s.Log.Format = "xml" }, `log.format: want text, json, got "xml"`},
 		{"tls mode", func(s *Settings) { s.TLS.Mode = "on" }, `tls.mode: want auto, files, off, got "on"`},
@@ -113,26 +122,34 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"prefix", func(s *Settings) { s.Kafka.TopicPrefix = "a b" }, "kafka.topic_prefix: Kafka allows letters"},
 		{"partitions", func(s *Settings) { s.Kafka.Partitions = 1025 }, "kafka.partitions: must be 1 to 1024, is 1025"},
 		{"replicas", func(s *Settings) { s.Kafka.ReplicationFactor = -1 }, "kafka.replication_factor: must be 0"},
-		{"open embedded broker", func(s *Settings) { s.Kafka.EmbeddedListen = "0.0.0.0:9092" }, "kafka.embedded_listen: the embedded broker knows no passwords"},
-		{"embedded and real", func(s *Settings) { s.Kafka.EmbeddedListen, s.Kafka.Brokers = "127.0.0.1:9092", []string{"k:9092"} }, "kafka.embedded_listen: there is no embedded broker"},
-		{"small log", func(s *Settings) { s.Kafka.EmbeddedMaxBytes = 1 << 20 }, "kafka.embedded_max_bytes: must be at least 64MiB, is 1MiB"},
+		{"open embedded broker", func(s *Settings) { s.Kafka.Embedded.Listen = "0.0.0.0:9092" }, "kafka.embedded_listen: the embedded broker has no authentication"},
+		{"embedded and real", func(s *Settings) { s.Kafka.Embedded.Listen, s.Kafka.Brokers = "127.0.0.1:9092", []string{"k:9092"} }, "kafka.embedded_listen: there is no embedded broker"},
+		{"small log", func(s *Settings) { s.Kafka.Embedded.MaxBytes = 1 << 20 }, "kafka.embedded_max_bytes: must be at least 64MiB, is 1MiB"},
 		{"tls off with a ca", func(s *Settings) { s.Kafka.TLS.CAFile = "ca" }, "kafka.tls.enabled: its other settings have no effect"},
-		{"half a client certificate", func(s *Settings) { s.Redis.TLS = ClientTLS{Enabled: true, KeyFile: "k"} }, "redis.tls.cert_file: redis.tls.key_file needs it"},
-		{"mechanism", func(s *Settings) { s.Kafka.SASL = SASL{Mechanism: "oauth", Username: "u", Password: "p"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, got "oauth"`},
-		{"no user", func(s *Settings) { s.Kafka.SASL = SASL{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
+		{"half a client certificate", func(s *Settings) { s.Redis.TLS = tlsclient.Settings{Enabled: true, KeyFile: "k"} }, "redis.tls.cert_file: redis.tls.key_file needs it"},
+		{"mechanism", func(s *Settings) { s.Kafka.SASL = kafka.SASL{Mechanism: "oauth", Username: "u", Password: "p"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, got "oauth"`},
+		{"no user", func(s *Settings) { s.Kafka.SASL = kafka.SASL{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
 		{"no mechanism", func(s *Settings) { s.Kafka.SASL.Password = "p" }, "kafka.sasl.mechanism: kafka.sasl.username and"},
 		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},
 		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},
 		{"database", func(s *Settings) { s.Database.URL = "mysql://u:hush@h/d" }, "database.url: want postgres://"},
 		{"recordings", func(s *Settings) { s.Recordings.URL = "s3://k:hush@h" }, "recordings.url: want s3://KEY:SECRET@host:port/bucket"},
-		{"driver", func(s *Settings) { s.Origination.Driver = "pbx" }, `origination.driver: want "", auto, sip, freeswitch, kazoo, simulator, got "pbx"`},
+		{"driver", func(s *Settings) { s.Origination.Driver = "pbx" }, `origination.driver: want "", auto, sip, asterisk, freeswitch, kazoo, simulator, got "pbx"`},
 		{"pattern", func(s *Settings) { s.Origination.Deny = []string{"+43"} }, `origination.deny: "+43" is not a regular expression`},
 		{"account's pattern", func(s *Settings) { s.Origination.AccountAllow = []string{"^1"} }, `origination.account_allow: "^1" is not written ACCOUNT=PATTERN`},
 		{"country", func(s *Settings) { s.Numbers.Country = "Germany" }, `numbers.country: "Germany" is no country code of two capital letters (ISO 3166), as DE`},
 		{"an account's country", func(s *Settings) { s.Numbers.AccountCountry = []string{"acme"} }, `numbers.account_country: "acme" is not written ACCOUNT=COUNTRY`},
 		{"user's calls", func(s *Settings) { s.Origination.UserPerMinute = -1 }, "origination.user_per_minute: must not be negative, is -1"},
+		{"user's calls at once", func(s *Settings) { s.Origination.UserCalls = -1 }, "origination.user_calls: must not be negative, is -1"},
+		{"international", func(s *Settings) { s.Origination.International = "ask" }, `origination.international: want deny, allow, got "ask"`},
+		{"premium", func(s *Settings) { s.Origination.Premium = []string{"("} }, `origination.premium: "(" is not a regular expression`},
+		{"portal password", func(s *Settings) { s.Auth.SIPPortalPassword = "perhaps" }, `auth.sip_portal_password: want refuse, warn, allow, got "perhaps"`},
+		{"digest", func(s *Settings) { s.SIP.Server.DigestAlgorithms = []string{"sha1"} }, `sip.digest_algorithms: want md5, sha-256, got "sha1"`},
 		{"open calls", func(s *Settings) { s.Origination.MaxCalls = 0 }, "origination.max_calls: must be at least 1, is 0"},
 		{"retention", func(s *Settings) { s.Origination.Retention = 1 }, "origination.retention: must be at least 1m, is 1ns"},
+		{"asterisk without a secret", func(s *Settings) {
+			s.Origination.Driver, s.Origination.Asterisk.Address, s.Origination.Asterisk.Username = "asterisk", "pbx:5038", "trunkline"
+		}, "origination.asterisk.secret: origination.driver asterisk needs it"},
 		{"kazoo without a key", func(s *Settings) { s.Origination.Driver, s.Origination.Kazoo.URL = "kazoo", "https://k:8443" }, "origination.kazoo.api_key: origination.driver kazoo needs it"},
 		{"kazoo's accounts", func(s *Settings) { s.Origination.Kazoo.Accounts = []string{"a="} }, `origination.kazoo.accounts: "a=" is not written ACCOUNT=KAZOO_ACCOUNT`},
 		{"access", func(s *Settings) { s.Auth.AccessTTL = -1 }, "auth.access_ttl: must be 1s to 720h, is -1ns"},
@@ -152,13 +169,13 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"mapped network", func(s *Settings) {
 			s.AIProvider.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
 		}, "ai_provider.allow_networks: write ::ffff:10.0.0.0/104 as an IPv4 network"},
-		{"sessions", func(s *Settings) { s.AISession.MaxPerAccount = -1 }, "aisession.max_per_account: must not be negative, is -1"},
-		{"provider away", func(s *Settings) { s.AISession.GiveUp = 0 }, "aisession.give_up: must be longer than 0, is 0s"},
-		{"provider silent", func(s *Settings) { s.AISession.SilenceTimeout = -1 }, "aisession.silence_timeout: must not be negative"},
-		{"playout", func(s *Settings) { s.AISession.PlayoutLimit = 2 * time.Hour }, "aisession.playout_limit: must be 1s to 1h, is 2h"},
-		{"playout lead", func(s *Settings) { s.AISession.PlayoutLead = 2 * time.Second }, "aisession.playout_lead: must be at most 1s, is 2s"},
-		{"audiosocket", func(s *Settings) { s.AISession.AudioSocketListen = "9092" }, `aisession.audiosocket_listen: want host:port or :port, got "9092"`},
-		{"audiosocket's connections", func(s *Settings) { s.AISession.AudioSocketConnections = 0 }, "aisession.audiosocket_connections: must be at least 1, is 0"},
+		{"sessions", func(s *Settings) { s.AISession.Sessions.MaxPerAccount = -1 }, "aisession.max_per_account: must not be negative, is -1"},
+		{"provider away", func(s *Settings) { s.AISession.Sessions.GiveUp = 0 }, "aisession.give_up: must be longer than 0, is 0s"},
+		{"provider silent", func(s *Settings) { s.AISession.Sessions.SilenceTimeout = -1 }, "aisession.silence_timeout: must not be negative"},
+		{"playout", func(s *Settings) { s.AISession.Sessions.PlayoutLimit = 2 * time.Hour }, "aisession.playout_limit: must be 1s to 1h, is 2h"},
+		{"playout lead", func(s *Settings) { s.AISession.Sessions.PlayoutLead = 2 * time.Second }, "aisession.playout_lead: must be at most 1s, is 2s"},
+		{"audiosocket", func(s *Settings) { s.AISession.AudioSocket.Listen = "9092" }, `aisession.audiosocket_listen: want host:port or :port, got "9092"`},
+		{"audiosocket's connections", func(s *Settings) { s.AISession.AudioSocket.MaxConnections = 0 }, "aisession.audiosocket_connections: must be at least 1, is 0"},
 		{"sample", func(s *Settings) { s.Tracing.Sample = 1.5 }, "tracing.sample: must be 0 to 1, is 1.5"},
 		{"no sample", func(s *Settings) { s.Tracing.Sample = math.NaN() }, "tracing.sample: must be 0 to 1, is NaN"},
 		{"collector", func(s *Settings) { s.Tracing.Endpoint = "collector:4318" }, `tracing.endpoint: want an address such as http://collector:4318, got "collector:4318"`},
@@ -173,7 +190,8 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := Default()
 			c.set(s)
-			problems := s.Validate()
+			var problems setting.Problems
+			errors.As(setting.Validate("", s), &problems)
 			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.want) {
 				t.Errorf("got %v, want %s", problems, c.want)
 			}
@@ -181,33 +199,5 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 				t.Error("a secret is shown")
 			}
 		})
-	}
-}
-
-func TestTracingTellsWhereAndWithWhat(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces", "https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
-	} {
-		got, err := (&Tracing{Endpoint: endpoint}).URL()
-		if err != nil || got != want {
-			t.Errorf("%s is sent to %s, %v", endpoint, got, err)
-		}
-	}
-	got, err := (&Tracing{Headers: "authorization=Basic%20dTpw==, x-tenant=a%2Cb"}).HeaderMap()
-	if err != nil || !reflect.DeepEqual(got, map[string]string{"Authorization": "Basic dTpw==", "X-Tenant": "a,b"}) {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
-func TestBytes(t *testing.T) {
-	for text, want := range map[string]Bytes{"0": 0, "1": 1, "512MiB": 512 << 20, "1 GiB": 1 << 30, "3KiB": 3 << 10, "7B": 7} {
-		if got, err := parseBytes(text); err != nil || got != want {
-			t.Errorf("%q is %d, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "-1", "MiB", "1.5GiB", "9223372036854775807GiB", "1mb", "0x10"} {
-		if got, err := parseBytes(text); err == nil {
-			t.Errorf("%q was read as %d", text, got)
-		}
 	}
 }

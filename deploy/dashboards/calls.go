@@ -5,7 +5,8 @@ func calls() Dashboard {
 		{"Click to call", []panel{
 			graph("Open calls", count, "", gauge("trunkline_origination_active", "instance")),
 			graph("Accepted", perSecond, "By the platform.", total("trunkline_origination_accepted_total", "accepted")),
-			graph("Not placed", perSecond, "By the kind of error; refused: the platform said no.", rates("trunkline_origination_refused_total", "kind")),
+			graph("Not placed", perSecond, "By kind of error; refused: the platform rejected the call.", rates("trunkline_origination_refused_total", "kind")),
+			graph("Over a limit or closed", perSecond, "Calls of users by REST, from phones and by AI providers, by reason.", rates("trunkline_origination_limited_total", "reason")),
 			graph("Steps", perSecond, "", rates("trunkline_origination_states_total", "state")),
 			graph("Ended", perSecond, "By cause.", rates("trunkline_origination_ended_total", "cause")),
 			graph("Until bridged", seconds, "", quantiles("trunkline_origination_bridged_seconds", "0.5", "0.95")...),
@@ -18,6 +19,7 @@ func calls() Dashboard {
 			graph("Legs", count, "", gauge("trunkline_sip_legs", "instance")),
 			graph("Calls placed and taken", perSecond, "By what came of them; NORMAL_CLEARING is an answered one.", rates("trunkline_sip_setups_total", "cause")),
 			graph("Registrations", perSecond, "", rates("trunkline_sip_registrations_total", "event")),
+			graph("Authentications", perSecond, "Of phones, by result; portal: with the portal password.", rates("trunkline_identity_phone_authentications_total", "result")),
 			graph("Refused as too much", perSecond, "By limit.", rates("trunkline_sip_flood_dropped_total", "limit")),
 			graph("Not understood", perSecond, "", total("trunkline_sip_malformed_total", "no SIP"), total("trunkline_sip_stray_answers_total", "stray answers")),
 			graph("Records and events that wait", count, "", gauge("trunkline_origination_sip_outbox", "instance")),
@@ -30,10 +32,18 @@ func calls() Dashboard {
 		{"FreeSWITCH", []panel{
 			graph("Connected", count, "1: the event socket is connected and followed.", gauge("trunkline_origination_freeswitch_connected", "instance")),
 			graph("Calls asked for", perSecond, "", rates("trunkline_origination_freeswitch_originates_total", "result")),
-			graph("Found missing", perSecond, "Calls whose end no event told; events missing in runs.",
+			graph("Waiting for their turn", count, "Calls queued because of the switch's sessions-per-second.", gauge("trunkline_origination_freeswitch_queued", "instance")),
+			graph("Refused as too many", perSecond, "They would have waited over 8 s; answered with 503.", total("trunkline_origination_freeswitch_queue_refused_total", "refused")),
+			graph("The switch's limit", count, "Its sessions-per-second; a call takes four. 0: not known, no pacing.", gauge("trunkline_origination_freeswitch_sessions_per_second", "instance")),
+			graph("Found missing", perSecond, "Calls whose end was found by comparison and not reported by an event; gaps in the event sequence.",
 				total("trunkline_origination_freeswitch_gone_total", "calls"), total("trunkline_origination_freeswitch_missed_events_total", "events")),
 			graph("Commands", perSecond, "", rates("trunkline_esl_commands_total", "result")),
 			graph("Connections ended", perSecond, "", rates("trunkline_esl_connections_ended_total", "reason")),
+		}},
+		{"Asterisk", []panel{
+			graph("Connected", count, "1: the manager interface is connected and followed.", gauge("trunkline_origination_asterisk_connected", "instance")),
+			graph("Calls asked for", perSecond, "", rates("trunkline_origination_asterisk_originates_total", "result")),
+			graph("Found missing", perSecond, "Calls whose end was found by comparison and not reported by an event.", total("trunkline_origination_asterisk_gone_total", "calls")),
 		}},
 		{"Reports", []panel{
 			graph("Queries", perSecond, "", query{`sum by (status) (rate(trunkline_api_requests_total{S,route="/api/v2/reports/cdrs"}[R]))`, "{{status}}"}),

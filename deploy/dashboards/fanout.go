@@ -1,9 +1,9 @@
 package dashboards
 
 func fanout() Dashboard {
-	return Dashboard{Name: "fanout", Title: "Trunkline / Fanout", Description: "Subscribers: who is connected, what they get, and how late.", rows: []row{
+	return Dashboard{Name: "fanout", Title: "Trunkline / Fanout", Description: "Subscribers: connections, deliveries and delivery lag.", rows: []row{
 		{"Connections", []panel{
-			graph("Connected", count, "Subscribers that have not been told to go.", gauge("trunkline_fanout_connections", "instance")),
+			graph("Connected", count, "Subscribers that have not been disconnected.", gauge("trunkline_fanout_connections", "instance")),
 			graph("Opened", perSecond, "", rates("trunkline_fanout_opened_total", "transport")),
 			graph("Closed", perSecond, "By close code: 1001 going away, 1006 broke, 1012 restart, 4001 expired, 4003 revoked, 4008 too slow, 4009 replaced.",
 				rates("trunkline_fanout_closed_total", "code")),
@@ -31,10 +31,9 @@ func fanout() Dashboard {
 			graph("Repeats dropped", perSecond, "A normalizer ran twice.", rates("trunkline_fanout_repeats_total", "instance")),
 		}},
 		{"Snapshots", []panel{
-			graph("Agents and calls", count, "Of all accounts, as a node's snapshots show them.",
+			graph("Agents and calls", count, "In the state of all accounts, while snapshots are asked for.",
 				query{`max(trunkline_fanout_snapshot_agents{S})`, "agents"}, query{`max(trunkline_fanout_snapshot_calls{S})`, "calls"}),
-			graph("Behind", count, "Events that snapshots do not have yet.", gauge("trunkline_fanout_snapshot_lag_messages", "instance")),
-			graph("Left out", perSecond, "There were too many.", rates("trunkline_fanout_snapshot_dropped_total", "instance")),
+			graph("Behind", count, "Records of cc.state that are not read yet.", gauge("trunkline_fanout_snapshot_lag_messages", "instance")),
 		}},
 	}}
 }

@@ -27,13 +27,14 @@ func overview() Dashboard {
 			graph("Requests being worked on", count, "", gauge("trunkline_api_requests_in_flight", "instance")),
 		}},
 		{"Who comes", []panel{
-			graph("Logins", perSecond, "By what they are for and how they ended.", rates("trunkline_identity_logins_total", "audience", "result")),
+			graph("Logins", perSecond, "By audience and result.", rates("trunkline_identity_logins_total", "audience", "result")),
 			graph("Tokens checked", perSecond, "", rates("trunkline_identity_token_checks_total", "result")),
 			graph("API keys checked", perSecond, "", rates("trunkline_identity_key_checks_total", "result")),
 			graph("Signs of trouble", perSecond, "Refresh tokens used twice, failures to follow the database, login limits without Redis.",
 				total("trunkline_identity_refresh_reuses_total", "token reused"),
 				total("trunkline_identity_reload_errors_total", "database away"),
-				total("trunkline_identity_limiter_fallbacks_total", "Redis away")).wide(),
+				total("trunkline_identity_limiter_fallbacks_total", "Redis away"),
+				total("trunkline_audit_failures_total", "not in the audit log")).wide(),
 		}},
 		{"Nodes", []panel{
 			graph("CPU", count, "Cores used.", rates("process_cpu_seconds_total", "instance")),

@@ -2,7 +2,7 @@ package dashboards
 
 func pipeline() Dashboard {
 	const latency = "trunkline_fanout_delivery_latency_seconds"
-	return Dashboard{Name: "pipeline", Title: "Trunkline / Pipeline", Description: "Records from the door to the subscriber and to the reports.", rows: []row{
+	return Dashboard{Name: "pipeline", Title: "Trunkline / Pipeline", Description: "Records from ingest to the subscribers and the reports.", rows: []row{
 		{"End to end", []panel{
 			heat("From Kafka's timestamp to the socket", latency, "How late events were, of all that were delivered live."),
 			graph("Latency", seconds, "", quantiles(latency, "0.5", "0.95", "0.99")...).wide(),
@@ -19,6 +19,15 @@ func pipeline() Dashboard {
 			graph("Waiting bodies", count, "Not read yet. After ingest.produce_timeout they get 429.", gauge("trunkline_ingest_waiting_bodies", "instance")),
 			graph("Wait of a body", seconds, "p99; the mean where Prometheus has no native histograms.", quantiles("trunkline_ingest_wait_seconds", "0.99")...),
 		}},
+		{"Live feeds", []panel{
+			graph("Nodes connected", count, "0: no node reads from the platform.", gauge("trunkline_feed_connected", "feed", "kind")),
+			graph("Events", perSecond, "As read from the platform.", rates("trunkline_feed_events_total", "feed", "kind")),
+			graph("Bytes read", bytesRate, "", rates("trunkline_feed_bytes_total", "feed", "kind")),
+			graph("Spool", octets, "Up to feed.spool_bytes on each node; a full one stops reading.", gauge("trunkline_feed_spool_bytes", "feed", "kind")),
+			graph("Oldest event that Kafka does not have", seconds, "", gauge("trunkline_feed_oldest_unsent_seconds", "feed", "kind")),
+			graph("Lost and corrected", perSecond, "Holes in the platform's numbering, lost events, and differences that resyncs corrected.",
+				rates("trunkline_feed_holes_total", "feed"), rates("trunkline_feed_dropped_total", "feed"), rates("trunkline_feed_resync_differences_total", "feed")),
+		}},
 		{"Normalizer", []panel{
 			graph("Lag", count, "Records between the commit and the end of the log.",
 				query{`sum by (topic, group) (max by (topic, group, partition) (trunkline_kafka_lag_records{S}))`, "{{group}} {{topic}}"}),
@@ -33,6 +42,15 @@ func pipeline() Dashboard {
 			graph("Waiting and losing", perSecond, "Waits because something was away; records that retention or damage took.",
 				total("trunkline_normalizer_retries_total", "waits"), rates("trunkline_normalizer_lost_records_total", "topic"),
 				rates("trunkline_normalizer_log_restarts_total", "topic")),
+			graph("State", count, "Agents, calls and devices, those that have ended a short while ago included.",
+				query{`sum by (kind) (trunkline_normalizer_state_entries{S})`, "{{kind}}"}),
+			graph("State at a takeover", seconds, "Time to rebuild it, mean since the start.",
+				query{"histogram_sum(sum by (instance) (trunkline_normalizer_state_rebuild_seconds{S})) / histogram_count(sum by (instance) (trunkline_normalizer_state_rebuild_seconds{S}))" +
+					" or sum by (instance) (trunkline_normalizer_state_rebuild_seconds_sum{S}) / sum by (instance) (trunkline_normalizer_state_rebuild_seconds_count{S})", "{{instance}}"}),
+			graph("State written again", perSecond, "Records that another normalizer of the partition had overwritten.",
+				total("trunkline_normalizer_state_repairs_total", "records")),
+			graph("Second copies dropped", perSecond, "Records of a second feed of the same platform, by their identity.",
+				total("trunkline_normalizer_repeats_dropped_total", "records")),
 		}},
 		{"Call records", []panel{
 			graph("Records", perSecond, "What became of them.", rates("trunkline_cdrindex_records_total", "result")),

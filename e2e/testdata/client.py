@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 
 base, username, domain, certificate = sys.argv[1:]
 trust = ssl.create_default_context(cafile=certificate)
+trust.maximum_version = ssl.TLSVersion.TLSv1_2  # two threads use the socket: cpython#143756
 
 
 def login():

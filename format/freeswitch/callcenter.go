@@ -1,6 +1,8 @@
 package freeswitch
 
 import (
+	"strings"
+
 	"trunkline/event"
 	"trunkline/format"
 )
@@ -11,24 +13,148 @@ var callcenter = format.Format{
 	Account: account, Event: readEvent,
 }
 
-// callcenterType returns the type of an event by its CC-Action. An agent that
-// becomes Available may have logged in or come back from a break, which only the
-// event before it says; so that is an agent state event.
-func callcenterType(action, status string) event.Type {
+// readCallcenter reads an event of mod_callcenter. A call in a queue has the id
+// of its membership, CC-Member-UUID: a caller that comes back to its place keeps
+// it under another channel. Where an event has the data of a channel too, this is
+// the agent's or the caller's, depending on the action; so what is common to the
+// call is read from mod_callcenter's own headers.
+func readCallcenter(f *format.Fields, action string) format.Event {
+	e := format.Event{Type: event.Custom, Facts: event.Facts{
+		AgentID: decoded(f[fsAgent]), QueueID: firstOf(f, fsQueue, fsVariableQueue),
+	}}
 	switch action {
 	case "agent-status-change":
-		switch status {
-		case "Logged Out":
-			return event.AgentLogout
-		case "On Break":
-			return event.AgentBreakStart
-		}
-		return event.AgentState
-	case "agent-state-change", "agent-max-no-answer":
-		return event.AgentState
-	case "agent-offering", "bridge-agent-start", "bridge-agent-end", "bridge-agent-fail",
-		"member-queue-start", "member-queue-resume", "member-queue-end":
-		return event.QueueCall
+		e.Type = event.AgentState
+		agentStatus(&e.Facts, decoded(f[fsAgentStatus]))
+		return e
+	case "agent-state-change":
+		e.Type = event.AgentState
+		agentState(&e.Facts, decoded(f[fsAgentState]))
+		return e
+	case "agent-max-no-answer":
+		// The status that follows and the failed attempt have events of their own.
+		e.Type = event.AgentState
+		e.Facts.CallID = decoded(f[fsMember])
+		return e
 	}
-	return event.Custom // agent-add, agent-contact-change, members-count: no call, no state
+	name := callcenterName(f, action)
+	if name == "" { // agent-add, agent-contact-change, members-count: no call, no state
+		return e
+	}
+	e.Type = event.QueueCall
+	facts := &e.Facts
+	facts.Name = name
+	facts.CallID = decoded(f[fsMember])
+	facts.Caller, facts.Callee = decoded(f[fsMemberNumber]), decoded(f[fsMemberDNIS])
+	if facts.Callee == "" && strings.HasPrefix(action, "member-") {
+		facts.Callee = firstOf(f, fsRDNIS, fsDestination) // before a transfer to the queue, if any
+	}
+	if facts.CallID != "" {
+		facts.InteractionID = interactionID(f)
+	}
+	facts.OriginationCallID = firstOf(f, fsOrigination, fsSIPOrigination)
+	callcenterDetails(f, facts, action)
+	return e
+}
+
+// callcenterName returns the name of an event about a call, "" for other events.
+func callcenterName(f *format.Fields, action string) event.Name {
+	switch action {
+	case "member-queue-start", "member-queue-resume":
+		return event.NameQueueCallEntered
+	case "agent-offering":
+		return event.NameQueueCallOffered
+	case "bridge-agent-start":
+		return event.NameQueueCallAnswered
+	case "bridge-agent-fail":
+		if format.IsCanceled(decoded(f[fsOriginateCause])) {
+			return event.NameOther
+		}
+		return event.NameAgentNoAnswer
+	case "bridge-agent-end":
+		return event.NameOther // member-queue-end follows, unless the bridge failed
+	case "member-queue-end":
+		if abandoned(f) {
+			return event.NameQueueCallAbandoned
+		}
+		return event.NameQueueCallEnded
+	}
+	return ""
+}
+
+// abandoned reports whether a call left the queue because the caller hung up.
+// mod_callcenter cancels a call for a timeout and for an exit key too, and has
+// one reason, BREAK_OUT, for a caller who hung up and for one who was taken out
+// of the queue (transferred, say); then the channel is still up.
+func abandoned(f *format.Fields) bool {
+	if !f[fsCause].Is("Cancel") {
+		return false // Terminated: after a talk
+	}
+	switch decoded(f[fsCancelReason]) {
+	case "", "NONE", "BREAK_OUT":
+		state := decoded(f[fsAnswerState])
+		return state == "" || state == "hangup"
+	}
+	return false // TIMEOUT, NO_AGENT_TIMEOUT, EXIT_WITH_KEY
+}
+
+// callcenterDetails adds the state of the call, the reason and the durations.
+func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
+	switch facts.Name {
+	case event.NameQueueCallEntered:
+		facts.State = event.Waiting
+	case event.NameQueueCallOffered:
+		facts.State = event.Ringing
+	case event.NameQueueCallAnswered:
+		facts.State = event.Talking
+		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
+	case event.NameQueueCallAbandoned:
+		facts.State, facts.Reason = event.Ended, decoded(f[fsCancelReason])
+		facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
+	case event.NameQueueCallEnded:
+		facts.State = event.Ended
+		if f[fsCause].Is("Cancel") {
+			facts.Reason = decoded(f[fsCancelReason])
+			facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
+			return
+		}
+		facts.Reason = firstOf(f, fsHangupCause, fsOriginateCause)
+		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
+		facts.TalkMS = format.Between(f[fsAnswered], f[fsLeaving])
+	default: // agent.no_answer, other
+		facts.Reason = decoded(f[fsOriginateCause])
+		if action == "bridge-agent-end" {
+			facts.TalkMS = format.Between(f[fsAnswered], f[fsTerminated])
+		}
+	}
+}
+
+// agentStatus sets what a status tells: whether the agent is at work. Available
+// follows a login or a break; only the state before it tells which.
+func agentStatus(facts *event.Facts, status string) {
+	facts.Name = event.NameAgentState
+	switch status {
+	case "Logged Out":
+		facts.Name, facts.State = event.NameAgentLogout, event.Offline
+	case "On Break":
+		facts.Name, facts.State = event.NameAgentBreakStart, event.Break
+	case "Available", "Available (On Demand)":
+		facts.State = event.Available
+	default:
+		facts.State = event.OtherState
+	}
+}
+
+// agentState sets what an agent's state tells: what the agent does at the moment.
+// An agent that does nothing may be logged out or on a break, so that no state
+// follows from it.
+func agentState(facts *event.Facts, word string) {
+	switch word {
+	case "Waiting", "Idle", "Reserved":
+		facts.Name = event.NameAgentState
+	case "Receiving":
+		facts.Name, facts.State = event.NameAgentState, event.Ringing
+	case "In a queue call":
+		facts.Name, facts.State = event.NameAgentState, event.Talking
+	}
 }

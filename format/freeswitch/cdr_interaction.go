@@ -13,7 +13,7 @@ import "strings"
 //  3. the uuid of the leg that began the call: of a queue's agent leg the
 //     member's session, of a loopback leg the leg that dialled the loopback, of
 //     an outbound leg the leg it was last connected to or dialled by (see
-//     callerLeg), of every other leg its own.
+//     legIDs.callers), of every other leg its own.
 //
 // One record alone cannot tell: a leg dialled through a loopback that did not
 // bow out names the loopback's far side, not the leg before it; legs dialled by
@@ -21,42 +21,63 @@ import "strings"
 // transfer joins two calls, each keeps its own id. A dialplan that exports
 // interaction_id to every leg has none of these gaps (docs/calls.md).
 func (l *leg) interactionID() string {
-	if id := l.get("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"); id != "" {
-		return id
+	ids := &legIDs{
+		given:       l.get("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
+		origination: l.get(originationVariables...),
+		before:      l.get("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"),
+		otherSide:   l.get("other_loopback_leg_uuid"),
+		loopback:    l.get("loopback_leg"),
+		direction:   l.get("direction"),
+		own:         l.get("uuid"),
+		callers:     [4]string{l.originator(), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator")},
 	}
-	if id := l.get(originationVariables...); id != "" {
-		return id
+	if ids.origination == "" {
+		ids.origination = l.dialled()
 	}
-	if id := l.dialled(); id != "" {
-		return id
-	}
-	if id := l.get("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"); id != "" {
-		return id
-	}
-	if l.get("loopback_leg") == "B" { // of a loopback that no leg dialled
-		return l.get("other_loopback_leg_uuid", "uuid")
-	}
-	if l.get("direction") == "outbound" {
-		return l.callerLeg()
-	}
-	return l.get("uuid")
+	return ids.interactionID()
 }
 
-// callerLeg returns the uuid of the leg on whose behalf an outbound leg exists,
-// its own when no other is known. After a loopback bowed out this is the leg at
-// the other end, while originator still names the loopback. call_uuid comes
-// second: a hangup of the other leg resets it to the leg's own uuid (FreeSWITCH
-// issue 1042).
-func (l *leg) callerLeg() string {
-	own := l.get("uuid")
-	for _, id := range [...]string{
-		l.originator(), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator"),
-	} {
-		if id != "" && id != own {
+// legIDs are the ids in one leg's record or event from which its call is found.
+type legIDs struct {
+	given       string // an id that the source gave to the call
+	origination string // the origination call id, its own or the one it passed on
+	before      string // the leg that began the call, where a variable names it
+	otherSide   string // of the loopback whose far side this leg is
+	loopback    string // "A" or "B" for the sides of a loopback
+	direction   string
+	own         string
+	// callers are legs that may have dialled this one, the most certain first.
+	// After a loopback bowed out the first is the leg at the other end, while the
+	// last still names the loopback. call_uuid comes second: a hangup of the other
+	// leg resets it to the leg's own uuid (FreeSWITCH issue 1042).
+	callers [4]string
+}
+
+// known returns the id that one of the leg's variables names, "" when none does.
+func (l *legIDs) known() string {
+	for _, id := range [...]string{l.given, l.origination, l.before} {
+		if id != "" {
 			return id
 		}
 	}
-	return own
+	return ""
+}
+
+func (l *legIDs) interactionID() string {
+	if id := l.known(); id != "" {
+		return id
+	}
+	if l.loopback == "B" && l.otherSide != "" { // of a loopback that no leg dialled
+		return l.otherSide
+	}
+	if l.loopback != "B" && l.direction == "outbound" {
+		for _, id := range l.callers {
+			if id != "" && id != l.own {
+				return id
+			}
+		}
+	}
+	return l.own
 }
 
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}
@@ -76,18 +97,24 @@ func (l *leg) originationCallID() string {
 // dialled returns the origination call id that this leg passed on to the legs it
 // dialled, "" when it passed on none.
 func (l *leg) dialled() string {
-	for _, text := range [...]string{l.get("last_arg"), string(l.appLog)} {
-		for _, name := range originationVariables {
-			_, rest, ok := strings.Cut(text, name+"=")
-			if !ok {
-				continue
-			}
-			if end := strings.IndexAny(rest, ",}]\"\\' "); end >= 0 {
-				rest = rest[:end]
-			}
-			if rest != "" {
-				return rest
-			}
+	if id := dialledID(l.get("last_arg")); id != "" {
+		return id
+	}
+	return dialledID(string(l.appLog))
+}
+
+// dialledID returns the origination call id in a dial string.
+func dialledID(text string) string {
+	for _, name := range originationVariables {
+		_, rest, ok := strings.Cut(text, name+"=")
+		if !ok {
+			continue
+		}
+		if end := strings.IndexAny(rest, ",}]\"\\' "); end >= 0 {
+			rest = rest[:end]
+		}
+		if rest != "" {
+			return rest
 		}
 	}
 	return ""

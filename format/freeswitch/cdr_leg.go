@@ -88,15 +88,15 @@ func readLeg(f *format.Fields) *leg {
 // that dialled or was joined with this leg.
 func (l *leg) originator() string {
 	var profiles, uuid [1]jsonscan.Value
-	format.Within(l.last[profileOriginator], originatorKeys, profiles[:])
-	format.Within(profiles[0].First(), uuidKeys, uuid[:])
+	originatorKeys.Within(l.last[profileOriginator], profiles[:])
+	uuidKeys.Within(profiles[0].First(), uuid[:])
 	return decoded(uuid[0])
 }
 
 func readProfile(flow jsonscan.Value, got []jsonscan.Value) {
 	var profile [1]jsonscan.Value
-	format.Within(flow, callflowKeys, profile[:])
-	format.Within(profile[0], profileKeys, got)
+	callflowKeys.Within(flow, profile[:])
+	profileKeys.Within(profile[0], got)
 }
 
 // value returns a variable of legVariables, nil when it is absent.

@@ -2,4 +2,25 @@
 // (JSON and text/event-plain), mod_callcenter's events, and mod_json_cdr's call
 // records in each of its encodings. testdata has captured records with the
 // messages and rows they become.
+//
+// # What one event cannot tell
+//
+//   - agent-status-change to Available is agent.state: it follows a login or a
+//     break. agent-state-change to Waiting, Idle or Reserved is agent.state without
+//     a state: the agent does nothing at the moment, and may be logged out or on a
+//     break.
+//   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
+//     when the caller's channel has hung up, else queue.call_ended; an event without
+//     Answer-State is taken for the former. With NONE an agent had just been found:
+//     a caller who hangs up at that moment may have a bridge-agent-start before it.
+//   - bridge-agent-end is "other": member-queue-end follows. With CC-Agent-Bridged
+//     false nothing follows: the bridge failed, and the caller waits again, if still
+//     there.
+//   - bridge-agent-fail with ORIGINATOR_CANCEL or LOSE_RACE is "other": the caller
+//     hung up, the agent's status changed, or another agent was faster. The state
+//     of the agent has an event of its own.
+//   - The events of mod_callcenter about an agent name no channel, so that account
+//     and number are the feed's to know.
+//   - CHANNEL_HANGUP and CHANNEL_DESTROY are "other": a leg's end is
+//     CHANNEL_HANGUP_COMPLETE, which a feed has to subscribe to.
 package freeswitch

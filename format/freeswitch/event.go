@@ -7,23 +7,103 @@ import (
 
 // events is the format of every other FreeSWITCH event. Channel events are
 // AGENT_CUSTOM_EVENT, also where a channel variable names a queue (which is then
-// in metadata): they are the switch's, not the queue's.
+// in the facts): they are the switch's, not the queue's.
 var events = format.Format{
 	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
 
-// subclassType returns the type of a CUSTOM event by its subclass.
-func subclassType(subclass string) event.Type {
+// readOther reads an event that is not mod_callcenter's.
+func readOther(f *format.Fields) format.Event {
+	name := decoded(f[fsName])
+	if name == "CUSTOM" {
+		return readCustom(f, decoded(f[fsSubclass]))
+	}
+	e := format.Event{Type: event.Custom, Facts: channelFacts(f)}
+	e.Facts.Name, e.Facts.State = channelName(name)
+	if e.Facts.Name == event.NameCallEnded {
+		e.Facts.Reason = decoded(f[fsHangupCause])
+		e.Facts.TalkMS = talked(f)
+	}
+	return e
+}
+
+// channelName returns the name of a channel's event and the state of the leg
+// after it. A leg that ends has three events; the one with the whole record of
+// the leg counts.
+func channelName(name string) (event.Name, event.State) {
+	switch name {
+	case "CHANNEL_CREATE":
+		return event.NameCallCreated, ""
+	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
+		return event.NameCallRinging, event.Ringing
+	case "CHANNEL_ANSWER":
+		return event.NameCallAnswered, event.Talking
+	case "CHANNEL_BRIDGE":
+		return event.NameCallBridged, event.Talking
+	case "CHANNEL_HOLD":
+		return event.NameCallHeld, event.Held
+	case "CHANNEL_UNHOLD":
+		return event.NameCallResumed, event.Talking
+	case "CHANNEL_HANGUP_COMPLETE":
+		return event.NameCallEnded, event.Ended
+	case "DTMF":
+		return event.NameCallDTMF, ""
+	}
+	return event.NameOther, "" // CHANNEL_HANGUP, CHANNEL_DESTROY, CHANNEL_UNBRIDGE, …
+}
+
+// talked returns the time from the answer to the end of a leg, unknown for one
+// that was not answered.
+func talked(f *format.Fields) event.Millis {
+	if ms, ok := format.Integer(f[fsBillMillis]); ok && ms > 0 {
+		return event.MillisOf(ms)
+	}
+	if talk := format.MillisOfSeconds(f[fsBillSeconds]); talk.Value > 0 {
+		return talk
+	}
+	return event.Millis{}
+}
+
+// readCustom reads a CUSTOM event by its subclass.
+func readCustom(f *format.Fields, subclass string) format.Event {
 	switch subclass {
 	case "conference::maintenance":
-		return event.AgentConference
-	case "sofia::transferor", "sofia::transferee":
-		return event.AgentTransfer
+		e := format.Event{Type: event.AgentConference, Facts: channelFacts(f)}
+		switch decoded(f[fsConferenceAction]) {
+		case "add-member":
+			e.Facts.Name = event.NameConferenceJoined
+		case "del-member":
+			e.Facts.Name = event.NameConferenceLeft
+		}
+		return e
+	case "sofia::transferor":
+		return format.Event{Type: event.AgentTransfer, Facts: transfer(f)}
+	case "sofia::transferee": // the same transfer, told by the other leg
+		return format.Event{Type: event.AgentTransfer, Facts: channelFacts(f)}
 	case "sofia::register":
-		return event.DeviceRegister
+		return registration(f, event.NameDeviceRegistered, event.Registered)
 	case "sofia::unregister", "sofia::expire":
-		return event.DeviceGone
+		e := registration(f, event.NameDeviceUnregistered, event.Unregistered)
+		if subclass == "sofia::expire" {
+			e.Facts.Reason = "expire"
+		}
+		return e
 	}
-	return event.Custom
+	return format.Event{Type: event.Custom, Facts: channelFacts(f)}
+}
+
+// transfer returns the facts of a transfer. The event is one of the leg that
+// transferred; the call is the leg it was connected with.
+func transfer(f *format.Fields) event.Facts {
+	facts := channelFacts(f)
+	facts.Name = event.NameCallTransferred
+	if leg := firstOf(f, fsTransferred, fsOtherLeg); leg != "" {
+		facts.CallID = leg
+	}
+	return facts
+}
+
+func registration(f *format.Fields, name event.Name, state event.State) format.Event {
+	return format.Event{Type: format.TypeOf(name), Facts: event.Facts{Name: name, State: state, AgentID: device(f)}}
 }

@@ -1,6 +1,8 @@
 package freeswitch
 
 import (
+	"strings"
+
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
@@ -11,7 +13,24 @@ import (
 var eventKeys = jsonscan.KeysOf(
 	"Event-Name", "Event-Subclass", "Event-Date-Timestamp",
 	"Account-ID", "variable_account_id", "variable_ecallmgr_Account-ID",
-	"CC-Action", "CC-Queue", "CC-Agent-Status", "variable_cc_queue",
+	// mod_callcenter
+	"CC-Action", "CC-Queue", "CC-Agent", "CC-Agent-Status", "CC-Agent-State",
+	"CC-Member-UUID", "CC-Member-Session-UUID", "CC-Member-CID-Number", "CC-Member-DNIS",
+	"CC-Cause", "CC-Cancel-Reason", "CC-Hangup-Cause",
+	"CC-Member-Joined-Time", "CC-Agent-Answered-Time", "CC-Bridge-Terminated-Time", "CC-Member-Leaving-Time",
+	// channels
+	"Unique-ID", "Call-Direction", "Answer-State", "Hangup-Cause",
+	"Other-Type", "Other-Leg-Unique-ID", "Channel-Call-UUID", "att_xfer_original_call_id",
+	"Caller-Orig-Caller-ID-Number", "Caller-Caller-ID-Number", "Caller-RDNIS", "Caller-Destination-Number", "variable_dialed_user",
+	"variable_billmsec", "variable_billsec",
+	"variable_cc_queue", "variable_cc_agent",
+	"variable_interaction_id", "variable_ecallmgr_Call-Interaction-ID", "variable_ecallmgr_Interaction-ID",
+	"variable_origination_call_id", "variable_sip_origination_call_uuid", "variable_last_arg",
+	"variable_cc_member_session_uuid", "variable_loopback_from_uuid", "variable_other_loopback_from_uuid",
+	"variable_loopback_leg", "variable_other_loopback_leg_uuid",
+	"variable_call_uuid", "variable_originating_leg_uuid", "variable_originator",
+	// mod_sofia's registrations, mod_conference
+	"from-user", "from-host", "user", "username", "host", "realm", "Action",
 )
 
 // plainEncoding is the event socket's own encoding.
@@ -26,8 +45,58 @@ const (
 	fsKazooAccount
 	fsAction
 	fsQueue
+	fsAgent
 	fsAgentStatus
+	fsAgentState
+	fsMember
+	fsMemberSession
+	fsMemberNumber
+	fsMemberDNIS
+	fsCause
+	fsCancelReason
+	fsOriginateCause
+	fsJoined
+	fsAnswered
+	fsTerminated
+	fsLeaving
+	fsUUID
+	fsDirection
+	fsAnswerState
+	fsHangupCause
+	fsOtherType
+	fsOtherLeg
+	fsCallUUID
+	fsTransferred
+	fsFirstCaller
+	fsCaller
+	fsRDNIS
+	fsDestination
+	fsDialedUser
+	fsBillMillis
+	fsBillSeconds
 	fsVariableQueue
+	fsVariableAgent
+	fsInteraction
+	fsKazooCallInteraction
+	fsKazooInteraction
+	fsOrigination
+	fsSIPOrigination
+	fsLastArg
+	fsVariableSession
+	fsLoopbackFrom
+	fsOtherLoopbackFrom
+	fsLoopbackLeg
+	fsOtherLoopbackLeg
+	fsVariableCallUUID
+	fsOriginatingLeg
+	fsOriginator
+	fsFromUser
+	fsFromHost
+	fsUser
+	fsUsername
+	fsHost
+	fsRealm
+	fsConferenceAction
 )
 
 // account returns the account that an event names. accountcode is a billing label
@@ -43,25 +112,89 @@ func account(f *format.Fields) (string, error) {
 }
 
 // readEvent reads an event of either format: a feed that names the wrong one of
-// the two still gets the right type.
+// the two is understood all the same.
 func readEvent(f *format.Fields) (format.Event, error) {
-	e := format.Event{
-		Type:      eventType(f),
-		Timestamp: format.FirstClock(f[fsTime]),
-		QueueID:   decoded(f[fsQueue]),
+	var e format.Event
+	if action := decoded(f[fsAction]); action != "" {
+		e = readCallcenter(f, action)
+	} else {
+		e = readOther(f)
 	}
-	if e.QueueID == "" {
-		e.QueueID = decoded(f[fsVariableQueue])
-	}
+	e.Facts.TimestampMS = format.FirstClock(f[fsTime])
+	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e, nil
 }
 
-func eventType(f *format.Fields) event.Type {
-	if action := decoded(f[fsAction]); action != "" {
-		return callcenterType(action, decoded(f[fsAgentStatus]))
+// firstOf returns the first of the values that is not empty.
+func firstOf(f *format.Fields, slots ...int) string {
+	for _, slot := range slots {
+		if s := decoded(f[slot]); s != "" {
+			return s
+		}
 	}
-	if f[fsName].Is("CUSTOM") {
-		return subclassType(decoded(f[fsSubclass]))
+	return ""
+}
+
+// interactionID returns the id that all legs of the call of the event share, the
+// same that their call records have (see legIDs).
+func interactionID(f *format.Fields) string {
+	ids := legIDs{
+		given:       firstOf(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
+		origination: firstOf(f, fsOrigination, fsSIPOrigination),
 	}
-	return event.Custom
+	if ids.given == "" && ids.origination == "" {
+		ids.origination = dialledID(decoded(f[fsLastArg]))
+		ids.before = firstOf(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
+	}
+	if id := ids.known(); id != "" {
+		return id
+	}
+	ids.otherSide, ids.loopback = firstOf(f, fsOtherLoopbackLeg), firstOf(f, fsLoopbackLeg)
+	ids.direction, ids.own = firstOf(f, fsDirection), firstOf(f, fsUUID)
+	if f[fsOtherType].Is("originator") {
+		ids.callers[0] = firstOf(f, fsOtherLeg)
+	}
+	ids.callers[1] = firstOf(f, fsVariableCallUUID, fsCallUUID)
+	ids.callers[2] = firstOf(f, fsOriginatingLeg)
+	ids.callers[3] = firstOf(f, fsOriginator)
+	return ids.interactionID()
+}
+
+// originationCallID returns the id of a click to call, by the rule of
+// leg.originationCallID.
+func originationCallID(f *format.Fields) string {
+	id := firstOf(f, fsOrigination, fsSIPOrigination)
+	if id != "" && firstOf(f, fsLoopbackLeg) == "" && id == dialledID(decoded(f[fsLastArg])) {
+		return ""
+	}
+	return id
+}
+
+// device returns the address of record of a registration. register and
+// unregister have it in from-user and from-host, expire in user and host.
+func device(f *format.Fields) string {
+	user, host := firstOf(f, fsFromUser, fsUser, fsUsername), firstOf(f, fsFromHost, fsHost, fsRealm)
+	if user == "" || host == "" || strings.Contains(user, "@") {
+		return user
+	}
+	return user + "@" + host
+}
+
+// channelFacts are the facts that every event of a channel has.
+func channelFacts(f *format.Fields) event.Facts {
+	facts := event.Facts{
+		CallID:            firstOf(f, fsUUID),
+		AgentID:           firstOf(f, fsVariableAgent),
+		QueueID:           firstOf(f, fsVariableQueue),
+		OriginationCallID: originationCallID(f),
+		Caller:            firstOf(f, fsFirstCaller, fsCaller),
+		Callee:            firstOf(f, fsDestination),
+	}
+	if facts.CallID != "" {
+		facts.InteractionID = interactionID(f)
+	}
+	if user := firstOf(f, fsDialedUser); user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
+		facts.Callee = user // the destination is the contact of the user's phone
+	}
+	return facts
 }

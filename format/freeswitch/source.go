@@ -1,6 +1,7 @@
 package freeswitch
 
 import (
+	"bytes"
 	"net/url"
 
 	"trunkline/event"
@@ -8,10 +9,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
+// resync is the format of the corrections that a live feed makes.
+var resync = format.Resync("freeswitch.resync")
+
 // Source lists what a FreeSWITCH sends.
 var Source = format.Source{
-	Formats:       []*format.Format{&callcenter, &events, &jsonCDR},
-	RecogniseKeys: []string{"Core-UUID", "Event-Name", "CC-Action", "variables"},
+	Formats:       []*format.Format{&callcenter, &events, &jsonCDR, &resync},
+	RecogniseKeys: []string{"Core-UUID", "Event-Name", "CC-Action", "variables", "resync"},
 	Recognise:     recognise,
 }
 
@@ -20,6 +24,7 @@ const (
 	seenName
 	seenAction
 	seenVariables
+	seenResync
 )
 
 // recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events
@@ -30,6 +35,8 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 		if r.Seen[seenVariables].Kind() == jsonscan.Object {
 			return &jsonCDR, format.Sure, nil
 		}
+	case r.Seen[seenResync].Is("freeswitch"):
+		return &resync, format.Sure, nil
 	case r.Seen[seenAction] != nil:
 		return &callcenter, format.Sure, nil
 	case r.Seen[seenName] != nil && r.Seen[seenCore] != nil:
@@ -43,10 +50,8 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 // decoded returns the text of a value, which may be URL-encoded.
 func decoded(v jsonscan.Value) string {
 	text, _ := v.Text()
-	for _, c := range text {
-		if c == '%' {
-			return unescape(string(text))
-		}
+	if bytes.IndexByte(text, '%') >= 0 {
+		return unescape(string(text))
 	}
 	return string(text)
 }

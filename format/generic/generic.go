@@ -1,15 +1,22 @@
 package generic
 
 import (
+	"maps"
+
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
 )
 
-// events is the format {type, account_id?, timestamp?, queue_id?, data?}.
+// events is the format {type, account_id?, timestamp?, queue_id?, data?}. What is
+// told of agents and calls may be in data or beside it.
 var events = format.Format{
 	Name: "generic", Topic: event.TopicRaw,
-	Keys: jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data"),
+	Keys: func() jsonscan.Keys {
+		keys := jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data")
+		maps.Copy(keys, contactCenter)
+		return keys
+	}(),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[genericAccount], "account_id")
 	},
@@ -25,12 +32,13 @@ var events = format.Format{
 		if !e.Type.Known() {
 			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the specification's event types")
 		}
-		if e.Timestamp, err = format.StrictClock(f[genericTime], "timestamp"); err != nil {
+		if e.Facts.TimestampMS, err = format.StrictClock(f[genericTime], "timestamp"); err != nil {
 			return format.Event{}, err
 		}
-		var inner [1]jsonscan.Value
-		format.Within(f[genericData], queueKeys, inner[:])
-		e.QueueID = format.FirstText(f[genericQueue], inner[0])
+		e.Timestamp = e.Facts.TimestampMS / 1000
+		dataKeys.Within(f[genericData], f[:])
+		e.Facts.QueueID = format.FirstText(f[genericQueue], f[genericDataQueue])
+		format.AddContactCenter(e.Type, f[genericFields:], &e.Facts)
 		return e, nil
 	},
 }
@@ -41,6 +49,15 @@ const (
 	genericTime
 	genericQueue
 	genericData
+	genericDataQueue
+	genericFields // the first of format.ContactCenterKeys
 )
 
-var queueKeys = jsonscan.Keys{"queue_id": 0, "Queue-ID": 0}
+var (
+	contactCenter = format.ContactCenterKeys(genericFields)
+	dataKeys      = func() jsonscan.Keys {
+		keys := maps.Clone(contactCenter)
+		keys["queue_id"], keys["Queue-ID"] = genericDataQueue, genericDataQueue
+		return keys
+	}()
+)

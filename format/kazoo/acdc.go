@@ -8,81 +8,184 @@ import (
 )
 
 // acdc is the format of Kazoo's ACDc: call and agent statistics, agent commands,
-// and the queues' own messages.
+// and the messages between its queues and agents. ACDc tells one happening more
+// than once: a call that enters a queue is a member call, a member_add and the
+// statistic "waiting".
 var acdc = format.Format{
 	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
-		e := readEvent(f, acdcType(format.Text(f[kzCategory]), name))
-		if at := acdcClock(f, name); at != 0 {
-			e.Timestamp = at
+		e := eventFrom(f, event.Custom)
+		if at := statisticClock(f, name); at != 0 {
+			e.Facts.TimestampMS, e.Timestamp = at, at/1000
+		}
+		switch format.Text(f[kzCategory]) {
+		case "acdc_call_stat":
+			if name != "flush" { // a command to the statistics, about no call
+				e.Type = event.QueueCall
+				addQueueCall(f, &e.Facts)
+				callStatistic(f, &e.Facts, name)
+			}
+		case "acdc_status_stat":
+			e.Type = event.AgentState
+			agentStatus(f, &e.Facts, name)
+		case "agent":
+			e.Type = agentCommand(f, &e.Facts, name)
+		case "member": // the caller in the queue
+			e.Type = event.QueueCall
+			addQueueCall(f, &e.Facts)
+			memberMessage(f, &e.Facts, name)
+		case "queue":
+			e.Type = queueMessage(f, &e.Facts, name)
 		}
 		return e, nil
 	},
 }
 
-func acdcType(category, name string) event.Type {
-	switch category {
-	case "acdc_call_stat":
-		if name != "flush" { // a command to the statistics, about no call
-			return event.QueueCall
-		}
-	case "acdc_status_stat":
-		return acdcStatus(name)
-	case "agent":
-		return acdcCommand(name)
-	case "member": // the caller in the queue
-		return event.QueueCall
-	case "queue":
-		if name == "agent_change" {
-			return event.AgentState
-		}
-		if strings.HasPrefix(name, "member_") {
-			return event.QueueCall
-		}
-	}
-	return event.Custom
-}
-
-// acdcStatus returns the type of an agent's status. "ready" may follow a login, a
-// break or a call, which the record does not say; so it is an agent state event.
-func acdcStatus(name string) event.Type {
+// callStatistic sets the facts of a call's step. Its duration is told where the
+// statistic has the clock of the step before it too.
+func callStatistic(f *format.Fields, facts *event.Facts, name string) {
 	switch name {
-	case "logged_in":
-		return event.AgentLogin
-	case "logged_out":
-		return event.AgentLogout
-	case "paused":
-		return event.AgentBreakStart
-	case "resume":
-		return event.AgentBreakEnd
+	case "waiting":
+		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
+	case "missed":
+		facts.Reason = format.Text(f[kzMissReason])
+		if !format.IsCanceled(facts.Reason) {
+			facts.Name = event.NameAgentNoAnswer
+		}
+	case "abandoned":
+		leftQueue(facts, format.Text(f[kzAbandonReason]))
+		facts.WaitMS = format.Between(f[kzEntered], f[kzAbandoned])
+	case "handled":
+		facts.Name, facts.State = event.NameQueueCallAnswered, event.Talking
+		facts.WaitMS = format.Between(f[kzEntered], f[kzHandled])
+	case "processed":
+		facts.Name, facts.State = event.NameQueueCallEnded, event.Ended
+		facts.Reason = format.Text(f[kzHungUpBy])
+		facts.WaitMS = format.Between(f[kzEntered], f[kzHandled])
+		facts.TalkMS = format.Between(f[kzHandled], f[kzProcessed])
 	}
-	return event.AgentState
 }
 
-func acdcCommand(name string) event.Type {
+// leftQueue sets the facts of a call that left the queue before an agent answered.
+// ACDc calls all of them abandoned; its reason tells a caller who hung up from one
+// who was sent on.
+func leftQueue(facts *event.Facts, reason string) {
+	facts.Name, facts.State, facts.Reason = event.NameQueueCallEnded, event.Ended, reason
+	if reason == "" || reason == "member_hangup" {
+		facts.Name = event.NameQueueCallAbandoned
+	}
+}
+
+// agentStatus sets the facts of an agent's status. "ready" may follow a login, a
+// break or a call, which only the state before it tells.
+func agentStatus(f *format.Fields, facts *event.Facts, status string) {
+	facts.Name = event.NameAgentState
+	facts.CallID = format.Text(f[kzCall])
+	facts.Caller = format.Text(f[kzCaller])
+	switch status {
+	case "ready":
+		facts.State = event.Available
+	case "logged_in":
+		facts.Name, facts.State = event.NameAgentLogin, event.Available
+	case "logged_out":
+		facts.Name, facts.State = event.NameAgentLogout, event.Offline
+	case "connecting":
+		facts.State = event.Ringing
+	case "connected", "outbound":
+		facts.State = event.Talking
+	case "wrapup":
+		facts.State = event.WrapUp
+	case "paused":
+		facts.Name, facts.State = event.NameAgentBreakStart, event.Break
+		facts.Reason = format.Text(f[kzPauseAlias])
+	case "resume":
+		facts.Name, facts.State = event.NameAgentBreakEnd, event.Available
+	case "pending_logged_out": // logs out when the call is over
+		facts.Name = event.NameOther
+	default: // status_update, with a word of the platform's user
+		facts.State = event.OtherState
+	}
+}
+
+// AgentState returns the state of an agent with a status of ACDc, "" where the
+// status does not tell it.
+func AgentState(status string) event.State {
+	var facts event.Facts
+	agentStatus(&format.Fields{}, &facts, status)
+	return facts.State
+}
+
+// agentCommand sets the facts of what an agent was told to do.
+func agentCommand(f *format.Fields, facts *event.Facts, name string) event.Type {
 	switch name {
 	case "login":
-		return event.AgentLogin
+		agentStatus(f, facts, "logged_in")
 	case "logout":
-		return event.AgentLogout
+		agentStatus(f, facts, "logged_out")
 	case "pause":
-		return event.AgentBreakStart
+		agentStatus(f, facts, "paused")
 	case "resume":
-		return event.AgentBreakEnd
-	case "login_queue":
-		return event.AgentQueueJoin
-	case "logout_queue":
-		return event.AgentQueueLeave
+		agentStatus(f, facts, "resume")
 	case "end_wrapup":
+		agentStatus(f, facts, "ready")
+	case "login_queue":
+		facts.Name = event.NameAgentQueueJoin
+	case "logout_queue":
+		facts.Name = event.NameAgentQueueLeave
+	default:
+		return event.Custom
+	}
+	return event.AgentState // other names have a type of their own
+}
+
+// memberMessage sets the facts of a message about the caller in the queue.
+func memberMessage(f *format.Fields, facts *event.Facts, name string) {
+	switch name {
+	case "call":
+		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
+	case "connect_win":
+		facts.Name, facts.State = event.NameQueueCallOffered, event.Ringing
+	case "connect_accepted", "call_success":
+		facts.Name, facts.State = event.NameQueueCallAnswered, event.Talking
+	case "call_cancel":
+		leftQueue(facts, format.Text(f[kzReason]))
+	case "call_fail", "call_failure":
+		facts.Name, facts.State = event.NameQueueCallEnded, event.Ended
+		facts.Reason = format.Text(f[kzFailureReason])
+	case "hungup": // waiting or talking: the statistic that follows tells
+		facts.Name, facts.State = event.NameCallEnded, event.Ended
+	}
+}
+
+// queueMessage sets the facts of a message of a queue. agent_change is the queue's
+// view of an agent: "available" tells that it does nothing at the moment,
+// "unavailable" not why.
+func queueMessage(f *format.Fields, facts *event.Facts, name string) event.Type {
+	switch {
+	case name == "agent_change":
+		switch format.Text(f[kzChange]) {
+		case "available":
+			facts.Name = event.NameAgentState
+		case "ringing":
+			facts.Name, facts.State = event.NameAgentState, event.Ringing
+		case "busy":
+			facts.Name, facts.State = event.NameAgentState, event.Talking
+		}
 		return event.AgentState
+	case strings.HasPrefix(name, "member_"):
+		addQueueCall(f, facts)
+		if name == "member_add" {
+			facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
+		}
+		return event.QueueCall
 	}
 	return event.Custom
 }
 
-// acdcClock returns the time of a call statistic: each has a clock of its own
-// name, beside those of the statistics before it.
-func acdcClock(f *format.Fields, name string) int64 {
+// statisticClock returns the time of a call statistic in Unix milliseconds: each
+// has a clock of its own name, beside those of the statistics before it.
+func statisticClock(f *format.Fields, name string) int64 {
 	switch name {
 	case "waiting":
 		return format.FirstClock(f[kzEntered])

@@ -1,20 +1,79 @@
 package kazoo
 
 import (
+	"strings"
+
 	"trunkline/event"
 	"trunkline/format"
 )
 
-// callEvent is the format of Kazoo's call_event, the events of channels. They are
-// the switch's, not the queue's, so most are AGENT_CUSTOM_EVENT.
+// callEvent is the format of Kazoo's call_event, the events of channels, and of
+// its registrar's reg_success. The former are the switch's, not the queue's, so
+// most are AGENT_CUSTOM_EVENT.
 var callEvent = format.Format{
 	Name: "kazoo.call_event", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
-		eventType := event.Custom
-		switch eventName(f) {
-		case "CHANNEL_TRANSFEROR", "CHANNEL_TRANSFEREE":
-			eventType = event.AgentTransfer
+		if isRegistration(f) {
+			return registration(f), nil
 		}
-		return readEvent(f, eventType), nil
+		return channelEvent(f, eventName(f)), nil
 	},
+}
+
+// channelEvent reads the event of a channel: one of the bus, CHANNEL_…, or of a
+// webhook, channel_….
+func channelEvent(f *format.Fields, name string) format.Event {
+	e := eventFrom(f, event.Custom)
+	addLeg(f, &e.Facts)
+	facts := &e.Facts
+	switch strings.ToUpper(name) {
+	case "CHANNEL_CREATE":
+		facts.Name = event.NameCallCreated
+	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
+		facts.Name, facts.State = event.NameCallRinging, event.Ringing
+	case "CHANNEL_ANSWER":
+		facts.Name, facts.State = event.NameCallAnswered, event.Talking
+	case "CHANNEL_BRIDGE":
+		facts.Name, facts.State = event.NameCallBridged, event.Talking
+	case "CHANNEL_HOLD":
+		facts.Name, facts.State = event.NameCallHeld, event.Held
+	case "CHANNEL_UNHOLD":
+		facts.Name, facts.State = event.NameCallResumed, event.Talking
+	case "CHANNEL_DESTROY":
+		facts.Name, facts.State = event.NameCallEnded, event.Ended
+		facts.Reason = format.Text(f[kzCause])
+		if talk := format.MillisOfSeconds(f[kzBilling]); talk.Value > 0 {
+			facts.TalkMS = talk
+		}
+	case "DTMF":
+		facts.Name = event.NameCallDTMF
+	case "CHANNEL_TRANSFEROR":
+		// The event is one of the leg that transferred; the call is the leg it was
+		// connected with.
+		e.Type, facts.Name = event.AgentTransfer, event.NameCallTransferred
+		if leg := format.Text(f[kzOtherLeg]); leg != "" {
+			facts.CallID = leg
+		}
+		if to := format.Text(f[kzTransferTo]); to != "" {
+			facts.Callee = to
+		}
+	case "CHANNEL_TRANSFEREE": // the same transfer, told by the other leg
+		e.Type = event.AgentTransfer
+	}
+	return e
+}
+
+func isRegistration(f *format.Fields) bool {
+	return f[kzCategory].Is("directory") && f[kzName].Is("reg_success")
+}
+
+// registration reads a registration, which Kazoo repeats with each renewal and
+// whose end it does not tell.
+func registration(f *format.Fields) format.Event {
+	e := eventFrom(f, event.DeviceRegister)
+	e.Facts.Name, e.Facts.State = event.NameDeviceRegistered, event.Registered
+	if e.Facts.AgentID = format.Text(f[kzUsername]); e.Facts.AgentID != "" && f[kzRealm] != nil {
+		e.Facts.AgentID += "@" + format.Text(f[kzRealm])
+	}
+	return e
 }

@@ -10,7 +10,7 @@ import (
 // document and the webhook (snake_case).
 var cdr = format.Format{
 	Name: "kazoo.cdr", Topic: event.TopicCDRRaw,
-	Keys: bothSpellings(
+	Keys: format.BothSpellings(
 		"Account-ID", "Custom-Channel-Vars", "Custom-SIP-Headers",
 		"Call-ID", "Interaction-ID", "Call-Interaction", "Origination-Call-ID", "Originating-Leg-UUID",
 		"Other-Leg-Call-ID", "Call-Direction", "From", "To",
@@ -19,7 +19,13 @@ var cdr = format.Format{
 		"Hangup-Cause", "Presence-ID", "Recording-ID", "Media-Server",
 	),
 	Account: func(f *format.Fields) (string, error) {
-		return namedAccount(f[kcAccount], f[kcVars])
+		account, err := format.AccountText(f[kcAccount], "Account-ID")
+		if account != "" || err != nil {
+			return account, err
+		}
+		var vars [1]jsonscan.Value
+		accountKeys.Within(f[kcVars], vars[:])
+		return format.AccountText(vars[0], "Custom-Channel-Vars.Account-ID")
 	},
 	CDR: readRow,
 }
@@ -53,13 +59,15 @@ const (
 )
 
 var (
-	interactionKeys = bothSpellings("Call-Interaction-ID", "Interaction-ID")
-	recordingKeys   = bothSpellings("Media-Recording-ID")
+	interactionKeys = format.BothSpellings("Call-Interaction-ID", "Interaction-ID")
+	callInteraction = format.BothSpellings("Id")
+	accountKeys     = format.BothSpellings("Account-ID")
+	recordingKeys   = format.BothSpellings("Media-Recording-ID")
 )
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	var recording [1]jsonscan.Value
-	format.Within(f[kcVars], recordingKeys, recording[:])
+	recordingKeys.Within(f[kcVars], recording[:])
 	row := event.CDR{
 		CallID:            format.Text(f[kcCall]),
 		OriginationCallID: format.Text(f[kcOrigination]),
@@ -93,8 +101,10 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 // are grouped by origination call id, then by the leg that began the call.
 func interactionID(f *format.Fields, row *event.CDR) string {
 	var vars [2]jsonscan.Value
-	format.Within(f[kcVars], interactionKeys, vars[:])
-	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
+	interactionKeys.Within(f[kcVars], vars[:])
+	var inside [1]jsonscan.Value
+	callInteraction.Within(f[kcCallInteraction], inside[:]) // an object in cdr.report
+	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], inside[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
 		return id
 	}
 	if row.Direction == "outbound" && row.OtherLegCallID != "" {
@@ -105,7 +115,9 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 
 // readTimes reads the row's clocks. Kazoo's Timestamp is the channel's end,
 // Channel-Created-Time its start. Without the latter, Timestamp is used as the
-// start, as in Kazoo's own reports, and the answer and the end are unknown.
+// start, as in Kazoo's own reports, and the answer and the end are unknown. In
+// cdr.report, which has the object Call-Interaction, Timestamp is the start of the
+// interaction; the channel's end is its start and its duration.
 func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(f[kcTime], "Timestamp"); err != nil {
 		return err
@@ -126,10 +138,15 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if created == 0 {
 		return nil
 	}
-	if created > row.Timestamp {
+	ended := row.Timestamp
+	if f[kcCallInteraction].Kind() == jsonscan.Object {
+		if ended = 0; row.DurationSeconds != nil {
+			ended = created + *row.DurationSeconds
+		}
+	} else if created > ended {
 		return format.RejectRange("Channel-Created-Time")
 	}
-	row.Timestamp, row.EndedTime = created, row.Timestamp
+	row.Timestamp, row.EndedTime = created, ended
 	if b := row.BillingSeconds; b != nil && *b > 0 && row.EndedTime-*b >= created {
 		row.AnsweredTime = row.EndedTime - *b
 	}

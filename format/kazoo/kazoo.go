@@ -1,8 +1,6 @@
 package kazoo
 
 import (
-	"strings"
-
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
@@ -10,12 +8,22 @@ import (
 
 // Kazoo spells a key Dash-Case on its message bus and snake_case in documents,
 // webhooks and on the Blackhole socket; here either is read.
-var eventKeys = bothSpellings(
+var eventKeys = format.BothSpellings(
 	"Event-Category", "Event-Name", "Account-ID", "Queue-ID", "Custom-Channel-Vars",
 	"Timestamp", "Event-Timestamp", "Event-Unix-Timestamp", "Now",
 	"Entered-Timestamp", "Miss-Timestamp", "Abandon-Timestamp", "Handled-Timestamp", "Processed-Timestamp",
 	"Join-Queue-ID", "Hook-Event", "Call-State",
 	"Action", "Data", "Name", "Args",
+	// agents
+	"Agent-ID", "Recipient-ID", "Username", "State", "Change", "Pause-Alias", "Reason",
+	// calls in a queue
+	"Call-ID", "Session-ID", "Member-Call-ID", "Call", "Caller-ID-Number", "Callee-ID-Number",
+	"Miss-Reason", "Abandon-Reason", "Failure-Reason", "Hung-Up-By",
+	// channels and conferences
+	"Interaction-ID", "Call-Interaction", "Origination-Call-ID", "Originating-Leg-UUID",
+	"Other-Leg-Call-ID", "Call-Direction", "Hangup-Cause", "Billing-Seconds", "Transfer-To", "Event",
+	// registrations
+	"Realm",
 )
 
 const (
@@ -40,68 +48,124 @@ const (
 	kzData
 	kzEnvelopeName
 	kzArgs
+	kzAgent
+	kzRecipient
+	kzUsername
+	kzState
+	kzChange
+	kzPauseAlias
+	kzReason
+	kzCall
+	kzSession
+	kzMemberCall
+	kzCallObject
+	kzCaller
+	kzCallee
+	kzMissReason
+	kzAbandonReason
+	kzFailureReason
+	kzHungUpBy
+	kzInteraction
+	kzCallInteraction
+	kzOrigination
+	kzOriginatingLeg
+	kzOtherLeg
+	kzDirection
+	kzCause
+	kzBilling
+	kzTransferTo
+	kzConferenceEvent
+	kzRealm
+	// Members of Custom-Channel-Vars, which openEnvelope reads.
+	kzVarAccount
+	kzVarQueue
+	kzVarAgent
+	kzVarCallInteraction
+	kzVarInteraction
 )
 
 // channelVarKeys are the members read from Custom-Channel-Vars.
-var channelVarKeys = bothSpellings("Account-ID", "Queue-ID")
-
-const (
-	varAccount = iota
-	varQueue
-)
-
-func bothSpellings(names ...string) jsonscan.Keys {
-	keys := jsonscan.KeysOf(names...)
-	for i, name := range names {
-		keys[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = i
+var channelVarKeys = func() jsonscan.Keys {
+	keys := format.BothSpellings("Account-ID", "Queue-ID", "Agent-ID", "Call-Interaction-ID", "Interaction-ID")
+	for name := range keys {
+		keys[name] += kzVarAccount
 	}
 	return keys
-}
+}()
 
 // openEnvelope looks into a Blackhole envelope, {action: "event", name, data: {…}}
-// or the older {name, args: {…}}. The envelope's name stays where the event
-// inside has none.
+// or the older {name, args: {…}}, and into the channel variables. The envelope's
+// name stays where the event inside has none.
 func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 	inside := f[kzArgs]
 	if f[kzAction].Is("event") {
 		inside = f[kzData]
 	}
-	if inside.Kind() != jsonscan.Object || f[kzCategory] != nil {
-		return nil
+	if inside.Kind() == jsonscan.Object && f[kzCategory] == nil {
+		if err := keys.Scan(inside, f[:]); err != nil {
+			return err
+		}
 	}
-	return keys.Scan(inside, f[:])
+	channelVarKeys.Within(f[kzChannelVars], f[:])
+	return nil
 }
 
 func account(f *format.Fields) (string, error) {
-	return namedAccount(f[kzAccount], f[kzChannelVars])
-}
-
-// namedAccount returns the account that a Kazoo record names, at its top level or
-// in its channel variables.
-func namedAccount(own, channelVars jsonscan.Value) (string, error) {
-	account, err := format.AccountText(own, "Account-ID")
+	account, err := format.AccountText(f[kzAccount], "Account-ID")
 	if account != "" || err != nil {
 		return account, err
 	}
-	var vars [2]jsonscan.Value
-	format.Within(channelVars, channelVarKeys, vars[:])
-	return format.AccountText(vars[varAccount], "Custom-Channel-Vars.Account-ID")
+	return format.AccountText(f[kzVarAccount], "Custom-Channel-Vars.Account-ID")
 }
 
-// readEvent reads what all Kazoo formats have in common.
-func readEvent(f *format.Fields, eventType event.Type) format.Event {
-	e := format.Event{
-		Type:      eventType,
-		Timestamp: format.FirstClock(f[kzTime], f[kzEventTime], f[kzUnixTime], f[kzNow]),
-		QueueID:   format.FirstText(f[kzQueue], f[kzJoinQueue]),
-	}
-	if e.QueueID == "" {
-		var vars [2]jsonscan.Value
-		format.Within(f[kzChannelVars], channelVarKeys, vars[:])
-		e.QueueID = format.Text(vars[varQueue])
-	}
+// eventFrom returns what all Kazoo events have in common.
+func eventFrom(f *format.Fields, eventType event.Type) format.Event {
+	e := format.Event{Type: eventType, Facts: event.Facts{
+		AgentID:     format.FirstText(f[kzAgent], f[kzRecipient], f[kzVarAgent]),
+		QueueID:     format.FirstText(f[kzQueue], f[kzJoinQueue], f[kzVarQueue]),
+		TimestampMS: format.FirstClock(f[kzTime], f[kzEventTime], f[kzUnixTime], f[kzNow]),
+	}}
+	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e
 }
 
 // eventName returns the event's own name, else its envelope's.
 func eventName(f *format.Fields) string { return format.FirstText(f[kzName], f[kzEnvelopeName]) }
+
+// addLeg adds the facts of a leg: its id, its interaction and its parties. The
+// interaction is found as in a call record (see cdr.go).
+func addLeg(f *format.Fields, facts *event.Facts) {
+	facts.CallID = format.Text(f[kzCall])
+	facts.OriginationCallID = format.Text(f[kzOrigination])
+	facts.Caller, facts.Callee = format.Text(f[kzCaller]), format.Text(f[kzCallee])
+	if facts.CallID == "" {
+		return
+	}
+	facts.InteractionID = format.FirstText(f[kzInteraction], f[kzCallInteraction],
+		f[kzVarCallInteraction], f[kzVarInteraction], f[kzOrigination], f[kzOriginatingLeg])
+	if facts.InteractionID == "" {
+		facts.InteractionID = facts.CallID
+		if other := format.Text(f[kzOtherLeg]); other != "" && f[kzDirection].Is("outbound") {
+			facts.InteractionID = other
+		}
+	}
+}
+
+// callKeys are the members read from Call, the caller in ACDc's messages between
+// its queues and agents.
+var callKeys = format.BothSpellings("Call-ID", "Caller-ID-Number", "Callee-ID-Number")
+
+// addQueueCall adds the facts of a call in a queue, which Kazoo knows by the id of
+// the caller's leg.
+func addQueueCall(f *format.Fields, facts *event.Facts) {
+	addLeg(f, facts)
+	if facts.CallID != "" {
+		return
+	}
+	var call [3]jsonscan.Value
+	callKeys.Within(f[kzCallObject], call[:])
+	if facts.CallID = format.Text(call[0]); facts.CallID != "" {
+		facts.InteractionID = facts.CallID
+		facts.Caller, facts.Callee = format.Text(call[1]), format.Text(call[2])
+	}
+}

@@ -8,30 +8,55 @@ import (
 )
 
 // qubicle is the format of Kazoo's Qubicle: recipients (agents), sessions (calls
-// in a queue) and queues.
+// in a queue) and queues. A queue's own events (created, synced) concern no call
+// and no agent.
 var qubicle = format.Format{
 	Name: "kazoo.qubicle", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
-		return readEvent(f, qubicleType(format.Text(f[kzCategory]), eventName(f))), nil
+		e := eventFrom(f, event.Custom)
+		switch strings.ReplaceAll(format.Text(f[kzCategory]), "_", "-") {
+		case "qubicle-recipient":
+			e.Type = event.AgentState
+			recipient(f, &e.Facts, eventName(f))
+		case "qubicle-session":
+			e.Type = event.QueueCall
+			session(f, &e.Facts, eventName(f))
+		}
+		return e, nil
 	},
 }
 
-// qubicleType returns the type of a recipient's or session's event. A recipient is
-// created by a login and deleted by a logout; "ready" may follow a login or a
-// break, so it is an agent state event. A queue's own events (created, synced)
-// concern no call and no agent.
-func qubicleType(category, name string) event.Type {
-	switch strings.ReplaceAll(category, "_", "-") {
-	case "qubicle-recipient":
-		switch name {
-		case "create":
-			return event.AgentLogin
-		case "delete":
-			return event.AgentLogout
-		}
-		return event.AgentState
-	case "qubicle-session":
-		return event.QueueCall
+// recipient sets the facts of an agent, who is created by a login and deleted by
+// a logout. "ready" may follow a login or a break, which only the state before it
+// tells.
+func recipient(f *format.Fields, facts *event.Facts, name string) {
+	facts.AgentName = format.Text(f[kzUsername])
+	facts.Reason = format.Text(f[kzReason])
+	word, _ := f[kzState].Text()
+	if len(word) == 0 {
+		word = []byte(name)
 	}
-	return event.Custom
+	switch name {
+	case "create":
+		facts.Name, facts.State = event.NameAgentLogin, event.Available
+		if f[kzState] != nil {
+			facts.State = format.AgentWord(word)
+		}
+	case "delete":
+		facts.Name, facts.State = event.NameAgentLogout, event.Offline
+	default:
+		facts.Name, facts.State = event.NameAgentState, format.AgentWord(word)
+	}
+}
+
+// session sets the facts of a call in a queue, whose id is the session's.
+func session(f *format.Fields, facts *event.Facts, name string) {
+	addQueueCall(f, facts)
+	if id := format.Text(f[kzSession]); id != "" {
+		facts.CallID = id
+	}
+	facts.Reason = format.Text(f[kzReason])
+	if w, ok := format.CallWordOf([]byte(name)); ok {
+		facts.Name, facts.State = w.Name, w.State
+	}
 }

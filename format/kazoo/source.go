@@ -8,10 +8,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
+// resync is the format of the corrections that a live feed makes.
+var resync = format.Resync("kazoo.resync")
+
 // Source lists what Kazoo sends.
 var Source = format.Source{
-	Formats:       []*format.Format{&qubicle, &acdc, &callEvent, &conference, &webhook, &cdr},
-	RecogniseKeys: []string{"call_id", "Call-ID", "call_direction", "app_name"},
+	Formats:       []*format.Format{&qubicle, &acdc, &callEvent, &conference, &webhook, &cdr, &resync},
+	RecogniseKeys: []string{"call_id", "Call-ID", "call_direction", "app_name", "resync"},
 	Recognise:     recognise,
 }
 
@@ -20,9 +23,13 @@ const (
 	seenDashCall
 	seenDirection
 	seenApp
+	seenResync
 )
 
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
+	if r.Topic == event.TopicRaw && r.Seen[seenResync].Is("kazoo") {
+		return &resync, format.Sure, nil
+	}
 	f, err := recogniseCDR(r.Seen), error(nil)
 	if r.Topic == event.TopicRaw {
 		f, err = recogniseEvent(r.Record, r.Fields)
@@ -33,6 +40,20 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	return f, format.Sure, nil
 }
 
+// OfMessage returns the format of a message of Kazoo's message bus, nil when it has
+// none. fields is scratch space.
+func OfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
+	f, err := recogniseEvent(message, fields)
+	if f == nil && err == nil && fields[kzCategory].Is("cdr") {
+		f = &cdr
+	}
+	return f, err
+}
+
+// CallRecord is the format of a call record. The event CHANNEL_DESTROY can be read
+// in it too.
+var CallRecord = &cdr
+
 func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	if err := webhook.Scan(record, f); err != nil { // all its events have the same keys
 		return nil, err
@@ -40,6 +61,10 @@ func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	switch category := format.Text(f[kzCategory]); category {
 	case "call_event":
 		return &callEvent, nil
+	case "directory":
+		if isRegistration(f) {
+			return &callEvent, nil
+		}
 	case "conference":
 		return &conference, nil
 	case "agent", "queue", "member", "acdc_call_stat", "acdc_status_stat":

@@ -13,13 +13,26 @@ var webhook = format.Format{
 	Name: "kazoo.webhook", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		hook := format.Text(f[kzHook])
-		eventType := event.Custom
 		switch {
 		case strings.HasPrefix(hook, "conference"):
-			eventType = event.AgentConference
+			e := eventFrom(f, event.AgentConference)
+			addLeg(f, &e.Facts)
+			return e, nil
 		case f[kzCallState] != nil && f[kzQueue] != nil:
-			eventType = event.QueueCall
+			return queueHook(f), nil
 		}
-		return readEvent(f, eventType), nil
+		return channelEvent(f, hook), nil
 	},
+}
+
+// queueHook reads ACDc's hook: an agent has picked up or hung up.
+func queueHook(f *format.Fields) format.Event {
+	e := eventFrom(f, event.QueueCall)
+	facts := &e.Facts
+	facts.CallID, facts.Caller = format.Text(f[kzMemberCall]), format.Text(f[kzCaller])
+	facts.InteractionID = facts.CallID
+	if w, ok := format.CallWordOf([]byte(format.Text(f[kzCallState]))); ok {
+		facts.Name, facts.State = w.Name, w.State
+	}
+	return e
 }

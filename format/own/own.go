@@ -15,7 +15,7 @@ var Source = format.Source{Formats: []*format.Format{&events}}
 // events is {event, account_id, timestamp, …}.
 var events = format.Format{
 	Name: event.FormatOwn, Topic: event.TopicRaw, Internal: true,
-	Keys: jsonscan.KeysOf("event", "account_id", "timestamp"),
+	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason", "call_id"),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[ownAccount], "account_id")
 	},
@@ -28,7 +28,7 @@ var events = format.Format{
 			return format.Event{}, format.RejectMissing("event")
 		}
 		at, err := format.StrictClock(f[ownTime], "timestamp")
-		return format.Event{Type: event.Custom, Timestamp: at}, err
+		return format.Event{Type: event.Custom, Timestamp: at / 1000, Facts: facts(f, event.Name(name), at)}, err
 	},
 }
 
@@ -36,4 +36,33 @@ const (
 	ownName = iota
 	ownAccount
 	ownTime
+	ownOrigination
+	ownState
+	ownCause
+	ownReason
+	ownCall
 )
+
+// facts returns what an event tells. An event of a name that is not ours, which a
+// version to come may send, is "other".
+func facts(f *format.Fields, name event.Name, at int64) event.Facts {
+	facts := event.Facts{
+		Name: name, TimestampMS: at, OriginationCallID: format.Text(f[ownOrigination]),
+		CallID: format.Text(f[ownCall]), Reason: format.FirstText(f[ownCause], f[ownReason]),
+	}
+	switch name {
+	case event.NameCallProgress:
+		switch format.Text(f[ownState]) {
+		case "ringing_user":
+			facts.State = event.Ringing
+		case "bridged":
+			facts.State = event.Talking
+		case "ended":
+			facts.State = event.Ended
+		}
+	case event.NameRecordingStored, event.NameAISession:
+	default:
+		facts.Name = event.NameOther
+	}
+	return facts
+}

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"trunkline/format"
+	"trunkline/format/asterisk"
 	"trunkline/format/freeswitch"
 	"trunkline/format/generic"
 	"trunkline/format/kazoo"
@@ -16,7 +17,7 @@ import (
 
 // sources lists all sources. The order decides between sources that are equally
 // sure of a record.
-var sources = []*format.Source{&freeswitch.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
+var sources = []*format.Source{&freeswitch.Source, &asterisk.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
 var registered, byName = func() ([]*format.Format, map[string]*format.Format) {
 	var all []*format.Format

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/format"
+	"trunkline/internal/jsonscan"
 )
 
 // recorded is when Kafka got the test records: after all captures.
@@ -69,7 +70,7 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
 		for key, slot := range f.Keys {
-			if slot >= len(format.Fields{}) {
+			if slot &^= jsonscan.LastElement; slot >= len(format.Fields{}) {
 				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
 			}
 		}
@@ -122,4 +123,27 @@ func FuzzRecognise(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Format.Scan clears as many fields as the format has keys.
+func TestEverySlotIsCleared(t *testing.T) {
+	for _, f := range Formats() {
+		var fields format.Fields
+		for name, slot := range f.Keys {
+			if slot &^= jsonscan.LastElement; slot >= len(f.Keys) || slot >= len(fields) {
+				t.Errorf("%s: key %q has slot %d of %d keys, %d fields", f.Name, name, slot, len(f.Keys), len(fields))
+			}
+		}
+		for i := range fields {
+			fields[i] = []byte(`"left over"`)
+		}
+		if err := f.Scan([]byte(`{}`), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for name, slot := range f.Keys {
+			if fields[slot&^jsonscan.LastElement] != nil {
+				t.Errorf("%s: %q has a value from the record before", f.Name, name)
+			}
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package svc
 
 import (
+	"maps"
+
 	"trunkline/event"
 	"trunkline/format"
 	"trunkline/internal/jsonscan"
@@ -10,7 +12,11 @@ import (
 // which has no clock.
 var contactCenter = format.Format{
 	Name: "svc.cc", Topic: event.TopicRaw,
-	Keys: jsonscan.KeysOf("Account-ID", "Type", "Queue-ID"),
+	Keys: func() jsonscan.Keys {
+		keys := jsonscan.KeysOf("Account-ID", "Type", "Queue-ID")
+		maps.Copy(keys, format.ContactCenterKeys(svcFields))
+		return keys
+	}(),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[svcAccount], "Account-ID")
 	},
@@ -23,8 +29,11 @@ var contactCenter = format.Format{
 		if !e.Type.Known() {
 			e.Type = event.Custom
 		}
-		e.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID")
-		return e, err
+		if e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID"); err != nil {
+			return e, err
+		}
+		format.AddContactCenter(e.Type, f[svcFields:], &e.Facts)
+		return e, nil
 	},
 }
 
@@ -32,4 +41,5 @@ const (
 	svcAccount = iota
 	svcType
 	svcQueue
+	svcFields // the first of format.ContactCenterKeys
 )

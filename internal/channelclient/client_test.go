@@ -204,7 +204,7 @@ func TestLoginSendsTheFilters(t *testing.T) {
 	web := httptest.NewServer(s)
 	defer web.Close()
 	cfg := config(web.URL)
-	cfg.Paths, cfg.AccountIDs, cfg.EventTypes = PathsWS, []string{"demo"}, []string{"AGENT_LOGIN"}
+	cfg.Paths, cfg.Filter = PathsWS, Filter{AccountIDs: []string{"demo"}, EventTypes: []string{"AGENT_LOGIN"}}
 	if _, err := listen(t, s, cfg); err != nil {
 		t.Fatal(err)
 	}

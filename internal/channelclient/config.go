@@ -31,16 +31,26 @@ func (p PathSet) socket() string {
 	return "/api/v2/cc_events_channel/ws"
 }
 
+// Filter selects events. A list that is empty does not narrow; all that are
+// given must hold.
+type Filter struct {
+	AccountIDs []string `json:"account_ids,omitempty"`
+	EventTypes []string `json:"event_types,omitempty"`
+	QueueIDs   []string `json:"queue_ids,omitempty"`
+	AgentIDs   []string `json:"agent_ids,omitempty"`
+	CallIDs    []string `json:"call_ids,omitempty"`
+	Names      []string `json:"names,omitempty"` // of facts: exact, or a class such as "call.*"
+}
+
 // Config holds the server, the credentials and the filters of a client.
 type Config struct {
-	URL        string // https://host:port, or http:// behind a proxy
-	Paths      PathSet
-	Username   string
-	Password   string
-	Domain     string
-	AccountIDs []string // none: every account the user can access
-	EventTypes []string // none: every type
-	Since      string   // event id, cursor or "earliest"; "": from now on
+	URL      string // https://host:port, or http:// behind a proxy
+	Paths    PathSet
+	Username string
+	Password string
+	Domain   string
+	Filter   Filter
+	Since    string // event id, cursor or "earliest"; "": from now on
 
 	TLS    *tls.Config       // nil: the system's authorities
 	Status func(text string) // called on changes of the connection; nil: not called

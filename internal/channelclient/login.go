@@ -14,12 +14,11 @@ import (
 // login obtains a token with the configured filters.
 func (c *Client) login(ctx context.Context) (token string, err error) {
 	body, err := json.Marshal(struct {
-		Username   string   `json:"username"`
-		Password   string   `json:"password"`
-		Domain     string   `json:"domain"`
-		AccountIDs []string `json:"account_ids,omitempty"`
-		EventTypes []string `json:"event_types,omitempty"`
-	}{c.cfg.Username, c.cfg.Password, c.cfg.Domain, c.cfg.AccountIDs, c.cfg.EventTypes})
+		Username string `json:"username"`
+		Password string `json:"password"`
+		Domain   string `json:"domain"`
+		Filter
+	}{c.cfg.Username, c.cfg.Password, c.cfg.Domain, c.cfg.Filter})
 	if err != nil {
 		return "", fmt.Errorf("writing the login: %w", err)
 	}

@@ -1,6 +1,6 @@
 package channelclient
 
-// recentIDs is how many ids are remembered at least: what a server may send
+// recentIDs is the least number of ids remembered: what a server may send
 // again after a break lies between its last cursor, a second old, and the
 // break; without cursors, in its margin of a minute.
 const recentIDs = 1 << 16

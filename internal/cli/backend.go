@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
+	"trunkline/audit"
 	"trunkline/config/aiprovider"
 	"trunkline/config/encryption"
 	"trunkline/config/settings"
@@ -23,6 +24,7 @@ const AccountUsage = "id, name or domain of the account"
 type Stores struct {
 	Settings   *settings.Settings
 	DB         *sqldb.DB
+	Audit      *audit.Log
 	Keys       *masterkey.Keyring
 	Directory  *identity.Service
 	Encryption *encryption.Service
@@ -33,10 +35,10 @@ type Stores struct {
 // or without one. Servers follow within a second.
 func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
 	return p.withDatabase(ctx, func(stores Stores) (err error) {
-		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, prometheus.NewRegistry()); err != nil {
+		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry()); err != nil {
 			return err
 		}
-		stores.Providers, err = aiprovider.New(ctx, aiprovider.Config{}, stores.DB, stores.Keys, prometheus.NewRegistry())
+		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())
 		if err != nil {
 			return err
 		}
@@ -47,6 +49,11 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 // WithDirectory runs work on the directory of accounts, users and keys.
 func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
 	return p.withDatabase(ctx, func(stores Stores) error { return work(stores.Directory) })
+}
+
+// WithAudit runs work on the audit log.
+func (p *Program) WithAudit(ctx context.Context, work func(*audit.Log) error) error {
+	return p.withDatabase(ctx, func(stores Stores) error { return work(stores.Audit) })
 }
 
 func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (err error) {
@@ -63,11 +70,15 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), prometheus.NewRegistry(), p.ToolLog())
+	auditLog, err := backend.Audit(ctx, s, db, nil, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
-	return work(Stores{Settings: s, DB: db, Keys: keys, Directory: directory})
+	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
+	if err != nil {
+		return err
+	}
+	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Directory: directory})
 }
 
 // WithKafka runs work on the Kafka of the settings. An embedded broker is the

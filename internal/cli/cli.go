@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"trunkline/audit"
 	"trunkline/config/settings"
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
 
 // Exit codes of the process.
@@ -67,7 +69,7 @@ func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Co
 // here and nowhere else, one line for each problem.
 func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(audit.WithCaller(ctx, audit.CommandCaller()))
 	if err == nil {
 		return ExitOK
 	}
@@ -75,7 +77,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 		p.Printf("%s", line)
 	}
 	var usage *commandLineError
-	var problems settings.Problems
+	var problems setting.Problems
 	if errors.As(err, &usage) || errors.As(err, &problems) || fault.IsPermanent(err) {
 		return ExitUsage
 	}

@@ -19,9 +19,9 @@ type ServerFlags struct {
 // ServerFlags registers --url, --ca and --insecure.
 func (p *Program) ServerFlags(flags *pflag.FlagSet) *ServerFlags {
 	f := &ServerFlags{program: p}
-	flags.StringVar(&f.server, "url", "", "the server; empty: the one of the settings, on this machine")
+	flags.StringVar(&f.server, "url", "", "URL of the server; empty: this machine, with the port in the settings")
 	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
-	flags.BoolVar(&f.insecure, "insecure", false, "believe any server; for tests only")
+	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
 	return f
 }
 

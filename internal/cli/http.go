@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,16 +47,4 @@ func FetchWithHeader(client *http.Client, request *http.Request, want int) (http
 	}
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
 	return nil, nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
-}
-
-// Sleep waits for d and reports whether it did; false: ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -29,7 +29,7 @@ const (
 	KindUpgrade         Kind = "upgrade"         // 426
 	KindLimited         Kind = "limited"         // 429, RetryAfter
 	KindInternal        Kind = "internal"        // 500
-	KindRefused         Kind = "refused"         // 502, the platform said no
+	KindRefused         Kind = "refused"         // 502, the platform rejected the request
 	KindUnavailable     Kind = "unavailable"     // 503, RetryAfter
 )
 

@@ -21,6 +21,10 @@ var (
 // goes. Several keys may share an index.
 type Keys map[string]int
 
+// LastElement, added to an index of Keys, keeps only the last element of a value
+// that is an array, nil for an empty one; other values are kept as they are.
+const LastElement = 1 << 16
+
 // KeysOf numbers the names in order.
 func KeysOf(names ...string) Keys {
 	k := make(Keys, len(names))
@@ -55,6 +59,15 @@ func (k Keys) Scan(record []byte, into []Value) error {
 	return nil
 }
 
+// Within puts the values of the members in k of an object into the slots of into,
+// as Scan does; where v is no object it leaves them as they are. v comes from Scan,
+// which has checked it.
+func (k Keys) Within(v Value, into []Value) {
+	if v.Kind() == Object {
+		_, _ = k.members(v, 1, into)
+	}
+}
+
 func worse(err error) error {
 	if err == nil {
 		return ErrSyntax
@@ -79,15 +92,42 @@ func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
 			return 0, err
 		}
 		value := i
-		if i, err = skip(b, i, 1); err != nil {
-			return 0, err
-		}
-		if wanted {
-			into[slot] = Value(b[value:i:i])
+		if wanted && slot >= LastElement && i < len(b) && b[i] == '[' {
+			var last Value
+			if last, i, err = scanLastElement(b, i+1); err != nil {
+				return 0, err
+			}
+			into[slot-LastElement] = last
+		} else {
+			if i, err = skip(b, i, 1); err != nil {
+				return 0, err
+			}
+			if wanted {
+				into[slot&^LastElement] = Value(b[value:i:i])
+			}
 		}
 		var more bool
 		if i, more, err = comma(b, i, '}'); err != nil || !more {
 			return i, err
+		}
+	}
+}
+
+// scanLastElement checks a top-level array, from behind its opening bracket to behind
+// the closing one, and returns its last element.
+func scanLastElement(b []byte, i int) (last Value, end int, err error) {
+	if i = space(b, i); i < len(b) && b[i] == ']' {
+		return nil, i + 1, nil
+	}
+	for {
+		start := i
+		if i, err = skip(b, i, 2); err != nil {
+			return nil, 0, err
+		}
+		last = Value(b[start:i:i])
+		var more bool
+		if i, more, err = comma(b, i, ']'); err != nil || !more {
+			return last, i, err
 		}
 	}
 }

@@ -27,6 +27,27 @@ func TestScanKeepsTheValuesAskedFor(t *testing.T) {
 	}
 }
 
+func TestScanKeepsTheLastElement(t *testing.T) {
+	keys := Keys{"a": LastElement, "b": 1}
+	for in, want := range map[string]string{
+		`{"a":[ 1 , {"x":[2]} ] ,"b":[3]}`: `{"x":[2]}`, `{"a":[]}`: "", `{"a":[ ],"b":1}`: "", `{"a":"text"}`: `"text"`,
+		`{"a":[1],"a":[2,3]}`: "3", `{"a":[1],"a":[]}`: "", `{"a":{"x":1}}`: `{"x":1}`, `{}`: "",
+	} {
+		into := make([]Value, 2)
+		if err := keys.Scan([]byte(in), into); err != nil || string(into[0]) != want {
+			t.Errorf("of %s: got %q, %v, want %q", in, into[0], err, want)
+		}
+	}
+	for _, in := range []string{`{"a":[1`, `{"a":[1,`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1}`, `{"a":[`, `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`} {
+		if err := keys.Scan([]byte(in), make([]Value, 2)); err == nil {
+			t.Errorf("takes %.40s", in)
+		}
+	}
+	if err := keys.Scan([]byte(`{"a":`+strings.Repeat("[", 99)+strings.Repeat("]", 99)+`}`), make([]Value, 2)); err != nil {
+		t.Errorf("100 levels: %v", err)
+	}
+}
+
 func TestScanRefuses(t *testing.T) {
 	deep := func(n int) string { return `{"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + "}" }
 	for _, c := range []struct {
@@ -115,7 +136,21 @@ func FuzzScanAgreesWithEncodingJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
+		last := make([]Value, 1)
+		if err := (Keys{key: LastElement}).Scan(in, last); err != nil {
+			t.Fatal(err)
+		}
 		raw, present := want[key]
+		if elements := []json.RawMessage(nil); len(raw) > 0 && raw[0] == '[' {
+			if err := json.Unmarshal(raw, &elements); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(elements); n == 0 && last[0] != nil || n > 0 && string(elements[n-1]) != string(last[0]) {
+				t.Fatalf("the last element of %q is %q", raw, last[0])
+			}
+		} else if string(last[0]) != string(raw) {
+			t.Fatalf("got %q, want %q", last[0], raw)
+		}
 		if string(raw) != string(into[0]) || present != (into[0] != nil) {
 			t.Fatalf("got %q, want %q", into[0], raw)
 		}
@@ -146,5 +181,25 @@ func BenchmarkScan1KB(b *testing.B) {
 		if err := keys.Scan(in, into); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	for in, want := range map[string]string{
+		`[ {"a":[1]} , "b" ,3]`: `{"a":[1]};"b";3;`, `[ ]`: "", `{"a":1}`: "", ``: "", `[1,`: "1;",
+	} {
+		var got string
+		for v := range Value(in).Elements() {
+			got += string(v) + ";"
+		}
+		if got != want {
+			t.Errorf("of %q: got %q, want %q", in, got, want)
+		}
+	}
+	for v := range Value(`[1,2]`).Elements() {
+		if string(v) != "1" {
+			t.Errorf("goes on after a break: %q", v)
+		}
+		break
 	}
 }

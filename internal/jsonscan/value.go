@@ -2,6 +2,7 @@ package jsonscan
 
 import (
 	"bytes"
+	"iter"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -95,21 +96,28 @@ func (v Value) Ends() (first, last Value) {
 
 // Last returns the last element of an array, nil when there is none.
 func (v Value) Last() (last Value) {
-	if v.Kind() != Array {
-		return nil
-	}
-	for i, more := space(v, 1), true; more; {
-		start := i
-		end, err := skip(v, i, 0)
-		if err != nil { // the closing bracket: an empty array
-			return nil
-		}
-		last = v[start:end:end]
-		if i, more, err = comma(v, end, ']'); err != nil {
-			return nil
-		}
-	}
+	_, last = v.Ends()
 	return last
+}
+
+// Elements yields the elements of an array in order. v comes from Scan; of other
+// bytes it yields those before the first fault.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind() != Array {
+			return
+		}
+		for i, more := space(v, 1), true; more; {
+			start := i
+			end, err := skip(v, i, 0)
+			if err != nil { // the closing bracket: an empty array
+				return
+			}
+			if i, more, err = comma(v, end, ']'); err != nil || !yield(v[start:end:end]) {
+				return
+			}
+		}
+	}
 }
 
 // Each calls f for every member of an object, in the order they stand there,

@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
 	"trunkline/internal/testservice"
 )
 
 func TestApacheKafka(t *testing.T) {
+	t.Parallel()
 	suite(t, service{
-		config: kafka.Config{Brokers: testservice.Kafka(t)},
+		config: kafka.Config{Settings: kafka.DefaultSettings(testservice.Kafka(t)...)},
 		stamps: true,
 	})
 }
@@ -25,11 +28,14 @@ func TestApacheKafkaCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three brokers take a while")
 	}
+	t.Parallel()
 	cluster := testservice.SecureKafkaCluster(t, 3)
+	settings := kafka.DefaultSettings(cluster.Brokers()...)
+	settings.SASL = kafka.SASL{
+		Mechanism: "scram-sha-512", Username: cluster.User, Password: setting.Secret(cluster.Password),
+	}
 	s := service{
-		config: kafka.Config{Brokers: cluster.Brokers(), SASL: kafka.SASL{
-			Mechanism: "scram-sha-512", Username: cluster.User, Password: cluster.Password,
-		}},
+		config: kafka.Config{Settings: settings},
 		stamps: true,
 		restart: func(t *testing.T) {
 			cluster.Kill(t, 0)
@@ -54,19 +60,20 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	c := s.topic(t, partitions)
 	p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: time.Minute})
 	stop := make(chan struct{})
-	counts := make([]int, writers)
+	counts := make([]atomic.Int64, writers)
 	var writing sync.WaitGroup
 	for w := range writers {
 		writing.Go(func() {
-			for ; ; counts[w]++ {
+			for ; ; counts[w].Add(1) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-time.After(20 * time.Millisecond): // the load, not a wait for anything
 				}
-				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Appendf(nil, "%d/%d", w, counts[w])}
+				n := counts[w].Load()
+				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Appendf(nil, "%d/%d", w, n)}
 				if err := p.Produce(t.Context(), r); err != nil {
-					t.Errorf("writer %d, record %d: %v", w, counts[w], err)
+					t.Errorf("writer %d, record %d: %v", w, n, err)
 					return
 				}
 			}
@@ -79,20 +86,28 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	}
 	group := newCollector()
 	leave := join(t, c, group.work(c), "t")
+	// All partitions have a leader that works when each writer has more records
+	// acknowledged. One of them may have been on its way before.
+	awaitMore := func(what string) {
+		for w := range writers {
+			before := counts[w].Load()
+			until(t, what, func() bool { return t.Failed() || counts[w].Load() >= before+3 })
+		}
+	}
 	var slowest time.Duration
 	for broker := range 3 {
-		time.Sleep(time.Second)
+		awaitMore("writers to work")
 		began := time.Now()
 		if broker == 1 {
 			cluster.Pause(t, broker)
-			time.Sleep(12 * time.Second) // longer than a session: leaders move
+			awaitMore("leaders to move from the broker that does not answer")
 			cluster.Resume(t, broker)
 		} else {
 			cluster.Kill(t, broker)
-			time.Sleep(4 * time.Second)
+			awaitMore("leaders to move from the killed broker")
 			cluster.Start(t, broker)
 		}
-		time.Sleep(4 * time.Second) // replicas catch up
+		cluster.AwaitReplicas(t)
 		slowest = max(slowest, time.Since(began))
 	}
 	close(stop)
@@ -104,7 +119,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	for partition := range partitions {
 		want := 0
 		for w := partition; w < writers; w += partitions {
-			want += counts[w]
+			want += int(counts[w].Load())
 		}
 		if n := <-reading[partition]; n != want {
 			t.Errorf("partition %d: the reader that was there all along has %d of %d records", partition, n, want)
@@ -122,14 +137,14 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 	}
 	total := 0
 	for w := range writers {
-		if got[w] != counts[w] {
-			t.Errorf("writer %d: %d of %d records", w, got[w], counts[w])
+		if n := int(counts[w].Load()); got[w] != n {
+			t.Errorf("writer %d: %d of %d records", w, got[w], n)
 		}
-		total += counts[w]
+		total += got[w]
 	}
 	group.await(t, "all records to reach the group", func() bool { return len(group.seen) == total })
 	leave()
-	t.Logf("records by writer %v, slowest round %v", counts, slowest)
+	t.Logf("records by writer %v, slowest round %v", got, slowest)
 }
 
 // follow reads a partition while it is written, until last is closed and it

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
@@ -28,8 +29,12 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		fmt.Println(c.ListenAddrs()[0])
-	case "embedded":
-		b, err := embedded.Open(embedded.Config{Dir: dir, ListenTCP: "127.0.0.1:0"}, quiet())
+	case "embedded", "compacting":
+		cfg := embedded.Config{Dir: dir, ListenTCP: "127.0.0.1:0"}
+		if kind == "compacting" {
+			cfg.TrimEvery = time.Millisecond
+		}
+		b, err := embedded.Open(cfg, quiet())
 		if err != nil {
 			panic(err)
 		}

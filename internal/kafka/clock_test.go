@@ -31,7 +31,7 @@ func TestABrokersStampsTellItsClock(t *testing.T) {
 		"an hour ahead":        {time.Hour, time.Hour - 40*time.Millisecond},
 		"three seconds behind": {-3 * time.Second, -3*time.Second + time.Millisecond},
 	} {
-		stamped, _, err := readProduced(produced(asked.Add(tc.at).UnixMilli()))
+		_, stamped, _, err := readProduced(produced(asked.Add(tc.at).UnixMilli()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestABrokersStampsTellItsClock(t *testing.T) {
 			t.Errorf("%s: ahead by %v at %v, want %v", name, ahead, at, tc.ahead)
 		}
 	}
-	stamped, _, err := readProduced(produced(-1))
+	_, stamped, _, err := readProduced(produced(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,9 +69,20 @@ func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Lo
 	return c, nil
 }
 
-// Close drops the connections. Producers, readers and groups must have ended
-// before.
-func (c *Cluster) Close() { c.transport.CloseIdleConnections() }
+// Close drops the connections, within about a second: fetch sessions are closed
+// at their brokers. Producers, readers and groups must have ended before.
+func (c *Cluster) Close() {
+	ended := make(chan struct{})
+	go func() {
+		c.fetchers.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeWithin):
+	}
+	c.transport.CloseIdleConnections()
+}
 
 // WriteFault returns why no write can succeed before a new start of this
 // process, nil while writes may succeed. Only an embedded broker has such

@@ -20,6 +20,8 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
+
+	"trunkline/internal/tlsclient"
 )
 
 // connector opens connections that are encrypted and authenticated. It does
@@ -42,9 +44,9 @@ type fileStamp struct {
 
 // newConnector returns an error where the TLS files cannot be used.
 func newConnector(cfg *Config, log *slog.Logger) (*connector, error) {
-	c := &connector{cfg: cfg, log: log, stamps: cfg.TLS.stamps()}
+	c := &connector{cfg: cfg, log: log, stamps: stampsOf(cfg.TLS)}
 	var err error
-	c.tls, err = cfg.TLS.load()
+	c.tls, err = loadTLS(cfg.TLS)
 	return c, err
 }
 
@@ -96,14 +98,14 @@ func (c *connector) tlsConfig() *tls.Config {
 	if !c.cfg.TLS.Enabled {
 		return nil
 	}
-	stamps := c.cfg.TLS.stamps()
+	stamps := stampsOf(c.cfg.TLS)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.Equal(stamps, c.stamps) {
 		return c.tls
 	}
 	c.stamps = stamps
-	changed, err := c.cfg.TLS.load()
+	changed, err := loadTLS(c.cfg.TLS)
 	if err != nil {
 		c.log.Warn("reloading the Kafka TLS files failed, keeping the old ones", "error", err)
 		return c.tls
@@ -113,7 +115,8 @@ func (c *connector) tlsConfig() *tls.Config {
 	return c.tls
 }
 
-func (t *TLS) stamps() []fileStamp {
+// stampsOf returns the stamps of the files that t names.
+func stampsOf(t tlsclient.Settings) []fileStamp {
 	var stamps []fileStamp
 	for _, name := range []string{t.CAFile, t.CertFile, t.KeyFile} {
 		var stamp fileStamp
@@ -125,10 +128,18 @@ func (t *TLS) stamps() []fileStamp {
 	return stamps
 }
 
+func loadTLS(t tlsclient.Settings) (*tls.Config, error) {
+	config, err := t.Load()
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return config, nil
+}
+
 // saslMechanism returns the configured mechanism. It reads PasswordFile anew at
 // each call.
 func (s *SASL) saslMechanism() (sasl.Mechanism, error) {
-	password := s.Password
+	password := string(s.Password)
 	if s.PasswordFile != "" {
 		text, err := os.ReadFile(s.PasswordFile)
 		if err != nil {

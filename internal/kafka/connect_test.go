@@ -16,6 +16,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"trunkline/internal/tlsclient"
 )
 
 func passwordFile(t *testing.T, password string) string {
@@ -34,7 +36,9 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 	}
 	defer fake.Close()
 	path := passwordFile(t, "old")
-	c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), SASL: SASL{Mechanism: "plain", Username: "user", PasswordFile: path}},
+	settings := DefaultSettings(fake.ListenAddrs()...)
+	settings.SASL = SASL{Mechanism: "plain", Username: "user", PasswordFile: path}
+	c, err := Open(t.Context(), Config{Settings: settings},
 		nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +60,9 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 func TestChangedTLSFilesAreUsedByTheNextConnection(t *testing.T) {
 	cert, key := certificate(t)
 	other, otherKey := certificate(t)
-	cfg := Config{Brokers: []string{"127.0.0.1:1"}, TLS: TLS{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}}
+	settings := DefaultSettings("127.0.0.1:1")
+	settings.TLS = tlsclient.Settings{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}
+	cfg := Config{Settings: settings}
 	c, err := newConnector(&cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +107,10 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		logins.Add(1)
 		return nil, nil, false
 	})
+	settings := DefaultSettings(fake.ListenAddrs()...)
+	settings.SASL = SASL{Mechanism: "scram-sha-256", Username: "user", Password: "secret"}
 	c, err := Open(t.Context(), Config{
-		Brokers: fake.ListenAddrs(), SASL: SASL{Mechanism: "scram-sha-256", Username: "user", Password: "secret"},
+		Settings: settings,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			connections.Add(1)
 			return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -171,7 +179,9 @@ func TestCompressedBatchesAreReadBack(t *testing.T) {
 	defer fake.Close()
 	var next int64
 	for _, compression := range []string{"none", "lz4", "zstd"} {
-		c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), Compression: compression}, nil, slog.New(slog.DiscardHandler))
+		settings := DefaultSettings(fake.ListenAddrs()...)
+		settings.Compression = compression
+		c, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +227,9 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer fake.Close()
-		c, err := Open(t.Context(), Config{Brokers: fake.ListenAddrs(), Compression: compression}, nil, slog.New(slog.DiscardHandler))
+		settings := DefaultSettings(fake.ListenAddrs()...)
+		settings.Compression = compression
+		c, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

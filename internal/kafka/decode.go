@@ -41,7 +41,7 @@ type decoded struct {
 	more   bool   // the batch has more records than fit; next is the first of them
 }
 
-// batch decodes the first batch of b, or what is left of it, leaving out records
+// batch decodes the first batch of b, or the rest of it, leaving out records
 // below from.
 func (d *decoder) batch(b []byte, from int64) (decoded, error) {
 	if d.unpacking != nil {

@@ -19,8 +19,9 @@
 // assigned partition and a few for the membership, all ended when it returns,
 // except a leave request to a coordinator that does not answer, which has a
 // timeout. All readers of a broker share one or two goroutines, which end with
-// the last Close (see fetchGroup); questions about offsets and leaders have one
-// while any is asked.
+// the last Close, after they have closed their session at the broker (see
+// fetchGroup); Cluster.Close waits up to a second for them. Questions about
+// offsets and leaders have one while any is asked.
 //
 // When it is full: a Producer holds ProducerConfig.MaxBytes of records that
 // wait for their acknowledgement; then Produce waits, or answers unavailable,

@@ -52,7 +52,7 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*kafka.Cluster, func()) {
 		b := openEmbedded(t, dir)
-		c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, nil, quiet())
+		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func restartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanw
 	dir = t.TempDir()
 	b := openEmbedded(t, dir)
 	var mu sync.RWMutex
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		mu.RLock()
 		defer mu.RUnlock()
 		return b.Dial(ctx, network, address)

@@ -28,7 +28,7 @@ func openFake(t *testing.T) (*kafka.Cluster, *kfake.Cluster, *prometheus.Registr
 	}
 	t.Cleanup(fake.Close)
 	reg := prometheus.NewRegistry()
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: fake.ListenAddrs()}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, reg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 	_, fake, _ := openFake(t)
 	var flips atomic.Int32
 	c, err := kafka.Open(t.Context(), kafka.Config{
-		Brokers: fake.ListenAddrs(),
+		Settings: kafka.DefaultSettings(fake.ListenAddrs()...),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			return &damagedWire{conn, &flips, 0}, err
@@ -169,7 +169,7 @@ func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
 	var flips atomic.Int32
 	const magicBeforeValue = 51 // of a batch's first record without a key
 	c, err := kafka.Open(t.Context(), kafka.Config{
-		Brokers: fake.ListenAddrs(),
+		Settings: kafka.DefaultSettings(fake.ListenAddrs()...),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			return &damagedWire{conn, &flips, magicBeforeValue}, err

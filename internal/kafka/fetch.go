@@ -25,10 +25,17 @@ type fetchKey struct {
 // partitions, requests and responses carry only changes.
 type fetchSession struct{ id, epoch int32 }
 
-var (
-	noSession  = fetchSession{0, -1} // a request that lists all its partitions
-	newSession = fetchSession{0, 0}  // the same, and the broker may keep the list
+// Both kinds of requests outside of a session list all their partitions. Where
+// they name a session, the broker closes it.
+const (
+	withoutSession = -1
+	newSession     = 0 // the broker may keep the list
 )
+
+var noSession = fetchSession{0, withoutSession}
+
+// ended returns the session of a request that closes s.
+func (s fetchSession) ended() fetchSession { return fetchSession{s.id, withoutSession} }
 
 // after returns the session to continue with once a response named id.
 func (s fetchSession) after(id int32) fetchSession {

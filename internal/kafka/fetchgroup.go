@@ -15,7 +15,8 @@ import (
 // since a request may name a partition once.
 type fetchers struct {
 	cluster *Cluster
-	mu      sync.Mutex // before fetchGroup.mu
+	running sync.WaitGroup // groups whose session may be open
+	mu      sync.Mutex     // before fetchGroup.mu
 	groups  map[string][]*fetchGroup
 }
 
@@ -102,7 +103,7 @@ func (f *fetchers) subscribe(address string, from fetchPartition) *subscription 
 	}
 	f.groups[address] = append(f.groups[address], g)
 	g.add(s)
-	go g.runWaiting()
+	f.running.Go(g.runWaiting)
 	return s
 }
 
@@ -255,7 +256,7 @@ func (g *fetchGroup) runWaiting() {
 		var request []byte
 		request, partitions = g.waitingRequest(partitions[:0])
 		if g.listed == 0 { // all buffers are full
-			g.session, g.forgotten = noSession, nil
+			g.session, g.forgotten = g.session.ended(), nil
 			g.mu.Unlock()
 			select {
 			case <-g.more:
@@ -269,13 +270,38 @@ func (g *fetchGroup) runWaiting() {
 		response, err := g.exchange(request, memory, fetchWait)
 		memory = g.distribute(response, err, nil, session)
 	}
+	g.mu.Lock()
+	session := g.session
+	g.mu.Unlock()
+	g.closeSession(session)
+}
+
+// closeWithin bounds how long the end of a group waits for the broker to close
+// its session.
+const closeWithin = time.Second
+
+// closeSession closes the session at the broker. A broker has room for 1,000
+// sessions by default, and lets a new one take the place of one that was unused
+// for 2 minutes; where it has no room, requests list all their partitions. So a
+// session that stays open costs little, and a failure is not tried again.
+func (g *fetchGroup) closeSession(s fetchSession) {
+	if s.id == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	c := g.fetchers.cluster
+	frame := appendFetch(nil, c.cfg.clientIDOrDefault(), s.ended(), 0, minPartBuffer, nil, nil)
+	if err := c.roundTrip(ctx, g.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeWithin); err != nil {
+		c.log.Debug("closing a fetch session failed", "broker", g.address, "error", err)
+	}
 }
 
 // waitingRequest builds the next waiting request: in a session, what changed;
 // else all partitions. It needs g.mu.
 func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchPartition) {
-	if g.session == noSession && g.requests >= sessionAfter {
-		g.session = newSession
+	if g.session.epoch == withoutSession && g.requests >= sessionAfter {
+		g.session.epoch = newSession
 	}
 	incremental := g.session.epoch > 0
 	if !incremental {
@@ -374,7 +400,7 @@ func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *pass
 		g.waiting = false
 		g.session = session.after(whole.session)
 		if err != nil {
-			g.session = noSession
+			g.session = session.ended()
 		}
 	}
 

@@ -41,7 +41,7 @@ func fakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster, *at
 	t.Cleanup(fake.Close)
 	open := new(atomic.Int32)
 	c, err := kafka.Open(t.Context(), kafka.Config{
-		Brokers: fake.ListenAddrs(),
+		Settings: kafka.DefaultSettings(fake.ListenAddrs()...),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			if err != nil {
@@ -315,7 +315,7 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: fake.ListenAddrs()}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,5 +472,121 @@ func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
 				wantGap(t, err, kafka.GapDamaged, damaged[1])
 			}
 		})
+	}
+}
+
+// Each broker, each reader and each producer notices a leader change by itself.
+func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
+	const partitions, changes = 48, 5
+	fake, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(partitions, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(fake.ListenAddrs()...)}, nil, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var asked atomic.Int32
+	fake.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if m := req.(*kmsg.MetadataRequest); len(m.Topics) > 0 { // those without ask for brokers
+			asked.Add(1)
+		}
+		return nil, nil, false
+	})
+	readers := [][]atomic.Int64{readers(t, c, partitions), readers(t, c, partitions)}
+	producer := c.NewProducer(kafka.ProducerConfig{})
+	t.Cleanup(func() { producer.Close(context.Background()) })
+	round := 0
+	produceAll := func() {
+		t.Helper()
+		var producing sync.WaitGroup
+		for p := range partitions {
+			producing.Go(func() {
+				if err := producer.Produce(t.Context(), numbered(p, round, 1)...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		producing.Wait()
+		round++
+		await(t, "all records", func() bool {
+			for _, counts := range readers {
+				for p := range counts {
+					if counts[p].Load() != int64(round) {
+						return false
+					}
+				}
+			}
+			return true
+		})
+	}
+	produceAll()
+	for range changes {
+		asked.Store(0)
+		fake.ShufflePartitionLeaders()
+		produceAll()
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d metadata requests for a change of the leaders of %d partitions", n, partitions)
+		}
+	}
+}
+
+// A broker that ends closes connections that wait for its next answer.
+func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
+	c, fake, _ := fakeWith(t, 1)
+	before, err := c.TopicID(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken atomic.Bool
+	fake.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if len(req.(*kmsg.MetadataRequest).Topics) > 0 && broken.CompareAndSwap(false, true) {
+			return nil, errors.New("closes the connection"), true
+		}
+		return nil, nil, false
+	})
+	await(t, "the id to be too old", func() bool {
+		if id, err := c.TopicID(t.Context(), "t"); err != nil || id != before {
+			t.Fatalf("%v, %v", id, err)
+		}
+		return broken.Load()
+	})
+}
+
+// A broker keeps sessions that nobody closes for two minutes and more.
+func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
+	const partitions = 8
+	c, fake, _ := fakeWith(t, partitions)
+	var opened, closed atomic.Int32
+	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
+		switch {
+		case req.SessionEpoch > 1:
+			opened.Store(req.SessionID)
+		case req.SessionEpoch == -1 && req.SessionID > 0 && len(req.Topics) == 0:
+			closed.Store(req.SessionID)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	for p := range partitions {
+		reading.Go(func() {
+			r := c.NewReader("t", p, 0)
+			defer r.Close()
+			if _, err := r.Read(ctx); ctx.Err() == nil {
+				t.Errorf("partition %d: %v", p, err)
+			}
+		})
+	}
+	await(t, "a session", func() bool { return opened.Load() > 0 })
+	cancel()
+	reading.Wait()
+	c.Close()
+	if closed.Load() != opened.Load() {
+		t.Errorf("session %d was opened, %d was closed", opened.Load(), closed.Load())
 	}
 }

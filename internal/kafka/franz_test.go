@@ -31,7 +31,7 @@ func openBoth(t testing.TB) (*kafka.Cluster, *embedded.Broker) {
 			t.Error(err)
 		}
 	})
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

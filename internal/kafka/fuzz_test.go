@@ -60,7 +60,7 @@ func FuzzResponses(f *testing.F) {
 		if m, err := readMetadata(&wireReader{b: b}); err == nil && m == nil {
 			t.Fatal("neither metadata nor an error")
 		}
-		if _, _, err := readProduced(b); err == nil && len(b) < 30 {
+		if _, _, _, err := readProduced(b); err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")
 		}
 	})
@@ -115,7 +115,7 @@ func TestFetchResponseIsReadWhole(t *testing.T) {
 }
 
 func TestFailedDecodeResponsesNeverPass(t *testing.T) {
-	if _, _, err := readProduced(nil); err == nil {
+	if _, _, _, err := readProduced(nil); err == nil {
 		t.Error("an empty answer to a produce is no acknowledgement")
 	}
 }

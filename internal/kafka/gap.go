@@ -20,7 +20,7 @@ const (
 	// GapRecreated: the topic was deleted and created again. Resume is the
 	// beginning of the new log.
 	GapRecreated GapKind = "recreated"
-	// GapDamaged: a record batch failed its checks twice, or the broker said
+	// GapDamaged: a record batch failed its checks twice, or the broker reported
 	// twice that it cannot read it. Resume is the offset after the batch or,
 	// when that is not known, the next one that can be read.
 	GapDamaged GapKind = "damaged"
@@ -33,13 +33,14 @@ var gapKinds = []GapKind{GapExpired, GapTruncated, GapRecreated, GapDamaged, Gap
 
 // GapError reports that a partition's log does not continue at Offset, which
 // was to be read next. A reader that returned it returns it again; reading goes
-// on with a new reader at Resume.
+// on with a new reader at Position.
 type GapError struct {
 	Topic       string // base name
 	Partition   int
 	Kind        GapKind
 	Offset      int64
 	Resume      int64  // where the log goes on
+	LeaderEpoch int32  // of the record before Resume; UnknownEpoch: not known
 	First, Next int64  // what the log holds, as far as it was looked up: from First to before Next
 	Reason      string // of GapDamaged: what is wrong with the batch
 }
@@ -66,6 +67,11 @@ func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 // read: offsets from Resume on have a new meaning.
 func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
+// Position returns where reading goes on.
+func (e *GapError) Position() LogPosition {
+	return LogPosition{Offset: e.Resume, LeaderEpoch: e.LeaderEpoch}
+}
+
 // PassableGap returns the gap that err is about, when reading can go on at its
 // Resume. It is false for other errors, and for damage whose Resume is not
 // behind it.
@@ -77,7 +83,8 @@ func PassableGap(err error) (*GapError, bool) {
 // OutOfRange returns the error of an offset outside the log, which holds what
 // lies from first to before next.
 func OutOfRange(topic string, partition int, offset, first, next int64) *GapError {
-	gap := &GapError{Topic: topic, Partition: partition, Kind: GapExpired, Offset: offset, Resume: first, First: first, Next: next}
+	gap := &GapError{Topic: topic, Partition: partition, Kind: GapExpired, Offset: offset, Resume: first,
+		LeaderEpoch: UnknownEpoch, First: first, Next: next}
 	if offset > next {
 		gap.Kind, gap.Resume = GapTruncated, next
 	}
@@ -90,5 +97,6 @@ func (c *Cluster) gap(ctx context.Context, topic string, partition int, offset i
 	if err != nil {
 		return err
 	}
-	return &GapError{Topic: topic, Partition: partition, Kind: kind, Offset: offset, Resume: first, First: first, Next: next}
+	return &GapError{Topic: topic, Partition: partition, Kind: kind, Offset: offset, Resume: first,
+		LeaderEpoch: UnknownEpoch, First: first, Next: next}
 }

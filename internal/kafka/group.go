@@ -23,9 +23,13 @@ type GroupConfig struct {
 // How soon a group notices: a member that died, one that left, new partitions.
 const (
 	sessionTimeout   = 6 * time.Second // the least that Kafka allows by default
-	heartbeat        = 500 * time.Millisecond
+	heartbeat        = 300 * time.Millisecond
 	rebalanceTimeout = 15 * time.Second
 	watchPartitions  = 2 * time.Second
+
+	// GroupOverlap is the time after which a member whose partition was given to
+	// another one has noticed it and stopped, unless its whole process stood still.
+	GroupOverlap = 10 * sessionTimeout
 
 	joinBackoff = time.Second
 	flushEvery  = time.Second

@@ -16,7 +16,7 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	_, b := openBoth(t)
 	g := &gate{Broker: b}
 	g.set(true)
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: g.dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 	}
 }
 
-func TestLaneCommitNeverGoesBack(t *testing.T) {
+func TestCommittedOffsetNeverGoesBack(t *testing.T) {
 	c, _ := openGate(t)
 	produce(t, c, numbered(0, 0, 10)...)
 	result := make(chan int64, 2)
@@ -89,13 +89,13 @@ func TestLaneCommitNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestLagIsReportedForLanesThatDoNotMove(t *testing.T) {
+func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lag is looked up every five seconds")
 	}
 	_, b := openBoth(t)
 	reg := prometheus.NewRegistry()
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: b.Dial}, reg, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, reg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // leaders caches the leaders of partitions. It asks a broker for a topic that is
-// not in the cache, for one that a broker said is out of date, and, in the
+// not in the cache, for one that a broker reported to be out of date, and, in the
 // background, for one older than leadersMaxAge, so that new partitions get their
 // share of keys.
 //
@@ -35,9 +35,9 @@ type topicLeaders struct {
 
 // leadership is the leader of a partition.
 type leadership struct {
-	address string // host:port; "" while nobody does
+	address string // host:port; "" while there is none
 	epoch   int32
-	at      time.Time // when a broker said so
+	at      time.Time // when a broker reported it
 }
 
 const (
@@ -63,7 +63,7 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 	if known {
 		return t, nil
 	}
-	return l.refresh(ctx, name)
+	return l.asked.join(ctx, name)
 }
 
 // within returns a topic as it was at most maxAge ago.
@@ -92,9 +92,17 @@ func (l *leaders) leader(ctx context.Context, name string, partition int) (leade
 	if err != nil {
 		return leadership{}, err
 	}
+	return l.leaderOf(t, partition)
+}
+
+// leaderOf returns the leader of a partition of t. Where it has none, the next
+// question about the topic asks a broker.
+func (l *leaders) leaderOf(t *topicLeaders, partition int) (leadership, error) {
 	leader, err := t.leader(partition)
 	if err != nil {
-		l.forget(name)
+		l.mu.Lock()
+		t.stale = true
+		l.mu.Unlock()
 	}
 	return leader, err
 }
@@ -121,13 +129,35 @@ func (t *topicLeaders) leader(partition int) (leadership, error) {
 	return t.partitions[partition], nil
 }
 
-// forget makes the next question about the topic ask a broker.
-func (l *leaders) forget(name string) {
+// forget makes the next question about the topic ask a broker, unless a broker
+// has named another leader of the partition since failed was looked up: one
+// leader change is noticed in each partition and by each connection, at
+// different times, and needs one question.
+func (l *leaders) forget(name string, partition int, failed leadership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.topics[name]; t != nil {
+	t := l.topics[name]
+	if t == nil || partition >= len(t.partitions) {
+		return
+	}
+	if now := t.partitions[partition]; now.address == failed.address && now.epoch == failed.epoch {
 		t.stale = true
 	}
+}
+
+// withLeader calls ask with the leader of a partition, several times while it
+// fails with an error that may pass.
+func (l *leaders) withLeader(ctx context.Context, name string, partition int, ask func(leadership) error) error {
+	return severalTries(ctx, func() error {
+		leader, err := l.leader(ctx, name, partition)
+		if err != nil {
+			return err
+		}
+		if err = ask(leader); err != nil && staleLeader(err) {
+			l.forget(name, partition, leader)
+		}
+		return err
+	})
 }
 
 // refresh asks a broker about the topic.
@@ -165,8 +195,8 @@ func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*t
 
 // newest merges a broker's answer with the one before: for each partition the one
 // with the higher epoch wins, unless the older answer has expired.
-func newest(before, said []leadership, now time.Time) []leadership {
-	merged := append([]leadership(nil), said...)
+func newest(before, reported []leadership, now time.Time) []leadership {
+	merged := append([]leadership(nil), reported...)
 	for i := range merged {
 		if i < len(before) && merged[i].epoch < before[i].epoch && now.Sub(before[i].at) < epochMemory {
 			merged[i] = before[i]

@@ -19,13 +19,13 @@ type Liveness interface {
 }
 
 const (
-	reportInterval = 400 * time.Millisecond
+	reportInterval = 300 * time.Millisecond
 	// memberSilence is the time that a member's count stands still before
 	// others remove the member from the group.
-	memberSilence = 1800 * time.Millisecond
+	memberSilence = 1500 * time.Millisecond
 	// blindSpot is the time between two reports above which nothing is known of
 	// others: this process was stopped, or Redis was away.
-	blindSpot = 1200 * time.Millisecond
+	blindSpot = 900 * time.Millisecond
 )
 
 // watchMembers reports this member, and removes members that have fallen

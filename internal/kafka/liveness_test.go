@@ -15,17 +15,17 @@ func TestOnlyMembersThatWereSilentLongEnoughAreRemoved(t *testing.T) {
 		silent []string
 	}{
 		{0, map[string]int64{"own": 1, "a": 1, "b": 9}, nil},
-		{400 * time.Millisecond, map[string]int64{"own": 2, "a": 2, "b": 9}, nil},
-		{1600 * time.Millisecond, map[string]int64{"own": 2, "a": 5, "b": 9}, nil},
-		{1800 * time.Millisecond, map[string]int64{"own": 2, "a": 6, "b": 9}, []string{"b"}}, // never oneself
-		{2200 * time.Millisecond, map[string]int64{"own": 3, "a": 6}, nil},
+		{300 * time.Millisecond, map[string]int64{"own": 2, "a": 2, "b": 9}, nil},
+		{1100 * time.Millisecond, map[string]int64{"own": 2, "a": 5, "b": 9}, nil},
+		{1500 * time.Millisecond, map[string]int64{"own": 2, "a": 6, "b": 9}, []string{"b"}}, // never oneself
+		{1800 * time.Millisecond, map[string]int64{"own": 3, "a": 6}, nil},
 		// Redis lost all, and had it again before a's next report.
-		{2600 * time.Millisecond, map[string]int64{"own": 1}, nil},
-		{3000 * time.Millisecond, map[string]int64{"own": 2, "a": 1}, nil},
+		{2100 * time.Millisecond, map[string]int64{"own": 1}, nil},
+		{2400 * time.Millisecond, map[string]int64{"own": 2, "a": 1}, nil},
 		// We saw nothing for a while: nobody is blamed.
 		{9 * time.Second, map[string]int64{"own": 3, "a": 1}, nil},
-		{10 * time.Second, map[string]int64{"own": 4, "a": 1}, nil},
-		{10900 * time.Millisecond, map[string]int64{"own": 5, "a": 1}, []string{"a"}},
+		{9800 * time.Millisecond, map[string]int64{"own": 4, "a": 1}, nil},
+		{10500 * time.Millisecond, map[string]int64{"own": 5, "a": 1}, []string{"a"}},
 	} {
 		if got := s.update(start.Add(step.after), step.counts, "own"); !slices.Equal(got, step.silent) {
 			t.Errorf("after %v: %v, want %v", step.after, got, step.silent)

@@ -15,6 +15,7 @@ type lookups[Q comparable, A any] struct {
 
 	mu      sync.Mutex
 	waiting map[Q]*lookup[A]
+	sent    map[Q]*lookup[A] // of the request on its way
 	running bool
 }
 
@@ -32,6 +33,24 @@ type lookup[A any] struct {
 // end of ctx.
 func (l *lookups[Q, A]) get(ctx context.Context, question Q) (A, error) {
 	l.mu.Lock()
+	asked := l.next(question)
+	l.mu.Unlock()
+	return asked.await(ctx)
+}
+
+// join is get, but the answer may be that of a request that is on its way.
+func (l *lookups[Q, A]) join(ctx context.Context, question Q) (A, error) {
+	l.mu.Lock()
+	asked := l.sent[question]
+	if asked == nil {
+		asked = l.next(question)
+	}
+	l.mu.Unlock()
+	return asked.await(ctx)
+}
+
+// next returns the look-up of the next request. It needs l.mu.
+func (l *lookups[Q, A]) next(question Q) *lookup[A] {
 	asked := l.waiting[question]
 	if asked == nil {
 		asked = &lookup[A]{done: make(chan struct{})}
@@ -44,10 +63,13 @@ func (l *lookups[Q, A]) get(ctx context.Context, question Q) (A, error) {
 		l.running = true
 		go l.run()
 	}
-	l.mu.Unlock()
+	return asked
+}
+
+func (l *lookup[A]) await(ctx context.Context) (A, error) {
 	select {
-	case <-asked.done:
-		return asked.value, asked.err
+	case <-l.done:
+		return l.value, l.err
 	case <-ctx.Done():
 		var none A
 		return none, ctx.Err()
@@ -59,7 +81,7 @@ func (l *lookups[Q, A]) run() {
 	for {
 		l.mu.Lock()
 		asked := l.waiting
-		l.waiting = nil
+		l.waiting, l.sent = nil, asked
 		l.running = len(asked) > 0
 		l.mu.Unlock()
 		if len(asked) == 0 {

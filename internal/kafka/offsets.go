@@ -35,22 +35,12 @@ func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at 
 }
 
 func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (offset int64, err error) {
-	err = severalTries(ctx, func() error {
-		offset, err = c.listOffsetOnce(ctx, c.topic(topic), partition, timestamp)
-		if err != nil && staleLeader(err) {
-			c.leaders.forget(c.topic(topic))
-		}
+	name := c.topic(topic)
+	err = c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
+		offset, err = c.offsetLookups.get(ctx, leader.address, partitionQuestion{partitionKey{name, partition}, leader.epoch, timestamp})
 		return err
 	})
 	return offset, notFound(err, topic, "looking up an offset")
-}
-
-func (c *Cluster) listOffsetOnce(ctx context.Context, topic string, partition int, timestamp int64) (int64, error) {
-	leader, err := c.leaders.leader(ctx, topic, partition)
-	if err != nil {
-		return 0, err
-	}
-	return c.offsetLookups.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, timestamp})
 }
 
 // askOffsets sends ListOffsets requests to a broker.

@@ -59,7 +59,7 @@ type client struct {
 var clients = []client{{"ours", followOurs}, {"franz", followFranz}}
 
 func followOurs(b *testing.B, address, topic string, partitions int, open *atomic.Int32, seen *atomic.Int64) func() {
-	c, err := kafka.Open(b.Context(), kafka.Config{Brokers: []string{address}, Dial: dialCounted(open)}, nil, quiet())
+	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address), Dial: dialCounted(open)}, nil, quiet())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func BenchmarkPartitionsLive(b *testing.B) {
 // partitionsTopic makes a topic at a broker of another process.
 func partitionsTopic(b *testing.B, partitions int) (address, topic string) {
 	address, _ = child(b, "memory")
-	c, err := kafka.Open(b.Context(), kafka.Config{Brokers: []string{address}}, nil, quiet())
+	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -51,11 +51,15 @@ const topicIDMaxAge = 2 * time.Second
 // TopicID returns a topic's id. It may be the id of up to two seconds ago.
 // Returns fault.KindNotFound when there is no such topic.
 func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
-	t, err := c.leaders.within(ctx, c.topic(topic), topicIDMaxAge)
-	if err != nil {
-		return TopicID{}, notFound(err, topic, "looking up a topic's id")
-	}
-	return t.id, nil
+	var id TopicID
+	err := severalTries(ctx, func() error {
+		t, err := c.leaders.within(ctx, c.topic(topic), topicIDMaxAge)
+		if err == nil {
+			id = t.id
+		}
+		return err
+	})
+	return id, notFound(err, topic, "looking up a topic's id")
 }
 
 // EpochEnd is the end offset of a leader epoch.
@@ -88,22 +92,12 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 
 func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	var end EpochEnd
-	err := severalTries(ctx, func() (err error) {
-		end, err = c.epochEndOnce(ctx, c.topic(topic), partition, epoch)
-		if err != nil && staleLeader(err) {
-			c.leaders.forget(c.topic(topic))
-		}
+	name := c.topic(topic)
+	err := c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
+		end, err = c.epochEnds.get(ctx, leader.address, partitionQuestion{partitionKey{name, partition}, leader.epoch, int64(epoch)})
 		return err
 	})
 	return end, notFound(err, topic, "looking up the end of a leader epoch")
-}
-
-func (c *Cluster) epochEndOnce(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
-	leader, err := c.leaders.leader(ctx, topic, partition)
-	if err != nil {
-		return EpochEnd{}, err
-	}
-	return c.epochEnds.get(ctx, leader.address, partitionQuestion{partitionKey{topic, partition}, leader.epoch, int64(epoch)})
 }
 
 // askEpochEnds sends OffsetForLeaderEpoch requests to a broker.
@@ -181,7 +175,7 @@ func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, a
 	if end.LeaderEpoch == at.LeaderEpoch && end.Offset >= at.Offset {
 		return nil
 	}
-	return truncated(topic, partition, at.Offset, end.Offset, first, next)
+	return truncated(topic, partition, at.Offset, end, first, next)
 }
 
 // cut returns the error of a position behind the log's end. Where the epoch is
@@ -190,12 +184,16 @@ func (c *Cluster) cut(ctx context.Context, topic string, partition int, at LogPo
 	if err := c.checkEpoch(ctx, topic, partition, at, first, next); err != nil {
 		return err
 	}
-	return truncated(topic, partition, at.Offset, next, first, next)
+	return truncated(topic, partition, at.Offset, EpochEnd{UnknownEpoch, next}, first, next)
 }
 
-// truncated returns the error of a log whose records from cutAt on are not
-// those that were read; an unknown cutAt means all of them.
-func truncated(topic string, partition int, offset, cutAt, first, next int64) *GapError {
-	return &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
-		Resume: min(max(cutAt, first), next, offset), First: first, Next: next}
+// truncated returns the error of a log whose records from the end of an epoch on
+// are not those that were read; an unknown end means all of them.
+func truncated(topic string, partition int, offset int64, common EpochEnd, first, next int64) *GapError {
+	gap := &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
+		Resume: min(max(common.Offset, first), next, offset), LeaderEpoch: common.LeaderEpoch, First: first, Next: next}
+	if gap.Resume == first { // nothing before it is in the log
+		gap.LeaderEpoch = UnknownEpoch
+	}
+	return gap
 }

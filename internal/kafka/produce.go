@@ -81,42 +81,56 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 // an error means that at least one is not known to be durable; when it wraps ErrOutcomeUnknown,
 // some may be there all the same, as when ctx ends first.
 func (p *Producer) Produce(ctx context.Context, records ...Record) error {
+	_, err := p.ProduceAt(ctx, records...)
+	return err
+}
+
+// Appended is the part of a partition's log that a call's records were written
+// to: from First to before Next. Where another producer wrote between them, Next
+// - First is more than their number. First is -1 where it is not known, as after
+// a repeat of a request whose first response was lost.
+type Appended struct{ First, Next int64 }
+
+var writtenSomewhere = Appended{-1, -1}
+
+// ProduceAt is Produce of records of one partition, and returns where they are.
+func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, error) {
 	if len(records) == 0 {
-		return nil
+		return writtenSomewhere, nil
 	}
 	size := 0
 	for i := range records {
 		n := recordSize(&records[i])
 		if n > MaxRecordBytes-batchOverhead {
 			p.cluster.metrics.failed("produce", "size")
-			return fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
+			return writtenSomewhere, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
 		}
 		size += n
 	}
 	if err := p.cluster.WriteFault(); err != nil {
-		return fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
+		return writtenSomewhere, fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
 	}
 	partitions, err := p.choose(ctx, records)
 	if err != nil {
-		return err
+		return writtenSomewhere, err
 	}
 	size = min(size, p.cfg.MaxBytes) // a call larger than that takes it all
 	if err := p.acquire(ctx, int64(size)); err != nil {
-		return err
+		return writtenSomewhere, err
 	}
-	c := &call{done: make(chan struct{}), left: len(records), release: func() {
+	c := &call{done: make(chan struct{}), left: len(records), written: Appended{-1, 0}, release: func() {
 		p.free.Release(int64(size))
 		p.cluster.metrics.inFlight.Sub(float64(size))
 	}}
 	if err := p.enqueue(records, partitions, c); err != nil {
 		c.release()
-		return err
+		return writtenSomewhere, err
 	}
 	select {
 	case <-c.done:
-		return c.err
+		return c.written, c.err
 	case <-ctx.Done():
-		return fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
+		return writtenSomewhere, fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
 	}
 }
 
@@ -209,13 +223,24 @@ type call struct {
 	mu      sync.Mutex
 	left    int
 	err     error // the first one; one of a record that is too large only when there is no other
+	written Appended
 	done    chan struct{}
 	release func()
 }
 
-func (c *call) finish(records int, err error) {
+// finish takes the outcome of some of the call's records, which are at offset
+// base on; -1: not known.
+func (c *call) finish(records int, base int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case base < 0 || err != nil || c.written == writtenSomewhere:
+		c.written = writtenSomewhere
+	case c.written.First < 0:
+		c.written = Appended{base, base + int64(records)}
+	default: // a partition's batches are delivered in order
+		c.written.Next = base + int64(records)
+	}
 	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}

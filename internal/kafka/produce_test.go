@@ -50,7 +50,7 @@ func openGate(t *testing.T) (*kafka.Cluster, *gate) {
 	t.Helper()
 	_, b := openBoth(t)
 	g := &gate{Broker: b}
-	c, err := kafka.Open(t.Context(), kafka.Config{Brokers: []string{embedded.Address}, Dial: g.dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, nil, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,9 @@ type Reader struct {
 	cluster    *Cluster
 	name       string // topic with prefix
 	compacted  bool
-	topicID    TopicID // zero: not known yet
-	nextOffset int64   // offset to read next
+	topicID    TopicID    // zero: not known yet
+	leader     leadership // asked last
+	nextOffset int64      // offset to read next
 	epochs     epochHistory
 	checked    int32 // leader epoch under which the last record's epoch was checked
 	end        int64 // of the log, as of the last response
@@ -191,6 +192,7 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.end
+	gap.LeaderEpoch = UnknownEpoch
 	if gap.Resume <= r.nextOffset { // the damage hides where its batch ends
 		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 		if err == nil {
@@ -258,10 +260,11 @@ func (r *Reader) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leader, err := t.leader(r.partition)
+	leader, err := r.cluster.leaders.leaderOf(t, r.partition)
 	if err != nil {
 		return err
 	}
+	r.leader = leader
 	if r.topicID.IsZero() {
 		r.topicID = t.id
 	}
@@ -367,7 +370,8 @@ func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
 	if r.nextOffset <= first { // what was read before it is gone anyway
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
-	return truncated(r.topic, r.partition, r.nextOffset, min(end.Offset, r.epochs.endOf(end.LeaderEpoch)), first, next)
+	end.Offset = min(end.Offset, r.epochs.endOf(end.LeaderEpoch))
+	return truncated(r.topic, r.partition, r.nextOffset, end, first, next)
 }
 
 // errLeaderBehind is the error of a leader that does not know an offset of the
@@ -378,7 +382,7 @@ var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafk
 // when there is no use in one.
 func (r *Reader) failed(ctx context.Context, err error) error {
 	if staleLeader(err) {
-		r.cluster.leaders.forget(r.name)
+		r.cluster.leaders.forget(r.name, r.partition, r.leader)
 	}
 	r.cluster.metrics.failed("fetch", reason(err))
 	if !retriable(err) {

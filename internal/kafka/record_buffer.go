@@ -25,7 +25,8 @@ type recordBuffer struct {
 
 	// Of the running goroutine:
 	seq            sequence
-	throttledUntil time.Time // the broker takes no request before
+	leader         leadership // asked last
+	throttledUntil time.Time  // the broker takes no request before
 }
 
 // batch is a produce request being filled, then sent.
@@ -34,6 +35,7 @@ type batch struct {
 	records           int
 	firstTime, maxMs  int64
 	deadline, started time.Time
+	base              int64 // offset of the first record, once written; -1: not known
 	waiting           []share
 
 	codec     int8 // of the records; 0: not compressed
@@ -96,7 +98,7 @@ func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 		frame = (*kept)[:0]
 	}
 	frame = append(append(frame, l.prefix...), make([]byte, batchOverhead)...)
-	b := &batch{frame: frame, started: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
+	b := &batch{frame: frame, base: -1, started: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
 	return b
 }

@@ -44,8 +44,12 @@ func (l *recordBuffer) deliver(b *batch) {
 	} else {
 		err = l.undelivered(b, err)
 	}
+	at := b.base
 	for _, w := range b.waiting {
-		w.call.finish(w.records, err)
+		w.call.finish(w.records, at, err)
+		if at >= 0 {
+			at += int64(w.records)
+		}
 	}
 	if frame := b.frame; !b.lent {
 		l.producer.buffers.Put(&frame)
@@ -96,7 +100,7 @@ func (l *recordBuffer) send(ctx context.Context, b *batch) error {
 			return err
 		case again:
 			if staleLeader(err) {
-				l.producer.cluster.leaders.forget(l.producer.cluster.topic(l.topic))
+				l.producer.cluster.leaders.forget(l.producer.cluster.topic(l.topic), l.partition, l.leader)
 			}
 		}
 		if !wait.Wait(ctx) {
@@ -120,6 +124,7 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
+	l.leader = leader
 	if !b.sealed {
 		b.seal(len(l.prefix), l.seq)
 	}
@@ -130,12 +135,15 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return err
 	}
-	stamped, throttle, err := readProduced(e.response)
+	base, stamped, throttle, err := readProduced(e.response)
 	l.throttledUntil = time.Now().Add(throttle)
 	c.clock.seen(asked, time.Now(), stamped)
 	if errors.Is(err, errMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
 		b.uncertain = true
+	}
+	if err == nil {
+		b.base = base
 	}
 	return err
 }
@@ -152,25 +160,26 @@ func (b *batch) seal(prefix int, seq sequence) {
 	b.sealed = true
 }
 
-// readProduced reads a response about one partition. stamped is the broker's
+// readProduced reads a response about one partition. base is the offset of the
+// batch's first record, -1 where the broker does not report it. stamped is the broker's
 // time in milliseconds, -1 where the topic takes the producer's. throttle is how
 // long the broker, for a quota, takes no more requests.
-func readProduced(response []byte) (stamped int64, throttle time.Duration, err error) {
+func readProduced(response []byte) (base, stamped int64, throttle time.Duration, err error) {
 	r := &wireReader{b: response}
-	stamped, err = -1, errMalformed
+	base, stamped, err = -1, -1, errMalformed
 	for range r.array(6) {
 		r.string()
 		for range r.array(30) {
 			r.int32() // partition
 			err = code(r.int16())
-			r.int64() // base offset
+			base = r.int64()
 			stamped = r.int64()
 			r.int64() // log start
 		}
 	}
 	throttle = time.Duration(r.int32()) * time.Millisecond
 	if r.bad {
-		return -1, 0, errMalformed
+		return -1, -1, 0, errMalformed
 	}
-	return stamped, throttle, err
+	return base, stamped, throttle, err
 }

@@ -25,7 +25,7 @@ func (b *batch) halves(prefix []byte) ([2]*batch, error) {
 	waiting := b.waiting
 	var used int // records of waiting[0] that are in the first part
 	for i, size := range [2]int{b.records / 2, b.records - b.records/2} {
-		part := &batch{started: b.started, deadline: b.deadline, uncertain: b.uncertain}
+		part := &batch{base: -1, started: b.started, deadline: b.deadline, uncertain: b.uncertain}
 		part.frame = append(append([]byte(nil), prefix...), make([]byte, batchOverhead)...)
 		for range size {
 			records = part.appendEncoded(records, b.firstTime)

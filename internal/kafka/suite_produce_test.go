@@ -244,3 +244,28 @@ func restarts(t *testing.T, s service) {
 		t.Errorf("%d records, want %d", len(values), n)
 	}
 }
+
+func written(t *testing.T, s service) {
+	c := s.topic(t, 2)
+	one, two := c.NewProducer(kafka.ProducerConfig{}), c.NewProducer(kafka.ProducerConfig{BatchBytes: 2000})
+	for _, step := range []struct {
+		by      *kafka.Producer
+		records int
+		want    kafka.Appended
+	}{
+		{one, 3, kafka.Appended{First: 0, Next: 3}},
+		{one, 1, kafka.Appended{First: 3, Next: 4}},
+		{two, 300, kafka.Appended{First: 4, Next: 304}}, // in several batches
+		{one, 2, kafka.Appended{First: 304, Next: 306}},
+	} {
+		got, err := step.by.ProduceAt(t.Context(), numbered(1, 0, step.records)...)
+		if err != nil || got != step.want {
+			t.Errorf("%d records at %+v, %v, want %+v", step.records, got, err, step.want)
+		}
+	}
+	for _, p := range []*kafka.Producer{one, two} {
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -36,6 +36,7 @@ func openEmbedded(t testing.TB, dir string) *embedded.Broker {
 }
 
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := openEmbedded(t, dir)
 	var mu sync.RWMutex
@@ -45,7 +46,7 @@ func TestEmbedded(t *testing.T) {
 		return b.Dial(ctx, network, address)
 	}
 	suite(t, service{
-		config: kafka.Config{Brokers: []string{embedded.Address}, Dial: dial},
+		config: kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial},
 		restart: func(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -73,6 +74,7 @@ func suite(t *testing.T, s service) {
 		{"a record too large is refused before anything is sent", tooLarge},
 		{"records that fit their topic are stored beside one that does not", topicLimit},
 		{"a produce whose answer is lost is written once", lostAnswer},
+		{"a producer tells where its records are", written},
 		{"an offset outside the log is an error", outside},
 		{"offsets are found by time", byTime},
 		{"the last record is found", lastRecord},

@@ -25,7 +25,7 @@ func topicSettings(t *testing.T, s service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(topics) != 5 {
+	if len(topics) != len(kafka.Specs(4)) {
 		t.Fatalf("topics %v", topics)
 	}
 	for _, topic := range topics {
@@ -42,8 +42,10 @@ func topicSettings(t *testing.T, s service) {
 	if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Partitions(t.Context(), event.TopicEvents); n != 6 || err != nil {
-		t.Errorf("%s has %d partitions, %v", event.TopicEvents, n, err)
+	for _, topic := range []string{event.TopicEvents, event.TopicState} {
+		if n, err := c.Partitions(t.Context(), topic); n != 6 || err != nil {
+			t.Errorf("%s has %d partitions, %v", topic, n, err)
+		}
 	}
 	if err := c.Grow(t.Context(), event.TopicRaw, 1025); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("growing beyond what ids can hold: %v", err)

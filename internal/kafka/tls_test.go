@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"trunkline/internal/tlsclient"
 )
 
 // certificate makes one for 127.0.0.1 that vouches for itself.
@@ -51,19 +53,19 @@ func certificate(t *testing.T) (cert, key string) {
 
 func TestTLSFilesAreLoaded(t *testing.T) {
 	cert, key := certificate(t)
-	cfg, err := (&TLS{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}).load()
+	cfg, err := (tlsclient.Settings{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}).Load()
 	if err != nil || cfg.RootCAs == nil || len(cfg.Certificates) != 1 {
 		t.Fatalf("%+v, %v", cfg, err)
 	}
-	if cfg, err := (&TLS{CAFile: "absent"}).load(); cfg != nil || err != nil {
+	if cfg, err := (tlsclient.Settings{CAFile: "absent"}).Load(); cfg != nil || err != nil {
 		t.Errorf("off is off: %v, %v", cfg, err)
 	}
-	for name, bad := range map[string]TLS{
+	for name, bad := range map[string]tlsclient.Settings{
 		"an absent CA":       {Enabled: true, CAFile: "absent"},
 		"a CA that is none":  {Enabled: true, CAFile: key},
 		"a key that is none": {Enabled: true, CertFile: cert, KeyFile: cert},
 	} {
-		if _, err := bad.load(); err == nil {
+		if _, err := bad.Load(); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
@@ -87,7 +89,10 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fake.Close()
-			cfg := Config{Brokers: fake.ListenAddrs(), TLS: TLS{Enabled: true, CAFile: cert}, SASL: SASL{Mechanism: mechanism.ours, Username: "user", Password: "secret"}}
+			settings := DefaultSettings(fake.ListenAddrs()...)
+			settings.TLS = tlsclient.Settings{Enabled: true, CAFile: cert}
+			settings.SASL = SASL{Mechanism: mechanism.ours, Username: "user", Password: "secret"}
+			cfg := Config{Settings: settings}
 			c, err := Open(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)

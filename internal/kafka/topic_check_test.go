@@ -5,15 +5,16 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
 )
 
 func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
-	spec := Specs(8)[0]
 	good := map[string]string{
 		configTimestampType: logAppendTime, configMaxBytes: "1310720", configMinInSync: "2", configCleanupPolicy: "delete", configUncleanElection: "false",
 	}
@@ -33,6 +34,9 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		{"unclean election", 3, map[string]string{configUncleanElection: "true"}, true, "unclean.leader.election.enable=true"},
 		{"small records", 3, map[string]string{configMaxBytes: "1048588"}, true, "max.message.bytes=1048588"},
 		{"the producers' clocks", 3, map[string]string{configTimestampType: "CreateTime"}, false, "LogAppendTime is better"},
+		{"the state, not compacted", 3, nil, true, "cleanup.policy=delete: set it to compact"},
+		{"the state, compacted and deleted", 3, map[string]string{configCleanupPolicy: "compact,delete"}, true, "cleanup.policy=compact,delete: set it to compact"},
+		{"the state as it should be", 3, map[string]string{configCleanupPolicy: "compact"}, false, ""},
 		{"a broker that tells nothing", 3, map[string]string{configMinInSync: "", configCleanupPolicy: "", configUncleanElection: "", configMaxBytes: ""}, false, ""},
 	} {
 		config := map[string]string{}
@@ -41,6 +45,10 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		}
 		for k, v := range test.change {
 			config[k] = v
+		}
+		spec := specOf(Specs(8), event.TopicRaw)
+		if strings.HasPrefix(test.name, "the state") {
+			spec = specOf(Specs(8), event.TopicState)
 		}
 		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas}, config, 3)
 		if test.want == "" {
@@ -76,7 +84,7 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 		return c
 	}
 	spec := []TopicSpec{{Name: "t", Partitions: 1}}
-	c := open(Config{Brokers: addresses})
+	c := open(Config{Settings: DefaultSettings(addresses...)})
 	if err := c.EnsureTopics(t.Context(), spec); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatalf("with one of three brokers up: %v", err)
 	}
@@ -91,7 +99,10 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 	if info := fake.TopicInfo("t"); info.NumReplicas != 3 || *info.Configs[configMinInSync] != "2" {
 		t.Errorf("%d replicas, %v", info.NumReplicas, info.Configs)
 	}
-	two := open(Config{Brokers: addresses, ReplicationFactor: 2, TopicPrefix: "two."})
+	settings := DefaultSettings(addresses...)
+	settings.ReplicationFactor = 2
+	settings.TopicPrefix = "two."
+	two := open(Config{Settings: settings})
 	if err := two.EnsureTopics(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +112,15 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 }
 
 func TestRegisteredBrokersAreCounted(t *testing.T) {
-	c, err := Open(t.Context(), Config{Brokers: testservice.Kafka(t)}, nil, slog.New(slog.DiscardHandler))
+	c, err := Open(t.Context(), Config{Settings: DefaultSettings(testservice.Kafka(t)...)}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	n, err := c.registeredBrokers(t.Context())
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); { // each has 5 s for an answer
+		n, err = c.registeredBrokers(t.Context())
+	}
 	if n != 1 || err != nil {
 		t.Errorf("%d brokers, %v", n, err) // Kafka before 4.0 has no answer
 	}

@@ -27,6 +27,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 	for _, s := range specs {
 		if _, exists := have[s.Name]; !exists {
 			s.Partitions = max(s.Partitions, have[s.Follows].Partitions)
+			have[s.Name] = TopicInfo{Name: s.Name, Partitions: s.Partitions}
 			missing = append(missing, s)
 		}
 	}
@@ -43,9 +44,13 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 			return fault.New(fault.KindConflict, "topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n, event.MaxPartitions)
 		}
 		if s.Follows != "" {
-			if err := c.Grow(ctx, s.Name, have[s.Follows].Partitions); err != nil {
+			want := have[s.Follows].Partitions
+			if err := c.Grow(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
+			t := have[s.Name] // another topic may follow this one
+			t.Partitions = max(t.Partitions, want)
+			have[s.Name] = t
 		}
 	}
 	return nil
@@ -93,6 +98,7 @@ func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 			if err := c.Grow(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
+			partitions[c.topic(s.Name)] = want // another topic may follow this one
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ type Config struct {
 	TLS     *tls.Config
 	Clock   Clock         // zero: one of its own
 	Sources []netip.Addr  // local addresses to connect from in turn: one can number about 28,000
-	Ramp    float64       // new connections per second; 0: as fast as it goes
+	Ramp    float64       // new connections per second; 0: as fast as possible
 	Dialers int           // connections being opened at the same time; 0: 32
 	Workers int           // goroutines that read; 0: 1
 	Stalled float64       // share of the subscribers that do not read, 0 to 1
@@ -46,7 +46,7 @@ type Config struct {
 	Pause   time.Duration // most time before a resume; 0: 1 s
 }
 
-// Validate returns what is invalid in the configuration.
+// Validate returns the errors of the configuration.
 func (c *Config) Validate() error {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -55,7 +55,7 @@ func (c *Config) Validate() error {
 	case len(c.Run) != RunLength || strings.ContainsAny(c.Run, `"\`):
 		return fmt.Errorf("the run's name must have %d characters", RunLength)
 	case len(c.Groups) == 0:
-		return errors.New("there is nobody to subscribe")
+		return errors.New("no subscribers are configured")
 	case c.Ramp < 0 || c.Dialers < 0 || c.Workers < 0 || c.Pause < 0:
 		return errors.New("ramp, dialers, workers and pause cannot be negative")
 	case c.Stalled < 0 || c.Stalled > 1:

@@ -81,7 +81,7 @@ func (c *conn) cover(cursor []byte) {
 	}
 }
 
-// resume notes that a new connection goes on at the last cursor.
+// resume records that a new connection continues at the last cursor.
 func (c *conn) resume() {
 	c.resumed = true
 	for i := range c.checks {

@@ -129,7 +129,7 @@ func (l *Load) comeBack(c *conn) {
 		err := l.insist(l.ctx, c)
 		<-l.slots
 		if err == nil || final(err) {
-			return // it is back, or what it has missed counts as lost
+			return // it has reconnected, or its missing events count as lost
 		}
 	}
 }

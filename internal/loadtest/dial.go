@@ -55,7 +55,7 @@ func (t *target) dial(ctx context.Context, from netip.Addr, token string, since 
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close() // what is kept is a second descriptor
+	defer plain.Close() // the duplicate descriptor stays open
 	stop := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
@@ -114,7 +114,7 @@ func (t *target) upgrade(conn net.Conn, token string, since []byte) (early []byt
 	}
 	sum := sha1.Sum([]byte(key + acceptSuffix))
 	if response.Header.Get("Sec-WebSocket-Accept") != base64.StdEncoding.EncodeToString(sum[:]) {
-		return nil, errors.New("the upgrade's answer is not to our question")
+		return nil, errors.New("the upgrade response has a wrong Sec-WebSocket-Accept")
 	}
 	early, err = reader.Peek(reader.Buffered())
 	return bytes.Clone(early), err

@@ -1,6 +1,6 @@
 // Package loadtest is the load that Trunkline is measured with: many cheap
-// WebSocket subscribers that check what they get, a source of numbered events,
-// and a Trail that checks what a topic shows of them. The folder requests asks
+// WebSocket subscribers that check the received events, a source of numbered events,
+// and a Trail that checks the events of a topic. The folder requests asks
 // an HTTP API.
 //
 // A subscriber is a socket, a few hundred bytes and no goroutine: one worker
@@ -22,7 +22,7 @@
 //
 // Goroutines: Workers for each Load, one for each connection that is being
 // opened (Dialers at most) and one for each that waits to come back; Close
-// ends them all. A Source has one for each lane, 16 unless told,
+// ends them all. A Source has one for each publisher, 16 by default,
 // while Run runs.
 //
 // When it is full: a subscriber that cannot keep up slows its worker, which

@@ -43,7 +43,7 @@ var (
 )
 
 // parseFrame takes the first frame off b. size is its length with the header;
-// when b does not hold all of it, whole is false and size what is known to be
+// when b does not hold all of it, whole is false and size the bytes known to be
 // needed.
 func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 	if len(b) < 2 {

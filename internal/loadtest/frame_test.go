@@ -87,7 +87,7 @@ func TestControlFramesAreMaskedAsTheRFCSays(t *testing.T) {
 	}
 }
 
-// transcript returns what a receiver makes of bytes that come in pieces.
+// transcript returns a receiver's results for bytes that arrive in pieces.
 func transcript(wire []byte, piece func(left int) int) (said []string, err error) {
 	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
 	r.reply = func(_ *conn, frame []byte) error {

@@ -85,7 +85,7 @@ func (l *Load) Subscribers() (all, reading int) {
 	return len(l.conns), reading
 }
 
-// Tally returns what the subscribers received so far.
+// Tally returns the counts of the subscribers so far.
 func (l *Load) Tally() *Tally {
 	sum := &Tally{Closed: map[int]int{}}
 	for _, w := range l.workers {

@@ -230,7 +230,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 	if n := l.Outstanding([]uint64{1}); n != 0 {
 		t.Errorf("%d outstanding", n)
 	}
-	s.CloseClientConnections() // does not know hijacked ones: the server's end is told by its close
+	s.CloseClientConnections() // hijacked ones are excluded: they see the close of the listener
 	s.Config.Close()
 }
 

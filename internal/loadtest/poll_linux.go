@@ -37,7 +37,7 @@ func newPoller() (p *poller, err error) {
 	return p, nil
 }
 
-// watch has wait tell of a socket. reading says that data counts, not only the
+// watch adds a socket to those that wait reports. reading says that data counts, not only the
 // end. Closing the socket ends it.
 func (p *poller) watch(fd int, reading bool, as ready) error {
 	events := uint32(unix.EPOLLRDHUP)

@@ -10,13 +10,13 @@ import (
 // events of an account stay in order. Event number n of the run is due at
 // n/rate and of stream n modulo their number.
 type publisher struct {
-	source        *Source
-	number, lanes int
-	rate          float64
-	began         time.Time
-	next          int // event number; in the lane's first turn, its first stream
-	batches       int // that were made, where they are of a set size
-	memory        []byte
+	source             *Source
+	number, publishers int
+	rate               float64
+	began              time.Time
+	next               int // event number; in the publisher's first turn, its first stream
+	batches            int // that were made, where they are of a set size
+	memory             []byte
 }
 
 func (l *publisher) run(ctx context.Context) error {
@@ -59,10 +59,10 @@ func (l *publisher) dueOf(number int) time.Time {
 	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
 }
 
-// after returns the number of the lane's next event after number.
+// after returns the number of the publisher's next event after number.
 func (l *publisher) after(number int) int {
 	streams := len(l.source.cfg.Accounts)
-	for number++; number%streams%l.lanes != l.number; number++ {
+	for number++; number%streams%l.publishers != l.number; number++ {
 	}
 	return number
 }
@@ -85,7 +85,7 @@ func (l *publisher) batch(events []Event) []Event {
 	return events
 }
 
-// event makes the lane's next event.
+// event makes the publisher's next event.
 func (l *publisher) event(due time.Time) Event {
 	s := l.source
 	stream := l.next % len(s.cfg.Accounts)
@@ -100,7 +100,7 @@ func (l *publisher) event(due time.Time) Event {
 
 // batchDue returns the due time of the next batch: publishers take turns.
 func (l *publisher) batchDue() time.Time {
-	batch := l.batches*l.lanes + l.number + 1
+	batch := l.batches*l.publishers + l.number + 1
 	return l.dueOf(batch * l.source.cfg.Batch)
 }
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve reads what a connection has.
+// serve reads the available bytes of a connection.
 func (w *worker) serve(c *conn) {
 	if c.stalled { // only its end wakes us
 		w.end(c, codeAbnormal)
@@ -82,7 +82,7 @@ func (w *worker) frames(c *conn, b []byte) error {
 		return err
 	}
 	c.keep(rest)
-	if need >= len(w.plain) { // take refuses what is larger than maxFrame
+	if need >= len(w.plain) { // take refuses frames larger than maxFrame
 		w.plain = make([]byte, need+readBytes)
 	}
 	return nil

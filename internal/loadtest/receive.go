@@ -23,7 +23,7 @@ func (c *closing) Error() string { return fmt.Sprintf("closed with %d", c.code) 
 
 var errOrder = errors.New("fragments out of order")
 
-// take goes through all whole frames of b and returns what is left, and how
+// take goes through all whole frames of b and returns the rest, and how
 // long the frame that begins there is known to be.
 func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
@@ -107,7 +107,7 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	}
 }
 
-// answer does what a control frame asks for.
+// answer handles a control frame.
 func (r *receiver) answer(c *conn, f frame) error {
 	switch f.op {
 	case opPing:
@@ -119,7 +119,7 @@ func (r *receiver) answer(c *conn, f frame) error {
 		if code == codeNone {
 			answer = codeNormal
 		}
-		// The server has said why; whether it still hears us is its affair.
+		// The server has sent its reason; it need not read our reply.
 		_ = r.reply(c, appendClose(nil, answer))
 		return &closing{code}
 	}

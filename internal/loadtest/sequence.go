@@ -6,7 +6,7 @@ type sequence struct {
 	seen    uint64 // the highest number so far
 	last    uint64 // where this connection is: its last number, or where it began
 	covered uint64 // where it was at its last cursor
-	gaps    []span // what is missing below seen, rising; nil as long as all is well
+	gaps    []span // missing numbers below seen, ascending; nil while none is missing
 }
 
 // span is the numbers from first to last, both included.

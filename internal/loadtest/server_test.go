@@ -49,7 +49,7 @@ func (p *peer) read() (op byte, payload []byte) {
 	return head[0], payload
 }
 
-// server is a WebSocket server that does with its clients what a test says.
+// server is a WebSocket server whose behaviour a test configures.
 type server struct {
 	*httptest.Server
 	serve func(*peer)
@@ -129,7 +129,7 @@ func connect(t *testing.T, cfg Config) *Load {
 	return l
 }
 
-// await waits for a condition of what the subscribers have seen.
+// await waits for a condition of the subscribers' counts.
 func await(t *testing.T, l *Load, what string, met func(*Tally) bool) *Tally {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {

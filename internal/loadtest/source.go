@@ -26,16 +26,16 @@ type Sink interface {
 // as much.
 type Form func(dst []byte, s Stamp, run, account string, padding []byte) []byte
 
-// SourceConfig configures what is published. All but Run, Accounts, Size and Clock may
+// SourceConfig configures a Source. All but Run, Accounts, Size and Clock may
 // be zero.
 type SourceConfig struct {
-	Run      string
-	Accounts []string // a stream each
-	Size     int      // bytes of an event
-	Clock    Clock
-	Form     Form // nil: GenericEvent
-	Lanes    int  // batches on their way at the same time, one of an account; 0: 16
-	Batch    int  // events of a batch, due together; 0: what is due when the one before is safe
+	Run        string
+	Accounts   []string // a stream each
+	Size       int      // bytes of an event
+	Clock      Clock
+	Form       Form // nil: GenericEvent
+	Publishers int  // batches in flight at the same time, one of an account; 0: 16
+	Batch      int  // events of a batch, due together; 0: what is due when the one before is safe
 }
 
 // MinEventSize returns the smallest generic event there is for an account's id.
@@ -54,7 +54,7 @@ func (c *SourceConfig) formOrDefault() Form {
 	return c.Form
 }
 
-// Validate returns what is invalid in the configuration.
+// Validate returns the errors of the configuration.
 func (c *SourceConfig) Validate() error {
 	if len(c.Run) != RunLength {
 		return fmt.Errorf("the run's name must have %d characters", RunLength)
@@ -65,8 +65,8 @@ func (c *SourceConfig) Validate() error {
 	if c.Clock.began.IsZero() {
 		return errors.New("a clock is needed")
 	}
-	if c.Lanes < 0 || c.Batch < 0 || c.Batch > MaxBatch {
-		return fmt.Errorf("a source has lanes, and batches of at most %d events", MaxBatch)
+	if c.Publishers < 0 || c.Batch < 0 || c.Batch > MaxBatch {
+		return fmt.Errorf("a source has publishers, and batches of at most %d events", MaxBatch)
 	}
 	for _, account := range c.Accounts {
 		if least := c.formOrDefault().Least(account); c.Size < least {
@@ -76,11 +76,11 @@ func (c *SourceConfig) Validate() error {
 	return nil
 }
 
-// maxLanes is the number of batches in flight at the same time, and batchLimit
+// maxPublishers is the number of batches in flight at the same time, and batchLimit
 // how many events one has, unless the configuration says it.
 const (
-	maxLanes   = 16
-	batchLimit = 512
+	maxPublishers = 16
+	batchLimit    = 512
 )
 
 // MaxBatch is the highest number of events in a batch.
@@ -94,7 +94,7 @@ type Source struct {
 	sink    Sink
 	padding []byte
 	least   []int           // by stream: bytes of an event without padding
-	given   []uint64        // by stream: the last number; each is its lane's alone
+	given   []uint64        // by stream: the last number; each is written by its publisher only
 	durable []atomic.Uint64 // by stream: how many are safe
 
 	mu       sync.Mutex
@@ -104,8 +104,8 @@ type Source struct {
 // NewSource makes a source.
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	cfg.Form = cfg.formOrDefault()
-	if cfg.Lanes == 0 {
-		cfg.Lanes = maxLanes
+	if cfg.Publishers == 0 {
+		cfg.Publishers = maxPublishers
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
@@ -140,7 +140,7 @@ func (s *Source) Acks() *Histogram {
 	return &h
 }
 
-// Probe publishes one event of each stream that nobody counts.
+// Probe publishes one event of each stream that is not counted.
 func (s *Source) Probe(ctx context.Context) error {
 	var events []Event
 	for stream := range s.cfg.Accounts {
@@ -156,7 +156,7 @@ func (s *Source) Probe(ctx context.Context) error {
 }
 
 // Run publishes rate events a second, all accounts in turn, until ctx ends, then
-// finishes what it has begun. It may run again: numbers go on. A source with
+// finishes the batches begun. It may run again: numbers continue. A source with
 // a Batch may have rate 0: it publishes as fast as its sink takes it, and an
 // event is due when it is made.
 func (s *Source) Run(ctx context.Context, rate float64) error {
@@ -166,13 +166,13 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	group, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := s.cfg.Clock.Now()
-	lanes := min(len(s.cfg.Accounts), s.cfg.Lanes)
+	publishers := min(len(s.cfg.Accounts), s.cfg.Publishers)
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
-	for number := range lanes {
+	for number := range publishers {
 		running.Go(func() {
-			l := &publisher{source: s, number: number, lanes: lanes, rate: rate, began: began, next: number}
+			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, began: began, next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)

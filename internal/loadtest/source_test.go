@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// notebook is a sink that keeps what it gets.
+// notebook is a sink that keeps the events.
 type notebook struct {
 	delay time.Duration
 	fails error
@@ -63,7 +63,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 	}{
 		"one account":          {1, 100, 0},
 		"few accounts":         {3, 1000, time.Millisecond},
-		"more than lanes":      {50, 1000, 3 * time.Millisecond},
+		"more than publishers": {50, 1000, 3 * time.Millisecond},
 		"not a multiple of it": {37, 997, time.Millisecond},
 		"a slow sink":          {1, 2000, 150 * time.Millisecond},
 	} {
@@ -89,7 +89,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 					total += len(stamps)
 				}
 				// What is due while the last batch is on its way is not published.
-				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(maxLanes) {
+				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(maxPublishers) {
 					t.Errorf("%d events in 2 s at %v", total, c.rate)
 				}
 				if s.Acks().Max() != c.delay {
@@ -105,7 +105,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &notebook{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
-				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Lanes: 2, Batch: 5, Form: CallRecord}
+				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Publishers: 2, Batch: 5, Form: CallRecord}
 				s, err := NewSource(cfg, sink)
 				if err != nil {
 					t.Fatal(err)
@@ -127,7 +127,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 					}
 					total += len(stamps)
 				}
-				// Without a rate, each of two lanes sends five every 10 ms; else lanes
+				// Without a rate, each of two publishers sends five every 10 ms; else publishers
 				// take turns, and the last batch is due when the time is over.
 				want := map[string]int{"paced": 95, "as fast as it goes": 1000}[name]
 				if total != want {
@@ -191,11 +191,11 @@ func TestSourceNeedsARate(t *testing.T) {
 func TestSourceConfigIsValidated(t *testing.T) {
 	for name, change := range map[string]func(*SourceConfig){
 		"run": func(c *SourceConfig) { c.Run = "" }, "accounts": func(c *SourceConfig) { c.Accounts = nil },
-		"size":  func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
-		"clock": func(c *SourceConfig) { c.Clock = Clock{} },
-		"lanes": func(c *SourceConfig) { c.Lanes = -1 },
-		"batch": func(c *SourceConfig) { c.Batch = MaxBatch + 1 },
-		"form":  func(c *SourceConfig) { c.Form = CallRecord }, // whose records are longer
+		"size":       func(c *SourceConfig) { c.Size = MinEventSize("a") - 1 },
+		"clock":      func(c *SourceConfig) { c.Clock = Clock{} },
+		"publishers": func(c *SourceConfig) { c.Publishers = -1 },
+		"batch":      func(c *SourceConfig) { c.Batch = MaxBatch + 1 },
+		"form":       func(c *SourceConfig) { c.Form = CallRecord }, // whose records are longer
 	} {
 		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Size: MinEventSize("a"), Clock: NewClock()}
 		if err := cfg.Validate(); err != nil {

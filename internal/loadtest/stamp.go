@@ -13,7 +13,7 @@ const RunLength = 8
 // it is found and read without parsing.
 type Stamp struct {
 	Stream int    // which of the run's accounts, from 0
-	Seq    uint64 // in the stream, from 1; 0: a probe, which nobody checks
+	Seq    uint64 // in the stream, from 1; 0: a probe, which is not checked
 	At     int64  // when the event was due, Unix nanoseconds
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Trail checks what the readers of a topic see of a run: each event of each
+// Trail checks the records of a run that the readers of a topic see: each event of each
 // stream once, in order, in one partition. It is safe for concurrent use; a
 // partition's records must come in the order of their offsets.
 type Trail struct {
@@ -25,7 +25,7 @@ type trailStream struct {
 	proven bool // something came
 }
 
-// TrailTally counts what a trail received.
+// TrailTally has the counts of a trail.
 type TrailTally struct {
 	PartitionTally
 	Partitions map[int]PartitionTally
@@ -34,7 +34,7 @@ type TrailTally struct {
 	Latency    Histogram
 }
 
-// PartitionTally counts what was received in one partition.
+// PartitionTally has the counts of one partition.
 type PartitionTally struct {
 	Records    uint64 `json:"records"`    // of the run, each once
 	Missing    int64  `json:"missing"`    // events that never came
@@ -109,7 +109,7 @@ func (p *PartitionTally) add(o PartitionTally) {
 	p.Strayed += o.Strayed
 }
 
-// Tally returns what was received so far.
+// Tally returns the counts so far.
 func (t *Trail) Tally() *TrailTally {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,7 +24,7 @@ func TestTrailFindsFaults(t *testing.T) {
 		records   []record
 		published []uint64
 		want      PartitionTally
-		in        int // the partition that it is told of
+		in        int // the partition of the record
 	}{
 		"nothing":               {[]record{{0, 1, 0, 1}, {1, 1, 1, 1}, {0, 2, 0, 2}}, []uint64{2, 1}, PartitionTally{Records: 3}, -2},
 		"one withheld":          {[]record{{0, 1, 0, 1}, {0, 3, 0, 3}}, []uint64{3, 0}, PartitionTally{Records: 2, Missing: 1}, 0},

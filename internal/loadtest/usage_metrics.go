@@ -13,14 +13,14 @@ import (
 
 // MetricsUsage returns the CPU time and memory that a process reports on its
 // metrics listener at base + /metrics. settled first has it collect its
-// garbage, so that only what it holds is counted.
+// garbage, so that only live memory is counted.
 func MetricsUsage(ctx context.Context, client *http.Client, base string, settled bool) (Usage, error) {
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")
 	if settled {
 		// A profile that begins with a collection; twice, for what finalizers free.
 		for range 2 {
 			if err := get(ctx, client, base+"/debug/pprof/heap?gc=1", discard); err != nil {
-				return Usage{}, err
+				return Usage{}, fmt.Errorf("memory is read after a collection, which needs debug.pprof: true on the server: %w", err)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func readMetrics(r io.Reader) (u Usage, err error) {
 		return Usage{}, fmt.Errorf("reading metrics: %w", err)
 	}
 	if found < 4 {
-		return Usage{}, fmt.Errorf("reading metrics: they do not tell CPU and memory of a Go process")
+		return Usage{}, fmt.Errorf("reading metrics: CPU and memory of a Go process are missing")
 	}
 	return u, nil
 }

@@ -47,7 +47,7 @@ func (w *wire) Write(b []byte) (int, error) {
 }
 
 // writeAll writes to a socket that does not wait. We write a few bytes now and
-// then: a socket without room for them has a server that does not read.
+// then: a socket whose buffer is full has a server that does not read.
 func writeAll(fd int, b []byte) error {
 	for {
 		n, err := unix.Write(fd, b)

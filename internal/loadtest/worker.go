@@ -15,7 +15,7 @@ const readBytes = 256 << 10
 // connection it is with.
 type worker struct {
 	poll *poller
-	lost func(c *conn, code int) // told of a connection that ended, with mu held
+	lost func(c *conn, code int) // called for a connection that ended, with mu held
 
 	mu     sync.Mutex
 	conns  map[int32]*conn // by slot

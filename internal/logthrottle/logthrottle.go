@@ -68,9 +68,9 @@ type counts struct {
 }
 
 type line struct {
-	since time.Time // of the period
-	said  int       // in it
-	held  int       // since the last one that was said
+	since  time.Time // of the period
+	logged int       // in it
+	held   int       // since the last one that was logged
 }
 
 // most bounds what is remembered. Messages are constants, and few.
@@ -91,18 +91,18 @@ func (c *counts) due(message string, now time.Time) (held int, due bool) {
 	}
 	// A clock that was set back begins a period too.
 	if age := now.Sub(l.since); age >= Every || age < 0 {
-		if l.said < Burst || age >= 2*Every || age < 0 {
-			l.said = 0
+		if l.logged < Burst || age >= 2*Every || age < 0 {
+			l.logged = 0
 		} else { // it lasts: one is enough from now on
-			l.said = Burst - 1
+			l.logged = Burst - 1
 		}
 		l.since = now
 	}
-	if l.said >= Burst {
+	if l.logged >= Burst {
 		l.held++
 		return 0, false
 	}
-	l.said++
+	l.logged++
 	held, l.held = l.held, 0
 	return held, true
 }

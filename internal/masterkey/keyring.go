@@ -9,25 +9,8 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
-
-// Config says where the keys are.
-type Config struct {
-	Value string // the keys themselves, comma-separated, the newest last
-	File  string // else a file with one key a line, the newest last
-}
-
-// Validate returns what is invalid in the configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Value == "" && c.File == "":
-		return errors.New("master key: neither a key nor a file is set")
-	case c.Value == "":
-		return nil
-	}
-	_, err := parse(splitValue(c.Value))
-	return err
-}
 
 // Keyring is the service's master keys. It is safe for concurrent use.
 type Keyring struct {
@@ -40,18 +23,21 @@ type Keyring struct {
 
 // Open reads the keys. A file that does not exist yet makes an empty ring,
 // which seals and opens nothing: see Create.
-func Open(cfg Config) (*Keyring, error) {
-	if err := cfg.Validate(); err != nil {
+func Open(settings Settings) (*Keyring, error) {
+	if err := setting.Validate("", settings); err != nil {
 		return nil, err
 	}
-	if cfg.Value != "" {
-		ring, err := parse(splitValue(cfg.Value))
+	if settings.Value != "" {
+		ring, err := parse(splitValue(string(settings.Value)))
 		if err != nil {
 			return nil, err
 		}
 		return &Keyring{ring: ring}, nil
 	}
-	k := &Keyring{file: cfg.File}
+	if settings.File == "" {
+		return nil, errors.New("master key: neither a key nor a file is set")
+	}
+	k := &Keyring{file: settings.File}
 	if err := k.follow(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
 
 func randomKey() []byte {
@@ -24,7 +25,7 @@ func randomKey() []byte {
 	return raw
 }
 
-func open(t *testing.T, cfg Config) *Keyring {
+func open(t *testing.T, cfg Settings) *Keyring {
 	t.Helper()
 	k, err := Open(cfg)
 	if err != nil {
@@ -36,7 +37,7 @@ func open(t *testing.T, cfg Config) *Keyring {
 func fileRing(t *testing.T) (*Keyring, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "master.key")
-	k := open(t, Config{File: file})
+	k := open(t, Settings{File: file})
 	if created, err := k.Create(); err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
@@ -53,7 +54,7 @@ func seal(t *testing.T, k *Keyring, secret string, place ...string) string {
 }
 
 func TestASecretOpensOnlyInItsPlace(t *testing.T) {
-	k := open(t, Config{Value: hex.EncodeToString(randomKey())})
+	k := open(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
 	sealed := seal(t, k, "s3cret", "keys", "acme", "1")
 	if strings.Contains(sealed, "s3cret") {
 		t.Fatal("not sealed")
@@ -69,7 +70,7 @@ func TestASecretOpensOnlyInItsPlace(t *testing.T) {
 }
 
 func TestAnAlteredSecretIsRefused(t *testing.T) {
-	k := open(t, Config{Value: hex.EncodeToString(randomKey())})
+	k := open(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
 	sealed := seal(t, k, "s3cret", "p")
 	for i := range sealed {
 		bad := []byte(sealed)
@@ -88,13 +89,13 @@ func TestAnAlteredSecretIsRefused(t *testing.T) {
 func TestAKeyMayBeWrittenInHexOrBase64(t *testing.T) {
 	raw := randomKey()
 	raw[0], raw[1] = 0xfb, 0xff // differ between the two alphabets of base64
-	first := open(t, Config{Value: hex.EncodeToString(raw)})
+	first := open(t, Settings{Value: setting.Secret(hex.EncodeToString(raw))})
 	sealed := seal(t, first, "x")
 	for _, text := range []string{
 		strings.ToUpper(hex.EncodeToString(raw)), base64.StdEncoding.EncodeToString(raw),
 		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
 	} {
-		if _, err := open(t, Config{Value: " " + text + " "}).Unseal(sealed); err != nil {
+		if _, err := open(t, Settings{Value: setting.Secret(" " + text + " ")}).Unseal(sealed); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -106,40 +107,40 @@ func TestBadKeysAreRefusedWithoutShowingThem(t *testing.T) {
 		"short-secret", good[:62], good + "00", good + ",", "," + good, good + ",short-secret",
 		strings.Repeat("00", 32), strings.Repeat("QUFB", 10) + "QUE=",
 	} {
-		_, err := Open(Config{Value: value})
+		_, err := Open(Settings{Value: setting.Secret(value)})
 		if err == nil {
 			t.Errorf("%q was accepted", value)
 		} else if strings.Contains(err.Error(), "short-secret") || strings.Contains(err.Error(), good[:20]) {
 			t.Errorf("the error shows the key: %v", err)
 		}
 	}
-	if _, err := Open(Config{}); err == nil {
+	if _, err := Open(Settings{}); err == nil {
 		t.Error("no configuration was accepted")
 	}
 }
 
 func TestTheLastKeySealsAndAllOpen(t *testing.T) {
 	one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
-	old := seal(t, open(t, Config{Value: one}), "x")
-	both := open(t, Config{Value: one + "," + two})
+	old := seal(t, open(t, Settings{Value: setting.Secret(one)}), "x")
+	both := open(t, Settings{Value: setting.Secret(one + "," + two)})
 	if _, err := both.Unseal(old); err != nil {
 		t.Error(err)
 	}
 	fresh := seal(t, both, "x")
-	if _, err := open(t, Config{Value: two}).Unseal(fresh); err != nil {
+	if _, err := open(t, Settings{Value: setting.Secret(two)}).Unseal(fresh); err != nil {
 		t.Error("the last key did not seal")
 	}
 	if err := both.Require(ID(old), ID(fresh)); err != nil {
 		t.Error(err)
 	}
-	if err := open(t, Config{Value: two}).Require(ID(old)); err == nil {
+	if err := open(t, Settings{Value: setting.Secret(two)}).Require(ID(old)); err == nil {
 		t.Error("a missing key was not missed")
 	}
 }
 
 func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "master.key")
-	empty := open(t, Config{File: file})
+	empty := open(t, Settings{File: file})
 	if _, err := empty.Seal([]byte("x")); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("sealed without a key: %v", err)
 	}
@@ -150,7 +151,7 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			k, err := Open(Config{File: file})
+			k, err := Open(Settings{File: file})
 			if err == nil {
 				var made bool
 				if made, err = k.Create(); made {
@@ -172,14 +173,14 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	sealed := seal(t, empty, "x") // it follows
-	if _, err := open(t, Config{File: file}).Unseal(sealed); err != nil {
+	if _, err := open(t, Settings{File: file}).Unseal(sealed); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestARunningRingFollowsTheFile(t *testing.T) {
 	cli, file := fileRing(t)
-	server := open(t, Config{File: file})
+	server := open(t, Settings{File: file})
 	before := seal(t, server, "x")
 	id, err := cli.Next()
 	if err != nil {
@@ -195,13 +196,13 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	if err := cli.Retire([]string{ID(before)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, Config{File: file}).Unseal(before); err != nil {
+	if _, err := open(t, Settings{File: file}).Unseal(before); err != nil {
 		t.Errorf("a key in use was retired: %v", err)
 	}
 	if err := cli.Retire(nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, Config{File: file}).Unseal(before); err == nil {
+	if _, err := open(t, Settings{File: file}).Unseal(before); err == nil {
 		t.Error("the old key is still in the file")
 	}
 	if data, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(data, []byte(fileHead)) {
@@ -278,7 +279,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 || slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
 			t.Errorf("sealed under %v", ids)
 		}
-		if err := open(t, Config{File: file}).Require(first); err == nil {
+		if err := open(t, Settings{File: file}).Require(first); err == nil {
 			t.Error("the old key is still there")
 		}
 		if steps < 3 {
@@ -309,12 +310,12 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
-		k := open(t, Config{Value: one})
+		k := open(t, Settings{Value: setting.Secret(one)})
 		r := &room{k: k, secrets: []string{seal(t, k, "a")}}
 		if _, err := Rotate(t.Context(), k, []Room{r}, func(int, int) {}); !errors.Is(err, errFixed) {
 			t.Errorf("%v", err)
 		}
-		r.k = open(t, Config{Value: one + "," + two})
+		r.k = open(t, Settings{Value: setting.Secret(one + "," + two)})
 		if got, err := Rotate(t.Context(), r.k, []Room{r}, func(int, int) {}); err != nil || ID(r.secrets[0]) != got.ID {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -322,7 +323,7 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 }
 
 func FuzzUnseal(f *testing.F) {
-	k, err := Open(Config{Value: strings.Repeat("0123456789abcdef", 4)})
+	k, err := Open(Settings{Value: setting.Secret(strings.Repeat("0123456789abcdef", 4))})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	Dependencies []Dependency
 	Certificates []Certificate
 	DataDir      string
+	MinFree      uint64 // bytes that should be free on the disk of DataDir
 }
 
 // Checker checks what its Config names.
@@ -116,7 +117,7 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	}
 	ahead, err := d.Clock(answerCtx)
 	if err != nil {
-		return // it has just answered: the next check will tell
+		return // it has just answered: the next check will show
 	}
 	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
 	if c.report("clock of "+d.Name, ahead.Abs() < skewLimit) {
@@ -156,12 +157,12 @@ func (c *Checker) checkDisk() {
 	if err == nil {
 		c.metrics.free.Set(float64(space.Free))
 		c.metrics.size.Set(float64(space.Size))
-		if space.low() {
+		if space.Below(c.cfg.MinFree) {
 			err = errors.New(space.String())
 		}
 	}
 	c.metrics.setUp(disk, err == nil)
 	if c.report(disk, err == nil) {
-		c.log.Warn("the disk is full: make room on the disk of data_dir, it is used again by itself", "error", OneLine(err))
+		c.log.Warn("the disk is full: free space on the disk of data_dir, writing then resumes", "error", OneLine(err))
 	}
 }

@@ -131,7 +131,7 @@ func TestSpace(t *testing.T) {
 		{Space{Free: 63 << 20, Size: 100 << 30}, true}, {Space{Free: 65 << 20, Size: 100 << 30}, false},
 		{Space{Free: 1 << 20, Size: 100 << 20}, true}, {Space{Free: 3 << 20, Size: 100 << 20}, false},
 	} {
-		if got := tc.space.low(); got != tc.low {
+		if got := tc.space.Below(64 << 20); got != tc.low {
 			t.Errorf("%v: low is %v", tc.space, got)
 		}
 	}

@@ -6,9 +6,6 @@ import (
 	"syscall"
 )
 
-// lowSpace is the free space below which writes may fail at any moment.
-const lowSpace = 64 << 20
-
 // Space is that of a disk, in bytes.
 type Space struct{ Free, Size uint64 }
 
@@ -21,8 +18,9 @@ func SpaceOf(dir string) (Space, error) {
 	return Space{Free: fs.Bavail * uint64(fs.Bsize), Size: fs.Blocks * uint64(fs.Bsize)}, nil
 }
 
-// low reports whether the disk is nearly full; a small disk may be fuller.
-func (s Space) low() bool { return s.Free < min(lowSpace, s.Size/50) }
+// Below reports whether fewer than floor bytes are free. Of a disk smaller than 50
+// times that, 2 % have to be free.
+func (s Space) Below(floor uint64) bool { return s.Free < min(floor, s.Size/50) }
 
 func (s Space) String() string { return fmt.Sprintf("%d of %d MiB are free", s.Free>>20, s.Size>>20) }
 

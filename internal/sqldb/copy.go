@@ -24,7 +24,7 @@ func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 	if !db.isPostgres {
 		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&Loader{Tx: tx}) })
 	}
-	return retry(ctx, func(ctx context.Context) (err error) {
+	return repeat(ctx, func(ctx context.Context) (err error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return Wrap(err, "connecting to the database")

@@ -6,31 +6,26 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"time"
+
+	"trunkline/internal/retry"
 )
 
 const (
-	attempts   = 12
-	firstPause = 2 * time.Millisecond
-	lastPause  = 250 * time.Millisecond
+	attempts    = 12
+	firstWait   = 3 * time.Millisecond
+	longestWait = 350 * time.Millisecond
 )
 
-// retry runs fn again while the database says that the same thing may well
-// succeed now: another transaction was in the way.
-func retry(ctx context.Context, fn func(context.Context) error) error {
-	pause := firstPause
+// repeat runs fn, and again while it fails because of a concurrent transaction,
+// up to attempts times.
+func repeat(ctx context.Context, fn func(context.Context) error) error {
+	wait := retry.Backoff{First: firstWait, Max: longestWait}
 	for attempt := 1; ; attempt++ {
 		err := fn(ctx)
-		if err == nil || !isBusy(err) || attempt == attempts {
+		if err == nil || !isBusy(err) || attempt == attempts || !wait.Wait(ctx) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(rand.N(pause) + pause/2):
-		}
-		pause = min(2*pause, lastPause)
 	}
 }
 
@@ -40,6 +35,15 @@ func isBusy(err error) bool {
 	}
 	state, ok := postgresState(err)
 	return ok && postgresBusy(state)
+}
+
+// isSlow reports whether opening SQLite failed because another process was in the
+// way or the machine was too slow, and not because of what the file is.
+func isSlow(err error) bool {
+	if code, ok := sqliteCode(err); ok {
+		return sqliteBusy(code) || sqliteInterrupted(code)
+	}
+	return errors.Is(err, context.DeadlineExceeded)
 }
 
 // IsUnique reports whether a unique constraint (a primary key's included) refused
@@ -63,6 +67,7 @@ func isAway(err error) bool {
 	}
 	for _, away := range []error{
 		context.Canceled, context.DeadlineExceeded, driver.ErrBadConn, sql.ErrConnDone,
+		sql.ErrTxDone, // its context ended: nothing else ends a transaction under its user
 		io.EOF, io.ErrUnexpectedEOF,
 	} {
 		if errors.Is(err, away) {

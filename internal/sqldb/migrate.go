@@ -25,7 +25,7 @@ type execer interface {
 // would not know what it means.
 func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 	if !roomName.MatchString(room) {
-		return fmt.Errorf("migrating: %q is not a room's name", room)
+		return fmt.Errorf("migrating: invalid package name %q", room)
 	}
 	migrations, err := db.readMigrations(files)
 	if err != nil {
@@ -34,7 +34,7 @@ func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 	// PostgreSQL's default level, not Tx's: a serializable transaction would
 	// not see what the holder of the lock before it has done.
 	var found int
-	err = retry(ctx, func(ctx context.Context) error {
+	err = repeat(ctx, func(ctx context.Context) error {
 		return db.runTx(ctx, nil, func(tx *sql.Tx) (err error) {
 			found, err = db.applyMigrations(ctx, tx, room, migrations)
 			return err
@@ -44,7 +44,7 @@ func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
 		return fmt.Errorf("migrating %s: %w", room, err)
 	}
 	if found > 0 && found < len(migrations) {
-		db.log.Info("an old schema was brought up to date", "room", room, "from", found, "to", len(migrations))
+		db.log.Info("database schema migrated", "room", room, "from", found, "to", len(migrations))
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, room string, migr
 		return 0, Wrap(err, "reading the schema's version")
 	}
 	if version > len(migrations) {
-		return 0, fault.Permanent(fmt.Errorf("the database has schema version %d, this program knows %d: "+
+		return 0, fault.Permanent(fmt.Errorf("the database has schema version %d, this program supports up to %d: "+
 			"start the newer trunkline again, or restore the backup from before it", version, len(migrations)))
 	}
 	for _, m := range migrations[version:] {

@@ -101,7 +101,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 		}
 		delete(newer, "0002_b.sql")
 		err := db.Migrate(t.Context(), "room", newer)
-		const want = "migrating room: the database has schema version 2, this program knows 1: " +
+		const want = "migrating room: the database has schema version 2, this program supports up to 1: " +
 			"start the newer trunkline again, or restore the backup from before it"
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,9 +24,6 @@ const (
 
 // parsePostgres never puts the URL into its error: it holds a password.
 func parsePostgres(address string) (*pgx.ConnConfig, error) {
-	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
-		return nil, errors.New("database: the URL does not begin with postgres://")
-	}
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("database: the URL is not a valid postgres:// URL")
@@ -97,7 +93,7 @@ func postgresAway(state string) bool {
 }
 
 // lostConnection reports whether err is about reaching a server, rather than what
-// the server said.
+// the server reported.
 func lostConnection(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
 
 // Config selects the database.
@@ -17,21 +19,17 @@ type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
 	Path string // the SQLite file; its folder is made when missing
 
-	Log *slog.Logger // logs migrations; nil: no log
+	Log *slog.Logger // logs migrations and waits; nil: no log
+
+	attempt time.Duration // bounds one attempt to open; openAttempt
 }
 
-// Validate returns what is invalid in the configuration.
+// Validate returns the errors of the configuration.
 func (c Config) Validate() error {
-	switch {
-	case c.URL == "" && c.Path == "":
+	if c.URL == "" && c.Path == "" {
 		return errors.New("database: neither a URL nor a path is set")
-	case c.URL == "":
-		return nil
 	}
-	if _, err := parsePostgres(c.URL); err != nil {
-		return err
-	}
-	return nil
+	return setting.Validate("database", Settings{URL: setting.URL(c.URL)})
 }
 
 // DB is a database. Its embedded sql.DB takes $1 placeholders on both kinds.
@@ -42,7 +40,12 @@ type DB struct {
 	writer     chan struct{} // SQLite: held by the process's one writing Tx
 }
 
-const openTimeout = 10 * time.Second
+const (
+	openAttempt = 10 * time.Second
+	// SQLite is opened again for this long: another process may hold its lock,
+	// and a loaded disk may take longer than an attempt to answer.
+	openPatience = 2 * time.Minute
+)
 
 // Open opens the database and asks it one thing, so that a wrong address is
 // known at once.
@@ -61,11 +64,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.log = cfg.Log; db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	// Two processes that turn the same new file into WAL mode at once can see
-	// SQLITE_BUSY in spite of the busy timeout.
-	err = retry(ctx, db.PingContext)
+	err = db.awaitOpen(ctx, cmp.Or(cfg.attempt, openAttempt))
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
 		return nil, errors.Join(fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
 	}
@@ -73,6 +72,28 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, errors.Join(Wrap(err, "opening the database"), db.Close())
 	}
 	return db, nil
+}
+
+// awaitOpen asks the database one thing. SQLite is asked again while it is busy
+// or does not answer in time; the caller of Open waits for PostgreSQL, if at all.
+func (db *DB) awaitOpen(ctx context.Context, attempt time.Duration) error {
+	began := time.Now()
+	for {
+		err := db.tryOpen(ctx, attempt)
+		if err == nil || db.isPostgres || ctx.Err() != nil || !isSlow(err) || time.Since(began) > openPatience {
+			return err
+		}
+		db.log.Warn("sqlite is busy or its disk is slow, opening it again",
+			"waited", time.Since(began).Round(time.Millisecond), "error", err)
+	}
+}
+
+func (db *DB) tryOpen(ctx context.Context, attempt time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	// Two processes that turn the same new file into WAL mode at once can see
+	// SQLITE_BUSY in spite of the busy timeout.
+	return repeat(ctx, db.PingContext)
 }
 
 // Postgres reports whether this is PostgreSQL, for the few statements on which
@@ -98,7 +119,7 @@ func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
 	if db.isPostgres {
 		options = &sql.TxOptions{Isolation: sql.LevelSerializable}
 	}
-	return retry(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
+	return repeat(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
 }
 
 func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx) error) error {

@@ -126,6 +126,26 @@ func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 	})
 }
 
+// database/sql rolls a transaction back by itself when its context ends; the
+// commit then says only that the transaction is over.
+func TestTxWhoseContextEndedIsUnavailable(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg Config) {
+		db := open(t, cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := db.Tx(ctx, func(tx *sql.Tx) error {
+			cancel()
+			for {
+				if _, err := tx.ExecContext(t.Context(), `SELECT 1`); errors.Is(err, sql.ErrTxDone) {
+					return nil
+				}
+			}
+		})
+		if fault.KindOf(err) != fault.KindUnavailable {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestUniqueConstraintsAreRecognised(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := open(t, cfg)

@@ -87,6 +87,13 @@ func sqliteBusy(code int) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
+// sqliteInterrupted reports an attempt whose context ended, or that lost a race
+// for the WAL file's locks too often.
+func sqliteInterrupted(code int) bool {
+	code &= primaryCode
+	return code == sqlite3.SQLITE_INTERRUPT || code == sqlite3.SQLITE_PROTOCOL
+}
+
 func sqliteAway(code int) bool {
 	switch code & primaryCode {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,

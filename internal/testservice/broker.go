@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"trunkline/internal/freeport"
 )
 
 //go:embed kafkahome/server.properties.tmpl
@@ -43,7 +45,7 @@ type brokerSettings struct {
 // newBrokers lays out n brokers of one cluster under dir, formatted but not
 // started. scram, when not empty, is the argument of add-scram.
 func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string) ([]*broker, error) {
-	ports, err := freePorts(3 * n)
+	ports, err := freeport.Find(3 * n)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // Cluster is a Kafka of one test's own, from the local install. Brokers are
@@ -80,6 +83,37 @@ func (c *Cluster) Pause(t testing.TB, i int) {
 func (c *Cluster) Resume(t testing.TB, i int) {
 	t.Helper()
 	must(t, c.members[i].proc.signal(syscall.SIGCONT))
+}
+
+// AwaitReplicas waits until all replicas of all topics are in sync.
+func (c *Cluster) AwaitReplicas(t testing.TB) {
+	t.Helper()
+	for _, b := range c.members {
+		must(t, b.proc.await(t.Context(), func(ctx context.Context) error { return probeReplicas(ctx, b.Internal) }))
+	}
+}
+
+func probeReplicas(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := kafka.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
+		return err
+	}
+	partitions, err := conn.ReadPartitions()
+	if err != nil {
+		return err
+	}
+	for _, p := range partitions {
+		if len(p.Isr) < len(p.Replicas) {
+			return fmt.Errorf("%d of %d replicas of %s/%d are in sync", len(p.Isr), len(p.Replicas), p.Topic, p.ID)
+		}
+	}
+	return nil
 }
 
 func (b *broker) start(ctx context.Context) error {

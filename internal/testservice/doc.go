@@ -1,19 +1,19 @@
-// Package testservice gives tests a real Apache Kafka, Redis and PostgreSQL, and
-// a real S3-compatible store.
+// Package testservice gives tests a real Apache Kafka, Redis, PostgreSQL and
+// RabbitMQ, and a real S3-compatible store.
 // Only _test files and its own services command import it.
 //
 // For each service it takes the first of: an address in the environment
-// (TRUNKLINE_TEST_KAFKA, TRUNKLINE_TEST_REDIS, TRUNKLINE_TEST_POSTGRES), a
-// Docker engine through testcontainers-go, a local install that it starts
+// (TRUNKLINE_TEST_KAFKA, TRUNKLINE_TEST_REDIS, TRUNKLINE_TEST_POSTGRES,
+// TRUNKLINE_TEST_AMQP), a Docker engine through testcontainers-go, a local install that it starts
 // itself. It says which once per test binary. Where none can be had, the test
 // is skipped, loudly; with CI=true it fails instead. The S3 store is
 // TRUNKLINE_TEST_S3 (s3://KEY:SECRET@host:port), or else built from the module
 // .ci/s3 into ~/.cache/trunkline: a minute or two, once.
 //
-// Kafka, Redis, Postgres and S3 are shared by the tests of a binary (and, under
+// Kafka, Redis, Postgres, RabbitMQ and S3 are shared by the tests of a binary (and, under
 // the services command, by all binaries), so a test names its topics and keys
 // with Prefix and gets a database of its own. KafkaCluster, OwnRedis,
-// OwnPostgres and OwnS3 are a local install of the test's own, to be killed and
+// OwnPostgres, OwnRabbitMQ and OwnS3 are a local install of the test's own, to be killed and
 // paused.
 //
 // Everything listens on loopback. Each process has one goroutine, locked to

@@ -14,6 +14,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/testcontainers/testcontainers-go"
+
+	"trunkline/internal/freeport"
 )
 
 const (
@@ -33,7 +35,7 @@ type image struct {
 }
 
 func dockerKafka(ctx context.Context, end end) (*service, error) {
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func dockerKafka(ctx context.Context, end end) (*service, error) {
 }
 
 func dockerRedis(ctx context.Context, end end) (*service, error) {
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +80,20 @@ func dockerRedis(ctx context.Context, end end) (*service, error) {
 	})
 }
 
+func dockerRabbitMQ(ctx context.Context, end end) (*service, error) {
+	ports, err := freeport.Find(1)
+	if err != nil {
+		return nil, err
+	}
+	address := loopback(ports[0])
+	return runImage(ctx, end, rabbitMQURL(address), image{
+		name: "rabbitmq:3", port: 5672, host: ports[0],
+		probe: func(ctx context.Context) error { return probeAMQP(ctx, address) },
+	})
+}
+
 func dockerPostgres(ctx context.Context, end end) (*service, error) {
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}

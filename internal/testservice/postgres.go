@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"trunkline/internal/freeport"
 )
 
 const postgresUser = "trunkline"
@@ -82,7 +84,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err == nil {
 		err = initialize(ctx, initdb, dir, account)
 	}

@@ -19,10 +19,10 @@ import (
 const Goroutine = "trunkline/internal/testservice.(*process).run"
 
 const (
-	startTimeout     = 60 * time.Second // a JVM on a busy machine
+	startTimeout     = 3 * time.Minute  // a JVM on a busy machine
 	stopTimeout      = 15 * time.Second // from the polite signal to SIGKILL
 	pollInterval     = 20 * time.Millisecond
-	probeTimeout     = 2 * time.Second
+	probeTimeout     = 10 * time.Second
 	statementTimeout = 20 * time.Second
 	tailBytes        = 2048
 )

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"trunkline/internal/freeport"
 )
 
 // Redis returns the host:port of a Redis that the tests share; name keys with
@@ -41,7 +43,7 @@ func newRedis(context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"trunkline/internal/freeport"
 )
 
 // Who may ask the S3 server. The secret has what a URL must escape.
@@ -56,7 +58,7 @@ func newS3(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	objects := filepath.Join(dir, "objects")
 	if err := errors.Join(err, os.Mkdir(objects, 0o700)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

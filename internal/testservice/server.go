@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Server is a Redis, PostgreSQL or S3 store of one test's own, always on the same port.
+// Server is a Redis, PostgreSQL, RabbitMQ or S3 store of one test's own, always on the same port.
 type Server struct {
 	Addr string // host:port
 	URL  string

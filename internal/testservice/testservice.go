@@ -50,12 +50,17 @@ func postgresKind() kind {
 	return kind{"postgres", "TRUNKLINE_TEST_POSTGRES", []way{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
 }
 
+func rabbitMQKind() kind {
+	return kind{"rabbitmq", "TRUNKLINE_TEST_AMQP", []way{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
+}
+
 // The shared services live as long as the test binary, as its tests have no
 // common end: they are the one thing here that is global.
 var (
 	sharedKafka    = openOnce(kafkaKind())
 	sharedRedis    = openOnce(redisKind())
 	sharedPostgres = openOnce(postgresKind())
+	sharedRabbitMQ = openOnce(rabbitMQKind())
 	sharedS3       = openOnce(s3Kind())
 )
 

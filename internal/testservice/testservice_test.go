@@ -2,6 +2,7 @@ package testservice
 
 import (
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,6 +135,29 @@ func TestOwnRedisIsKilledStartedAndPaused(t *testing.T) {
 	}
 	server.Resume(t)
 	if err := pingRedis(t.Context(), server.Addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOwnRabbitMQIsKilledAndStarted(t *testing.T) {
+	t.Parallel()
+	server := OwnRabbitMQ(t, RabbitMQUser{Name: "reader", Read: ".*"})
+	server.Kill(t)
+	if err := probeAMQP(t.Context(), server.Addr); err == nil {
+		t.Fatal("a killed server answers")
+	}
+	server.Start(t)
+	if err := probeAMQP(t.Context(), server.Addr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSharedRabbitMQAnswers(t *testing.T) {
+	at, err := url.Parse(RabbitMQ(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := probeAMQP(t.Context(), at.Host); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/origination/dialtext"
 )
 
 // The parts of a channel's tag in presence_data, which identifies the leg's side and its job.
@@ -47,22 +48,16 @@ const (
 // originate returns the command that places the order, whose Domain is the switch's. The error says
 // why a value cannot be sent.
 func (c Config) originate(order origination.Order) (string, error) {
-	for _, v := range []struct {
-		field, value, also string
-		most               int
-	}{
-		{"destination", order.Destination, numberChars, maxNumber}, {"presence_id", order.Extension, numberChars, maxNumber},
-		{"domain", order.Domain, domainChars, maxDomain}, {"id", order.ID, "", 128},
-		{"interaction_id", order.InteractionID, "", 128}, {"account_id", order.AccountID, "", 64},
-	} {
-		if err := check(v.field, v.value, v.also, v.most); err != nil {
-			return "", err
-		}
+	if err := check(dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: order.Domain, Also: domainChars, Most: maxDomain},
+		dialtext.Value{Field: "id", Text: order.ID, Most: 128}, dialtext.Value{Field: "interaction_id", Text: order.InteractionID, Most: 128},
+		dialtext.Value{Field: "account_id", Text: order.AccountID, Most: 64}); err != nil {
+		return "", err
 	}
-	b := placeholders{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
+	b := dialtext.Placeholders{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
 	var err error
 	fill := func(template string) string {
-		text, e := b.fill(template)
+		text, e := b.Fill(template)
 		if e != nil && err == nil {
 			err = e
 		}
@@ -74,9 +69,9 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"presence_data", tag(tagOwner, job)},
 		{"interaction_id", order.InteractionID},
 		{"account_id", order.AccountID},
-		{"origination_caller_id_number", fill(c.OwnerCallerID)},
-		{"origination_caller_id_name", quote(fill(c.OwnerCallerName))},
-		{"originate_timeout", seconds(c.OwnerTimeout)},
+		{"origination_caller_id_number", fill(ownerCallerID)},
+		{"origination_caller_id_name", quote(fill(ownerCallerName))},
+		{"originate_timeout", seconds(c.RingUser)},
 		{"ignore_early_media", "true"}, // otherwise a phone's early media would count as its answer
 		{"loopback_bowout", "false"},   // an owner with call forwarding has a loopback too
 	}
@@ -90,7 +85,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"sip_h_X-svc_call_type", "clicktocall"},
 		{"origination_caller_id_number", fill(c.CallerID)},
 		{"origination_caller_id_name", quote(fill(c.CallerName))},
-		{"originate_timeout", seconds(c.DestinationTimeout)},
+		{"originate_timeout", seconds(c.RingDestination)},
 		{"ignore_early_media", "false"}, // the owner hears the network's announcements
 		{"loopback_bowout", "false"},
 		{"ignore_display_updates", "true"}, // otherwise the loopback's record has the callee as its caller

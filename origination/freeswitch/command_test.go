@@ -6,10 +6,15 @@ import (
 	"testing"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 	"trunkline/origination"
 )
 
-func defaults() Config { return Config{Address: "a:1", Password: "p"}.WithDefaults() }
+func defaults() Config {
+	settings := DefaultSettings()
+	settings.Address, settings.Password = "127.0.0.1:1", "p"
+	return Config{Settings: settings}
+}
 
 func TestOriginateCommand(t *testing.T) {
 	got, err := defaults().originate(order("c2c-1"))
@@ -73,33 +78,31 @@ func TestValuesThatCannotBeCarriedAreRefused(t *testing.T) {
 	}
 }
 
-func TestConfigValidate(t *testing.T) {
-	if err := defaults().Validate(); err != nil {
+func TestSettingsValidate(t *testing.T) {
+	if err := setting.Validate("x", defaults().Settings); err != nil {
 		t.Fatal(err)
 	}
-	for name, spoil := range map[string]func(*Config){
-		"owner with a blank":        func(c *Config) { c.Owner = "user/{extension} &park" },
-		"owner with an unknown":     func(c *Config) { c.Owner = "user/{user}" },
-		"owner that does not close": func(c *Config) { c.Owner = "user/{extension" },
-		"destination with a paren":  func(c *Config) { c.Destination = "loopback/{destination})" },
-		"destination with a line":   func(c *Config) { c.Destination = "loopback/{destination}\n\nexit" },
-		"context with a slash":      func(c *Config) { c.Context = "a/b" },
-		"name with a quote":         func(c *Config) { c.CallerName = "O'Neil" },
-		"ringback with a semicolon": func(c *Config) { c.Ringback = "x;y=z" },
-		"no time to ring":           func(c *Config) { c.OwnerTimeout = 1 },
-		"no calls":                  func(c *Config) { c.MaxCalls = -1 },
-		"reconnect backwards":       func(c *Config) { c.ReconnectMax = 1 },
+	for name, spoil := range map[string]func(*Settings){
+		"owner with a blank":        func(s *Settings) { s.Owner = "user/{extension} &park" },
+		"owner with an unknown":     func(s *Settings) { s.Owner = "user/{user}" },
+		"owner that does not close": func(s *Settings) { s.Owner = "user/{extension" },
+		"destination with a paren":  func(s *Settings) { s.Destination = "loopback/{destination})" },
+		"destination with a line":   func(s *Settings) { s.Destination = "loopback/{destination}\n\nexit" },
+		"context with a slash":      func(s *Settings) { s.Context = "a/b" },
+		"name with a quote":         func(s *Settings) { s.CallerName = "O'Neil" },
+		"ringback with a semicolon": func(s *Settings) { s.Ringback = "x;y=z" },
+		"no time to ring":           func(s *Settings) { s.RingUser = 1 },
 	} {
-		cfg := defaults()
-		spoil(&cfg)
-		if err := cfg.Validate(); fault.KindOf(err) != fault.KindInvalid {
-			t.Errorf("%s: %v", name, err)
+		s := defaults().Settings
+		spoil(&s)
+		if setting.Validate("x", s) == nil {
+			t.Errorf("%s was accepted", name)
 		}
 	}
 	other := defaults()
 	other.Owner, other.Destination, other.CallerName, other.Ringback, other.Domain =
 		"sofia/internal/{extension}@{domain}", "sofia/gateway/carrier/{destination}", "Zoë Ünal {extension}", "-", "10.0.0.1:5060"
-	if err := other.Validate(); err != nil {
+	if err := setting.Validate("x", other.Settings); err != nil {
 		t.Error(err)
 	}
 }

@@ -49,10 +49,10 @@
 //
 // After each connect, when a run of events is found to be missing, and every
 // AuditEvery, the driver asks for all channels with its tag (one command, which
-// also tells whether the connection still lives). That
+// also shows whether the connection still works). That
 // tells states that were missed, and calls that are gone; a call has only
 // ended this way when two comparisons, GoneAfter apart, found neither a channel nor
-// an event of it. Event-Sequence alone cannot tell: FreeSWITCH numbers events when they are
+// an event of it. Event-Sequence alone does not show it: FreeSWITCH numbers events when they are
 // made, and makes some (REQUEST_PARAMS, CHANNEL_DATA) that it never sends, so
 // every call leaves holes, whatever is subscribed to. With AllEvents, a run of
 // holes longer than such a one causes a comparison at once.
@@ -68,7 +68,7 @@
 //
 // At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A call over
 // the switch's sessions-per-second waits in Originate for its turn, at most
-// QueueTimeout, and is refused at once (fault.Unavailable) when that would not be
+// queueTimeout, and is refused at once (fault.Unavailable) when that would not be
 // enough. A report
 // that takes long makes events wait; beyond telephony/esl's bounds the connection
 // is given up and made again, and the comparison after that finds what was missed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"trunkline/internal/fault"
+	"trunkline/origination/dialtext"
 	"trunkline/telephony/esl"
 )
 
@@ -64,10 +65,7 @@ func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) 
 	if d.cfg.Domain != "" {
 		return d.cfg.Domain, nil
 	}
-	if err := check("presence_id", extension, numberChars, maxNumber); err != nil {
-		return "", err
-	}
-	if err := check("domain", accountDomain, domainChars, maxDomain); err != nil {
+	if err := check(dialtext.Value{Field: "presence_id", Text: extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: accountDomain, Also: domainChars, Most: maxDomain}); err != nil {
 		return "", err
 	}
 	d.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
+	"trunkline/internal/setting"
 	"trunkline/origination"
 	"trunkline/telephony/esl"
 )
@@ -42,17 +44,21 @@ const retryAfter = 2 * time.Second
 
 // New checks the configuration. The driver places calls while Follow runs.
 func New(cfg Config, deps Deps) (*Driver, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
+	cfg = cfg.withDefaults()
+	if err := setting.Validate("origination.freeswitch", cfg.Settings); err != nil {
 		return nil, err
 	}
-	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics})
+	recoverer, err := panics.New(deps.Metrics, deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err
 	}
 	m := newMetrics(deps.Metrics)
 	return &Driver{
-		cfg: cfg, client: client, log: deps.Log, metrics: m, pace: newPacer(cfg.QueueTimeout, m, deps.Log),
+		cfg: cfg, client: client, log: deps.Log, metrics: m, pace: newPacer(queueTimeout, m, deps.Log),
 		adopted: make(chan struct{}, 1), calls: make(map[string]*call), jobs: make(map[string]*call),
 	}, nil
 }

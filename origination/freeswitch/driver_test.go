@@ -75,8 +75,8 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 				}
 			}
 			for number, session := range sessions {
-				j.await(t, "call-"+number, origination.Ended)
-				got, want := j.states("call-"+number), session.want
+				j.Await(t, "call-"+number, origination.Ended)
+				got, want := j.States("call-"+number), session.want
 				switch {
 				case timing.order == nil && !slices.Equal(got, want):
 					t.Errorf("%s: got %v, want %v", session.file, got, want)
@@ -95,7 +95,7 @@ func TestHundredsOfCallsAtOnce(t *testing.T) {
 	s := newScripted(t, &scripted{timing: timing{order: shuffled(1, 6)}, scripts: allSessions(t)})
 	cfg := s.config()
 	// The race detector is slow, and the switch has much to write.
-	cfg.CommandTimeout, cfg.OwnerTimeout, cfg.GoneAfter = 20*time.Second, 30*time.Second, 5*time.Second
+	cfg.CommandTimeout, cfg.RingUser, cfg.GoneAfter = 20*time.Second, 30*time.Second, 5*time.Second
 	d := newDriver(t, cfg)
 	j, _ := follow(t, d, nil)
 	var all sync.WaitGroup
@@ -112,8 +112,8 @@ func TestHundredsOfCallsAtOnce(t *testing.T) {
 	for number, session := range sessions {
 		for i := range 40 {
 			id := fmt.Sprintf("%s-%d", number, i)
-			j.await(t, id, origination.Ended)
-			if got := j.states(id); !wellFormed(got) || got[len(got)-1] != session.want[len(session.want)-1] {
+			j.Await(t, id, origination.Ended)
+			if got := j.States(id); !wellFormed(got) || got[len(got)-1] != session.want[len(session.want)-1] {
 				t.Errorf("%s: got %v, want the end of %v", session.file, got, session.want)
 			}
 		}
@@ -139,8 +139,8 @@ func TestCancelAtEachStep(t *testing.T) {
 			if hold == "CHANNEL_OUTGOING" || hold == "CHANNEL_CREATE" {
 				s.release() // there was nothing to kill yet
 			}
-			j.await(t, "c", origination.Ended)
-			if got := j.states("c"); !wellFormed(got) || got[len(got)-1] != causeCancelled {
+			j.Await(t, "c", origination.Ended)
+			if got := j.States("c"); !wellFormed(got) || got[len(got)-1] != causeCancelled {
 				t.Errorf("got %v", got)
 			}
 			s.await("all channels are gone", func() bool { return len(s.channels) == 0 })
@@ -172,12 +172,12 @@ func TestConnectionBreaksWithinAnyEvent(t *testing.T) {
 				if hold != "" && rankOf(name) < rankOf(hold) {
 					// The switch waits in conversation: the look after the
 					// reconnect must tell.
-					j.await(t, "c", origination.Bridged)
+					j.Await(t, "c", origination.Bridged)
 					s.release()
 				}
 				s.release()
-				j.await(t, "c", origination.Ended)
-				got := j.states("c")
+				j.Await(t, "c", origination.Ended)
+				got := j.States("c")
 				if cause := got[len(got)-1]; !wellFormed(got) || cause != causeNormal && cause != causeUnknown {
 					t.Errorf("got %v", got)
 				}
@@ -195,7 +195,7 @@ func rankOf(event string) int {
 func TestOriginateSaysWhyNothingWasPlaced(t *testing.T) {
 	scripts := allSessions(t)
 	t.Run("no connection", func(t *testing.T) {
-		d := newDriver(t, Config{Address: "127.0.0.1:1", Password: "x"})
+		d := newDriver(t, defaults())
 		_, err := d.Originate(t.Context(), order("c"))
 		if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter == 0 {
 			t.Errorf("got %v", err)
@@ -227,7 +227,7 @@ func TestOriginateSaysWhyNothingWasPlaced(t *testing.T) {
 			t.Errorf("no room: %v", err)
 		}
 		s.release()
-		j.await(t, "c", origination.Ended)
+		j.Await(t, "c", origination.Ended)
 	})
 	t.Run("the connection breaks before the reply: nothing may go on ringing", func(t *testing.T) {
 		s := newScripted(t, &scripted{scripts: scripts, mute: true, hold: "CHANNEL_ANSWER"})
@@ -239,7 +239,7 @@ func TestOriginateSaysWhyNothingWasPlaced(t *testing.T) {
 		s.await("its channel is killed", func() bool { return len(s.killed) > 0 })
 		s.await("all channels are gone", func() bool { return len(s.channels) == 0 })
 		noCalls(t, d)
-		if got := j.states("c"); len(got) != 0 {
+		if got := j.States("c"); len(got) != 0 {
 			t.Errorf("nobody knows of the call, yet %v was reported", got)
 		}
 		if err := d.Cancel(t.Context(), "c"); fault.KindOf(err) != fault.KindNotFound {
@@ -255,7 +255,7 @@ func TestCallsOfAnEarlierProcess(t *testing.T) {
 	if _, err := first.Originate(t.Context(), orderTo("kept", "2001")); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, "kept", origination.Bridged)
+	j.Await(t, "kept", origination.Bridged)
 	stop()
 	second := newDriver(t, s.config())
 	j, _ = follow(t, second, []origination.Open{
@@ -264,17 +264,17 @@ func TestCallsOfAnEarlierProcess(t *testing.T) {
 		{Order: orderTo("done", "2001"), CallID: "done", State: origination.Ended},
 		{Order: orderTo("anonymous", "2001")},
 	})
-	j.await(t, "lost", origination.Ended)
-	j.await(t, "kept", origination.Bridged)
+	j.Await(t, "lost", origination.Ended)
+	j.Await(t, "kept", origination.Bridged)
 	s.release()
-	j.await(t, "kept", origination.Ended)
-	if got, want := j.states("kept"), []string{answered, dialling, joined, over, causeNormal}; !slices.Equal(got, want) {
+	j.Await(t, "kept", origination.Ended)
+	if got, want := j.States("kept"), []string{answered, dialling, joined, over, causeNormal}; !slices.Equal(got, want) {
 		t.Errorf("kept: got %v, want %v", got, want)
 	}
-	if got := j.states("lost"); !slices.Equal(got, []string{over, causeUnknown}) {
+	if got := j.States("lost"); !slices.Equal(got, []string{over, causeUnknown}) {
 		t.Errorf("lost: got %v", got)
 	}
-	if got := append(j.states("done"), j.states("")...); len(got) != 0 {
+	if got := append(j.States("done"), j.States("")...); len(got) != 0 {
 		t.Errorf("reported %v", got)
 	}
 	noCalls(t, second)
@@ -287,7 +287,7 @@ func TestCallsOfAProcessThatDied(t *testing.T) {
 	if _, err := first.Originate(t.Context(), orderTo("kept", "2001")); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, "kept", origination.Bridged)
+	j.Await(t, "kept", origination.Bridged)
 	stop()
 	second := newDriver(t, s.config())
 	j, _ = follow(t, second, nil)
@@ -298,10 +298,10 @@ func TestCallsOfAProcessThatDied(t *testing.T) {
 	if len(rest) != 0 {
 		t.Errorf("left over: %v", rest)
 	}
-	j.await(t, "kept", origination.Bridged)
-	j.await(t, "lost", origination.Ended)
+	j.Await(t, "kept", origination.Bridged)
+	j.Await(t, "lost", origination.Ended)
 	s.release()
-	j.await(t, "kept", origination.Ended)
+	j.Await(t, "kept", origination.Ended)
 	noCalls(t, second)
 }
 
@@ -313,7 +313,7 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 		if _, err := d.Originate(t.Context(), orderTo(id, "2001")); err != nil {
 			t.Fatal(err)
 		}
-		j.await(t, id, origination.Bridged)
+		j.Await(t, id, origination.Bridged)
 	}
 	s.mu.Lock()
 	asked := s.asked
@@ -324,13 +324,13 @@ func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 		}
 	}
 	s.mu.Unlock()
-	j.await(t, "b", origination.Ended)
+	j.Await(t, "b", origination.Ended)
 	s.await("some more looks", func() bool { return s.asked > asked+5 })
-	if got, want := j.states("a"), []string{ringing, answered, dialling, joined}; !slices.Equal(got, want) {
+	if got, want := j.States("a"), []string{ringing, answered, dialling, joined}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	s.release()
-	j.await(t, "a", origination.Ended)
+	j.Await(t, "a", origination.Ended)
 	noCalls(t, d)
 }
 
@@ -364,8 +364,8 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 	if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, "c", origination.Ended)
-	if got, want := j.states("c"), sessions["2002"].want; !slices.Equal(got, want) {
+	j.Await(t, "c", origination.Ended)
+	if got, want := j.States("c"), sessions["2002"].want; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	noCalls(t, d)
@@ -392,12 +392,12 @@ func TestMissingEventsLeadToALook(t *testing.T) {
 	if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, "c", origination.Bridged)
+	j.Await(t, "c", origination.Bridged)
 	s.mu.Lock()
 	clear(s.channels)
 	s.mu.Unlock()
 	s.release()
-	j.await(t, "c", origination.Ended)
+	j.Await(t, "c", origination.Ended)
 	noCalls(t, d)
 }
 

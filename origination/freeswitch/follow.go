@@ -2,9 +2,9 @@ package freeswitch
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
+	"trunkline/internal/retry"
 	"trunkline/origination"
 	"trunkline/telephony/esl"
 )
@@ -12,7 +12,7 @@ import (
 // Follow implements origination.Driver. It returns nil once ctx has ended.
 func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
 	d.addOpen(open)
-	pause := d.cfg.ReconnectMin
+	backoff := retry.Backoff{First: d.cfg.ReconnectMin, Max: d.cfg.ReconnectMax}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := d.session(ctx, report)
@@ -20,15 +20,11 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 			return nil
 		}
 		if time.Since(began) > d.cfg.ReconnectMax {
-			pause = d.cfg.ReconnectMin
+			backoff.Reset()
 		}
-		wait := pause/2 + rand.N(pause/2+1)
-		d.log.Warn("event socket away", "address", d.cfg.Address, "error", err, "again_in", wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, d.cfg.ReconnectMax)
+		wait := backoff.Next()
+		d.log.Warn("event socket connection lost", "address", d.cfg.Address, "error", err, "again_in", wait)
+		retry.Sleep(ctx, wait)
 	}
 	return nil
 }
@@ -163,7 +159,7 @@ func (f *follower) takeEvents() (gap bool) {
 // after the next connect.
 func (f *follower) execute(o outcome) {
 	for _, channel := range o.kill {
-		if err := f.conn.Tell(killCommand(channel)); err != nil {
+		if err := f.conn.Post(killCommand(channel)); err != nil {
 			f.log.Debug("hanging up a cancelled call", "error", err)
 		}
 	}

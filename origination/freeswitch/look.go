@@ -183,7 +183,7 @@ func (d *Driver) applyAbsence(id string, there bool) (out outcome, waits bool) {
 	if c.unseen && c.epoch == d.epoch {
 		// Its job may not have created a channel yet, and no event has been lost since, so the job's
 		// result will arrive.
-		patience += d.cfg.OwnerTimeout
+		patience += d.cfg.RingUser
 	}
 	if time.Since(c.missing) < patience {
 		return outcome{}, true

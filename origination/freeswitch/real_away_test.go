@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"trunkline/origination"
+	"trunkline/origination/drivertest"
 )
 
 // cable is a connection to the switch that can be unplugged.
@@ -83,13 +84,13 @@ func TestRealConnectionAway(t *testing.T) {
 		if _, err := d.Originate(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		j.await(t, o.ID, origination.Bridged)
+		j.Await(t, o.ID, origination.Bridged)
 	}
 	if _, err := d.Originate(t.Context(), rings); err != nil {
 		t.Fatal(err)
 	}
 	wire.plug(false)
-	until(t, "the driver notices", func() bool { return d.conn == nil }, d)
+	drivertest.Until(t, "the driver notices", func() bool { return d.conn == nil }, &d.mu)
 	if err := d.Cancel(t.Context(), cancelled.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +106,8 @@ func TestRealConnectionAway(t *testing.T) {
 		{stays, origination.Bridged, []string{ringing, answered, dialling, joined}},
 		{rings, origination.Ended, []string{answered, dialling, over, "NO_ANSWER"}},
 	} {
-		j.await(t, test.order.ID, test.state)
-		got := slices.DeleteFunc(j.states(test.order.ID), func(s string) bool { return s == ringing && test.want[0] != ringing })
+		j.Await(t, test.order.ID, test.state)
+		got := slices.DeleteFunc(j.States(test.order.ID), func(s string) bool { return s == ringing && test.want[0] != ringing })
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.order.Destination, got, test.want)
 		}
@@ -114,7 +115,7 @@ func TestRealConnectionAway(t *testing.T) {
 	if err := d.Cancel(t.Context(), stays.ID); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, stays.ID, origination.Ended)
+	j.Await(t, stays.ID, origination.Ended)
 	noCalls(t, d)
 }
 
@@ -139,7 +140,7 @@ func TestRealPhonesHangUp(t *testing.T) {
 			if _, err := d.Originate(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			j.await(t, o.ID, test.at)
+			j.Await(t, o.ID, test.at)
 			time.Sleep(500 * time.Millisecond) // for the phone to ring
 			phone, err := net.Dial("tcp", test.phone+":4444")
 			if err != nil {
@@ -149,8 +150,8 @@ func TestRealPhonesHangUp(t *testing.T) {
 			if _, err := io.WriteString(phone, `20:{"command":"hangup"},`); err != nil {
 				t.Fatal(err)
 			}
-			j.await(t, o.ID, origination.Ended)
-			if got := j.states(o.ID); !slices.Equal(got, test.want) {
+			j.Await(t, o.ID, origination.Ended)
+			if got := j.States(o.ID); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 			noChannels(t, d, o)
@@ -171,12 +172,12 @@ func TestRealRestart(t *testing.T) {
 	if _, err := d.Originate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	j.await(t, o.ID, origination.Bridged)
+	j.Await(t, o.ID, origination.Bridged)
 	if out, err := exec.CommandContext(t.Context(), restart).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	j.await(t, o.ID, origination.Ended)
-	if got := j.states(o.ID); got[len(got)-1] != "NORMAL_TEMPORARY_FAILURE" {
+	j.Await(t, o.ID, origination.Ended)
+	if got := j.States(o.ID); got[len(got)-1] != "NORMAL_TEMPORARY_FAILURE" {
 		t.Errorf("got %v", got)
 	}
 	noCalls(t, d)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"trunkline/internal/setting"
 	"trunkline/origination"
 )
 
@@ -21,11 +22,10 @@ func realConfig(t *testing.T) Config {
 	if address == "" {
 		t.Skip("FREESWITCH_ESL is not set")
 	}
-	return Config{
-		Address: address, Password: os.Getenv("FREESWITCH_PASSWORD"), Domain: os.Getenv("FREESWITCH_DOMAIN"),
-		OwnerTimeout: 4 * time.Second, DestinationTimeout: 4 * time.Second,
-		AuditEvery: time.Second, GoneAfter: time.Second, CallerName: "Ann Lee",
-	}
+	s := DefaultSettings()
+	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv("FREESWITCH_DOMAIN")
+	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
+	return Config{Settings: s, AuditEvery: time.Second, GoneAfter: time.Second}
 }
 
 func realOrder(from, to string) origination.Order {
@@ -82,14 +82,14 @@ func TestRealCalls(t *testing.T) {
 				}
 				if test.cancel != "" {
 					if test.cancel != accepted {
-						j.await(t, o.ID, test.cancel)
+						j.Await(t, o.ID, test.cancel)
 					}
 					if err := d.Cancel(t.Context(), o.ID); err != nil {
 						t.Fatal(err)
 					}
 				}
-				j.await(t, o.ID, origination.Ended)
-				got := j.states(o.ID)
+				j.Await(t, o.ID, origination.Ended)
+				got := j.States(o.ID)
 				if test.cancel != "" { // what was on its way may come before the end
 					got = slices.DeleteFunc(got, func(s string) bool { return !slices.Contains(test.want, s) })
 				}
@@ -141,7 +141,7 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if _, err := first.Originate(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			j.await(t, o.ID, test.left)
+			j.Await(t, o.ID, test.left)
 			stop()
 			if test.left == origination.Dialling {
 				time.Sleep(200 * time.Millisecond) // let the table follow
@@ -151,16 +151,16 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 				{Order: o, CallID: o.ID, State: origination.Accepted, Since: time.Now()},
 				{Order: o, CallID: "never-there", State: origination.Accepted, Since: time.Now()},
 			})
-			j.await(t, o.ID, test.left)
+			j.Await(t, o.ID, test.left)
 			if err := second.Cancel(t.Context(), o.ID); err != nil {
 				t.Fatal(err)
 			}
-			j.await(t, o.ID, origination.Ended)
-			j.await(t, "never-there", origination.Ended)
-			if got := j.states(o.ID); !slices.Equal(got, test.want) {
+			j.Await(t, o.ID, origination.Ended)
+			j.Await(t, "never-there", origination.Ended)
+			if got := j.States(o.ID); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
-			if got := j.states("never-there"); !slices.Equal(got, []string{over, "NORMAL_TEMPORARY_FAILURE"}) {
+			if got := j.States("never-there"); !slices.Equal(got, []string{over, "NORMAL_TEMPORARY_FAILURE"}) {
 				t.Errorf("a call that is not there: %v", got)
 			}
 			noCalls(t, second)
@@ -186,7 +186,7 @@ func TestRealManyCalls(t *testing.T) {
 				return
 			}
 			if i%3 == 0 {
-				j.await(t, orders[i].ID, origination.Bridged)
+				j.Await(t, orders[i].ID, origination.Bridged)
 				if err := d.Cancel(t.Context(), orders[i].ID); err != nil {
 					t.Error(err)
 				}
@@ -195,8 +195,8 @@ func TestRealManyCalls(t *testing.T) {
 	}
 	all.Wait()
 	for i, o := range orders {
-		j.await(t, o.ID, origination.Ended)
-		got := j.states(o.ID)
+		j.Await(t, o.ID, origination.Ended)
+		got := j.States(o.ID)
 		want := []string{"ORIGINATOR_CANCEL", "NORMAL_CLEARING", "USER_BUSY"}[i%3]
 		if !wellFormed(got) || got[len(got)-1] != want {
 			t.Errorf("%s: got %v, want the end %s", o.Destination, got, want)

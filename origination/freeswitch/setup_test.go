@@ -1,50 +1,20 @@
 package freeswitch
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/internal/fault"
 	"trunkline/origination"
+	"trunkline/origination/drivertest"
 )
-
-// logged is a log that a test reads.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func newLoggedDriver(t *testing.T, cfg Config) (*Driver, *logged) {
-	t.Helper()
-	log := &logged{}
-	d, err := New(cfg, Deps{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, log
-}
 
 // The switch's own domain, and in which domain it knows the owner, decide where
 // the owner is dialled while origination.freeswitch.domain is unset; the log has
@@ -82,7 +52,7 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 				if _, err := d.Originate(t.Context(), orderTo(id, "2001")); err != nil {
 					t.Fatal(err)
 				}
-				j.await(t, id, origination.Ended)
+				j.Await(t, id, origination.Ended)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -131,7 +101,7 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	}
 	all.Wait()
 	for i := range calls {
-		j.await(t, fmt.Sprint("c", i), origination.Ended)
+		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,12 +142,12 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	s.mu.Lock()
 	s.status = vanillaStatus(1_000_000) // fsctl sps 1000000
 	s.mu.Unlock()
-	until(t, "the new limit is known", func() bool { return d.pace.perSecond() == 1_000_000 }, d)
+	drivertest.Until(t, "the new limit is known", func() bool { return d.pace.perSecond() == 1_000_000 }, &d.mu)
 	if _, err := d.Originate(t.Context(), orderTo("fourth", "2001")); err != nil {
 		t.Error(err)
 	}
-	j.await(t, "first", origination.Ended)
-	j.await(t, "fourth", origination.Ended)
+	j.Await(t, "first", origination.Ended)
+	j.Await(t, "fourth", origination.Ended)
 	noCalls(t, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +166,7 @@ func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
 		}
 	}
 	for i := range 20 {
-		j.await(t, fmt.Sprint("c", i), origination.Ended)
+		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
 	if !strings.Contains(log.String(), "sessions-per-second of the switch unknown") || strings.Contains(log.String(), "call queued") {
 		t.Errorf("the log says\n%s", log)

@@ -93,11 +93,13 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 }
 
 func (s *scripted) config() Config {
+	settings := DefaultSettings()
+	settings.Address, settings.Password, settings.RingUser = s.listener.Addr().String(), testPassword, time.Second
 	return Config{
-		Address: s.listener.Addr().String(), Password: testPassword,
+		Settings:     settings,
 		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
 		AuditEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond,
-		OwnerTimeout: time.Second, CommandTimeout: 2 * time.Second,
+		CommandTimeout: 2 * time.Second,
 	}
 }
 

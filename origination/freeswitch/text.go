@@ -1,11 +1,10 @@
 package freeswitch
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 
-	"trunkline/internal/fault"
+	"trunkline/origination/dialtext"
 )
 
 // A value is inside braces, inside an application's argument, inside a command, and each of the three
@@ -29,48 +28,15 @@ func safe(text, also string) bool {
 	if strings.Contains(text, callSeparator) {
 		return false
 	}
-	for _, r := range text {
-		switch {
-		case r == '.' || r == '_' || r == '-' || strings.ContainsRune(also, r):
-		case r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)):
-		case r > unicode.MaxASCII && r != unicode.ReplacementChar && strings.Contains(also, " ") && unicode.IsLetter(r):
-		default:
-			return false
-		}
+	if strings.Contains(also, " ") {
+		text = strings.Map(func(r rune) rune {
+			if r > unicode.MaxASCII && r != unicode.ReplacementChar && unicode.IsLetter(r) {
+				return -1
+			}
+			return r
+		}, text)
 	}
-	return true
+	return dialtext.Safe(text, also)
 }
 
-// placeholders maps a template's {names} to values.
-type placeholders map[string]string
-
-func (b placeholders) fill(template string) (string, error) {
-	var out strings.Builder
-	for {
-		before, rest, open := strings.Cut(template, "{")
-		out.WriteString(before)
-		if !open {
-			return out.String(), nil
-		}
-		name, after, closed := strings.Cut(rest, "}")
-		value, known := b[name]
-		if !closed || !known {
-			return "", fmt.Errorf("unknown {%s}", name)
-		}
-		out.WriteString(value)
-		template = after
-	}
-}
-
-// check returns an error for a value that cannot be sent safely.
-func check(field, value, also string, most int) error {
-	switch {
-	case value == "":
-		return fault.InvalidField(field, "required", "the "+field+" is missing")
-	case len(value) > most:
-		return fault.InvalidField(field, "too_long", "the "+field+" is too long")
-	case !safe(value, also):
-		return fault.InvalidField(field, "invalid", "the "+field+" holds a character that cannot be dialled")
-	}
-	return nil
-}
+func check(values ...dialtext.Value) error { return dialtext.Check(safe, values...) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ type crossbar struct {
 func newCrossbar(cfg Config, client *http.Client) *crossbar {
 	stays := *client
 	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &crossbar{url: cfg.URL, key: cfg.APIKey, timeout: cfg.Timeout, client: &stays}
+	return &crossbar{url: strings.TrimRight(cfg.URL, "/"), key: string(cfg.APIKey), timeout: cfg.Timeout, client: &stays}
 }
 
 // do sends data and decodes the response's data into into, unless that is nil. It replaces an expired
@@ -62,7 +63,7 @@ func (c *crossbar) do(ctx context.Context, method, path string, data, into any) 
 	}
 	err = c.ask(ctx, method, path, token, data, into)
 	if errors.Is(err, errToken) {
-		return fault.New(fault.KindRefused, "The platform does not let us in")
+		return fault.New(fault.KindRefused, "The platform rejects our credentials")
 	}
 	return err
 }
@@ -81,7 +82,7 @@ func (c *crossbar) freshToken(ctx context.Context, old string) (string, error) {
 		return json.Unmarshal(body, &session)
 	})
 	if err == nil && session.Token == "" || errors.Is(err, errToken) || errors.Is(err, errNotThere) {
-		err = fault.New(fault.KindRefused, "The platform does not let us in")
+		err = fault.New(fault.KindRefused, "The platform rejects our credentials")
 	}
 	if err != nil {
 		return "", err

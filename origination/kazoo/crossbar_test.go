@@ -80,7 +80,7 @@ func (k *kazoo) expect(script ...exchangeOf) {
 
 func (k *kazoo) driver() *Driver {
 	k.t.Helper()
-	d, err := New(Config{URL: k.URL + "/", APIKey: "the key", Accounts: map[string]string{"demo": "kz1"}, Timeout: time.Second, PollEvery: 5 * time.Millisecond},
+	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: time.Second, PollEvery: 5 * time.Millisecond},
 		k.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		k.t.Fatal(err)
@@ -197,7 +197,7 @@ func TestKazooAway(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer hangs.Close()
-	d, err = New(Config{URL: hangs.URL, APIKey: "k", Timeout: 20 * time.Millisecond}, hangs.Client(), slog.New(slog.DiscardHandler))
+	d, err = New(Config{Settings: Settings{URL: hangs.URL, APIKey: "k"}, Timeout: 20 * time.Millisecond}, hangs.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,11 +314,11 @@ func TestCancel(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	for name, cfg := range map[string]Config{
+	for name, settings := range map[string]Settings{
 		"no url": {APIKey: "k"}, "no scheme": {URL: "kazoo:8443", APIKey: "k"}, "a password": {URL: "https://u:p@kazoo", APIKey: "k"},
-		"no key": {URL: "https://kazoo"}, "a negative timeout": {URL: "https://kazoo", APIKey: "k", Timeout: -1},
+		"no key": {URL: "https://kazoo"}, "an account without Kazoo's": {URL: "https://kazoo", APIKey: "k", Accounts: []string{"demo"}},
 	} {
-		if _, err := New(cfg, http.DefaultClient, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := New(Config{Settings: settings}, http.DefaultClient, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

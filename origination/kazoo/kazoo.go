@@ -1,6 +1,7 @@
 package kazoo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,49 +12,23 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 	"trunkline/origination"
 )
 
-// Config has the driver's settings.
+// Config has the settings, and what tests set: there zero is the default in the comment.
 type Config struct {
-	URL    string // of Crossbar, such as https://kazoo.example.com:8443
-	APIKey string // of an account that has access to those of Accounts
-	// Accounts maps our account ids to Kazoo's; an id that is absent is the same in Kazoo.
-	Accounts map[string]string
+	Settings
 	// Timeout is the limit of one request; default 8 s.
 	Timeout time.Duration
 	// PollEvery is the interval of progress polls; default 2 s.
 	PollEvery time.Duration
 }
 
-func (c Config) withDefaults() Config {
-	c.URL = strings.TrimRight(c.URL, "/")
-	if c.Timeout == 0 {
-		c.Timeout = 8 * time.Second
-	}
-	if c.PollEvery == 0 {
-		c.PollEvery = 2 * time.Second
-	}
-	return c
-}
-
-// Validate checks c.
-func (c Config) Validate() error {
-	parsed, err := url.Parse(c.URL) // its error could contain a password
-	switch {
-	case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil:
-		return errors.New("kazoo: the url must be like https://kazoo.example.com:8443")
-	case c.APIKey == "":
-		return errors.New("kazoo: the API key is missing")
-	case c.Timeout < 0 || c.PollEvery < 0:
-		return errors.New("kazoo: a duration is negative")
-	}
-	return nil
-}
-
 // Driver is an origination.Driver. It is safe for concurrent use.
 type Driver struct {
 	cfg      Config
+	accounts map[string]string // our account ids to Kazoo's
 	crossbar *crossbar
 	log      *slog.Logger
 
@@ -63,16 +38,21 @@ type Driver struct {
 
 // New returns a driver. It does not connect before its first call.
 func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
-	if err := cfg.Validate(); err != nil {
+	accounts, err := cfg.accountMap()
+	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	return &Driver{cfg: cfg, crossbar: newCrossbar(cfg, client), log: log, calls: map[string]*call{}}, nil
+	if err := setting.Validate("origination.kazoo", cfg.Settings); err != nil {
+		return nil, err
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, 8*time.Second)
+	cfg.PollEvery = cmp.Or(cfg.PollEvery, 2*time.Second)
+	return &Driver{cfg: cfg, accounts: accounts, crossbar: newCrossbar(cfg, client), log: log, calls: map[string]*call{}}, nil
 }
 
 // account returns the path of the account's resources.
 func (d *Driver) account(ours string) string {
-	id, mapped := d.cfg.Accounts[ours]
+	id, mapped := d.accounts[ours]
 	if !mapped {
 		id = ours
 	}

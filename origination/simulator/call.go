@@ -77,6 +77,12 @@ func newCall(id string, order origination.Order, since time.Time, state originat
 func (s *Simulator) run(c *call) {
 	defer s.forget(c)
 	<-s.followed
+	if s.panics.Do(placeCall, func() { s.carry(c) }) {
+		s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseLost, At: time.Now()})
+	}
+}
+
+func (s *Simulator) carry(c *call) {
 	last := step{state: origination.Ended}
 	for _, next := range c.left {
 		if cause := s.waitFor(c, next); cause != "" {
@@ -117,7 +123,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 func (c *call) come(state origination.State) {
 	c.times[state] = time.Now()
 	if state == origination.UserAnswered {
-		c.tell(c.started())
+		c.queueRecord(c.started())
 	}
 }
 
@@ -128,10 +134,10 @@ func (c *call) end(cause string) {
 		c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
 	if _, answered := c.times[origination.UserAnswered]; answered {
-		c.tell(c.finished(cause))
+		c.queueRecord(c.finished(cause))
 	}
 }
 
-func (c *call) tell(data []byte) {
+func (c *call) queueRecord(data []byte) {
 	c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
 }

@@ -33,14 +33,14 @@ func (s *Simulator) sendIn(ctx context.Context, c *call) error {
 
 // sendAll retries until everything is published or, at the end of Follow, drainTimeout has passed.
 func (s *Simulator) sendAll(c *call) {
-	for told := false; len(c.sends) > 0; told = true {
+	for logged := false; len(c.sends) > 0; logged = true {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 		err := s.sendIn(ctx, c)
 		cancel()
 		if err == nil {
 			return
 		}
-		if !told {
+		if !logged {
 			s.log.Warn("publishing a simulated call's records failed, will retry", "error", err)
 		}
 		var over <-chan struct{} // nil blocks until Follow ends

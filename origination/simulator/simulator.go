@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
 	"trunkline/origination"
 )
 
@@ -18,6 +21,9 @@ const MediaServer = "simulator"
 
 // idPrefix is the prefix of every simulated call's id.
 const idPrefix = "sim-"
+
+// placeCall is the place of panics in a simulated call.
+const placeCall = "simulator_call"
 
 // drainTimeout is how long call records may take to be published at shutdown.
 const drainTimeout = 5 * time.Second
@@ -30,7 +36,7 @@ type Config struct {
 // Validate checks c.
 func (c Config) Validate() error {
 	if c.MaxCalls < 1 {
-		return errors.New("simulator: there must be room for a call")
+		return errors.New("simulator: the limit of calls must be at least 1")
 	}
 	return nil
 }
@@ -48,6 +54,7 @@ type Simulator struct {
 	cfg     Config
 	records Records
 	log     *slog.Logger
+	panics  *panics.Recoverer
 
 	followed chan struct{} // closed when report is set
 	report   func(origination.Progress)
@@ -61,12 +68,17 @@ type Simulator struct {
 }
 
 // New returns a simulator. It runs no calls before Follow.
-func New(cfg Config, records Records, log *slog.Logger) (*Simulator, error) {
+func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logger) (*Simulator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	recoverer, err := panics.New(reg, log)
+	if err != nil {
+		return nil, err
+	}
+	recoverer.Places(placeCall)
 	return &Simulator{
-		cfg: cfg, records: records, log: log,
+		cfg: cfg, records: records, log: log, panics: recoverer,
 		followed: make(chan struct{}), ending: make(chan struct{}), calls: map[string]*call{},
 	}, nil
 }

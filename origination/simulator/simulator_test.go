@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/origination"
@@ -31,7 +33,7 @@ func newStage(t *testing.T, open ...origination.Open) *stage {
 	t.Helper()
 	s := &stage{t: t, kafka: &topics{}}
 	var err error
-	s.Simulator, err = New(Config{MaxCalls: 3}, s.kafka, slog.New(slog.DiscardHandler))
+	s.Simulator, err = New(Config{MaxCalls: 3}, s.kafka, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +91,25 @@ type topics struct {
 	away   bool
 	rows   []event.CDR
 	events []channelEvent
+}
+
+// faulty are topics that panic.
+type faulty struct{ topics }
+
+func (*faulty) PublishEvent(context.Context, string, []byte) error { panic("kafka") }
+
+// A panic in one simulated call ends that call.
+func TestAPanicEndsOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.records = &faulty{}
+		s.place("1002")
+		time.Sleep(time.Minute)
+		steps := s.course(time.Now())
+		if last := steps[len(steps)-1]; last.state != origination.Ended || last.cause != origination.CauseLost {
+			t.Errorf("got %+v", steps)
+		}
+	})
 }
 
 var errAway = errors.New("kafka is away")
@@ -340,7 +361,7 @@ func TestACallGoesOnWhereItWouldBe(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	if _, err := New(Config{}, &topics{}, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := New(Config{}, &topics{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a simulator without room was made")
 	}
 }

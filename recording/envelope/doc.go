@@ -11,7 +11,7 @@
 // keys or recordings are kept. It uses the standard library only, works in Go's
 // FIPS 140-3 mode, has no goroutines, and needs the same 130 KiB for any length
 // of recording. Errors are plain sentinels (errors.go): whether a bad recording
-// is the caller's fault or ours, only the caller knows.
+// is the caller's fault or ours, is for the caller to decide.
 //
 // Only Roots is safe for concurrent use, and it has the one lock.
 package envelope

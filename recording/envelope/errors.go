@@ -10,7 +10,7 @@ import (
 // it was given.
 var (
 	ErrFormat    = errors.New("not a sealed recording")
-	ErrVersion   = errors.New("sealed in a version of the format that this program does not know")
+	ErrVersion   = errors.New("sealed in an unsupported version of the format")
 	ErrHeader    = errors.New("the header was altered")
 	ErrAccount   = errors.New("the recording belongs to another account")
 	ErrRecording = errors.New("the header belongs to another recording")

@@ -191,7 +191,7 @@ func Inspect(r io.Reader) (*Header, error) {
 	return h, nil
 }
 
-// headerReader collects what it reads; after a failure it returns nil.
+// headerReader keeps the bytes it reads; after a failure it returns nil.
 type headerReader struct {
 	r    io.Reader
 	seen []byte
@@ -210,7 +210,7 @@ func (r *headerReader) next(n int) []byte {
 	return r.seen[start:]
 }
 
-// failure returns the reader's own error, or what a file that ends here means.
+// failure returns the reader's own error, or that of a file that ends here.
 func (r *headerReader) failure(short error) error {
 	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
 		return short

@@ -64,7 +64,7 @@ func Open(dst io.Writer, src io.Reader, want Want, rootOf RootOf) (h *Header, si
 }
 
 // chunkOpener opens the chunks that are written to it and writes their audio to
-// dst: Writer the other way round.
+// dst, as Writer does for sealing.
 type chunkOpener struct {
 	dst io.Writer
 	*opener

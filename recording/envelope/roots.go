@@ -60,7 +60,7 @@ func (c *Roots) Root(key, salt string, iterations uint32) (*Root, error) {
 }
 
 // take returns the kept root, or the channel of the goroutine that makes it, or
-// a channel that makes the caller the one who does.
+// a channel, and the caller derives the root.
 func (c *Roots) take(name rootName) (root *Root, busy <-chan struct{}, mine chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

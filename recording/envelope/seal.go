@@ -14,7 +14,7 @@ type Key struct {
 	Root    *Root
 }
 
-// Params say what is sealed and under which key. Times are kept in
+// Params describes the recording and the key to seal it under. Times are kept in
 // milliseconds.
 type Params struct {
 	Suite       Suite
@@ -43,7 +43,7 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 	return w.header, w.size, nil
 }
 
-// Writer seals what is written to it, for audio that comes as it is made. The
+// Writer seals the audio written to it, for audio that arrives as a stream. The
 // recording is whole once Close returned nil. It holds one chunk and is not
 // safe for concurrent use.
 type Writer struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // refused opens a bad recording both ways, checks that each says one of the
-// wanted errors, and that what was released is an authentic beginning of audio
+// expected errors, and that the released audio is an authentic beginning
 // that ends before the refused chunk.
 func refused(t *testing.T, name string, bad, audio []byte, want ...error) {
 	t.Helper()
@@ -94,7 +94,7 @@ func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 			bad[bit/8] ^= 1 << (bit % 8)
 			refused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
 
-			// The same by someone who also mends the checksum.
+			// The same with a corrected checksum.
 			mended := mendChecksum(bad, head)
 			if bit >= (head-digestSize)*8 {
 				continue

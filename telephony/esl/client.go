@@ -3,6 +3,7 @@ package esl
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"trunkline/internal/panics"
 )
 
 // Client makes connections to one event socket.
@@ -17,6 +20,7 @@ type Client struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *metrics
+	panics  *panics.Recoverer
 }
 
 // New checks the configuration and returns a Client. It makes no connection.
@@ -25,7 +29,8 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, log: deps.Log, metrics: newMetrics(deps.Metrics)}, nil
+	deps.Panics.Places(readerPlace)
+	return &Client{cfg: cfg, log: deps.Log, metrics: newMetrics(deps.Metrics), panics: deps.Panics}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
@@ -41,8 +46,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 }
 
 func (c *Client) connect(ctx context.Context) (*Conn, error) {
-	var dialer net.Dialer
-	nc, err := dialer.DialContext(ctx, "tcp", c.cfg.Address)
+	nc, err := c.dialTransport(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +60,16 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 		return nil, errors.Join(err, nc.Close())
 	}
 	return newConn(c, nc, in), nil
+}
+
+// dialTransport connects, with TLS where it is configured.
+func (c *Client) dialTransport(ctx context.Context) (net.Conn, error) {
+	if c.cfg.TLS == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", c.cfg.Address)
+	}
+	dialer := tls.Dialer{Config: c.cfg.TLS}
+	return dialer.DialContext(ctx, "tcp", c.cfg.Address)
 }
 
 // login answers the switch's auth/request.

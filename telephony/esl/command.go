@@ -41,8 +41,8 @@ func (c *Conn) Filter(ctx context.Context, header, value string) error {
 	return c.runCommand(ctx, "filter "+header+" "+value)
 }
 
-// Tell sends an api command without waiting for its reply.
-func (c *Conn) Tell(command string) error {
+// Post sends an api command without waiting for its reply.
+func (c *Conn) Post(command string) error {
 	return c.send(&waiter{}, "api "+command)
 }
 

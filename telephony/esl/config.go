@@ -1,6 +1,7 @@
 package esl
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
 )
 
 // Config has the address and the limits of one event socket.
@@ -15,13 +17,16 @@ type Config struct {
 	Address  string // host:port; FreeSWITCH listens on 127.0.0.1:8021 by default
 	User     string // "user@domain" for userauth; "" logs in with the password alone
 	Password string
+	TLS      *tls.Config // of a TLS proxy before the event socket, which has no TLS itself; nil: none
+	// Raw leaves events in JSON as they came: only Event.Raw has them.
+	Raw bool
 
 	DialTimeout    time.Duration // limit for connecting and logging in
 	CommandTimeout time.Duration // limit for a reply, and for writing a command
 	MaxMessage     int           // largest message in bytes
 	MaxPending     int           // largest number of commands without a reply
 	QueueEvents    int           // largest number of events waiting for Take
-	QueueBytes     int           // largest size of the events waiting for Take, in bytes
+	QueueBytes     int           // largest memory of the events waiting for Take, in bytes
 }
 
 // WithDefaults returns c with its zero values replaced by the defaults.
@@ -62,5 +67,6 @@ func (c Config) Validate() error {
 // Deps has the dependencies of a Client.
 type Deps struct {
 	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Metrics prometheus.Registerer // nil: none
+	Panics  *panics.Recoverer     // of the connections' readers; nil: panics pass
 }

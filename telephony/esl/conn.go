@@ -7,7 +7,12 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"trunkline/telephony/eventqueue"
 )
+
+// readerPlace is the reader's name in the metric of recovered panics.
+const readerPlace = "esl reader"
 
 // Conn is a logged-in connection. Its methods are safe for concurrent use, except that only one
 // goroutine at a time may call Take.
@@ -15,7 +20,7 @@ type Conn struct {
 	client    *Client
 	net       net.Conn
 	in        *bufio.Reader
-	queue     *queue
+	queue     *eventqueue.Queue[*Event]
 	endSignal chan struct{} // closed once the connection has ended
 	read      chan struct{} // closed when the reader has ended
 
@@ -34,20 +39,25 @@ type waiter struct {
 func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
 	c := &Conn{
 		client: client, net: nc, in: in,
-		queue:     newQueue(client.cfg.QueueEvents, client.cfg.QueueBytes),
+		queue:     eventqueue.New(client.cfg.QueueEvents, client.cfg.QueueBytes, (*Event).memory),
 		endSignal: make(chan struct{}), read: make(chan struct{}),
 	}
 	client.metrics.connected.Inc()
-	go c.readLoop()
+	go func() {
+		defer close(c.read)
+		if client.panics.Do(readerPlace, c.readLoop) {
+			c.end(fmt.Errorf("%w: reading it failed", ErrMalformed))
+		}
+	}()
 	return c
 }
 
 // Arrived returns a channel that holds a token when Take may have events.
-func (c *Conn) Arrived() <-chan struct{} { return c.queue.arrived }
+func (c *Conn) Arrived() <-chan struct{} { return c.queue.Arrived() }
 
 // Take returns the events that have arrived since the last call, in the order in which the switch sent
 // them. It does not block, and it also works after the connection has ended.
-func (c *Conn) Take() []*Event { return c.queue.take() }
+func (c *Conn) Take() []*Event { return c.queue.Take() }
 
 // Done returns a channel that is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.endSignal }
@@ -84,7 +94,6 @@ func (c *Conn) end(err error) {
 }
 
 func (c *Conn) readLoop() {
-	defer close(c.read)
 	for {
 		f, err := readFrame(c.in, c.client.cfg.MaxMessage)
 		if err == nil {
@@ -103,12 +112,12 @@ func (c *Conn) readLoop() {
 func (c *Conn) dispatch(f frame) error {
 	switch f.kind() {
 	case typePlain, typeJSON:
-		e, err := parseEvent(f)
+		e, err := c.event(f)
 		if err != nil {
 			return err
 		}
 		c.client.metrics.events.Inc()
-		if !c.queue.put(e) {
+		if !c.queue.Put(e) {
 			return ErrSlow
 		}
 		return nil
@@ -122,6 +131,13 @@ func (c *Conn) dispatch(f frame) error {
 		return nil
 	}
 	return fmt.Errorf("%w: unknown Content-Type", ErrMalformed)
+}
+
+func (c *Conn) event(f frame) (*Event, error) {
+	if c.client.cfg.Raw && f.kind() == typeJSON {
+		return &Event{json: f.body, size: len(f.body)}, nil
+	}
+	return parseEvent(f)
 }
 
 // answer delivers a reply to the command at the head of the queue.

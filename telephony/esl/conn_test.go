@@ -168,7 +168,7 @@ func TestLateReplyIsNobodyElses(t *testing.T) {
 	if _, err := c.API(ctx, "given up"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if err := c.Tell("told"); err != nil {
+	if err := c.Post("posted"); err != nil {
 		t.Fatal(err)
 	}
 	close(release)

@@ -12,9 +12,16 @@ import (
 type Event struct {
 	headers headers
 	content string
-	encoded bool // values are %XX encoded, as in text/event-plain
-	size    int  // bytes on the wire
+	json    []byte // with Config.Raw: nothing else is set
+	encoded bool   // values are %XX encoded, as in text/event-plain
+	size    int    // bytes on the wire
 }
+
+// headerBytes is the size of a header without its texts, on 64-bit systems.
+const headerBytes = 32
+
+// memory returns the bytes that the event takes: much more than size if its headers are short.
+func (e *Event) memory() int { return e.size + len(e.headers)*headerBytes }
 
 // Get returns the decoded value of a header, or "" if the event does not have it. For a repeated
 // header or a list it returns the first value.
@@ -29,6 +36,10 @@ func (e *Event) Get(name string) string {
 	}
 	return value
 }
+
+// Raw returns the event as it came, with Config.Raw: one JSON object, which nothing
+// has checked. Every other method returns nothing for such an event.
+func (e *Event) Raw() []byte { return e.json }
 
 // Name returns the Event-Name, such as CHANNEL_ANSWER.
 func (e *Event) Name() string { return e.Get("Event-Name") }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unsafe"
+
+	"trunkline/telephony/eventqueue"
 )
 
 const limit = 1 << 20
@@ -165,4 +168,24 @@ func FuzzParseJSON(f *testing.F) {
 			t.Fatalf("%q was taken for an event", data)
 		}
 	})
+}
+
+// A header takes much more memory than it has bytes on the wire.
+func TestTheQueueBoundsMemoryOfShortHeaders(t *testing.T) {
+	const lines, limit = 1000, 64 << 10
+	q := eventqueue.New(1000, limit, (*Event).memory)
+	taken := 0
+	for {
+		e, err := parsePlain([]byte("Event-Name: X\n" + strings.Repeat("a:\n", lines)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !q.Put(e) {
+			break
+		}
+		taken += lines * int(unsafe.Sizeof(header{}))
+	}
+	if taken == 0 || taken > limit {
+		t.Errorf("the queue takes headers of %d bytes, its limit is %d", taken, limit)
+	}
 }

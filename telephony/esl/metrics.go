@@ -20,7 +20,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "trunkline_esl_events_total", Help: "Events received."}),
 	}
-	reg.MustRegister(m.connected, m.ended, m.commands, m.events)
+	if reg != nil {
+		reg.MustRegister(m.connected, m.ended, m.commands, m.events)
+	}
 	for _, name := range []string{"denied", "rejected", "disconnect", "malformed", "too_large", "slow", "closed", "broken"} {
 		m.ended.WithLabelValues(name)
 	}

@@ -6,7 +6,7 @@ const (
 	// is normal.
 	window = 1024
 	// longestHole is the largest number of consecutive missing events that is not counted as a loss.
-	// The switch creates events that it sends to nobody (REQUEST_PARAMS for each directory lookup,
+	// The switch creates events that it sends to no client (REQUEST_PARAMS for each directory lookup,
 	// CHANNEL_DATA), one or two at a time.
 	longestHole = 32
 )

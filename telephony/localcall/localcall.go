@@ -34,7 +34,8 @@ type Call struct {
 	OtherLegCallID string // of the caller's
 	Caller         string // number
 	// Port is the caller's audio and Agreed what it is: the session receives
-	// from it and sends with an rtp.Stream on it. Whoever gave it closes it.
+	// from it and sends with an rtp.Stream on it. The caller that created it sets its remote
+	// address and closes it.
 	Port   *rtp.Port
 	Agreed sip.Agreed
 	// Transfer calls another destination for the caller while the session still

@@ -5,5 +5,8 @@
 // It refuses to guess: what is not surely a telephone number, such as an
 // extension, a short code or a SIP user's name, stays as it was dialled.
 //
+// Abroad and Premium classify what a call can cost. They do guess, towards the costly
+// side: a number that may leave the account's country does.
+//
 // No goroutines, no locks; a Plan does not change.
 package number

@@ -13,14 +13,13 @@ type Plan struct {
 	accounts map[string]string // countries by account id, in place of country
 }
 
-// NewPlan returns the plan for a country, ISO 3166-1 alpha-2, "" for none, and
-// for accounts with a country of their own, each written ACCOUNT=COUNTRY.
-func NewPlan(country string, accounts []string) (*Plan, error) {
-	if country != "" && !known(country) {
-		return nil, unknown(country)
+// NewPlan returns the plan of the settings.
+func NewPlan(s Settings) (*Plan, error) {
+	if s.Country != "" && !known(s.Country) {
+		return nil, unknown(s.Country)
 	}
-	p := &Plan{country: country, accounts: make(map[string]string, len(accounts))}
-	for _, text := range accounts {
+	p := &Plan{country: s.Country, accounts: make(map[string]string, len(s.AccountCountry))}
+	for _, text := range s.AccountCountry {
 		account, country, ok := strings.Cut(text, "=")
 		if !ok || account == "" {
 			return nil, fmt.Errorf("%q is not written ACCOUNT=COUNTRY", text)

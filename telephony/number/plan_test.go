@@ -3,7 +3,7 @@ package number
 import "testing"
 
 func TestNumbersInE164(t *testing.T) {
-	plan, err := NewPlan("DE", []string{"acme=US", "rome=IT", "madrid=ES", "london=GB", "moscow=RU"})
+	plan, err := NewPlan(Settings{Country: "DE", AccountCountry: []string{"acme=US", "rome=IT", "madrid=ES", "london=GB", "moscow=RU"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestNumbersInE164(t *testing.T) {
 }
 
 func TestNumbersWithoutACountry(t *testing.T) {
-	plan, err := NewPlan("", nil)
+	plan, err := NewPlan(Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,22 +62,22 @@ func TestNumbersWithoutACountry(t *testing.T) {
 
 func TestCountriesThatAreNone(t *testing.T) {
 	for _, country := range []string{"de", "XX", "DEU", "49", "001"} {
-		if _, err := NewPlan(country, nil); err == nil {
+		if _, err := NewPlan(Settings{Country: country}); err == nil {
 			t.Errorf("country %q is accepted", country)
 		}
-		if _, err := NewPlan("", []string{"demo=" + country}); err == nil {
+		if _, err := NewPlan(Settings{AccountCountry: []string{"demo=" + country}}); err == nil {
 			t.Errorf("demo=%s is accepted", country)
 		}
 	}
 	for _, text := range []string{"DE", "=DE", "demo=", ""} {
-		if _, err := NewPlan("", []string{text}); err == nil {
+		if _, err := NewPlan(Settings{AccountCountry: []string{text}}); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
 	}
 }
 
 func FuzzE164(f *testing.F) {
-	plan, err := NewPlan("DE", []string{"acme=US"})
+	plan, err := NewPlan(Settings{Country: "DE", AccountCountry: []string{"acme=US"}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -46,6 +46,7 @@ module opus.so
 module aufile.so
 module aubridge.so
 module sndfile.so
+module srtp.so
 module_tmp account.so
 module_app menu.so
 module_app ctrl_tcp.so
@@ -54,7 +55,10 @@ audio_source aufile,%[2]s
 audio_player aubridge,x
 snd_path %[3]s/rec
 rtp_stats no
+sip_cafile %[3]s/ca.pem
+sip_verify_server yes
 `, port, tone, b.folder, port+1000)
+	must(t, os.WriteFile(filepath.Join(b.folder, "ca.pem"), testAuthority().pem, 0o600))
 	account := fmt.Sprintf("<sip:%[1]s@127.0.0.1;transport=%[4]s>;auth_user=%[1]s;auth_pass=%[1]s;answermode=%[2]s;audio_codecs=%[3]s;regint=60\n", user, answer, codecs, transport)
 	must(t, os.WriteFile(filepath.Join(b.folder, "config"), []byte(config), 0o600))
 	must(t, os.WriteFile(filepath.Join(b.folder, "accounts"), []byte(account), 0o600))

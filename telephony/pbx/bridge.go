@@ -12,6 +12,7 @@ import (
 // bridge is the media of one call and the offers that change it. a is the owner's or caller's side.
 type bridge struct {
 	tones *tones
+	call  *call
 
 	mu           sync.Mutex
 	a, b         *side  // b is nil until it has answered
@@ -20,11 +21,12 @@ type bridge struct {
 }
 
 // answered sets a side's leg.
-func (b *bridge) answered(s *side, leg *sip.Leg, agreed sip.Agreed) {
+func (b *bridge) answered(s *side, local *sip.Local, leg *sip.Leg, agreed sip.Agreed) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.leg = leg
-	s.settle(agreed)
+	s.local, s.leg = local, leg
+	b.call.add(leg)
+	return s.settle(agreed)
 }
 
 // agreedOfA returns what side a has agreed on.
@@ -104,6 +106,5 @@ func change(ctx context.Context, s *side, codec sip.Codec) error {
 	if err != nil {
 		return err
 	}
-	s.settle(agreed)
-	return nil
+	return s.settle(agreed)
 }

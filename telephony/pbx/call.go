@@ -3,6 +3,7 @@ package pbx
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"trunkline/origination"
@@ -19,6 +20,9 @@ type call struct {
 	ctx           context.Context // ends with stop, and with the call
 	cancel        context.CancelCauseFunc
 	bridged       bool
+
+	mu   sync.Mutex
+	legs []*sip.Leg // all that were answered
 }
 
 func newCall(d *Driver, accountID, interactionID string) *call {
@@ -42,6 +46,22 @@ func causeOf(ctx context.Context, err error) sip.Cause {
 		return s.cause
 	}
 	return sip.FailureCause(err)
+}
+
+// add records a leg that was answered.
+func (c *call) add(leg *sip.Leg) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.legs = append(c.legs, leg)
+}
+
+// hangUpAll hangs up the call's legs.
+func (c *call) hangUpAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, leg := range c.legs {
+		leg.Hangup(sip.NormalTemporaryFailure)
+	}
 }
 
 func (c *call) originationID() string {

@@ -69,10 +69,14 @@ type transfer struct {
 // dial calls a destination and returns once it has answered.
 func (t *transfer) dial(ctx context.Context, destination string) error {
 	c, d := t.call, t.call.driver
-	if strings.HasPrefix(destination, d.config.LocalPrefix) {
+	if strings.HasPrefix(destination, localPrefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
-	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain}, destination)
+	who := c.attempt(origination.DoorTransfer)
+	if err := d.admission.Count(ctx, who); err != nil {
+		return err
+	}
+	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
 	if err != nil {
 		return err
 	}
@@ -86,7 +90,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	}
 	reached, err := d.ring(ctx, ringGroup{
 		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.formats())), phones: phones,
-		timeout: d.config.DestinationTimeout, onRing: func() {},
+		timeout: d.config.RingDestination, onRing: func() {},
 	})
 	if err != nil {
 		far.port.Close()

@@ -3,6 +3,7 @@ package pbx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"trunkline/origination"
 	"trunkline/telephony/g711"
 	"trunkline/telephony/localcall"
+	"trunkline/telephony/number"
 	"trunkline/telephony/pbx"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
@@ -37,8 +39,8 @@ func TestPhoneCallsPhone(t *testing.T) {
 	}
 	a.Media().Speak(0, 0x11, 20)
 	b.Media().Speak(0, 0x22, 20)
-	b.Media().WaitHeard(0, 0x11, 18)
-	a.Media().WaitHeard(0, 0x22, 18)
+	b.Media().WaitReceived(0, 0x11, 18)
+	a.Media().WaitReceived(0, 0x22, 18)
 	bob.Bye()
 	alice.WaitBye()
 	w.stop()
@@ -110,8 +112,8 @@ func TestHold(t *testing.T) {
 	}
 	b.Speak(0, 0x33, 10)
 	a.Speak(0, 0x44, 10) // music
-	b.WaitHeard(0, 0x44, 10)
-	if n := a.Heard(0, 0x33); n != 0 {
+	b.WaitReceived(0, 0x44, 10)
+	if n := a.Received(0, 0x33); n != 0 {
 		t.Errorf("who holds heard %d packets", n)
 	}
 	if r := alice.Send("INVITE", "", a.SDP("inactive", 0)); !strings.Contains(string(r.Body()), "a=inactive") {
@@ -121,7 +123,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("the end of a hold was answered %s", r.Body())
 	}
 	b.Speak(0, 0x55, 10)
-	a.WaitHeard(0, 0x55, 10)
+	a.WaitReceived(0, 0x55, 10)
 }
 
 func TestCodecChange(t *testing.T) {
@@ -134,7 +136,7 @@ func TestCodecChange(t *testing.T) {
 		}
 		silence := g711.ALaw().Code(0)
 		alice.Phone.Media().Speak(8, silence, 10)
-		bob.Phone.Media().WaitHeard(0, g711.ALawToULaw()[silence], 10)
+		bob.Phone.Media().WaitReceived(0, g711.ALawToULaw()[silence], 10)
 	})
 	t.Run("to what only the other side can change to", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -145,7 +147,7 @@ func TestCodecChange(t *testing.T) {
 			t.Fatalf("answered %s", r.Body())
 		}
 		alice.Phone.Media().Speak(109, 0x66, 10)
-		bob.Phone.Media().WaitHeard(107, 0x66, 10)
+		bob.Phone.Media().WaitReceived(107, 0x66, 10)
 	})
 	t.Run("to what the other side refuses", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
@@ -155,7 +157,7 @@ func TestCodecChange(t *testing.T) {
 			t.Errorf("answered %d", r.StatusCode)
 		}
 		alice.Phone.Media().Speak(0, 0x77, 10)
-		bob.Phone.Media().WaitHeard(0, 0x77, 10)
+		bob.Phone.Media().WaitReceived(0, 0x77, 10)
 	})
 }
 
@@ -170,13 +172,13 @@ func TestOwnerIsAskedToChangeCodec(t *testing.T) {
 	w.originate("1002")
 	w.until(origination.Bridged)
 	a.Media().Speak(0, 0x11, 10)
-	b.Media().WaitHeard(0, 0x11, 10)
+	b.Media().WaitReceived(0, 0x11, 10)
 }
 
 func TestTrunk(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	w := newWorld(t, func(c *pbx.Config) {
-		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Username: "us", Password: "secret", CallerID: "+4930", StripPrefix: "0"}
+		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Transport: "udp", Username: "us", Password: "secret", CallerID: "+4930", StripPrefix: "0"}
 	}, nil)
 	trunk.Talk(w.server.Addr().String())
 	trunk.OnCall(func(c *siptest.Call) {
@@ -206,13 +208,12 @@ func TestTrunk(t *testing.T) {
 
 func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
-	w := newWorld(t, func(c *pbx.Config) {
-		c.Trunk.Address = trunk.Addr()
-		c.MayDial = func(accountID, number string) bool { return accountID == account && number == "110" }
-	}, nil)
+	rules, err := origination.ParseRules(origination.RuleTexts{AccountAllow: []string{account + "=^110$"}})
+	must(t, err)
+	w := newLimitedWorld(t, origination.AdmissionConfig{Rules: rules}, func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
 	trunk.Talk(w.server.Addr().String())
 	a := w.phone("1001")
-	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 603 && got != 403 {
+	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 403 {
 		t.Errorf("a number that is denied: answered %d", got)
 	}
 	if got := a.Dial("110", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 200 {
@@ -221,6 +222,116 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	if call := trunk.WaitCall(); call.Invite.Recipient.User != "110" {
 		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
 	}
+}
+
+func germanNumbers(t *testing.T) *number.Plan {
+	t.Helper()
+	plan, err := number.NewPlan(number.Settings{Country: "DE"})
+	must(t, err)
+	return plan
+}
+
+// TestTollFraudByAPhone: a stolen phone dials satellite and foreign numbers as
+// fast as it can. All are refused with 403, and none reaches the trunk.
+func TestTollFraudByAPhone(t *testing.T) {
+	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
+	premium, err := origination.ParsePremium([]string{"known"})
+	must(t, err)
+	w := newLimitedWorld(t, origination.AdmissionConfig{Numbers: germanNumbers(t), Premium: premium, PerMinute: 30, UserCalls: 5},
+		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
+	trunk.Talk(w.server.Addr().String())
+	a := w.phone("1001")
+	for i := range 20 {
+		for _, to := range []string{fmt.Sprintf("+8821612345%02d", i), "0015551230001", "*31%230088216123456"} {
+			if got := a.Dial(to, a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 403 {
+				t.Errorf("%s: answered %d", to, got)
+			}
+		}
+	}
+	select {
+	case call := <-trunk.Calls():
+		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if n := w.refused("sip", "premium") + w.refused("sip", "international"); n == 0 || n > 30 {
+		t.Errorf("%v calls were refused by number", n)
+	}
+	if n := w.refused("sip", "user_per_minute"); n < 30 {
+		t.Errorf("%v calls were refused by rate", n)
+	}
+}
+
+// TestAPhonesCallsAtOnce: the third call of a user is refused until one ends.
+func TestAPhonesCallsAtOnce(t *testing.T) {
+	w := newLimitedWorld(t, origination.AdmissionConfig{UserCalls: 2}, nil, nil)
+	a, b := w.phone("1001"), w.phone("1002")
+	dial := func() *siptest.Call { return a.Dial("1002", a.Media().SDP("sendrecv", 0)) }
+	first, second := dial(), dial()
+	if first.Answer.StatusCode != 200 || second.Answer.StatusCode != 200 {
+		t.Fatalf("answered %d and %d", first.Answer.StatusCode, second.Answer.StatusCode)
+	}
+	if got := dial().Answer.StatusCode; got != 403 || w.refused("sip", "user_calls") != 1 {
+		t.Errorf("the third call: answered %d", got)
+	}
+	b.WaitCall()
+	b.WaitCall()
+	first.Bye()
+	eventually(t, func() bool { return dial().Answer.StatusCode == 200 })
+	b.WaitCall()
+}
+
+// TestAProvidersTransferObeysTheLimits: an AI provider transfers to a satellite
+// number, and more often than its user may call.
+func TestAProvidersTransferObeysTheLimits(t *testing.T) {
+	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
+	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
+	defer close(h.to)
+	w := newLimitedWorld(t, origination.AdmissionConfig{Numbers: germanNumbers(t), PerMinute: 3},
+		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, h)
+	trunk.Talk(w.server.Addr().String())
+	a := w.phone("1001")
+	w.originate("ai-7")
+	w.until(origination.Bridged)
+	alice := a.WaitCall()
+	for range 3 {
+		h.to <- "+88216123456"
+		if err := <-h.errs; sip.FailureCause(err) != sip.FacilityRejected {
+			t.Errorf("to a satellite number: %v", err)
+		}
+	}
+	h.to <- "030123456"
+	if err := <-h.errs; fault.KindOf(err) != fault.KindLimited {
+		t.Errorf("above the limit: %v", err)
+	}
+	if n := w.refused("transfer", "international"); n != 3 {
+		t.Errorf("%v transfers were refused", n)
+	}
+	alice.Bye()
+	w.ended(sip.NormalClearing)
+	select {
+	case call := <-trunk.Calls():
+		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
+	default:
+	}
+}
+
+// refused returns how many calls were refused.
+func (w *world) refused(door, reason string) float64 {
+	w.t.Helper()
+	families, err := w.reg.Gather()
+	must(w.t, err)
+	for _, f := range families {
+		if f.GetName() != "trunkline_origination_limited_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if m.GetLabel()[0].GetValue() == door && m.GetLabel()[1].GetValue() == reason {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	w.t.Errorf("no metric of %s %s", door, reason)
+	return 0
 }
 
 // session is a localcall.Destination that hears one packet and hangs up.
@@ -320,8 +431,8 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	bob.WaitAck()
 	a.Media().Speak(0, 0x11, 20)
 	b.Media().Speak(0, 0x22, 20)
-	b.Media().WaitHeard(0, 0x11, 18)
-	a.Media().WaitHeard(0, 0x22, 18)
+	b.Media().WaitReceived(0, 0x11, 18)
+	a.Media().WaitReceived(0, 0x22, 18)
 	bob.Bye()
 	alice.WaitBye()
 	w.ended(sip.NormalClearing)

@@ -12,10 +12,13 @@
 // phone's REFER.
 //
 // A click-to-call call goes to the localcall.Destination if its destination begins with
-// Config.LocalPrefix; else to the user of the account with that extension, on all phones at once, of
+// localPrefix; else to the user of the account with that extension, on all phones at once, of
 // which the first to answer wins; else to the trunk; else it fails with UNALLOCATED_NUMBER. An
-// ordinary call is routed the same way, except that the server has its own handler for LocalPrefix,
+// ordinary call is routed the same way, except that the server has its own handler for localPrefix,
 // and that a call from a trusted network reaches users only.
+//
+// Admission decides about a phone's calls and an AI provider's transfers: a call above a limit, or to a
+// closed number, is refused with 403 (FACILITY_REJECTED).
 //
 // Goroutines: one per call, one per ringing phone, and one per ring tone that is played. Cancel, a
 // hang-up and the end of Run stop them through their context. Run has one worker for each shard of the
@@ -27,7 +30,7 @@
 //
 // Shutdown: when the context of Run or Follow ends, new calls are refused and calls in progress end
 // with NORMAL_TEMPORARY_FAILURE. Follow returns when the calls have ended and their progress is
-// reported, Run when their records are published; both return after Config.DrainTimeout at the latest.
+// reported, Run when their records are published; both return after drainTimeout at the latest.
 // The sip.Server must run longer than both.
 //
 // Lock order: bridge.mu, then the locks of sip and rtp. Driver.mu is held only while its map and

@@ -11,11 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
 	"trunkline/origination"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
+
+// Admission decides which calls phones and AI providers may place; those of click to call have been
+// decided on. Errors are fault.Forbidden and fault.Limited.
+type Admission interface {
+	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
+	Count(ctx context.Context, who origination.Attempt) error
+	Enter(ctx context.Context, who origination.Attempt) error
+	Leave(callID string)
+}
 
 // Driver places and connects calls. It is an origination.Driver, a sip.Handler
 // and a sip.Devices.
@@ -25,11 +35,13 @@ type Driver struct {
 	ports     *rtp.Ports
 	directory sip.Directory
 	local     localcall.Destination
+	admission Admission
 	outbox    *outbox
 	progress  *progress
 	metrics   *metrics
 	log       *slog.Logger
 	tones     tones
+	panics    *panics.Recoverer
 
 	mu       sync.Mutex
 	calls    map[string]*call // by id
@@ -37,28 +49,37 @@ type Driver struct {
 	idle     chan struct{} // closed when draining and no call is left
 }
 
+// placeCall is the place of panics in a call's goroutines.
+const placeCall = "pbx_call"
+
 var _ origination.Driver = (*Driver)(nil)
 
 // New returns a driver. It must be registered with the server's Handle("", driver) and Watch(driver)
 // before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
-	records Records, reg prometheus.Registerer, log *slog.Logger,
+	admission Admission, records Records, reg prometheus.Registerer, log *slog.Logger,
 ) (*Driver, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if server == nil || ports == nil || directory == nil || records == nil {
-		return nil, errors.New("sip driver: server, ports, directory and records are needed")
+	if server == nil || ports == nil || directory == nil || admission == nil || records == nil {
+		return nil, errors.New("sip driver: server, ports, directory, admission and records are needed")
 	}
 	config = config.withDefaults()
 	m, err := newMetrics(reg)
 	if err != nil {
 		return nil, fmt.Errorf("registering the sip driver's metrics: %w", err)
 	}
+	recoverer, err := panics.New(reg, log)
+	if err != nil {
+		return nil, err
+	}
+	recoverer.Places(placeCall)
 	return &Driver{
-		config: config, server: server, ports: ports, directory: directory, local: local, metrics: m, log: log,
-		outbox: newOutbox(config.OutboxSize, records, m, log), progress: newProgress(), tones: newTones(),
+		panics: recoverer,
+		config: config, server: server, ports: ports, directory: directory, local: local, admission: admission, metrics: m, log: log,
+		outbox: newOutbox(outboxSize, records, m, log), progress: newProgress(), tones: newTones(),
 		calls: map[string]*call{}, idle: make(chan struct{}),
 	}, nil
 }
@@ -151,7 +172,7 @@ func (d *Driver) Run(ctx context.Context) error {
 		d.outbox.run(publishing)
 	}()
 	<-ctx.Done()
-	limit := time.AfterFunc(d.config.DrainTimeout, stop)
+	limit := time.AfterFunc(drainTimeout, stop)
 	defer limit.Stop()
 	d.drain()
 	d.outbox.close()
@@ -174,7 +195,7 @@ func (d *Driver) drain() {
 	d.mu.Unlock()
 	select {
 	case <-d.idle:
-	case <-time.After(d.config.DrainTimeout):
+	case <-time.After(drainTimeout):
 		d.log.Warn("calls still up after the drain timeout")
 	}
 }

@@ -3,7 +3,11 @@ package pbx
 import (
 	"context"
 
+	"github.com/google/uuid"
+
+	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/origination"
 	"trunkline/telephony/sip"
 )
 
@@ -20,6 +24,17 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 		from.AccountID, by.user = callee.AccountID, invite.From().User
 		by.domain, by.outside = callee.Domain, true
 	}
+	if from.UserID != "" {
+		by.attempt = origination.Attempt{
+			Door: origination.DoorSIP, CallID: uuid.NewString(), AccountID: from.AccountID, UserID: from.UserID,
+			Caller: audit.Caller{Actor: "sip:" + from.Extension, Address: invite.Source().Addr().Unmap().String()},
+		}
+		if err := d.admit(ctx, by.attempt); err != nil {
+			d.refuse(invite, sip.FacilityRejected) // 403
+			return
+		}
+		defer d.admission.Leave(by.attempt.CallID)
+	}
 	c := newCall(d, from.AccountID, sip.NewCallID())
 	c.id = invite.CallID()
 	if err := d.add(c); err != nil {
@@ -30,9 +45,17 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	defer stop()
 	cdr := c.newCDR(invite.CallID(), inbound, parties{by.user, invite.User()})
 	cdr.setUser(invite.Caller())
-	cause := c.connectIncoming(invite, by, cdr)
+	cause := c.run(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
 	cdr.publish(cause)
 	c.end(cause)
+}
+
+// admit counts a phone's call.
+func (d *Driver) admit(ctx context.Context, who origination.Attempt) error {
+	if err := d.admission.Count(ctx, who); err != nil {
+		return err
+	}
+	return d.admission.Enter(ctx, who)
 }
 
 func lookupCause(err error) sip.Cause {
@@ -52,6 +75,10 @@ func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
 // connectIncoming connects a call. It returns the cause when the call has ended.
 func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) sip.Cause {
 	d := c.driver
+	encryption, err := d.config.Encryption.Over(invite.Transport())
+	if err != nil {
+		return d.refuse(invite, sip.IncompatibleDestination)
+	}
 	offered := supported(d.config.Codecs, invite.Offer())
 	if len(offered) == 0 {
 		return d.refuse(invite, sip.IncompatibleDestination)
@@ -71,9 +98,11 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 	}
 	defer near.port.Close()
 	defer far.port.Close()
-	b := &bridge{tones: &d.tones, a: near}
+	near.local = sip.NewLocal(near.port.Addr(), d.config.Codecs)
+	near.local.Encrypt(encryption)
+	b := &bridge{tones: &d.tones, call: c, a: near}
 	reached, err := d.ring(c.ctx, ringGroup{
-		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.DestinationTimeout,
+		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.RingDestination,
 		onRing: func() {
 			if err := invite.Ring(); err != nil {
 				d.log.Debug("sending 180 failed", "error", err)
@@ -104,7 +133,11 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 	if err != nil {
 		return sip.OriginatorCancel
 	}
-	b.answered(near, leg, agreed)
+	if err := b.answered(near, near.local, leg, agreed); err != nil {
+		c.driver.log.Error("answering a caller failed", "error", err)
+		leg.Hangup(sip.IncompatibleDestination)
+		return sip.IncompatibleDestination
+	}
 	cdr.setAnswered()
 	cause := c.bridge(c.ctx, b, far, func() { cdr.row.OtherLegCallID = reached.row.CallID })
 	leg.Hangup(cause)

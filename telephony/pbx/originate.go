@@ -9,7 +9,16 @@ import (
 )
 
 // originate runs a click-to-call call from its beginning to its end.
-func (c *call) originate() { c.end(c.place()) }
+func (c *call) originate() { c.end(c.run(c.place)) }
+
+// run returns what f returns. After a panic it hangs up the call's legs.
+func (c *call) run(f func() sip.Cause) sip.Cause {
+	cause := sip.NormalTemporaryFailure
+	if c.driver.panics.Do(placeCall, func() { cause = f() }) {
+		c.hangUpAll()
+	}
+	return cause
+}
 
 func (c *call) place() sip.Cause {
 	d, order := c.driver, c.order
@@ -31,10 +40,10 @@ func (c *call) place() sip.Cause {
 		return c.recordUnplaced(owner, numbers, sip.SwitchCongestion)
 	}
 	defer a.port.Close()
-	b := &bridge{tones: &d.tones, a: a}
+	b := &bridge{tones: &d.tones, call: c, a: a}
 	defer b.endRingTone(false)
 	cdr, err := d.ring(c.ctx, ringGroup{
-		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.OwnerTimeout,
+		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.RingUser,
 		onRing: func() { c.report(origination.RingingUser, "") },
 	})
 	if err != nil {
@@ -66,7 +75,7 @@ func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
 	var cause sip.Cause
-	if c.driver.local != nil && strings.HasPrefix(c.order.Destination, c.driver.config.LocalPrefix) {
+	if c.driver.local != nil && strings.HasPrefix(c.order.Destination, localPrefix) {
 		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {
 		cause = c.dial(ctx, b, owner, loopback)
@@ -75,10 +84,17 @@ func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	return cause
 }
 
+// attempt returns the order as an attempt to call by a door.
+func (c *call) attempt(door origination.Door) origination.Attempt {
+	return origination.Attempt{Door: door, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
+}
+
 // dial calls the destination's phones and connects the one that answers.
 func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
-	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain}, c.order.Destination)
+	phones, err := c.route(ctx, caller{
+		user: c.order.Extension, domain: c.order.Domain, attempt: c.attempt(origination.DoorREST),
+	}, c.order.Destination)
 	if err != nil {
 		return c.recordUndialled(causeOf(ctx, err))
 	}
@@ -97,7 +113,7 @@ func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder)
 	defer far.port.Close()
 	cdr, err := d.ring(ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.formats())), phones: phones,
-		timeout: d.config.DestinationTimeout, onRing: loopback.setRinging,
+		timeout: d.config.RingDestination, onRing: loopback.setRinging,
 	})
 	if err != nil {
 		return causeOf(ctx, err)

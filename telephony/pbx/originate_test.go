@@ -34,12 +34,12 @@ func TestClickToCall(t *testing.T) {
 	bob.WaitAck()
 	alice.Phone.Media().Speak(0, 0x11, 50)
 	bob.Phone.Media().Speak(0, 0x22, 50)
-	bob.Phone.Media().WaitHeard(0, 0x11, 45)
-	alice.Phone.Media().WaitHeard(0, 0x22, 45)
+	bob.Phone.Media().WaitReceived(0, 0x11, 45)
+	alice.Phone.Media().WaitReceived(0, 0x22, 45)
 	if n := alice.Phone.Media().Sources(); n != 1 {
 		t.Errorf("the owner heard the tone and the destination as %d RTP sources, want one", n)
 	}
-	if n := bob.Phone.Media().Heard(0, 0x22); n != 0 {
+	if n := bob.Phone.Media().Received(0, 0x22); n != 0 {
 		t.Errorf("the destination heard itself %d times", n)
 	}
 	if got := bob.Invite.GetHeader("X-svc_call_type"); got == nil || got.Value() != "clicktocall" || alice.Invite.GetHeader("X-svc_call_type") != nil {
@@ -87,7 +87,7 @@ func TestNotAnswered(t *testing.T) {
 	}
 	ring := func(c *siptest.Call) { c.Reply(c.Invite, 180, "") }
 	short := func(c *pbx.Config) {
-		c.OwnerTimeout, c.DestinationTimeout = 200*time.Millisecond, 200*time.Millisecond
+		c.RingUser, c.RingDestination = 200*time.Millisecond, 200*time.Millisecond
 	}
 	cases := map[string]struct {
 		owner, destination func(*siptest.Call)
@@ -169,7 +169,7 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 	alice := a.WaitCall()
 	bob := b.WaitCall()
 	<-rings
-	a.Media().WaitHeard(0, 0xFF, 0) // the tone has begun, or will
+	a.Media().WaitReceived(0, 0xFF, 0) // the tone has begun, or will
 	alice.Bye()
 	bob.WaitCancel()
 	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered, origination.Dialling} {

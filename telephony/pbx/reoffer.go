@@ -30,7 +30,9 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 			return nil, err
 		}
 	}
-	s.settle(agreed)
+	if err := s.settle(agreed); err != nil {
+		return nil, err
+	}
 	switch {
 	case b.b != nil:
 		b.relay()

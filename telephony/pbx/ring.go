@@ -2,6 +2,7 @@ package pbx
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // phone is one target to be dialled, and the record of its leg.
 type phone struct {
 	sip.Call
-	cdr *cdrBuilder
+	encryption sip.Encryption
+	cdr        *cdrBuilder
 }
 
 // ringGroup is a group of phones that are dialled concurrently for one side.
@@ -26,6 +28,8 @@ type ringGroup struct {
 
 type ringResult struct {
 	phone int
+	local *sip.Local
+	offer *sip.Session
 	leg   *sip.Leg
 	err   error
 }
@@ -38,11 +42,9 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	offer := r.side.local.Offer(r.codecs...)
 	results := make(chan ringResult, len(r.phones))
 	var once sync.Once
 	for i, p := range r.phones {
-		p.Offer = offer
 		p.OnOffer = func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
 			return r.bridge.offered(ctx, r.side, offer)
 		}
@@ -53,8 +55,10 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 			}
 		}
 		go func() {
-			leg, err := d.server.Dial(ctx, p.Call)
-			results <- ringResult{i, leg, err}
+			result := ringResult{phone: i, err: &sip.Failure{Cause: sip.NormalTemporaryFailure}} // after a panic
+			defer func() { results <- result }()
+			defer d.panics.Recover(placeCall)
+			d.dialPhone(ctx, r, p, &result)
 		}()
 	}
 	winner, failures := r.collect(results, cancel)
@@ -62,7 +66,29 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 		return nil, r.finishFailed(ctx, failures)
 	}
 	once.Do(r.onRing) // it answered at once, or its 200 arrived before its 180
-	return r.finishWon(offer, winner, failures)
+	return r.finishWon(winner, failures)
+}
+
+// dialPhone dials one phone. With optional encryption, a phone that refuses the description of plain
+// media, although it has keys, is offered SRTP alone.
+func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ringResult) {
+	encryption, err := p.encryption.Over(p.Target.Transport)
+	if err != nil {
+		result.err = &sip.Failure{Cause: sip.IncompatibleDestination}
+		return
+	}
+	for {
+		result.local = sip.NewLocal(r.side.port.Addr(), d.config.Codecs)
+		result.local.Encrypt(encryption)
+		p.Offer = result.local.Offer(r.codecs...)
+		result.offer = p.Offer
+		result.leg, result.err = d.server.Dial(ctx, p.Call)
+		var refused *sip.Failure
+		if encryption != sip.EncryptionOptional || !errors.As(result.err, &refused) || refused.Cause != sip.IncompatibleDestination {
+			return
+		}
+		encryption = sip.EncryptionRequired
+	}
 }
 
 // collect waits for all results. The first leg wins.
@@ -83,7 +109,7 @@ func (r ringGroup) collect(results <-chan ringResult, cancel context.CancelCause
 	return winner, failures
 }
 
-func (r ringGroup) finishWon(offer *sip.Session, winner *ringResult, failures []ringResult) (*cdrBuilder, error) {
+func (r ringGroup) finishWon(winner *ringResult, failures []ringResult) (*cdrBuilder, error) {
 	for _, f := range failures {
 		cause := sip.LoseRace
 		if f.err != nil {
@@ -92,13 +118,15 @@ func (r ringGroup) finishWon(offer *sip.Session, winner *ringResult, failures []
 		r.phones[f.phone].cdr.publish(cause)
 	}
 	t := r.phones[winner.phone].cdr
-	agreed, err := r.side.local.Accept(offer, winner.leg.Session())
+	agreed, err := winner.local.Accept(winner.offer, winner.leg.Session())
+	if err == nil {
+		err = r.bridge.answered(r.side, winner.local, winner.leg, agreed)
+	}
 	if err != nil {
 		winner.leg.Hangup(sip.IncompatibleDestination)
 		t.publish(sip.IncompatibleDestination)
 		return nil, &sip.Failure{Cause: sip.IncompatibleDestination}
 	}
-	r.bridge.answered(r.side, winner.leg, agreed)
 	t.setAnswered()
 	return t, nil
 }

@@ -3,9 +3,11 @@ package pbx
 import (
 	"context"
 	"net"
+	"strconv"
 	"strings"
 
 	"trunkline/internal/fault"
+	"trunkline/origination"
 	"trunkline/telephony/sip"
 )
 
@@ -16,6 +18,7 @@ type caller struct {
 	domain string // the account's
 	// outside means that the call came from a trunk and must not leave by one.
 	outside bool
+	attempt origination.Attempt // for the limits of numbers outside
 }
 
 // route returns the phones of a destination, each with a cdrBuilder. The error is a *sip.Failure with
@@ -39,8 +42,9 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
 	case d.config.Trunk.Address == "" || by.outside:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
-	case d.config.MayDial != nil && !d.config.MayDial(c.accountID, destination):
-		return nil, &sip.Failure{Cause: sip.CallRejected}
+	}
+	if d.admission.CheckDestination(ctx, by.attempt, destination) != nil {
+		return nil, &sip.Failure{Cause: sip.FacilityRejected} // 403
 	}
 	return []phone{c.trunk(by, destination)}, nil
 }
@@ -56,7 +60,7 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 		callID := sip.NewCallID()
 		t := c.newCDR(callID, outbound, p)
 		t.setUser(user)
-		phones = append(phones, phone{cdr: t, Call: sip.Call{
+		phones = append(phones, phone{cdr: t, encryption: c.driver.config.Encryption, Call: sip.Call{
 			Target: b.Target(), CallID: callID,
 			From: sip.Party{Name: by.name, User: by.user, Host: by.domain},
 			To:   sip.Party{User: user.Extension, Host: user.Domain},
@@ -69,16 +73,19 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 func (c *call) trunk(by caller, number string) phone {
 	t := c.driver.config.Trunk
 	shown := or(t.CallerID, by.user)
-	host, _, err := net.SplitHostPort(t.Address)
+	host, port, err := net.SplitHostPort(t.Address)
 	if err != nil {
-		host = t.Address // without a port
+		host, port = t.Address, strconv.Itoa(sip.DefaultPort(t.Transport))
 	}
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), Call: sip.Call{
-		Target: sip.Target{URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: t.Transport},
+	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: or(sip.Encryption(t.SRTP), c.driver.config.Encryption), Call: sip.Call{
+		Target: sip.Target{
+			URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),
+			Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),
+		},
 		CallID: callID,
 		From:   sip.Party{Name: by.name, User: shown, Host: c.driver.server.Host()},
-		To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: t.Password,
+		To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: string(t.Password),
 	}}
 }

@@ -11,8 +11,8 @@ import (
 // side is one end of a call: its signalling and its media.
 type side struct {
 	port   *rtp.Port
-	local  *sip.Local
-	leg    *sip.Leg // nil until it is answered
+	local  *sip.Local // nil until a phone has answered that was dialled for the side
+	leg    *sip.Leg   // nil until it is answered
 	agreed sip.Agreed
 }
 
@@ -21,14 +21,18 @@ func (d *Driver) newSide() (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &side{port: port, local: sip.NewLocal(port.Addr(), d.config.Codecs)}, nil
+	return &side{port: port}, nil
 }
 
 // settle applies the result of an offer and its answer.
-func (s *side) settle(agreed sip.Agreed) {
+func (s *side) settle(agreed sip.Agreed) error {
+	if err := s.port.Secure(agreed.Keys); err != nil {
+		return err
+	}
 	s.agreed = agreed
-	s.port.SetRemote(agreed.Remote, s.leg.Source().Addr())
+	s.port.SetRemote(agreed.Remote, s.leg.MediaHosts(agreed.Remote.Addr())...)
 	s.port.Hold(!agreed.Receives)
+	return nil
 }
 
 func (s *side) codec() sip.Codec { return s.agreed.Formats[0].Codec }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"trunkline/event"
+	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/origination"
 	"trunkline/telephony/localcall"
@@ -40,8 +41,14 @@ func (directory) SIPUser(_ context.Context, host, username string) (sip.User, er
 	}
 	return sip.User{
 		AccountID: account, Domain: domain, UserID: "user-" + username, Extension: username,
-		HA1: siptest.HA1(username, domain, username),
 	}, nil
+}
+
+func (directory) Authenticate(_ context.Context, user sip.User, _ netip.Addr, proves func(sip.HA1) bool) error {
+	if user.UserID == "" || !proves(siptest.HA1(user.Extension, domain, user.Extension)) {
+		return fault.Unauthenticated("wrong password")
+	}
+	return nil
 }
 
 // records keeps what was published.
@@ -83,29 +90,44 @@ type world struct {
 
 func newWorld(t testing.TB, change func(*pbx.Config), local localcall.Destination) *world {
 	t.Helper()
-	return build(t, sip.Config{Listen: "127.0.0.1:0", Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
+	return build(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}, Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
 }
 
 // newWorldAt listens where phones from Debian look for it; trusted may call
 // as trunks do.
 func newWorldAt(t testing.TB, listen string, trusted []netip.Prefix) *world {
 	t.Helper()
-	return build(t, sip.Config{Listen: listen, TrustedNetworks: trusted}, nil, nil)
+	return build(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: listen, TrustedNetworks: trusted}}, nil, nil)
 }
 
 // newWorldOf publishes through f.
 func newWorldOf(t testing.TB, f *failing) *world {
 	t.Helper()
-	return buildOn(t, sip.Config{Listen: "127.0.0.1:0"}, nil, nil, f, &f.records)
+	config := sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}}
+	return buildOn(t, config, origination.AdmissionConfig{}, nil, nil, f, &f.records)
+}
+
+// newLimitedWorld has limits of calls.
+func newLimitedWorld(t testing.TB, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination) *world {
+	t.Helper()
+	r := &records{}
+	config := sip.Config{
+		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"},
+		Limits:   sip.Limits{PerAddress: 10_000, Requests: 10_000},
+	}
+	return buildOn(t, config, limits, change, local, r, r)
 }
 
 func build(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination) *world {
 	t.Helper()
 	r := &records{}
-	return buildOn(t, config, change, local, r, r)
+	return buildOn(t, config, origination.AdmissionConfig{}, change, local, r, r)
 }
 
-func buildOn(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination, publish pbx.Records, kept *records) *world {
+func buildOn(
+	t testing.TB, config sip.Config, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination,
+	publish pbx.Records, kept *records,
+) *world {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	w := &world{t: t, records: kept, reg: prometheus.NewRegistry(), steps: make(chan origination.Progress, 10_000)}
@@ -114,11 +136,12 @@ func buildOn(t testing.TB, config sip.Config, change func(*pbx.Config), local lo
 	must(t, err)
 	w.ports, err = rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 21000, Max: 24000}, w.reg, log)
 	must(t, err)
-	settings := pbx.Config{MediaServer: "node-1"}
+	settings := pbx.Config{Settings: pbx.DefaultSettings(), MediaServer: "node-1"}
 	if change != nil {
 		change(&settings)
 	}
-	w.driver, err = pbx.New(settings, w.server, w.ports, directory{}, local, publish, w.reg, log)
+	admission := origination.NewAdmission(limits, origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Metrics: w.reg, Log: log})
+	w.driver, err = pbx.New(settings, w.server, w.ports, directory{}, local, admission, publish, w.reg, log)
 	must(t, err)
 	w.server.Handle("", w.driver)
 	w.server.Watch(w.driver)

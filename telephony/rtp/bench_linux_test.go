@@ -51,7 +51,7 @@ func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop fun
 		if err != nil {
 			b.Fatal(err)
 		}
-		p.SetRemote(phone)
+		p.SetRemote(phone, phone.Addr())
 		numbers = append(numbers, p.Addr().Port())
 		if i%2 == 1 {
 			rtp.NewRelay(opened[i-1], p, pcmu, pcmu)

@@ -7,6 +7,9 @@
 // on the SDP's host (or on the host that signals) that sends a valid packet. Packets from other
 // sources are counted and dropped.
 //
+// A port may be encrypted (SRTP): it then decrypts what it receives and encrypts what it sends, so a relay
+// connects encrypted and plain legs alike. SRTCP is dropped like RTCP.
+//
 // The package has no codecs except G.711, whose two laws it converts into each other by table so that
 // any two phones with G.711 can talk. It does not answer RTCP and has no jitter buffer: a relay leaves
 // jitter to the phone's buffer, and the reader of a stream has its own.

@@ -27,8 +27,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
 		portA, portB := open(t, ports), open(t, ports)
-		portA.SetRemote(a.addr())
-		portB.SetRemote(b.addr())
+		portA.SetRemote(a.addr(), loopback)
+		portB.SetRemote(b.addr(), loopback)
 		rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
 		a.send(portA, pion.Packet{Payload: []byte("a")})
 		b.hear()
@@ -58,8 +58,8 @@ func TestManyPorts(t *testing.T) {
 	}
 	a, b := newPhone(t), newPhone(t)
 	for i := 0; i < len(opened); i += 2 {
-		opened[i].SetRemote(a.addr())
-		opened[i+1].SetRemote(b.addr())
+		opened[i].SetRemote(a.addr(), loopback)
+		opened[i+1].SetRemote(b.addr(), loopback)
 		rtp.NewRelay(opened[i], opened[i+1], mapping(0, 0), mapping(0, 0))
 		a.send(opened[i], pion.Packet{Payload: []byte("a")})
 		b.hear()
@@ -98,16 +98,16 @@ func TestRelayOverIPv6(t *testing.T) {
 		phones[i] = &phone{t, conn}
 	}
 	a, b, portA, portB := phones[0], phones[1], open(t, ports), open(t, ports)
-	portA.SetRemote(a.addr())
-	portB.SetRemote(b.addr())
+	portA.SetRemote(a.addr(), a.addr().Addr())
+	portB.SetRemote(b.addr(), b.addr().Addr())
 	rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
 	a.send(portA, pion.Packet{Payload: []byte("six")})
 	if got := b.hear(); string(got.Payload) != "six" {
 		t.Errorf("heard %q", got.Payload)
 	}
-	portB.SetRemote(netip.MustParseAddrPort("127.0.0.1:4000")) // of the other family: not sent, and no harm
+	portB.SetRemote(netip.MustParseAddrPort("127.0.0.1:4000"), loopback) // of the other family: not sent, and no harm
 	a.send(portA, pion.Packet{Payload: []byte("lost")})
-	portB.SetRemote(b.addr())
+	portB.SetRemote(b.addr(), b.addr().Addr())
 	b.send(portB, pion.Packet{Payload: []byte("back")})
 	if got := a.hear(); string(got.Payload) != "back" {
 		t.Errorf("heard %q", got.Payload)
@@ -162,7 +162,7 @@ func TestPortsComeAndGoUnderTraffic(t *testing.T) {
 					return
 				}
 				c := &counter{t: t}
-				p.SetRemote(a.addr())
+				p.SetRemote(a.addr(), loopback)
 				p.Receive(c)
 				stream := rtp.NewStream(p, rtp.Format{Clock: 8000, Frame: 20 * time.Millisecond})
 				var sending sync.WaitGroup

@@ -12,6 +12,7 @@ const (
 	dropHeld              // the peer is on hold
 	dropUnsent            // sending failed
 	dropUnreadable        // receiving failed
+	dropForged            // SRTP that is not authentic, or replayed
 	dropReasons
 )
 
@@ -46,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}, []string{"reason"})
 	for i, reason := range [dropReasons]string{
 		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
-		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable",
+		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable", dropForged: "forged",
 	} {
 		m.dropped[i] = dropped.WithLabelValues(reason)
 	}

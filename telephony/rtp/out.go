@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"trunkline/telephony/srtp"
 )
 
 // out is the sending side of a port: one RTP source for all feeds. A feed numbers and times its
@@ -13,8 +15,10 @@ import (
 type out struct {
 	mu     sync.Mutex
 	sdp    netip.AddrPort // media address in the peer's SDP
-	remote netip.AddrPort // address that media is sent to
+	remote netip.AddrPort // address that media is sent to; invalid while it is not known
 	held   bool
+
+	encrypt *srtp.Sender // nil for plain RTP
 
 	ssrc      uint32
 	feed      feed
@@ -33,7 +37,9 @@ type feed struct {
 }
 
 func (o *out) start() {
-	o.ssrc, o.sequence, o.timestamp = rand.Uint32(), uint16(rand.Uint32()), rand.Uint32()
+	// The sequence begins in the lower half, so that the peer knows the rollover counter of SRTP although
+	// the first packets may be lost (RFC 3711, section 3.3.1).
+	o.ssrc, o.sequence, o.timestamp = rand.Uint32(), uint16(rand.Uint32())>>1, rand.Uint32()
 	o.sentAt = time.Now()
 }
 
@@ -43,10 +49,15 @@ func (o *out) asked() netip.AddrPort {
 	return o.sdp
 }
 
-func (o *out) ask(remote netip.AddrPort) {
+// ask sets the address in the peer's SDP. Media is sent there at once if the host is known to be the
+// peer's.
+func (o *out) ask(remote netip.AddrPort, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sdp, o.remote = remote, remote
+	o.sdp, o.remote = remote, netip.AddrPort{}
+	if known {
+		o.remote = remote
+	}
 }
 
 // follow sets the address that media is sent to from the peer's source address. It has no effect while
@@ -92,6 +103,13 @@ func (p *Port) send(b []byte, from feed, clock uint32) error {
 	binary.BigEndian.PutUint32(b[8:], o.ssrc)
 	if int16(sequence-o.sequence) > 0 { // a reordered packet does not move the clock back
 		o.sequence, o.timestamp, o.sentAt = sequence, timestamp, now
+	}
+	if o.encrypt != nil {
+		var err error
+		if b, err = o.encrypt.Protect(b); err != nil {
+			p.ports.metrics.dropped[dropUnsent].Inc()
+			return err
+		}
 	}
 	if err := p.socket.send(b, o.remote); err != nil {
 		p.ports.metrics.dropped[dropUnsent].Inc()

@@ -2,9 +2,12 @@ package rtp
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
+
+	"trunkline/telephony/srtp"
 )
 
 // Receiver receives the packets of a port.
@@ -22,10 +25,12 @@ type Port struct {
 	// socket is written with out.mu held, read with receiving held, and closed with both held.
 	socket *socket
 
-	receiving sync.Mutex // held while a Receiver runs
-	receiver  Receiver   // nil drops packets
+	receiving sync.Mutex     // held while a Receiver runs
+	receiver  Receiver       // nil drops packets
+	decrypt   *srtp.Receiver // nil for plain RTP; used with receiving held
 
-	out out
+	keys srtp.Keys // in use; used with receiving held
+	out  out
 	// from is the peer whose packets are accepted.
 	from peer
 
@@ -51,20 +56,25 @@ func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 // Addr returns the local address to announce in SDP.
 func (p *Port) Addr() netip.AddrPort { return p.local }
 
-// SetRemote sets the media address in the peer's SDP. Packets are accepted from it or, because of
-// address translation, from the first port on that host or on one of also (the host of the peer's
-// signalling) that sends a valid packet; media is then sent to that port instead. An invalid or
-// unspecified address (a hold as in RFC 2543) stops sending.
+// SetRemote sets the media address in the peer's SDP. Packets are accepted from the first port on its
+// host, or on one of also (such as the host of the peer's signalling), that sends a valid packet: address
+// translation may have changed the port. Media is sent to that port. Before that packet, media is sent to
+// remote if its host is one of also, and otherwise not at all: the SDP may name somebody else's address.
+// An invalid or unspecified address (a hold as in RFC 2543) stops sending.
 func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
 		remote = netip.AddrPort{}
 	}
-	hosts := make([]netip.Addr, 0, 1+len(also))
-	for _, host := range append([]netip.Addr{remote.Addr()}, also...) {
+	hosts := make([]netip.Addr, 0, len(also)+1)
+	for _, host := range also {
 		if host.IsValid() {
 			hosts = append(hosts, host.Unmap())
 		}
+	}
+	known := slices.Contains(hosts, remote.Addr())
+	if remote.IsValid() && !known {
+		hosts = append(hosts, remote.Addr())
 	}
 	p.from.mu.Lock()
 	moved := !slices.Equal(p.from.hosts, hosts) || remote != p.out.asked()
@@ -73,8 +83,37 @@ func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 	}
 	p.from.mu.Unlock()
 	if moved {
-		p.out.ask(remote)
+		p.out.ask(remote, known)
 	}
+}
+
+// Secure sets the keys of the leg; the zero value is plain RTP. Packets that are not authentic are
+// dropped, and do not set the peer's address. A key that does not change keeps its state.
+func (p *Port) Secure(keys srtp.Keys) error {
+	p.receiving.Lock()
+	defer p.receiving.Unlock()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	if keys == p.keys {
+		return nil
+	}
+	decrypt, encrypt, err := p.decrypt, p.out.encrypt, error(nil)
+	switch {
+	case keys == srtp.Keys{}:
+		decrypt, encrypt = nil, nil
+	default:
+		if keys.Receive != p.keys.Receive {
+			decrypt, err = srtp.NewReceiver(keys.Receive)
+		}
+		if err == nil && keys.Send != p.keys.Send {
+			encrypt, err = srtp.NewSender(keys.Send)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("setting media keys: %w", err)
+	}
+	p.keys, p.decrypt, p.out.encrypt = keys, decrypt, encrypt
+	return nil
 }
 
 // Hold stops or resumes sending, for a peer that does not want to receive.
@@ -108,12 +147,19 @@ func (p *Port) closeSocket() error {
 	return p.socket.close()
 }
 
-// take passes a datagram to the receiver if it is the peer's media. The caller holds receiving.
+// take passes a datagram to the receiver if it is the peer's media. A panic costs the packet. The caller
+// holds receiving.
 func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
+	defer p.ports.panics.Recover(placePacket)
 	dropped := &p.ports.metrics.dropped
 	if isRTCP(b) {
 		dropped[dropControl].Inc()
 		return
+	}
+	if p.decrypt != nil {
+		if b = p.authentic(b, from); b == nil {
+			return
+		}
 	}
 	if len(b) > maxPacket || !packet.parse(b) {
 		dropped[dropMalformed].Inc()
@@ -129,6 +175,27 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	}
 	p.ports.metrics.received.Inc()
 	p.receiver.Receive(packet)
+}
+
+// authentic decrypts a packet, or counts why it is dropped and returns nil.
+func (p *Port) authentic(b []byte, from netip.AddrPort) []byte {
+	if !p.mayBePeer(from) {
+		p.ports.metrics.dropped[dropStranger].Inc()
+		return nil
+	}
+	plain, err := p.decrypt.Unprotect(b)
+	if err != nil {
+		p.ports.metrics.dropped[dropForged].Inc()
+		return nil
+	}
+	return plain
+}
+
+// mayBePeer reports whether a packet's source is one that isPeer accepts.
+func (p *Port) mayBePeer(from netip.AddrPort) bool {
+	p.from.mu.Lock()
+	defer p.from.mu.Unlock()
+	return p.from.latched == from || !p.from.latched.IsValid() && slices.Contains(p.from.hosts, from.Addr())
 }
 
 // isPeer reports whether a valid packet is from the peer. The first one sets the peer's address.

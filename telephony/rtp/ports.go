@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/panics"
 )
 
 // Config has the addresses and the port range of media.
@@ -42,10 +43,14 @@ func (c Config) Validate() error {
 
 func (c Config) firstEven() int { return int(c.Min) + int(c.Min)%2 }
 
+// placePacket is the place of panics in the handling of one packet.
+const placePacket = "rtp_packet"
+
 // Ports allocates media ports from a range.
 type Ports struct {
 	config  Config
 	metrics *metrics
+	panics  *panics.Recoverer
 	log     *slog.Logger
 
 	readers readers
@@ -66,7 +71,12 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	if err != nil {
 		return nil, fmt.Errorf("registering the rtp metrics: %w", err)
 	}
-	p := &Ports{config: config, metrics: m, log: log, readers: readers{log: log}}
+	recoverer, err := panics.New(reg, log)
+	if err != nil {
+		return nil, err
+	}
+	recoverer.Places(placePacket)
+	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
 	for port := config.firstEven(); port <= int(config.Max); port += 2 {
 		p.free = append(p.free, uint16(port))
 	}

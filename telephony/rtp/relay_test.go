@@ -100,8 +100,8 @@ func pair(t *testing.T, first uint16) (a, b *phone, portA, portB *rtp.Port) {
 	ports := newPorts(t, first, first+8)
 	a, b = newPhone(t), newPhone(t)
 	portA, portB = open(t, ports), open(t, ports)
-	portA.SetRemote(a.addr())
-	portB.SetRemote(b.addr())
+	portA.SetRemote(a.addr(), loopback)
+	portB.SetRemote(b.addr(), loopback)
 	return a, b, portA, portB
 }
 

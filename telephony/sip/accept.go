@@ -64,7 +64,7 @@ func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 		leg.target = from.Address
 	}
 	if i.callingUser.UserID != "" {
-		leg.destination = i.peer.String() // a phone, possibly behind NAT
+		leg.phone, leg.destination = true, i.peer.String()
 	}
 	leg.ctx, leg.end = context.WithCancel(i.server.ctx)
 	return leg
@@ -136,8 +136,8 @@ func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 	return u
 }
 
-// acknowledged handles an ACK.
-func (s *Server) acknowledged(r *sipmsg.Request) {
+// handleAck handles an ACK.
+func (s *Server) handleAck(r *sipmsg.Request) {
 	if leg := s.dialog(r); leg != nil {
 		leg.acknowledge(r.CSeq().SeqNo, r.Body())
 	}

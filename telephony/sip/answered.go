@@ -3,6 +3,7 @@ package sip
 import (
 	"context"
 	"net/netip"
+	"strings"
 
 	sipmsg "github.com/emiago/sipgo/sip"
 )
@@ -10,7 +11,8 @@ import (
 // answered makes the leg of a call that this server placed and sends the ACK.
 func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call Call) (*Leg, error) {
 	leg := s.outgoing(invite, answer, call)
-	session, err := ParseSession(answer.Body())
+	s.prove(answer) // it has our branch
+	session, err := s.parseSession(answer.Body())
 	if err != nil {
 		s.turnAway(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
@@ -49,6 +51,9 @@ func (s *Server) outgoing(invite *sipmsg.Request, answer *sipmsg.Response, call 
 	}
 	// Without a readable source, media is accepted from the SDP's address only.
 	leg.peer, _ = netip.ParseAddrPort(answer.Source())
+	if _, err := netip.ParseAddrPort(leg.destination); leg.destination != "" && err != nil && leg.peer.IsValid() {
+		leg.destination = leg.peer.String() // of the hosts with the trunk's name, the one that answered
+	}
 	leg.ctx, leg.end = context.WithCancel(s.ctx)
 	return leg
 }
@@ -82,10 +87,30 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	for _, route := range l.routes {
 		r.AppendHeader(sipmsg.NewHeader("Route", route))
 	}
-	if len(l.routes) == 0 && l.destination != "" {
-		r.SetDestination(l.destination)
+	if to := l.nextHop(); to != "" {
+		r.SetDestination(to)
 	}
 	return r
+}
+
+// nextHop returns the host:port that requests are sent to, or "" for the target's. Without a fixed
+// destination it is the first route's or the target's only if that is the host of the peer's signalling
+// or in a trusted network, so that a peer cannot make this server send to others.
+func (l *Leg) nextHop() string {
+	if l.destination != "" || !l.peer.IsValid() {
+		return l.destination
+	}
+	hop := l.target
+	if len(l.routes) > 0 {
+		if _, err := sipmsg.ParseAddressValue(l.routes[0], &hop, nil); err != nil {
+			return l.peer.String()
+		}
+	}
+	host, err := netip.ParseAddr(strings.Trim(hop.Host, "[]"))
+	if err != nil || host.Unmap() != l.peer.Addr().Unmap() && !l.server.guard.trusts(host) {
+		return l.peer.String()
+	}
+	return netip.AddrPortFrom(host, uint16(or(hop.Port, sipmsg.DefaultPort(l.network)))).String()
 }
 
 // newAck returns the ACK of a 2xx to our INVITE, with the INVITE's credentials (RFC 3261, section
@@ -101,6 +126,7 @@ func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
 func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
 	again := ack.Clone() // sending modifies a request, and retransmissions may overlap
 	tx.OnRetransmission(func(r *sipmsg.Response) {
+		defer l.server.panics.Recover(placeCall)
 		if isOurs(r) {
 			l.write(again.Clone())
 		}
@@ -110,7 +136,7 @@ func (l *Leg) acknowledgeAll(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs fu
 
 // write sends an ACK, which has no transaction.
 func (l *Leg) write(ack *sipmsg.Request) {
-	if err := l.server.agent.TransportLayer().WriteMsg(ack); err != nil {
+	if err := l.server.transport.WriteMsg(ack); err != nil {
 		l.server.log.Debug("sending an ACK failed", "error", err)
 	}
 }
@@ -129,7 +155,7 @@ func (l *Leg) bye(cause Cause) {
 	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
 	answer, err := l.server.transact(l.server.ctx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		if r, err = authorize(r, answer, l.username, l.password); err == nil {
+		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
 			_, err = l.server.transact(l.server.ctx, r)
 		}
 	}

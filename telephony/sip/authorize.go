@@ -11,7 +11,7 @@ import (
 func isChallenge(r *sipmsg.Response) bool { return r.StatusCode == 401 || r.StatusCode == 407 }
 
 // authorize returns a copy of the request as a new transaction, with credentials for a challenge.
-func authorize(request *sipmsg.Request, challenge *sipmsg.Response, username, password string) (*sipmsg.Request, error) {
+func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response, username, password string) (*sipmsg.Request, error) {
 	ask, reply := "WWW-Authenticate", "Authorization"
 	if challenge.StatusCode == 407 {
 		ask, reply = "Proxy-Authenticate", "Proxy-Authorization"
@@ -29,7 +29,7 @@ func authorize(request *sipmsg.Request, challenge *sipmsg.Response, username, pa
 	again := request.Clone()
 	again.RemoveHeader(reply)
 	again.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
-	again.Via().Params.Add("branch", sipmsg.GenerateBranch())
+	again.Via().Params.Add("branch", s.branches.make())
 	again.CSeq().SeqNo++
 	return again, nil
 }

@@ -114,6 +114,41 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	return removed > 0, nil
 }
 
+// RemoveAccounts removes the bindings of accounts, without reporting them, and returns their number.
+func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string) (removed int, err error) {
+	gone := make(map[string]bool, len(accountIDs))
+	for _, id := range accountIDs {
+		gone[id] = true
+	}
+	var found []place
+	members := r.client.ZScan(ctx, r.expiries(), 0, "", expireBatch).Iterator()
+	for score := false; members.Next(ctx); score = !score {
+		if score {
+			continue // members and scores alternate
+		}
+		var at place
+		if err := json.Unmarshal([]byte(members.Val()), &at); err != nil {
+			return 0, fmt.Errorf("reading a phone's registration: %w", err)
+		}
+		if gone[at.AccountID] {
+			found = append(found, at)
+		}
+	}
+	if err := members.Err(); err != nil {
+		return 0, away(err, "listing registrations")
+	}
+	for _, at := range found {
+		existed, err := r.Remove(ctx, Binding{AOR: at.AOR, Contact: at.Contact})
+		if err != nil {
+			return removed, err
+		}
+		if existed {
+			removed++
+		}
+	}
+	return removed, nil
+}
+
 // Expire implements Bindings. The node that removes the member from the sorted set returns the
 // binding.
 func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {

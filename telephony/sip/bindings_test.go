@@ -116,3 +116,30 @@ func TestRedisAway(t *testing.T) {
 		t.Errorf("putting got %v", err)
 	}
 }
+
+func TestRegistrationsOfDeletedAccountsAreRemoved(t *testing.T) {
+	b, server := redisBindings(t)
+	ctx := t.Context()
+	const each = 700 // more than one scan returns
+	for i := range each {
+		for _, account := range []string{"gone", "stays"} {
+			one := binding(fmt.Sprint(i), fmt.Sprintf("sip:%d@desk", i), 0, time.Hour)
+			one.AccountID = account
+			must(t, b.Put(ctx, one))
+		}
+	}
+	removed, err := b.RemoveAccounts(ctx, []string{"gone", "earlier"})
+	if err != nil || removed != each {
+		t.Errorf("%d registrations are removed: %v", removed, err)
+	}
+	for account, want := range map[string]int{"gone": 0, "stays": 1} {
+		found, err := b.List(ctx, sip.AOR{AccountID: account, Extension: "7"})
+		if err != nil || len(found) != want {
+			t.Errorf("%s: %v, %v", account, found, err)
+		}
+	}
+	members, err := server.ZMembers("test:sip:expiry")
+	if err != nil || len(members) != each {
+		t.Errorf("%d registrations are left: %v", len(members), err)
+	}
+}

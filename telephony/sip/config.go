@@ -1,24 +1,23 @@
 package sip
 
 import (
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"time"
+
+	"trunkline/internal/setting"
 )
 
-// Config has the addresses and limits of a Server. Zero values, except of Listen, take the defaults
-// given at each field.
+// Config has the settings, and limits: there zero values take the defaults given at each field. Listen
+// must have an address.
 type Config struct {
-	// Listen is the host:port of the UDP and TCP listeners.
-	Listen string
-	// Advertise is the host or host:port announced to peers. Without a port, Listen's is used. If
-	// empty, the bound address is announced, which must not be the unspecified one.
-	Advertise string
-	// TrustedNetworks are the networks of PBXs and trunks, which may call without credentials.
-	TrustedNetworks []netip.Prefix
+	Settings
+	// TLS is the configuration of the TLS listener, and DialTLS that of connections to a trunk; nil trusts
+	// the system's authorities.
+	TLS, DialTLS *tls.Config
 	// MinExpires and MaxExpires bound the duration of a registration: 60 s and 1 h.
 	MinExpires, MaxExpires time.Duration
 	// NonceLifetime is the time within which a challenge must be answered: 5 min.
@@ -30,17 +29,15 @@ type Config struct {
 // networks.
 type Limits struct {
 	// PerAddress is the limit of messages per second from one address: 50, with bursts of twice that.
+	// IPv6 addresses count by their /64, and by their /56 with twice the limit.
 	PerAddress float64
 	// Requests is the limit of requests per second from all untrusted addresses together: 1000, with
 	// bursts of twice that.
 	Requests float64
-	// Failures is the number of failed authentications per minute after which an address gets no
-	// answers: 10. A success resets the count.
-	Failures int
 	// MaxCalls is the limit of concurrent legs, including those being set up: 4000.
 	MaxCalls int
 	// MaxConnections is the limit of concurrent TCP connections: 2000. One address may have a tenth of
-	// it.
+	// it, counted as for PerAddress.
 	MaxConnections int
 	// MaxContacts is the limit of registered phones per user: 5. A further phone replaces the oldest.
 	MaxContacts int
@@ -52,7 +49,6 @@ func (c Config) withDefaults() Config {
 	c.NonceLifetime = or(c.NonceLifetime, 5*time.Minute)
 	c.Limits.PerAddress = or(c.Limits.PerAddress, 50)
 	c.Limits.Requests = or(c.Limits.Requests, 1000)
-	c.Limits.Failures = or(c.Limits.Failures, 10)
 	c.Limits.MaxCalls = or(c.Limits.MaxCalls, 4000)
 	c.Limits.MaxConnections = or(c.Limits.MaxConnections, 2000)
 	c.Limits.MaxContacts = or(c.Limits.MaxContacts, 5)
@@ -69,17 +65,16 @@ func or[T comparable](value, fallback T) T {
 
 // Validate checks c.
 func (c Config) Validate() error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return fmt.Errorf("sip: the listen address: %w", err)
+	if c.Listen == "" || c.Listen == Off {
+		return errors.New("sip: no address to listen on")
 	}
-	if addr, err := netip.ParseAddr(host); c.Advertise == "" && (host == "" || err == nil && addr.IsUnspecified()) {
-		return errors.New("sip: an advertised address is required when listening on the unspecified address")
+	if c.TLSListen != "" && c.TLS == nil {
+		return errors.New("sip: the TLS listener has no certificate")
 	}
 	if d := c.withDefaults(); d.MinExpires < time.Second || d.MinExpires > d.MaxExpires {
 		return errors.New("sip: the registration time limits are reversed or too short")
 	}
-	return nil
+	return setting.Validate("sip", c.Settings)
 }
 
 // advertised returns the host and port announced to peers, given the bound address.

@@ -1,6 +1,8 @@
 package sip
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"net"
@@ -8,18 +10,24 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"trunkline/internal/clientnet"
 )
 
-// connections is a TCP listener that limits open connections, in total and per address.
+// connections is a TCP or TLS listener that limits open connections, in total and per address, and what
+// is read from them.
 type connections struct {
 	net.Listener
+	tls     *tls.Config // nil for TCP
 	max     int
 	silence time.Duration // read timeout
+	guard   *guard
+	inspect *inspector
 	metrics *metrics
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
-	from map[netip.Addr]int
+	from map[netip.Prefix]int // by the networks of clientnet
 }
 
 const (
@@ -27,14 +35,17 @@ const (
 	silenceGrace = 5 * time.Minute
 	// writeLimit is the write timeout.
 	writeLimit = 5 * time.Second
+	// handshakeLimit is the timeout of a TLS handshake.
+	handshakeLimit = 10 * time.Second
 )
 
 // shareOfOne is the divisor of the total limit that gives one address's limit.
 const shareOfOne = 10
 
-func newConnections(l net.Listener, config Config, m *metrics) *connections {
+func (s *Server) newConnections(l net.Listener, secure *tls.Config) *connections {
 	return &connections{
-		Listener: l, max: config.Limits.MaxConnections, silence: config.MaxExpires + silenceGrace, metrics: m, open: map[*connection]struct{}{}, from: map[netip.Addr]int{},
+		Listener: l, tls: secure, max: s.config.Limits.MaxConnections, silence: s.config.MaxExpires + silenceGrace,
+		guard: s.guard, inspect: s.inspect, metrics: s.metrics, open: map[*connection]struct{}{}, from: map[netip.Prefix]int{},
 	}
 }
 
@@ -45,7 +56,10 @@ func (c *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		one := &connection{Conn: conn, of: c, from: addressOf(conn)}
+		one := &connection{Conn: conn, of: c, from: addressOf(conn), stream: c.inspect.stream()}
+		if c.tls != nil {
+			one.Conn = tls.Server(conn, c.tls)
+		}
 		if c.admit(one) {
 			return one, nil
 		}
@@ -77,11 +91,16 @@ func addressOf(conn net.Conn) netip.Addr {
 func (c *connections) admit(one *connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) >= c.max || c.from[one.from] >= max(c.max/shareOfOne, 1) {
+	limit := max(c.max/shareOfOne, 1)
+	host, site := clientnet.Prefixes(one.from)
+	if len(c.open) >= c.max || c.from[host] >= limit || site.IsValid() && c.from[site] >= clientnet.SiteFactor*limit {
 		return false
 	}
 	c.open[one] = struct{}{}
-	c.from[one.from]++
+	c.from[host]++
+	if site.IsValid() {
+		c.from[site]++
+	}
 	return true
 }
 
@@ -89,24 +108,59 @@ func (c *connections) leave(one *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, one)
-	if c.from[one.from]--; c.from[one.from] == 0 {
-		delete(c.from, one.from)
+	host, site := clientnet.Prefixes(one.from)
+	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
+		if c.from[network]--; c.from[network] <= 0 {
+			delete(c.from, network)
+		}
 	}
 }
 
 type connection struct {
 	net.Conn
-	of   *connections
-	from netip.Addr
-	once sync.Once
+	of     *connections
+	from   netip.Addr
+	stream *stream
+	once   sync.Once
 }
+
+var errUnreadable = errors.New("sip: the stream is not SIP")
 
 // Read implements net.Conn.
 func (c *connection) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.of.silence)); err != nil {
+	if err := c.handshake(); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(b)
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(c.of.silence)); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(b)
+		switch data := b[:n]; {
+		case n == 0:
+			return 0, err
+		case !c.of.guard.admitStream(c.from, data): // dropped
+		case c.stream.readable(data):
+			return n, nil
+		default:
+			return 0, errUnreadable
+		}
+	}
+}
+
+// handshake completes the TLS handshake. It does nothing for TCP and on later calls.
+func (c *connection) handshake() error {
+	secure, ok := c.Conn.(*tls.Conn)
+	if !ok || secure.ConnectionState().HandshakeComplete {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeLimit)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.of.metrics.handshakes.Inc()
+		return err
+	}
+	return nil
 }
 
 // Write implements net.Conn.

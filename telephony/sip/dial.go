@@ -13,9 +13,12 @@ import (
 // Target is the destination of a call.
 type Target struct {
 	URI         string
-	Destination string // host:port to send to; "" what the URI says
-	Transport   string // UDP or TCP; "" UDP, or what the URI says
+	Destination string // host:port that all requests of the call are sent to; "" leaves it to the URI
+	Transport   string // UDP, TCP or TLS; "" UDP, or what the URI says
 }
+
+// DefaultPort returns the port of an address without one, for a transport; "" is UDP.
+func DefaultPort(transport string) int { return sipmsg.DefaultPort(or(transport, "UDP")) }
 
 // Party is one side of a call, as shown in its From or To header.
 type Party struct {
@@ -99,7 +102,7 @@ func (s *Server) dialOnce(ctx context.Context, call Call) (*Leg, error) {
 		return nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		tx, err := s.agent.TransactionLayer().Request(ctx, invite)
+		tx, err := s.transactions.Request(ctx, invite)
 		if err != nil {
 			return nil, s.unsent(ctx, err)
 		}
@@ -111,7 +114,7 @@ func (s *Server) dialOnce(ctx context.Context, call Call) (*Leg, error) {
 		case answer.IsSuccess():
 			return s.answered(tx, invite, answer, call)
 		case attempt == 0 && isChallenge(answer) && call.Password != "":
-			if invite, err = authorize(invite, answer, call.Username, call.Password); err != nil {
+			if invite, err = s.authorize(invite, answer, call.Username, call.Password); err != nil {
 				return nil, fmt.Errorf("answering a challenge: %w", err)
 			}
 		default:
@@ -139,7 +142,7 @@ func (s *Server) unsent(ctx context.Context, err error) error {
 }
 
 // ErrElsewhere is the cancellation cause of a call that another of the user's phones has answered. The
-// CANCEL tells the phone so, and it shows no missed call.
+// the Reason of CANCEL says so, and it shows no missed call.
 var ErrElsewhere = errors.New("sip: answered elsewhere")
 
 func cancelled(ctx context.Context) *Failure {
@@ -163,7 +166,7 @@ func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.
 			}
 			ringing = true
 			if progress != nil {
-				progress(Progress{Status: answer.StatusCode, Session: sessionOf(answer.Body())})
+				progress(Progress{Status: answer.StatusCode, Session: s.sessionOf(answer.Body())})
 			}
 		case <-tx.Done():
 			if errors.Is(tx.Err(), sipmsg.ErrTransactionTimeout) {
@@ -179,11 +182,11 @@ func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.
 }
 
 // sessionOf parses an optional session description. It returns nil if the body has none.
-func sessionOf(body []byte) *Session {
+func (s *Server) sessionOf(body []byte) *Session {
 	if len(body) == 0 {
 		return nil
 	}
-	session, err := ParseSession(body)
+	session, err := s.parseSession(body)
 	if err != nil {
 		return nil
 	}

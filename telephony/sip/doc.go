@@ -1,5 +1,5 @@
 // Package sip is Trunkline's own SIP: a registrar for phones, and the legs of
-// calls, over UDP and TCP. The stack below it (parser, transports,
+// calls, over UDP, TCP and TLS. The stack below it (parser, transports,
 // transactions) is emiago/sipgo; this package has dialogs, offers and answers,
 // session timers, registration, digest authentication and limits.
 //
@@ -7,15 +7,30 @@
 // plan and no media. Server.Handle assigns calls to handlers by the prefix of
 // the called user; the caller of Server.Dial chooses the target of a call.
 // Leg.Refer sends a REFER, but a REFER from a peer is declined. Redirections
-// are not followed; PRACK, TLS and SRTP are not supported.
+// are not followed; PRACK is not supported.
 //
 // # Access
 //
 // Calls are accepted from a registered phone that authenticates (407) and from
-// trusted networks. All others are refused (403), and an address that keeps
-// failing gets no answer. A refused request keeps no transaction and is not
+// trusted networks. All others are refused (403). Failed authentications are
+// counted by the Authenticator, and only for an address that has received our
+// nonce, so that forged datagrams count against no user. A refused request keeps no transaction and is not
 // retransmitted. Limits apply to messages of each address and of all
 // addresses, to calls and to connections; each counts what it dropped.
+//
+// The source of a datagram may be forged. So the stack keeps a bounded number of
+// source addresses (datagrams), a response is dropped before it is parsed if it
+// does not carry a branch of ours (branches), and an address that has used
+// nothing that we sent to it gets less than it sent (guard.maySend). Requests go
+// to a phone's registered address, the trunk's address, or a trusted network,
+// whatever Contact and Record-Route say (Leg.nextHop).
+//
+// # Panics
+//
+// A panic costs one message or call. The stack parses streams and looks up
+// transactions on goroutines of its own, so each message is parsed here first,
+// where a panic can be recovered (inspector), also what comes on connections that
+// the stack has dialled. Not covered are the stack's timers.
 //
 // # Callbacks and goroutines
 //

@@ -28,7 +28,7 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%d contacts", len(asked.contacts))
 		}
 		if c, ok := credentials(r, "Authorization", "a"); ok {
-			proves(c, r.Method, nobodysHA1)
+			proves(c, r.Method, HA1{MD5: "0", SHA256: "0"})
 		}
 		demanded(r)
 		causeOfReason(headerValue(r, "Reason"))
@@ -42,7 +42,7 @@ func FuzzNonce(f *testing.F) {
 	n, farFuture := newNonces([32]byte{1}, time.Hour), time.Now()
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, nonce string) {
-		if n.fresh(nonce, farFuture) {
+		if n.fresh(nonce, netip.Addr{}, farFuture) {
 			t.Errorf("%q is fresh", nonce)
 		}
 	})

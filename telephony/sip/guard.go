@@ -1,35 +1,40 @@
 package sip
 
 import (
-	"bytes"
+	"hash/maphash"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	sipmsg "github.com/emiago/sipgo/sip"
 	"golang.org/x/time/rate"
+
+	"trunkline/internal/clientnet"
 )
 
-// guard limits the load from untrusted addresses. It inspects each datagram, or read from a stream,
-// before it is parsed.
+// guard limits the load from untrusted addresses, and what is sent to them. It sees each datagram, or
+// read from a stream, before it is parsed.
 type guard struct {
-	limits  Limits
-	trusted []netip.Prefix
-	metrics *metrics
-	overall *rate.Limiter
-	shut    atomic.Bool // everything is dropped
+	limits   Limits
+	trusted  []netip.Prefix
+	branches *branches
+	metrics  *metrics
+	overall  *rate.Limiter
+	seed     maphash.Seed  // of credits
+	shut     atomic.Bool   // everything is dropped
+	proof    time.Duration // how long an address counts as proven
 
 	mu      sync.Mutex
-	sources map[netip.Addr]*source
+	sources map[netip.Prefix]*source // by the networks of clientnet
 	swept   time.Time
+	// proven has the UDP addresses that receive our messages, and until when that counts.
+	proven map[netip.AddrPort]time.Time
 }
 
 type source struct {
-	limiter  *rate.Limiter
-	failures int
-	since    time.Time // start of the minute in which failures are counted
-	seen     time.Time
+	limiter *rate.Limiter
+	credits credits // of the address while it is unproven
+	seen    time.Time
 }
 
 const (
@@ -37,15 +42,17 @@ const (
 	// limiter.
 	maxSources     = 50_000
 	sourceIdle     = time.Minute
-	failureWindow  = time.Minute
 	burstOverLimit = 2
+	// maxProven bounds memory: above it, further addresses count as unproven.
+	maxProven = 100_000
 )
 
-func newGuard(limits Limits, trusted []netip.Prefix, m *metrics) *guard {
+func newGuard(config Config, b *branches, m *metrics) *guard {
+	limits := config.Limits
 	return &guard{
-		limits: limits, trusted: trusted, metrics: m,
+		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, proof: config.MaxExpires + silenceGrace,
 		overall: rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
-		sources: map[netip.Addr]*source{},
+		sources: map[netip.Prefix]*source{}, proven: map[netip.AddrPort]time.Time{},
 	}
 }
 
@@ -58,85 +65,182 @@ func (g *guard) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// filter returns data, or nothing if it is above a limit. The stack calls it with each read.
-func (g *guard) filter(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
+// admitDatagram reports whether a datagram is within the limits.
+func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 	if g.shut.Load() {
-		return nil, nil
+		return false
 	}
-	remote, err := netip.ParseAddrPort(from.RemoteAddr.String())
-	if err != nil || g.trusts(remote.Addr()) {
-		return data, nil
+	response := isResponse(data)
+	if response && !g.branches.in(data) {
+		g.metrics.strays.Inc()
+		return false
 	}
-	now := time.Now()
-	if !g.source(remote.Addr(), now).limiter.AllowN(now, 1) {
-		g.metrics.flood(floodAddress)
-		return nil, nil
-	}
-	// Responses are not counted: they belong to our requests, and others are cheap to drop.
-	if !bytes.HasPrefix(data, []byte("SIP/2.0 ")) && !g.overall.AllowN(now, 1) {
-		g.metrics.flood(floodOverall)
-		return nil, nil
-	}
-	return data, nil
-}
-
-// source returns the state of an address. IPv6 addresses are counted by network, because one host may
-// use all its addresses.
-func (g *guard) source(addr netip.Addr, now time.Time) *source {
-	addr = addr.Unmap()
-	if addr.Is6() {
-		addr = netip.PrefixFrom(addr, 64).Masked().Addr()
+	if !g.admit(from.Addr(), response) {
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now.Sub(g.swept) > sourceIdle {
-		g.swept = now
-		for one, s := range g.sources {
-			if now.Sub(s.seen) > sourceIdle {
-				delete(g.sources, one)
-			}
+	if s := g.known(from.Addr()); s != nil {
+		s.credits.add(maphash.Bytes(g.seed, data), len(data)*3/4)
+	}
+	return true
+}
+
+// known returns the state of an address that has sent something, or nil. The caller holds mu.
+func (g *guard) known(addr netip.Addr) *source {
+	host, _ := clientnet.Prefixes(addr)
+	if s := g.sources[host]; s != nil {
+		return s
+	}
+	return g.sources[shared]
+}
+
+// admitStream reports whether a read from a stream is within the limits.
+func (g *guard) admitStream(from netip.Addr, data []byte) bool {
+	return !g.shut.Load() && g.admit(from, isResponse(data))
+}
+
+// admit counts a message. A response counts only for its address: it belongs to a request of ours.
+func (g *guard) admit(from netip.Addr, response bool) bool {
+	if g.trusts(from) {
+		return true
+	}
+	now := time.Now()
+	if !g.admitSource(from, now) {
+		g.metrics.flood(floodAddress)
+		return false
+	}
+	if !response && !g.overall.AllowN(now, 1) {
+		g.metrics.flood(floodOverall)
+		return false
+	}
+	return true
+}
+
+// maySend reports whether a response may be sent to a UDP address, and counts it. An address that has
+// not proven that it receives our messages gets at most three quarters of the bytes of the request, so
+// that a forged request does not send the victim more than it cost. Phones send a request again until it
+// is answered, and all copies count.
+func (g *guard) maySend(to netip.AddrPort, size int) bool {
+	if g.isProven(to) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.known(to.Addr())
+	if s == nil || !s.credits.take(size) {
+		g.metrics.flood(floodUnproven)
+		return false
+	}
+	return true
+}
+
+// credits has the bytes that may be sent in answer to each of the newest datagrams from an address. A
+// datagram that is sent again adds to its credit.
+type credits struct {
+	of [4]struct {
+		hash  uint64
+		bytes int
+	}
+	newest int
+}
+
+// maxCredit is above the size of any refusal.
+const maxCredit = 4096
+
+func (c *credits) add(hash uint64, bytes int) {
+	for i := range c.of {
+		if c.of[i].hash == hash {
+			c.of[i].bytes = min(c.of[i].bytes+bytes, maxCredit)
+			c.newest = i
+			return
 		}
 	}
-	s := g.sources[addr]
+	c.newest = (c.newest + 1) % len(c.of)
+	c.of[c.newest].hash, c.of[c.newest].bytes = hash, bytes
+}
+
+// take uses the credit of the newest datagram, and reports whether there was enough.
+func (c *credits) take(bytes int) bool {
+	if c.of[c.newest].bytes < bytes {
+		return false
+	}
+	c.of[c.newest].bytes -= bytes
+	return true
+}
+
+// isProven reports whether a UDP address receives our messages: it is trusted, or has used something
+// that we sent to it.
+func (g *guard) isProven(addr netip.AddrPort) bool {
+	if g.trusts(addr.Addr()) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Before(g.proven[addr])
+}
+
+// prove records that a UDP address has used a nonce, tag or branch that we sent to it.
+func (g *guard) prove(addr netip.AddrPort) {
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, had := g.proven[addr]
+	if !had && len(g.proven) >= maxProven {
+		for one, until := range g.proven {
+			if now.After(until) {
+				delete(g.proven, one)
+			}
+		}
+		if len(g.proven) >= maxProven {
+			return
+		}
+	}
+	g.proven[addr] = now.Add(g.proof)
+}
+
+// admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
+// one host may use all addresses of its network.
+func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
+	host, site := clientnet.Prefixes(addr)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sweep(now)
+	if !g.source(host, 1, now).limiter.AllowN(now, 1) {
+		return false
+	}
+	return !site.IsValid() || g.source(site, clientnet.SiteFactor, now).limiter.AllowN(now, 1)
+}
+
+// sweep removes the idle sources. The caller holds mu.
+func (g *guard) sweep(now time.Time) {
+	if now.Sub(g.swept) <= sourceIdle {
+		return
+	}
+	g.swept = now
+	for network, s := range g.sources {
+		if now.Sub(s.seen) > sourceIdle {
+			delete(g.sources, network)
+		}
+	}
+}
+
+// shared is the network under which new sources are counted above maxSources.
+var shared netip.Prefix
+
+// source returns the state of a network, whose limit is factor times that of an address. The caller holds
+// mu.
+func (g *guard) source(network netip.Prefix, factor int, now time.Time) *source {
+	s := g.sources[network]
 	if s == nil && len(g.sources) >= maxSources {
-		addr = netip.Addr{}
-		s = g.sources[addr]
+		network, factor = shared, 1
+		s = g.sources[network]
 	}
 	if s == nil {
-		s = &source{limiter: rate.NewLimiter(rate.Limit(g.limits.PerAddress), int(burstOverLimit*g.limits.PerAddress))}
-		g.sources[addr] = s
+		limit := float64(factor) * g.limits.PerAddress
+		s = &source{limiter: rate.NewLimiter(rate.Limit(limit), int(burstOverLimit*limit))}
+		g.sources[network] = s
 	}
 	s.seen = now
 	return s
-}
-
-// failed counts a failed authentication.
-func (g *guard) failed(addr netip.Addr) {
-	now := time.Now()
-	s := g.source(addr, now)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if now.Sub(s.since) > failureWindow {
-		s.since, s.failures = now, 0
-	}
-	s.failures++
-}
-
-func (g *guard) proved(addr netip.Addr) {
-	s := g.source(addr, time.Now())
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s.failures = 0
-}
-
-// silenced reports whether an address has failed too often to get answers.
-func (g *guard) silenced(addr netip.Addr) bool {
-	if g.trusts(addr) {
-		return false
-	}
-	now := time.Now()
-	s := g.source(addr, now)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return s.failures >= g.limits.Failures && now.Sub(s.since) <= failureWindow
 }

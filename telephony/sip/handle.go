@@ -14,6 +14,12 @@ const lookupLimit = 5 * time.Second
 
 // dispatch handles a request. The stack calls it on a goroutine per request.
 func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	if s.panics.Do(placeRequest, func() { s.handleRequest(r, tx) }) {
+		s.panics.Do(placeRequest, func() { s.refuseRequest(tx, r, status{500, "Server Internal Error"}) })
+	}
+}
+
+func (s *Server) handleRequest(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	ctx, cancel := context.WithTimeout(s.ctx, lookupLimit)
 	defer cancel()
 	if !complete(r) {
@@ -24,21 +30,21 @@ func (s *Server) dispatch(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	switch r.Method {
 	case sipmsg.ACK:
 		tx.Terminate() // an ACK has no transaction and no answer
-		s.acknowledged(r)
+		s.handleAck(r)
 	case sipmsg.INVITE:
-		s.invited(ctx, r, tx)
+		s.handleInvite(ctx, r, tx)
 	case sipmsg.REGISTER:
 		s.handleRegister(ctx, r, tx)
 	case sipmsg.OPTIONS:
-		s.reply(tx, r, status{200, "OK"}, sipmsg.NewHeader("Accept", sdpType), sipmsg.NewHeader("Supported", supported))
+		s.handleOptions(r, tx)
 	case sipmsg.BYE:
-		s.ended(r, tx)
+		s.handleBye(r, tx)
 	case sipmsg.UPDATE:
-		s.updated(r, tx)
+		s.handleUpdate(r, tx)
 	case sipmsg.NOTIFY:
-		s.notified(r, tx)
+		s.handleNotify(r, tx)
 	case sipmsg.REFER:
-		s.referred(r, tx)
+		s.handleRefer(r, tx)
 	case sipmsg.CANCEL:
 		// The stack has handled the CANCELs that match an INVITE.
 		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
@@ -74,10 +80,52 @@ func (s *Server) send(tx *sipmsg.ServerTx, response *sipmsg.Response) error {
 	return nil
 }
 
+// handleOptions handles an OPTIONS outside or within a dialog.
+func (s *Server) handleOptions(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+	var headers []sipmsg.Header
+	if s.isProven(r) {
+		headers = append(headers, sipmsg.NewHeader("Accept", sdpType), sipmsg.NewHeader("Supported", supported))
+	}
+	s.refuseRequest(tx, r, status{200, "OK"}, headers...)
+}
+
+// isProven reports whether the sender of a request receives our messages. A sender who may be forged
+// gets short responses only (guard.maySend).
+func (s *Server) isProven(r *sipmsg.Request) bool {
+	if r.Transport() != "UDP" {
+		return true
+	}
+	source, err := netip.ParseAddrPort(r.Source())
+	return err == nil && s.guard.isProven(source)
+}
+
+// prove records that the sender of a message receives ours.
+func (s *Server) prove(m sipmsg.Message) {
+	if m.Transport() != "UDP" {
+		return
+	}
+	if source, err := netip.ParseAddrPort(m.Source()); err == nil {
+		s.guard.prove(source)
+	}
+}
+
+// shortTag is the length of the tag in responses without a dialog.
+const shortTag = 8
+
 // reply sends a final response, which retransmissions of the request get again.
 func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, headers ...sipmsg.Header) {
-	response := respond(r, as, "")
-	response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	tag := ""
+	if to := r.To(); to != nil && !to.Params.Has("tag") {
+		tag = sipmsg.GenerateTagN(shortTag)
+	}
+	response := respond(r, as, tag)
+	proven := s.isProven(r)
+	if proven || as.code == 405 {
+		response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	}
+	if !proven {
+		response.RemoveHeader("Content-Length") // optional over UDP (RFC 3261, section 20.14)
+	}
 	for _, h := range headers {
 		response.AppendHeader(h)
 	}
@@ -98,12 +146,16 @@ func (s *Server) dialog(r *sipmsg.Request) *Leg {
 	ours, _ := r.To().Params.Get("tag")
 	theirs, _ := r.From().Params.Get("tag")
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dialogs[dialogKey(r.CallID().Value(), ours, theirs)]
+	leg := s.dialogs[dialogKey(r.CallID().Value(), ours, theirs)]
+	s.mu.Unlock()
+	if leg != nil {
+		s.prove(r) // it has our tag
+	}
+	return leg
 }
 
-// ended handles a BYE.
-func (s *Server) ended(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// handleBye handles a BYE.
+func (s *Server) handleBye(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {
 		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
@@ -122,15 +174,15 @@ func (l *Leg) hungUp(cause Cause) {
 	}
 }
 
-// invited handles an INVITE.
-func (s *Server) invited(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// handleInvite handles an INVITE.
+func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	if r.To().Params.Has("tag") {
-		s.reinvited(r, tx)
+		s.handleReinvite(r, tx)
 		return
 	}
 	source, err := netip.ParseAddrPort(r.Source())
-	if err != nil || s.guard.silenced(source.Addr()) {
-		s.metrics.flood(floodFailures)
+	if err != nil {
+		s.metrics.malformed.Inc()
 		tx.Terminate()
 		return
 	}
@@ -147,7 +199,7 @@ func (s *Server) invited(ctx context.Context, r *sipmsg.Request, tx *sipmsg.Serv
 		s.refuseRequest(tx, r, status{404, "Not Found"})
 		return
 	}
-	offer, err := ParseSession(r.Body())
+	offer, err := s.parseSession(r.Body())
 	if err != nil {
 		s.refuseRequest(tx, r, status{488, "Not Acceptable Here"})
 		return
@@ -215,6 +267,6 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
 		s.log.Debug("INVITE transaction ended before it was handled", "error", err)
 	}
+	defer invite.close()
 	handler.ServeInvite(ctx, invite)
-	invite.close()
 }

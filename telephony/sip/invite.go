@@ -2,6 +2,7 @@ package sip
 
 import (
 	"net/netip"
+	"net/url"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +29,14 @@ type Invite struct {
 // CallID returns the Call-ID.
 func (i *Invite) CallID() string { return i.request.CallID().Value() }
 
-// User returns the user part of the Request-URI.
-func (i *Invite) User() string { return i.request.Recipient.User }
+// User returns the user part of the Request-URI, unescaped.
+func (i *Invite) User() string {
+	user, err := url.PathUnescape(i.request.Recipient.User)
+	if err != nil {
+		return i.request.Recipient.User
+	}
+	return user
+}
 
 // Domain returns the host of the Request-URI.
 func (i *Invite) Domain() string { return i.request.Recipient.Host }
@@ -58,8 +65,17 @@ func (i *Invite) Header(name string) string {
 	return ""
 }
 
+// Transport returns the transport of the INVITE: UDP, TCP or TLS.
+func (i *Invite) Transport() string { return i.request.Transport() }
+
 // Source returns the address that the INVITE came from.
 func (i *Invite) Source() netip.AddrPort { return i.peer }
+
+// MediaHosts returns the hosts that may send the caller's media, and get media before they have sent
+// any: see Leg.MediaHosts.
+func (i *Invite) MediaHosts(described netip.Addr) []netip.Addr {
+	return i.server.mediaHosts(i.peer.Addr(), described)
+}
 
 // Offer returns the caller's session description.
 func (i *Invite) Offer() *Session { return i.remoteOffer }

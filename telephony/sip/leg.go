@@ -25,9 +25,10 @@ type Leg struct {
 	contact sipmsg.ContactHeader
 	called  bool // this server placed the call and chose the Call-ID
 	routes  []string
-	network string // UDP or TCP
-	// destination is the address that requests are sent to for a peer behind NAT; "" means the peer's
-	// contact.
+	network string // UDP, TCP or TLS
+	phone   bool   // the peer is a registered phone
+	// destination is the host:port that requests are sent to, whatever the peer's Contact and
+	// Record-Route say: a phone's registered address, or the trunk. "" leaves it to these (nextHop).
 	destination        string
 	peer               netip.AddrPort
 	onOffer            OfferFunc
@@ -67,6 +68,19 @@ func (l *Leg) Session() *Session {
 // Source returns the address of the peer's signalling. Behind NAT, its media comes from the same host.
 func (l *Leg) Source() netip.AddrPort { return l.peer }
 
+// MediaHosts returns the hosts that may send the peer's media, and get media before they have sent any:
+// the host of its signalling and, if it is in a trusted network, the host in its session description.
+func (l *Leg) MediaHosts(described netip.Addr) []netip.Addr {
+	return l.server.mediaHosts(l.peer.Addr(), described)
+}
+
+func (s *Server) mediaHosts(signalling, described netip.Addr) []netip.Addr {
+	if described.IsValid() && s.guard.trusts(described) {
+		return []netip.Addr{signalling, described}
+	}
+	return []netip.Addr{signalling}
+}
+
 // Done returns a channel that is closed when the leg has ended.
 func (l *Leg) Done() <-chan struct{} { return l.endSignal }
 
@@ -87,6 +101,7 @@ func (l *Leg) Hangup(cause Cause) {
 		go func() {
 			defer tasks.finish()
 			defer l.forget()
+			defer tasks.panics.Recover(placeCall)
 			l.awaitAck()
 			l.bye(cause)
 		}()

@@ -29,9 +29,9 @@ const (
 func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.advertisedHost, Port: s.port,
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.advertisedHost, Port: s.portOf(network),
 	}
-	via.Params.Add("branch", sipmsg.GenerateBranch())
+	via.Params.Add("branch", s.branches.make())
 	via.Params.Add("rport", "")
 	r.AppendHeader(via)
 	hops := sipmsg.MaxForwardsHeader(70)
@@ -70,11 +70,26 @@ func describe(m sipmsg.Message, session *Session) error {
 }
 
 func (s *Server) contact(user, network string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.port}}
-	if network == "TCP" {
-		c.Address.UriParams.Add("transport", "tcp")
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.portOf(network)}}
+	if network != networkUDP {
+		c.Address.UriParams.Add("transport", strings.ToLower(network))
 	}
 	return c
+}
+
+// The transports.
+const (
+	networkUDP = "UDP"
+	networkTCP = "TCP"
+	networkTLS = "TLS"
+)
+
+// portOf returns the announced port of a transport.
+func (s *Server) portOf(network string) int {
+	if network == networkTLS {
+		return s.securePort
+	}
+	return s.port
 }
 
 // newInvite returns the initial INVITE of a call.
@@ -84,7 +99,7 @@ func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
 	}
 	network := strings.ToUpper(or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
-	if network != "UDP" && network != "TCP" {
+	if network != networkUDP && network != networkTCP && network != networkTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
 	r := s.newRequest(sipmsg.INVITE, uri, network)
@@ -164,7 +179,7 @@ var errNoAnswer = errors.New("sip: no answer")
 
 // transact sends a request other than INVITE and returns its final response.
 func (s *Server) transact(ctx context.Context, r *sipmsg.Request) (*sipmsg.Response, error) {
-	tx, err := s.agent.TransactionLayer().Request(ctx, r)
+	tx, err := s.transactions.Request(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("sending a %s: %w", r.Method, err)
 	}

@@ -11,9 +11,11 @@ import (
 const (
 	floodAddress     = "address"     // messages of one address
 	floodOverall     = "overall"     // requests of all addresses
-	floodFailures    = "failures"    // authentication failures of one address
+	floodFailures    = "failures"    // authentication failures of one user or address
 	floodCalls       = "calls"       // concurrent calls
-	floodConnections = "connections" // concurrent TCP connections
+	floodConnections = "connections" // concurrent TCP and TLS connections
+	floodSources     = "sources"     // new UDP addresses per second
+	floodUnproven    = "unproven"    // bytes sent to an address that may be forged
 )
 
 type metrics struct {
@@ -24,6 +26,8 @@ type metrics struct {
 	calls     prometheus.Gauge
 	malformed prometheus.Counter
 	strays    prometheus.Counter
+	// handshakes counts failed TLS handshakes of incoming connections.
+	handshakes prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -56,17 +60,21 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "trunkline_sip_stray_answers_total",
 			Help: "Responses without a matching request.",
 		}),
+		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_sip_tls_handshake_failures_total",
+			Help: "TLS handshakes of incoming connections that failed.",
+		}),
 	}
 	for _, event := range []string{"registered", "refreshed", string(UnregisteredByDevice), string(UnregisteredExpired), string(UnregisteredReplaced)} {
 		m.bindings.WithLabelValues(event)
 	}
-	for _, limit := range []string{floodAddress, floodOverall, floodFailures, floodCalls, floodConnections} {
+	for _, limit := range []string{floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven} {
 		m.floods.WithLabelValues(limit)
 	}
 	for cause := range q850 {
 		m.setups.WithLabelValues(string(cause))
 	}
-	for _, c := range []prometheus.Collector{m.bindings, m.requests, m.floods, m.setups, m.calls, m.malformed, m.strays} {
+	for _, c := range []prometheus.Collector{m.bindings, m.requests, m.floods, m.setups, m.calls, m.malformed, m.strays, m.handshakes} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

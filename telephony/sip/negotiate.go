@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"trunkline/internal/fault"
+	"trunkline/telephony/srtp"
 )
 
 // Format is a codec that both sides agreed on.
@@ -25,6 +26,7 @@ type Agreed struct {
 	Remote   netip.AddrPort // media address of the peer
 	Sends    bool           // the peer sends
 	Receives bool           // the peer wants to receive
+	Keys     srtp.Keys      // of SRTP; the zero value is plain RTP
 }
 
 // Local has the local side of one leg's offers and answers: media address and codecs. Its methods are
@@ -33,8 +35,14 @@ type Local struct {
 	address netip.AddrPort
 	codecs  []Codec
 
-	mu   sync.Mutex
-	last Session // last description sent
+	mu         sync.Mutex
+	last       Session // last description sent
+	encryption Encryption
+	keys       map[srtp.Suite]srtp.Key // our own
+	agreed     struct {                // SRTP that was agreed on
+		suite  srtp.Suite // "" for none
+		secure bool       // described as RTP/SAVP
+	}
 }
 
 // NewLocal returns the local side of a leg that receives media at address. codecs are in order of
@@ -43,6 +51,7 @@ func NewLocal(address netip.AddrPort, codecs []Codec) *Local {
 	return &Local{
 		address: address,
 		codecs:  slices.Clone(codecs),
+		keys:    map[srtp.Suite]srtp.Key{},
 		last:    Session{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
 	}
 }
@@ -53,7 +62,7 @@ func (l *Local) Offer(codecs ...Codec) *Session {
 	if len(codecs) == 0 {
 		codecs = l.codecs
 	}
-	return l.describe(withEvents(codecs), SendRecv, 0, nil)
+	return l.describe(withEvents(codecs), SendRecv, l.offered(), 0, nil)
 }
 
 // withEvents appends telephone-event for each clock.
@@ -74,7 +83,12 @@ func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error
 	if !ok {
 		return nil, Agreed{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
+	answer, keys, err := l.answered(offer)
+	if err != nil {
+		return nil, Agreed{}, err
+	}
 	agreed := Agreed{
+		Keys:    keys,
 		Formats: []Format{{Codec: chosen, Send: chosen.PayloadType, Receive: chosen.PayloadType}},
 		Remote:  offer.Address, Sends: offer.Direction.Sends(), Receives: offer.Direction.Receives(),
 	}
@@ -83,7 +97,7 @@ func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error
 		agreed.Events = Format{Codec: events, Send: events.PayloadType, Receive: events.PayloadType}
 		codecs = append(codecs, events)
 	}
-	return l.describe(codecs, offer.Direction.answer(), offer.audio, offer.refused), agreed, nil
+	return l.describe(codecs, offer.Direction.answer(), answer, offer.audio, offer.refused), agreed, nil
 }
 
 func (l *Local) choose(offer *Session, prefer []Codec) (Codec, bool) {
@@ -121,6 +135,10 @@ func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
 	if len(agreed.Formats) == 0 {
 		return Agreed{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
 	}
+	var err error
+	if agreed.Keys, err = l.accepted(offer, answer); err != nil {
+		return Agreed{}, err
+	}
 	if theirs, ok := answer.events(agreed.Formats[0].Clock); ok {
 		if ours, ok := find(offer.Codecs, theirs); ok {
 			agreed.Events = Format{Codec: ours, Send: theirs.PayloadType, Receive: ours.PayloadType}
@@ -131,14 +149,14 @@ func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
 
 // describe returns the next description. Its version increases when it differs from the last one (RFC
 // 3264, section 8).
-func (l *Local) describe(codecs []Codec, direction Direction, audio int, others []refusedMedia) *Session {
+func (l *Local) describe(codecs []Codec, direction Direction, encryption security, audio int, others []refusedMedia) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := Session{
 		ID: l.last.ID, Version: l.last.Version, Address: l.address, Codecs: codecs,
-		Direction: direction, PacketTime: packetTime, audio: audio, refused: others,
+		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto, audio: audio, refused: others,
 	}
-	if l.last.Codecs != nil && (direction != l.last.Direction || !slices.Equal(codecs, l.last.Codecs)) {
+	if l.last.Codecs != nil && (direction != l.last.Direction || !slices.Equal(codecs, l.last.Codecs) || !slices.Equal(next.Crypto, l.last.Crypto)) {
 		next.Version++
 	}
 	l.last = next

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"net/netip"
 	"sync"
 	"time"
 )
 
-// nonces issues challenges without storing them: each contains its time and a MAC over it. Only nonces
-// with a valid answer are stored, to reject replays.
+// nonces issues challenges without storing them: each contains its time and a MAC over it and the
+// address of the phone. A phone that answers one has received it at that address. Only nonces with a
+// valid answer are stored, to reject replays.
 type nonces struct {
 	key      [32]byte
 	lifetime time.Duration
@@ -40,24 +42,27 @@ func newNonces(key [32]byte, lifetime time.Duration) *nonces {
 	return &nonces{key: key, lifetime: lifetime, counted: map[string]counted{}}
 }
 
-func (n *nonces) make(now time.Time) string {
+// make returns a nonce for an address.
+func (n *nonces) make(to netip.Addr, now time.Time) string {
 	var nonce [nonceSize]byte
 	binary.BigEndian.PutUint64(nonce[:], uint64(now.UnixNano()))
 	_, _ = rand.Read(nonce[nonceTime : nonceTime+nonceRandom]) // never fails (crypto/rand)
-	copy(nonce[nonceTime+nonceRandom:], n.code(nonce[:nonceTime+nonceRandom]))
+	copy(nonce[nonceTime+nonceRandom:], n.code(nonce[:nonceTime+nonceRandom], to))
 	return base64.RawURLEncoding.EncodeToString(nonce[:])
 }
 
-func (n *nonces) code(over []byte) []byte {
+func (n *nonces) code(over []byte, to netip.Addr) []byte {
+	address := to.Unmap().WithZone("").As16()
 	mac := hmac.New(sha256.New, n.key[:])
 	mac.Write(over)
+	mac.Write(address[:])
 	return mac.Sum(nil)[:nonceCode]
 }
 
-// fresh reports whether a nonce was issued here and has not expired.
-func (n *nonces) fresh(nonce string, now time.Time) bool {
+// fresh reports whether a nonce was issued here, for the address, and has not expired.
+func (n *nonces) fresh(nonce string, from netip.Addr, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(nonce)
-	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTime+nonceRandom:], n.code(raw[:nonceTime+nonceRandom])) {
+	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTime+nonceRandom:], n.code(raw[:nonceTime+nonceRandom], from)) {
 		return false
 	}
 	age := now.Sub(time.Unix(0, int64(binary.BigEndian.Uint64(raw))))

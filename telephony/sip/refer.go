@@ -29,7 +29,7 @@ const lateAnswer = 500 * time.Millisecond
 func (l *Leg) Refer(ctx context.Context, user string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, referLimit, &Failure{Status: 408, Cause: NoAnswer})
 	defer cancel()
-	request, told, err := l.beginRefer(user)
+	request, outcome, err := l.beginRefer(user)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (l *Leg) Refer(ctx context.Context, user string) error {
 	}
 	for {
 		select {
-		case code := <-told:
+		case code := <-outcome:
 			switch {
 			case code < 200:
 			case code < 300:
@@ -74,8 +74,8 @@ func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 
 // peersHost returns the host at which the peer reaches other users. The caller holds mu.
 func (l *Leg) peersHost() string {
-	if l.destination != "" {
-		return l.remote.Address.Host // a registered phone: its own domain
+	if l.phone {
+		return l.remote.Address.Host // its own domain
 	}
 	if l.target.Port > 0 {
 		return net.JoinHostPort(strings.Trim(l.target.Host, "[]"), strconv.Itoa(l.target.Port))
@@ -96,7 +96,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(lateAnswer, cancel) })()
 	answer, err := l.server.transact(asking, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
-		if r, err = authorize(r, answer, l.username, l.password); err == nil {
+		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
 			l.mu.Lock()
 			l.next() // authorize increased CSeq
 			l.mu.Unlock()
@@ -119,9 +119,9 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	return &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
 }
 
-// notified handles a NOTIFY with the progress of our REFER. It may arrive before the response to the
+// handleNotify handles a NOTIFY with the progress of our REFER. It may arrive before the response to the
 // REFER.
-func (s *Server) notified(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+func (s *Server) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	event, _, _ := strings.Cut(headerValue(r, "Event", "o"), ";")
 	switch {
@@ -130,12 +130,12 @@ func (s *Server) notified(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case !strings.EqualFold(strings.TrimSpace(event), "refer"):
 		s.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
 	default:
-		s.reply(tx, r, leg.told(r))
+		s.reply(tx, r, leg.applyNotify(r))
 	}
 }
 
-// told applies a NOTIFY and returns the status of its response.
-func (l *Leg) told(r *sipmsg.Request) status {
+// applyNotify applies a NOTIFY and returns the status of its response.
+func (l *Leg) applyNotify(r *sipmsg.Request) status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.CSeq().SeqNo <= l.theirs {
@@ -181,8 +181,8 @@ func statusOf(body []byte) (int, error) {
 
 const maxStatusLine = 256
 
-// referred declines a REFER from the peer. The call is unchanged.
-func (s *Server) referred(r *sipmsg.Request, tx *sipmsg.ServerTx) {
+// handleRefer declines a REFER from the peer. The call is unchanged.
+func (s *Server) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	leg := s.dialog(r)
 	if leg == nil {
 		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})

@@ -12,8 +12,8 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// tells sends a NOTIFY of a REFER and returns the status it is answered with.
-func tells(c *siptest.Call, state, body string) int {
+// notify sends a NOTIFY of a REFER and returns the status it is answered with.
+func notify(c *siptest.Call, state, body string) int {
 	headers := "Event: refer\r\n"
 	if state != "" {
 		headers += "Subscription-State: " + state + "\r\n"
@@ -30,14 +30,14 @@ func TestRefer(t *testing.T) {
 		"the other answers": {peer: func(t *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 202, "")
 			for _, line := range []string{"SIP/2.0 100 Trying", "SIP/2.0 180 Ringing\r\n", "SIP/2.0 200 OK\r\nTo: x\r\n"} {
-				if got := tells(c, "active;expires=60", line); got != 200 {
+				if got := notify(c, "active;expires=60", line); got != 200 {
 					t.Errorf("%q is answered %d", line, got)
 				}
 			}
 		}},
 		"the NOTIFY is faster than the answer": {peer: func(t *testing.T, c *siptest.Call) {
 			r := c.WaitRefer()
-			if got := tells(c, "terminated;reason=noresource", "SIP/2.0 200 OK"); got != 200 {
+			if got := notify(c, "terminated;reason=noresource", "SIP/2.0 200 OK"); got != 200 {
 				t.Errorf("answered %d", got)
 			}
 			c.Reply(r, 202, "")
@@ -52,14 +52,14 @@ func TestRefer(t *testing.T) {
 		}, want: sip.ServiceNotImplemented},
 		"the other is busy": {peer: func(_ *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 202, "")
-			tells(c, "terminated", "SIP/2.0 486 Busy Here")
+			notify(c, "terminated", "SIP/2.0 486 Busy Here")
 		}, want: sip.UserBusy},
 		"the peer gives up without a word": {peer: func(t *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 202, "")
-			if got := tells(c, "active", "hello"); got != 400 {
+			if got := notify(c, "active", "hello"); got != 400 {
 				t.Errorf("no status at all is answered %d", got)
 			}
-			tells(c, "terminated;reason=giveup", "")
+			notify(c, "terminated;reason=giveup", "")
 		}, want: sip.SubscriberAbsent},
 		"the peer has lost the call": {peer: func(_ *testing.T, c *siptest.Call) {
 			c.Reply(c.WaitRefer(), 481, "")
@@ -67,7 +67,7 @@ func TestRefer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
+			w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 			call, leg := up(t, w)
 			done := make(chan error, 1)
 			go func() { done <- leg.Refer(t.Context(), "1002") }()
@@ -86,7 +86,7 @@ func TestRefer(t *testing.T) {
 				if c.over {
 					t.Error("the call goes on")
 				}
-				if got := tells(call, "active", "SIP/2.0 100 Trying"); got != 481 {
+				if got := notify(call, "active", "SIP/2.0 100 Trying"); got != 481 {
 					t.Errorf("a NOTIFY of a REFER that is over is answered %d", got)
 				}
 				call.Bye()
@@ -96,7 +96,7 @@ func TestRefer(t *testing.T) {
 }
 
 func TestReferSaysWhoIsToBeCalled(t *testing.T) {
-	w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
+	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 	call, leg := up(t, w)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -114,7 +114,7 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 	}
 	call.Reply(r, 202, "")
 	if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a peer that tells nothing: %v", err)
+		t.Errorf("a peer that sends no NOTIFY: %v", err)
 	}
 	call.Bye()
 	if err := leg.Refer(t.Context(), "1003"); fault.KindOf(err) != fault.KindConflict {
@@ -123,7 +123,7 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 }
 
 func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
-	w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
+	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 	call, leg := up(t, w)
 	done := make(chan error, 1)
 	go func() { done <- leg.Refer(t.Context(), "1002") }()
@@ -140,7 +140,7 @@ func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
 }
 
 func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
-	w := newWorld(t, sip.Config{TrustedNetworks: trusting()}, nil)
+	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 	call, leg := up(t, w)
 	if got := call.Send("REFER", "Refer-To: <sip:1002@127.0.0.1>\r\n", "").StatusCode; got != 603 {
 		t.Errorf("a REFER is answered %d", got)

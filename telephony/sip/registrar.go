@@ -13,8 +13,8 @@ import (
 // handleRegister handles a REGISTER (RFC 3261, section 10.3).
 func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	source, err := netip.ParseAddrPort(r.Source())
-	if err != nil || s.guard.silenced(source.Addr()) {
-		s.metrics.flood(floodFailures)
+	if err != nil {
+		s.metrics.malformed.Inc()
 		tx.Terminate()
 		return
 	}
@@ -86,7 +86,8 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 			return asked, status{423, "Interval Too Brief"}
 		}
 		uri := contact.Address.String()
-		if contact.Address.Scheme != "sip" || contact.Address.Host == "" || len(uri) > maxContact || len(asked.contacts) >= s.config.Limits.MaxContacts {
+		scheme := contact.Address.Scheme
+		if scheme != "sip" && (scheme != "sips" || r.Transport() != networkTLS) || contact.Address.Host == "" || len(uri) > maxContact || len(asked.contacts) >= s.config.Limits.MaxContacts {
 			return asked, status{400, "Bad Contact"}
 		}
 		b := Binding{
@@ -200,14 +201,16 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			gone, err := s.bindings.Expire(ctx, now)
-			if err != nil && !failing && ctx.Err() == nil {
-				s.log.Warn("listing registrations failed", "error", err)
-			}
-			failing = err != nil
-			for _, b := range gone {
-				s.left(b, UnregisteredExpired)
-			}
+			s.panics.Do(placeRequest, func() {
+				gone, err := s.bindings.Expire(ctx, now)
+				if err != nil && !failing && ctx.Err() == nil {
+					s.log.Warn("listing registrations failed", "error", err)
+				}
+				failing = err != nil
+				for _, b := range gone {
+					s.left(b, UnregisteredExpired)
+				}
+			})
 		}
 	}
 }

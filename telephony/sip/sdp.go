@@ -10,6 +10,7 @@ import (
 	"github.com/pion/sdp/v3"
 
 	"trunkline/internal/fault"
+	"trunkline/telephony/srtp"
 )
 
 // Direction is the direction of media from the describing side (RFC 3264).
@@ -48,6 +49,11 @@ type Session struct {
 	Codecs      []Codec        // in order of preference, including telephone-event
 	Direction   Direction
 	PacketTime  time.Duration
+	// Secure means that the audio is described as SRTP (RTP/SAVP).
+	Secure bool
+	// Crypto has the keys of the describing side with supported suites, in order of preference. A
+	// description of plain RTP may have some too: the other side may then choose SRTP.
+	Crypto []srtp.Attribute
 
 	audio   int // index of the audio among the media lines
 	refused []refusedMedia
@@ -106,8 +112,29 @@ func (s *Session) unheld() *Session {
 
 func isAudio(media *sdp.MediaDescription) bool {
 	return media.MediaName.Media == "audio" && media.MediaName.Port.Value > 0 && media.MediaName.Port.Value <= 65535 &&
-		slices.Equal(media.MediaName.Protos, []string{"RTP", "AVP"})
+		(isProfile(media, "AVP") || isProfile(media, "SAVP"))
 }
+
+func isProfile(media *sdp.MediaDescription, profile string) bool {
+	return slices.Equal(media.MediaName.Protos, []string{"RTP", profile})
+}
+
+// readCrypto returns the keys with supported suites of a media line.
+func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
+	var found []srtp.Attribute
+	for _, a := range media.Attributes {
+		if a.Key != "crypto" || len(found) == maxCrypto {
+			continue
+		}
+		if c, err := srtp.ParseAttribute(a.Value); err == nil { // the peer may offer others too
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// maxCrypto is the number of crypto attributes that are read.
+const maxCrypto = 16
 
 // refusal returns the rejection of a media line: port 0.
 func refusal(media *sdp.MediaDescription) refusedMedia {
@@ -141,6 +168,7 @@ func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) e
 		}
 	}
 	s.Codecs = readCodecs(media)
+	s.Secure, s.Crypto = isProfile(media, "SAVP"), readCrypto(media)
 	return nil
 }
 

@@ -37,7 +37,7 @@ func TestParseSessionRefuses(t *testing.T) {
 	}{
 		"no audio":           {[2]string{"m=audio", "m=text"}, fault.KindUnsupported},
 		"refused audio":      {[2]string{"m=audio 4000", "m=audio 0"}, fault.KindUnsupported},
-		"secure audio":       {[2]string{"m=audio 4000 RTP/AVP", "m=audio 4000 RTP/SAVP"}, fault.KindUnsupported},
+		"DTLS-SRTP":          {[2]string{"m=audio 4000 RTP/AVP", "m=audio 4000 UDP/TLS/RTP/SAVPF"}, fault.KindUnsupported},
 		"a name for address": {[2]string{"c=IN IP4 192.0.2.9", "c=IN IP4 phone.example"}, fault.KindInvalid},
 		"no address":         {[2]string{"c=IN IP4 192.0.2.9\r\n", ""}, fault.KindInvalid},
 		"no SDP":             {[2]string{"v=0", "hello"}, fault.KindInvalid},

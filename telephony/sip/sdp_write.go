@@ -45,6 +45,9 @@ func (s *Session) media() *sdp.MediaDescription {
 	media := &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: "audio", Port: sdp.RangedPort{Value: int(s.Address.Port())}, Protos: []string{"RTP", "AVP"},
 	}}
+	if s.Secure {
+		media.MediaName.Protos[1] = "SAVP"
+	}
 	for _, c := range s.Codecs {
 		number := strconv.Itoa(int(c.PayloadType))
 		media.MediaName.Formats = append(media.MediaName.Formats, number)
@@ -56,6 +59,9 @@ func (s *Session) media() *sdp.MediaDescription {
 		if c.Parameters != "" {
 			media.Attributes = append(media.Attributes, sdp.NewAttribute("fmtp", number+" "+c.Parameters))
 		}
+	}
+	for _, c := range s.Crypto {
+		media.Attributes = append(media.Attributes, sdp.NewAttribute("crypto", c.String()))
 	}
 	media.Attributes = append(media.Attributes,
 		sdp.NewAttribute("ptime", strconv.FormatInt(s.PacketTime.Milliseconds(), 10)),

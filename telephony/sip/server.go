@@ -13,9 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/emiago/sipgo"
 	sipmsg "github.com/emiago/sipgo/sip"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/panics"
 )
 
 // Handler handles incoming calls.
@@ -28,21 +29,27 @@ type Handler interface {
 
 // Server is a SIP user agent and registrar.
 type Server struct {
-	config    Config
-	directory Directory
-	bindings  Bindings
-	devices   []Devices
-	routes    []route
-	metrics   *metrics
-	log       *slog.Logger
+	config   Config
+	users    Authenticator
+	bindings Bindings
+	devices  []Devices
+	routes   []route
+	metrics  *metrics
+	log      *slog.Logger
 
-	udp            net.PacketConn
-	tcp            net.Listener
+	udp            *datagrams
+	tcp            *connections
+	tls            *connections // nil without TLSListen
 	bound          netip.AddrPort
 	advertisedHost string // announced to peers
 	port           int
-	agent          *sipgo.UserAgent
+	securePort     int // port without TLSListen
+	transport      *sipmsg.TransportLayer
+	transactions   *sipmsg.TransactionLayer
 	guard          *guard
+	branches       branches
+	inspect        *inspector
+	panics         *panics.Recoverer
 	nonces         *nonces
 	background     *tasks
 	ctx            context.Context // of transactions
@@ -62,36 +69,45 @@ type route struct {
 }
 
 // New binds the sockets. Nothing is read before Run.
-func New(config Config, directory Directory, bindings Bindings, reg prometheus.Registerer, log *slog.Logger) (*Server, error) {
+func New(config Config, users Authenticator, bindings Bindings, reg prometheus.Registerer, log *slog.Logger) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if directory == nil || bindings == nil {
-		return nil, errors.New("sip: a directory and bindings are needed")
+	if users == nil || bindings == nil {
+		return nil, errors.New("sip: users and bindings are needed")
 	}
 	s := &Server{
-		config: config.withDefaults(), directory: directory, bindings: bindings, log: log,
-		dialogs: map[string]*Leg{}, background: newTasks(),
+		config: config.withDefaults(), users: users, bindings: bindings, log: log,
+		dialogs: map[string]*Leg{},
 	}
 	var err error
 	if s.metrics, err = newMetrics(reg); err != nil {
 		return nil, fmt.Errorf("registering the sip metrics: %w", err)
 	}
+	if s.panics, err = panics.New(reg, log); err != nil {
+		return nil, err
+	}
+	s.panics.Places(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
 	var key [32]byte
-	if _, err := rand.Read(key[:]); err != nil {
-		return nil, fmt.Errorf("generating the nonce key: %w", err)
+	for _, k := range []*[32]byte{&key, &s.branches.key} {
+		if _, err := rand.Read(k[:]); err != nil {
+			return nil, fmt.Errorf("generating a key: %w", err)
+		}
 	}
 	s.nonces = newNonces(key, s.config.NonceLifetime)
-	s.guard = newGuard(s.config.Limits, s.config.TrustedNetworks, s.metrics)
+	s.guard = newGuard(s.config, &s.branches, s.metrics)
+	s.inspect = newInspector(s.panics, s.metrics)
+	s.background = newTasks(s.panics)
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
 	if s.advertisedHost, s.port, err = s.config.advertised(s.bound); err == nil {
-		s.agent, err = s.newAgent()
+		err = s.listenTLS()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.udp.Close(), s.tcp.Close())
 	}
+	s.newStack()
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.serving, s.refuse = context.WithCancel(s.ctx)
 	return s, nil
@@ -103,18 +119,19 @@ const bindAttempts = 10
 // listen binds UDP and TCP to the same port.
 func (s *Server) listen() error {
 	for attempt := 1; ; attempt++ {
-		udp, err := net.ListenPacket("udp", s.config.Listen)
+		packets, err := net.ListenPacket("udp", s.config.Listen)
 		if err != nil {
 			return fmt.Errorf("listening for SIP over UDP: %w", err)
 		}
+		udp := packets.(*net.UDPConn)
 		bound, err := netip.ParseAddrPort(udp.LocalAddr().String())
 		if err != nil {
 			return errors.Join(fmt.Errorf("parsing the SIP address: %w", err), udp.Close())
 		}
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
-			s.udp, s.bound = udp, bound
-			s.tcp = newConnections(tcp, s.config, s.metrics)
+			s.udp, s.bound = &datagrams{UDPConn: udp, guard: s.guard, inspect: s.inspect, log: s.log}, bound
+			s.tcp = s.newConnections(tcp, nil)
 			return nil
 		}
 		err = errors.Join(fmt.Errorf("listening for SIP over TCP: %w", err), udp.Close())
@@ -124,25 +141,65 @@ func (s *Server) listen() error {
 	}
 }
 
-func (s *Server) newAgent() (*sipgo.UserAgent, error) {
-	stackLog := slog.New(stackLogger{metrics: s.metrics, log: s.log})
-	agent, err := sipgo.NewUA(
-		sipgo.WithUserAgent(userAgent),
-		sipgo.WithUserAgentTransportLayerOptions(
-			sipmsg.WithTransportLayerLogger(stackLog),
-			sipmsg.WithTransportLayerReadFilter(s.guard.filter),
-		),
-		sipgo.WithUserAgentTransactionLayerOptions(
-			sipmsg.WithTransactionLayerLogger(stackLog),
-			sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strays.Inc() }),
-			sipmsg.WithTransactionLayerTerminateOnConnClose(),
-		),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("making the SIP stack: %w", err)
+// listenTLS binds the TLS listener if one is configured.
+func (s *Server) listenTLS() error {
+	s.securePort = s.port
+	if s.config.TLSListen == "" {
+		return nil
 	}
-	agent.TransactionLayer().OnRequest(s.dispatch)
-	return agent, nil
+	listener, err := net.Listen("tcp", s.config.TLSListen)
+	if err != nil {
+		return fmt.Errorf("listening for SIP over TLS: %w", err)
+	}
+	s.tls = s.newConnections(listener, s.config.TLS)
+	s.securePort = listener.Addr().(*net.TCPAddr).Port
+	return nil
+}
+
+// closeListeners closes the sockets.
+func (s *Server) closeListeners() error {
+	err := errors.Join(s.udp.Close(), s.tcp.Close())
+	if s.tls != nil {
+		err = errors.Join(err, s.tls.Close())
+	}
+	return err
+}
+
+// newStack makes the SIP stack. Its transactions see a message after datagrams.received.
+func (s *Server) newStack() {
+	stackLog := slog.New(stackLogger{metrics: s.metrics, log: s.log})
+	s.transport = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), s.config.DialTLS,
+		sipmsg.WithTransportLayerLogger(stackLog), sipmsg.WithTransportLayerReadFilter(s.inspectDialled))
+	s.transport.OnMessage(s.udp.received)
+	address := s.udp.LocalAddr().String()
+	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
+	s.transport.Pool("udp").Add(address, socket) // until the stack reads it: calls may be placed before
+	s.udp.peers = peers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, life: peerLife, metrics: s.metrics}
+	s.transactions = sipmsg.NewTransactionLayer(s.transport,
+		sipmsg.WithTransactionLayerLogger(stackLog),
+		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strays.Inc() }),
+		sipmsg.WithTransactionLayerTerminateOnConnClose(),
+	)
+	s.transactions.OnRequest(s.dispatch)
+}
+
+// inspectDialled is the stack's read filter. It inspects the connections that the stack has opened: the
+// sockets of this package have inspected the others, whose local ports are those of the listeners.
+func (s *Server) inspectDialled(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
+	local, ok := from.LocalAddr.(*net.TCPAddr)
+	if !ok || local.Port == int(s.bound.Port()) || s.tls != nil && local.Port == s.securePort {
+		return data, nil
+	}
+	if err := s.inspect.dialled(local.String(), from.RemoteAddr.String(), data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// closeStack ends the stack's transactions and connections.
+func (s *Server) closeStack() error {
+	s.transactions.Close()
+	return s.transport.Close()
 }
 
 const userAgent = "Trunkline"
@@ -159,6 +216,14 @@ func (s *Server) Watch(d Devices) { s.devices = append(s.devices, d) }
 
 // Addr returns the bound address.
 func (s *Server) Addr() netip.AddrPort { return s.bound }
+
+// TLSPort returns the port of the TLS listener, or 0.
+func (s *Server) TLSPort() int {
+	if s.tls == nil {
+		return 0
+	}
+	return s.securePort
+}
 
 // Host returns the host announced to peers.
 func (s *Server) Host() string { return s.advertisedHost }
@@ -178,8 +243,11 @@ func (s *Server) Registered(ctx context.Context, accountID, extension string) (b
 // when those transactions are over, or after a few seconds.
 func (s *Server) Run(ctx context.Context) error {
 	var work sync.WaitGroup
-	work.Go(func() { s.serve(s.agent.TransportLayer().ServeUDP(s.udp)) })
-	work.Go(func() { s.serve(s.agent.TransportLayer().ServeTCP(s.tcp)) })
+	work.Go(func() { s.serveDatagrams(ctx) })
+	work.Go(func() { s.serve(s.transport.ServeTCP(s.tcp)) })
+	if s.tls != nil {
+		work.Go(func() { s.serve(s.transport.ServeTLS(s.tls)) })
+	}
 	work.Go(func() { s.sweep(ctx) })
 	<-ctx.Done()
 	s.refuse()
@@ -195,9 +263,9 @@ func (s *Server) Run(ctx context.Context) error {
 	// Wait until it has handled the messages it has read.
 	s.guard.shut.Store(true)
 	time.Sleep(quiet)
-	closed := errors.Join(s.udp.Close(), s.tcp.Close(), s.agent.Close())
+	closed := errors.Join(s.closeListeners(), s.closeStack())
 	work.Wait()
-	return errors.Join(closed, s.agent.Close())
+	return errors.Join(closed, s.closeStack())
 }
 
 // quiet is longer than the stack takes to handle a message that it has read.

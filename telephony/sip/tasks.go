@@ -1,17 +1,23 @@
 package sip
 
-import "sync"
+import (
+	"sync"
 
-// tasks counts background goroutines. Unlike a sync.WaitGroup, it may be waited for while others are
+	"trunkline/internal/panics"
+)
+
+// tasks runs and counts background goroutines, each for one call. A panic ends its goroutine only. Unlike a sync.WaitGroup, it may be waited for while others are
 // being started.
 type tasks struct {
+	panics *panics.Recoverer
+
 	mu      sync.Mutex
 	running int
 	closed  bool
 	idle    chan struct{} // closed when closed is set and none runs
 }
 
-func newTasks() *tasks { return &tasks{idle: make(chan struct{})} }
+func newTasks(p *panics.Recoverer) *tasks { return &tasks{panics: p, idle: make(chan struct{})} }
 
 // Go runs f on a goroutine unless all tasks have ended after close.
 func (t *tasks) Go(f func()) {
@@ -20,6 +26,7 @@ func (t *tasks) Go(f func()) {
 	}
 	go func() {
 		defer t.finish()
+		defer t.panics.Recover(placeCall)
 		f()
 	}()
 }

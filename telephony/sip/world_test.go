@@ -30,41 +30,75 @@ func must(t testing.TB, err error) {
 	}
 }
 
-type directory struct{}
+// directory has users with names of four characters, which are their passwords. It
+// limits the failures of a user, except where the user has authenticated before.
+type directory struct {
+	mu       sync.Mutex
+	failures map[string]int
+	known    map[string]bool // by user and address
+}
 
-func (directory) SIPUser(_ context.Context, host, username string) (sip.User, error) {
+func newDirectory() *directory {
+	return &directory{failures: map[string]int{}, known: map[string]bool{}}
+}
+
+const maxFailures = 3
+
+func (*directory) SIPUser(_ context.Context, host, username string) (sip.User, error) {
 	if len(username) != 4 || host != domain && host != "127.0.0.1" {
 		return sip.User{Domain: domain}, fault.NotFound("no such user")
 	}
-	return sip.User{AccountID: "acme", Domain: domain, UserID: "user-" + username, Extension: username, HA1: siptest.HA1(username, domain, username)}, nil
+	return sip.User{AccountID: "acme", Domain: domain, UserID: "user-" + username, Extension: username}, nil
 }
 
-// devices keeps what it was told.
-type devices struct {
-	mu   sync.Mutex
-	told []string
-}
-
-func (d *devices) DeviceRegistered(b sip.Binding) { d.tell(b.Extension + " came") }
-
-func (d *devices) DeviceUnregistered(b sip.Binding, reason sip.Unregistered) {
-	d.tell(b.Extension + " " + string(reason))
-}
-
-func (d *devices) tell(what string) {
+func (d *directory) Authenticate(_ context.Context, user sip.User, from netip.Addr, proves func(sip.HA1) bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.told = append(d.told, what)
+	pair := user.Extension + "@" + from.String()
+	if d.failures[user.Extension] >= maxFailures && !d.known[pair] {
+		return fault.Limited(time.Minute, "too many failures")
+	}
+	if user.UserID == "" || !proves(siptest.HA1(user.Extension, domain, user.Extension)) {
+		d.failures[user.Extension]++
+		return fault.Unauthenticated("wrong password")
+	}
+	d.known[pair] = true
+	return nil
+}
+
+func (d *directory) failed(user string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failures[user]
+}
+
+// devices records the notifications.
+type devices struct {
+	mu       sync.Mutex
+	notified []string
+}
+
+func (d *devices) DeviceRegistered(b sip.Binding) { d.notify(b.Extension + " came") }
+
+func (d *devices) DeviceUnregistered(b sip.Binding, reason sip.Unregistered) {
+	d.notify(b.Extension + " " + string(reason))
+}
+
+func (d *devices) notify(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notified = append(d.notified, what)
 }
 
 func (d *devices) all() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]string(nil), d.told...)
+	return append([]string(nil), d.notified...)
 }
 
 type world struct {
 	t       testing.TB
+	users   *directory
 	server  *sip.Server
 	reg     *prometheus.Registry
 	devices *devices
@@ -87,10 +121,13 @@ func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
 		bindings = sip.NewMemoryBindings()
 	}
 	config.Listen = "127.0.0.1:0"
-	w := &world{t: t, reg: prometheus.NewRegistry(), devices: &devices{}, invites: make(chan *sip.Invite, 100)}
+	if config.DigestAlgorithms == nil {
+		config.DigestAlgorithms = sip.DefaultSettings().DigestAlgorithms
+	}
+	w := &world{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &devices{}, invites: make(chan *sip.Invite, 100)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	var err error
-	w.server, err = sip.New(config, directory{}, bindings, w.reg, log)
+	w.server, err = sip.New(config, w.users, bindings, w.reg, log)
 	must(t, err)
 	w.server.Handle("ai-", w)
 	w.server.Watch(w.devices)

@@ -161,7 +161,7 @@ test("how many events were caught up", async (t) => {
   await done;
 });
 
-test("messages after the end of a connection are not heard", async () => {
+test("messages after the end of a connection are ignored", async () => {
   let old;
   const w = world({ sockets: [session((s) => { old = s; }, closes(1006)), session(() => {
     assert.equal(old.onmessage, null);
@@ -185,4 +185,26 @@ test("where nothing answers at all a stream is not tried at once; when that goes
   }
   const kinds = w.asked.map((path) => path.includes("token=") ? "socket" : path.split(/[/?]/)[4]);
   assert.deepEqual(kinds, ["snapshot", "socket", "socket", "socket", "stream"]);
+});
+
+test("another token begins anew with a snapshot, at once and without a gap", async () => {
+  let gap;
+  const w = world({ sockets: [
+    session((s) => event(s, 1), (s) => cursor(s, "c1"), () => w.link.restart("narrow")),
+    session((s) => event(s, 1), () => { gap = w.link.state.gap; w.link.stop(); }),
+  ] });
+  await w.link.run("token");
+  assert.deepEqual(w.seen, [1, 1].map(id), "what is shown begins anew");
+  assert.match(w.asked.at(-1), /token=narrow&cursor=true&since=c0$/);
+  assert.deepEqual([w.snapshots.length, w.link.state.breaks, gap], [2, 0, false]);
+});
+
+test("a snapshot that was asked for with the token before is not used", async () => {
+  const w = world({
+    snapshots: [() => { w.link.restart("narrow"); return Response.json({ cursor: "old", timestamp: 1, agents: [], calls: [] }); }],
+    sockets: [session(() => w.link.stop())],
+  });
+  await w.link.run("token");
+  assert.match(w.asked.at(-1), /token=narrow&cursor=true&since=c0$/);
+  assert.equal(w.snapshots.length, 1);
 });

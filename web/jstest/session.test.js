@@ -34,6 +34,8 @@ test("both logins, and what is kept: no password, no refresh token", async (t) =
   const place = storage(), session = new Session(new Clock(), place);
   await session.login("alice", "the password", "demo.local");
   assert.deepEqual(asked.map(({ path }) => path), ["/ucp/v2/login", "/ws/v1/cc_events/login"]);
+  assert.deepEqual(Object.keys(JSON.parse(asked[1].init.body)), ["event_types"]); // exchanged, without the password
+  assert.equal(asked[1].init.headers.Authorization, "Bearer a1");
   assert.ok(JSON.parse(asked[1].init.body).event_types.includes("AGENT_CUSTOM_EVENT"));
   const text = [...place.kept.values()].join();
   assert.ok(text.includes("a1") && text.includes("channel"));
@@ -80,4 +82,30 @@ test("a refusal has the server's words", async (t) => {
   rules.push((path) => path === "/ucp/v2/login" ? Response.json({ message: "Wrong", errors: [{ field: "domain", code: "required", message: "is required" }] }, { status: 401 }) : undefined);
   await assert.rejects(session.login("a", "b", ""), /Wrong: domain is required/);
   assert.equal(session.user, null);
+});
+
+test("filters make another channel token, and stay over a new login of the same user", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const place = storage(), session = new Session(new Clock(), place);
+  await session.login("alice", "p", "demo.local");
+  rules.push((path, init) => path === "/ws/v1/cc_events/login" && init.headers.Authorization === "Bearer a1" && init.body.includes("queue_ids")
+    ? Response.json({ access_token: "narrow" }) : undefined);
+  await session.subscribe({ queue_ids: ["support"] });
+  assert.equal(session.channel, "narrow");
+  const again = new Session(new Clock(), place);
+  assert.deepEqual([again.channel, again.filters], ["narrow", { queue_ids: ["support"] }]);
+  await again.login("alice", "p", "demo.local");
+  assert.deepEqual(JSON.parse(asked.at(-1).init.body).queue_ids, ["support"]);
+  rules.push((path) => path === "/ucp/v2/login" ? Response.json({ ...pair(3), user: { ...user, id: "other" } }) : undefined);
+  await again.login("bob", "p", "demo.local");
+  assert.deepEqual(again.filters, {});
+});
+
+test("filters that are refused leave the token", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const session = new Session(new Clock(), storage());
+  await session.login("alice", "p", "demo.local");
+  rules.push((path) => path === "/ws/v1/cc_events/login" ? Response.json({ message: "Unknown name" }, { status: 400 }) : undefined);
+  await assert.rejects(session.subscribe({ names: ["nothing"] }), /Unknown name/);
+  assert.deepEqual([session.channel, session.filters], ["channel", {}]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { numbersIn, summary } from "../static/feed.js";
-import { duration, kind, local, milliseconds, rate, tone, word } from "../static/show.js";
+import { duration, kind, kindOf, local, milliseconds, numbersIn, rate, summary, word } from "../static/show.js";
+import { listOf } from "../static/wanted.js";
 
 test("times", () => {
   assert.deepEqual([-1, 7, 760, 11_100].map(duration), ["0:00", "0:07", "12:40", "3:05:00"]);
@@ -12,22 +12,27 @@ test("times", () => {
 test("words", () => {
   assert.equal(local("1002@pbx.example.com"), "1002");
   assert.equal(local("@odd"), "@odd");
-  assert.equal(word("in_a_queue_call"), "In a queue call");
+  assert.equal(word("wrap_up"), "Wrap up");
   assert.equal(kind("AGENT_BREAK_START"), "Break start");
+  assert.deepEqual(listOf(" support, sales,,support "), ["support", "sales"]);
+  assert.deepEqual(listOf(""), []);
 });
 
-test("tones of the sources' words", () => {
-  const want = [["Waiting", "Available", "available"], ["Idle", "Available", "wrap"], ["idle", "logged_in", "available"],
-    ["Waiting", "On Break", "break"], ["In a queue call", "Available", "talking"], ["ringing", "", "ringing"],
-    ["wrap-up", "logged_in", "wrap"], ["paused", "", "break"], ["constructor", "__proto__", "other"], ["", "", "other"]];
-  for (const [state, status, tone_] of want) assert.equal(tone({ state, status }), tone_, `${state}/${status}`);
+test("an event is shown by its facts alone", () => {
+  const facts = { name: "queue.call_answered", agent_id: "1002@x.y", queue_id: "q@x.y", call_id: "c", caller: "+12025550104", callee: "q",
+    state: "talking", wait_ms: 12_000 };
+  const message = { type: "svc_cc_queue_on_call_event", data: { state: "another", agent_id: "9" }, metadata: { queue_id: "q@x.y", facts } };
+  assert.equal(kindOf(message), "Queue call answered");
+  assert.equal(summary(message), "agent 1002 · q · talking · waited 0:12 · c");
+  assert.equal(summary({ metadata: { facts: { name: "agent.break_start", agent_id: "7", agent_name: "Ada", state: "break", reason: "lunch" } } }), "agent Ada · break · lunch");
+  assert.deepEqual(numbersIn(message), ["+12025550104"]);
+  assert.equal(kindOf({ type: "AGENT_PERFORMANCE", metadata: { facts: { name: "other" } } }), "Performance");
 });
 
-test("an event of any shape has a summary", () => {
-  for (const data of [undefined, null, 1, "x", [], {}, { data: null }, { history: [null] }, { history: "x" }, { CDR: 3 }, { data: { agent_id: 7 } }]) {
-    assert.equal(typeof summary({ data, metadata: null }), "string");
-    assert.ok(Array.isArray(numbersIn(data)));
+test("an event from before there were facts is shown by its type", () => {
+  for (const metadata of [undefined, null, {}, { facts: null }, { facts: { name: 7 } }]) {
+    const message = { type: "AGENT_LOGIN", data: { agent_id: "7" }, metadata };
+    assert.deepEqual([kindOf(message), summary(message), numbersIn(message)], ["Login", "", []]);
   }
-  assert.equal(summary({ data: { "CC-Agent": "7@x.y", "CC-Action": "agent-offering" }, metadata: { queue_id: "q@x.y" } }), "agent 7 · q · agent-offering");
-  assert.deepEqual(numbersIn({ "CC-Member-CID-Number": "+12025550104" }), ["+12025550104"]);
+  assert.equal(summary({ type: "AGENT_LOGIN", metadata: { queue_id: "q@x.y" } }), "q");
 });

@@ -2,7 +2,7 @@
  * For administrators: the encryption of an account's recordings, and its AI
  * providers. The key and the salt are in the page only while this view is open.
  */
-import { busy, copyButton, el, say } from "./dom.js";
+import { busy, copyButton, el, setText } from "./dom.js";
 
 const mask = "••••••••••••••••";
 
@@ -25,7 +25,7 @@ export class Admin {
   /** Removes everything shown. */
   leave() {
     for (const part of [this.#parts.sealResult, this.#parts.listResult]) part.replaceChildren();
-    for (const part of [this.#parts.sealOutput, this.#parts.listOutput]) say(part, "");
+    for (const part of [this.#parts.sealOutput, this.#parts.listOutput]) setText(part, "");
   }
 
   get #account() { return this.#parts.account.value.trim() || this.#session.user?.account_id || ""; }
@@ -46,23 +46,23 @@ export class Admin {
         ...config.historical_salts?.[version] ? secret(`salt of version ${version}`, config.historical_salts[version]) : []);
     }
     this.#parts.sealResult.replaceChildren(facts);
-    say(this.#parts.sealOutput, `Read for account ${this.#account}.`);
+    setText(this.#parts.sealOutput, `Read for account ${this.#account}.`);
   }
 
   async #providers() {
     const { data } = await this.#session.ask("/api/v2/config/ai_providers", { account: this.#account });
     this.#parts.listResult.replaceChildren(...data.map((/** @type {any} */ p) => this.#provider(p, this.#account)));
-    say(this.#parts.listOutput, data.length === 1 ? "1 provider." : data.length ? `${data.length} providers.` : "This account has no AI provider.");
+    setText(this.#parts.listOutput, data.length === 1 ? "1 provider." : data.length ? `${data.length} providers.` : "This account has no AI provider.");
   }
 
   #provider(/** @type {any} */ p, /** @type {string} */ account) {
     const output = el("p", { class: "output", role: "status" });
     const test = el("button", { type: "button", class: "quiet", "aria-label": `Test ${p.name}`, onclick: () => busy(test, output, async () => {
-      say(output, "Connecting…");
+      setText(output, "Connecting…");
       const path = `/api/v2/config/ai_providers/${encodeURIComponent(p.id)}/test`;
       const result = await this.#session.ask(path, { method: "POST", account, patience: 60_000 });
       output.classList.toggle("bad", !result.ok);
-      say(output, result.ok ? `Works: connected in ${Math.round(result.connect_ms)} ms; ${tally(result.events)}` : `Failed: ${result.error ?? "no reason given"}`);
+      setText(output, result.ok ? `Works: connected in ${Math.round(result.connect_ms)} ms; ${tally(result.events)}` : `Failed: ${result.error ?? "no reason given"}`);
     }) }, "Test");
     return el("li", { class: "card" }, el("h3", {}, p.name), el("dl", { class: "facts" },
       ...[["Address", p.websocket?.url], ["Audio", `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz`],
@@ -88,8 +88,8 @@ function secret(/** @type {string} */ name, /** @type {string} */ value) {
   const button = el("button", { type: "button", class: "quiet", "aria-pressed": "false", "aria-label": `Show ${name}`, onclick: () => {
     const show = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", String(show));
-    say(button, show ? "Hide" : "Show");
-    say(shown, show ? value : mask);
+    setText(button, show ? "Hide" : "Show");
+    setText(shown, show ? value : mask);
   } }, "Show");
   return [shown, " ", button, copy];
 }

@@ -1,11 +1,12 @@
 /** The agents that are logged in: one tile each, in a stable order, and a count for each state. */
-import { el, say, sync } from "./dom.js";
-import { duration, local, tone, word } from "./show.js";
+import { el, setText, sync } from "./dom.js";
+import { duration, local } from "./show.js";
 
 /** @typedef {import("./floor.js").Agent} Agent */
 
 const shown = 300; // tiles at most
-const names = { available: "Available", ringing: "Ringing", talking: "On a call", wrap: "After call", break: "On break", other: "Other" };
+/** @type {Record<string, string>} */
+const names = { available: "Available", ringing: "Ringing", talking: "On a call", wrap_up: "After call", break: "On break", other: "Other" };
 
 export class Agents {
   #tiles; #counts; #empty; #more;
@@ -23,28 +24,27 @@ export class Agents {
   show(agents, now, several) {
     this.#list = agents.sort((a, b) => a.account.localeCompare(b.account) || a.id.localeCompare(b.id, undefined, { numeric: true }));
     sync(this.#tiles, this.#list.slice(0, shown), (a) => `${a.account}\n${a.id}`, make, (tile, a) => {
-      const kind = tone(a);
-      tile.dataset.tone = kind;
-      say(tile.parts.name, local(a.id));
+      tile.dataset.tone = stateOf(a);
+      setText(tile.parts.name, a.name || local(a.id));
       tile.parts.name.title = a.id;
-      say(tile.parts.state, words(a));
-      say(tile.parts.account, several ? a.account : "");
+      setText(tile.parts.state, [names[stateOf(a)], a.reason].filter(Boolean).join(" · "));
+      setText(tile.parts.account, several ? a.account : "");
       tile.since = a.since;
     });
     this.#empty.hidden = agents.length > 0;
-    say(this.#more, agents.length > shown ? `and ${agents.length - shown} more` : "");
+    setText(this.#more, agents.length > shown ? `and ${agents.length - shown} more` : "");
     /** @type {Map<string, number>} */
     const counts = new Map();
-    for (const a of agents) counts.set(tone(a), (counts.get(tone(a)) ?? 0) + 1);
+    for (const a of agents) counts.set(stateOf(a), (counts.get(stateOf(a)) ?? 0) + 1);
     for (const item of /** @type {any} */ (this.#counts.children)) {
-      say(item.firstElementChild, counts.get(item.dataset.tone) ?? 0);
+      setText(item.firstElementChild, counts.get(item.dataset.tone) ?? 0);
     }
     this.tick(now);
   }
 
   /** Updates the durations. */
   tick(/** @type {number} */ now) {
-    for (const tile of /** @type {any} */ (this.#tiles.children)) say(tile.parts.time, duration(now / 1000 - tile.since));
+    for (const tile of /** @type {any} */ (this.#tiles.children)) setText(tile.parts.time, duration(now / 1000 - tile.since));
   }
 }
 
@@ -59,15 +59,11 @@ function make() {
   return tile;
 }
 
-/** State and status, each once. */
-function words(/** @type {Agent} */ { state, status }) {
-  const both = tone({ state: "", status }) === "break" ? [status] : [state, status];
-  const told = [...new Set(both.filter(Boolean).map(word))];
-  return told.length > 1 && tone({ state: "", status }) === "available" ? told[0] : told.join(" · ");
-}
+/** The agent's state; "other" for one that this board does not know. */
+function stateOf(/** @type {Agent} */ { state }) { return Object.hasOwn(names, state) ? state : "other"; }
 
-/** The counters, one for each tone. */
+/** The counters, one for each state. */
 export function counters() {
-  return Object.entries(names).map(([tone, name]) =>
-    el("li", { "data-tone": tone }, el("b", {}, "0"), " ", el("span", {}, name)));
+  return Object.entries(names).map(([state, name]) =>
+    el("li", { "data-tone": state }, el("b", {}, "0"), " ", el("span", {}, name)));
 }

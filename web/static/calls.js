@@ -1,5 +1,5 @@
 /** Active calls, longest in their state first, and the waiting calls of each queue. */
-import { el, say, sync } from "./dom.js";
+import { el, setText, sync } from "./dom.js";
 import { duration, local, short } from "./show.js";
 
 /** @typedef {import("./floor.js").Call} Call */
@@ -7,7 +7,9 @@ import { duration, local, short } from "./show.js";
 const shown = 100; // rows
 const mostQueues = 24;
 /** @type {Record<string, {name: string, rank: number}>} */
-const states = { waiting: { name: "Waiting", rank: 0 }, offering: { name: "Ringing", rank: 1 }, answered: { name: "Talking", rank: 2 } };
+const states = {
+  waiting: { name: "Waiting", rank: 0 }, ringing: { name: "Ringing", rank: 1 }, talking: { name: "Talking", rank: 2 }, held: { name: "Held", rank: 2 },
+};
 
 export class Calls {
   #rows; #queues; #empty; #more;
@@ -22,59 +24,72 @@ export class Calls {
     this.#more = more;
   }
 
-  /** @param {Call[]} calls @param {number} now ms @param {boolean} several accounts */
-  show(calls, now, several) {
+  /**
+   * @param {Call[]} calls
+   * @param {{account: string, queue: string}[]} queues that are shown also without a call
+   * @param {number} now ms
+   * @param {boolean} several accounts
+   */
+  show(calls, queues, now, several) {
     const list = calls.sort((a, b) => rank(a) - rank(b) || a.since - b.since || a.id.localeCompare(b.id));
     sync(this.#rows, list.slice(0, shown), (c) => `${c.account}\n${c.id}`, makeRow, (row, c) => {
       row.dataset.tone = c.state;
-      say(row.parts.state, states[c.state]?.name ?? c.state);
-      say(row.parts.queue, local(c.queue) || "–");
+      setText(row.parts.state, states[c.state]?.name ?? c.state);
+      setText(row.parts.queue, local(c.queue) || "–");
       row.parts.queue.title = c.queue;
-      say(row.parts.agent, local(c.agent) || "–");
+      setText(row.parts.agent, local(c.agent) || "–");
       row.parts.agent.title = c.agent;
-      say(row.parts.id, several ? `${c.account} ${short(c.id)}` : short(c.id));
+      setText(row.parts.id, several ? `${c.account} ${short(c.id)}` : short(c.id));
       row.parts.id.title = c.id;
       row.since = c.since;
     });
     this.#empty.hidden = calls.length > 0;
-    say(this.#more, calls.length > shown ? `and ${calls.length - shown} more` : "");
-    this.#showQueues(calls);
+    setText(this.#more, calls.length > shown ? `and ${calls.length - shown} more` : "");
+    this.#showQueues(calls, queues);
     this.tick(now);
   }
 
-  #showQueues(/** @type {Call[]} */ calls) {
+  #showQueues(/** @type {Call[]} */ calls, /** @type {{account: string, queue: string}[]} */ also) {
     /** @type {Map<string, {id: string, waiting: number, live: number, since: number}>} */
     const queues = new Map();
-    for (const c of calls) if (c.queue && this.#known.size < mostQueues) this.#known.set(queueKey(c), c.queue);
+    for (const c of [...also, ...calls]) if (c.queue && this.#known.size < mostQueues) this.#known.set(queueKey(c), c.queue);
     for (const [key, id] of this.#known) queues.set(key, { id, waiting: 0, live: 0, since: Infinity });
     for (const c of calls) {
       const q = queues.get(queueKey(c));
       if (!q) continue;
-      if (c.state === "answered") q.live++;
+      if (isTalking(c)) q.live++;
       else {
         q.waiting++;
-        q.since = Math.min(q.since, c.since);
+        q.since = Math.min(q.since, c.entered || c.since);
       }
     }
     const list = [...queues].sort(([a], [b]) => a.localeCompare(b));
     sync(this.#queues, list, ([key]) => key, makeQueue, (item, [, q]) => {
-      say(item.parts.name, local(q.id));
-      say(item.parts.waiting, q.waiting);
-      say(item.parts.live, q.live);
+      setText(item.parts.name, local(q.id));
+      setText(item.parts.waiting, q.waiting);
+      setText(item.parts.live, q.live);
       item.since = q.since;
     });
   }
 
+  /** Leaves out the queues that have no call now. */
+  forgetQueues() { this.#known.clear(); }
+
   /** Updates the durations. */
   tick(/** @type {number} */ now) {
-    for (const row of /** @type {any} */ (this.#rows.children)) say(row.parts.time, duration(now / 1000 - row.since));
+    for (const row of /** @type {any} */ (this.#rows.children)) setText(row.parts.time, duration(now / 1000 - row.since));
     for (const item of /** @type {any} */ (this.#queues.children)) {
-      say(item.parts.longest, Number.isFinite(item.since) ? duration(now / 1000 - item.since) : "–");
+      setText(item.parts.longest, Number.isFinite(item.since) ? duration(now / 1000 - item.since) : "–");
     }
   }
 }
 
-function queueKey(/** @type {Call} */ c) { return `${c.account}\n${c.queue}`; }
+/** Whether the caller waits in a queue, also while an agent's phone rings. */
+export function isWaiting(/** @type {Call} */ c) { return c.queue !== "" && !isTalking(c); }
+
+export function isTalking(/** @type {Call} */ c) { return c.state === "talking" || c.state === "held"; }
+
+function queueKey(/** @type {{account: string, queue: string}} */ c) { return `${c.account}\n${c.queue}`; }
 
 function rank(/** @type {Call} */ c) { return states[c.state]?.rank ?? 3; }
 

@@ -12,7 +12,7 @@ export class Clock {
    * @param {number} sent when the request was sent, ms
    * @param {number} received when the response arrived, ms
    */
-  heard(second, sent, received) {
+  observe(second, sent, received) {
     if (!Number.isFinite(second) || received - sent > 10_000) return;
     const least = second * 1000 - received, most = (second + 1) * 1000 - sent;
     if (least > this.#most || most < this.#least) { // one of the clocks was set

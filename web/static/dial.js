@@ -2,7 +2,7 @@
  * Click to call: one request at a time, and the progress of each call, from the
  * channel's call.progress events and, where these are missing, by polling.
  */
-import { busy, copyButton, el, say } from "./dom.js";
+import { busy, copyButton, el, setText } from "./dom.js";
 import { Refused } from "./http.js";
 import { time } from "./show.js";
 
@@ -21,7 +21,7 @@ export class Dial {
 
   /**
    * @param {import("./session.js").Session} session
-   * @param {{form: HTMLFormElement, number: HTMLInputElement, button: HTMLButtonElement, output: Element, list: Element, said: Element}} parts
+   * @param {{form: HTMLFormElement, number: HTMLInputElement, button: HTMLButtonElement, output: Element, list: Element, status: Element}} parts
    * @param {(id: string) => void} lookUp
    */
   constructor(session, parts, lookUp) {
@@ -49,10 +49,10 @@ export class Dial {
     const { origination_call_id: id } = await this.#session.ask(path, { method: "POST", headers: { "Idempotency-Key": this.#key } });
     this.#key = "";
     if (!id) {
-      say(this.#parts.output, `The call to ${number} is placed. The platform returned no id, so its progress cannot be shown.`);
+      setText(this.#parts.output, `The call to ${number} is placed. The platform returned no id, so its progress cannot be shown.`);
       return;
     }
-    const card = new Card(this, this.#session, id, number, (text) => say(this.#parts.said, text));
+    const card = new Card(this, this.#session, id, number, (text) => setText(this.#parts.status, text));
     this.#cards.set(id, card);
     this.#parts.list.prepend(card.element);
     while (this.#parts.list.children.length > most) this.#parts.list.lastElementChild?.remove();
@@ -116,7 +116,7 @@ class Card {
         const call = await this.#session.ask(this.#path);
         for (const { state, at } of call.history) this.step(state, at, state === "ended" ? call.cause : undefined);
       } catch (error) {
-        if (error instanceof Refused && error.status === 404) return say(this.#output, error.message);
+        if (error instanceof Refused && error.status === 404) return setText(this.#output, error.message);
       }
     }
   }

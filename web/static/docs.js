@@ -20,10 +20,15 @@ async function schemas(/** @type {any} */ root) {
   for (let wanted = names(root); wanted.length;) {
     const fresh = [...new Set(wanted)].filter((name) => !files.has(name));
     const found = await Promise.all(fresh.map((name) => read(`/schemas/${name}`)));
-    fresh.forEach((name, i) => files.set(name, found[i]));
+    fresh.forEach((name, i) => files.set(name, rooted(found[i], name)));
     wanted = found.flatMap(names).filter((name) => !files.has(name));
   }
   return files;
+}
+
+/** The schema file with the references into itself naming it, so that they are found from anywhere. */
+function rooted(/** @type {any} */ schema, /** @type {string} */ name) {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${name}#`));
 }
 
 async function show() {

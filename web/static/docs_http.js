@@ -53,8 +53,8 @@ function operationView(/** @type {Document} */ doc, /** @type {any} */ one) {
 
 function security(/** @type {any[]|undefined} */ ways) {
   if (!ways?.length) return el("p", { class: "hint" }, "No authentication.");
-  const names = ways.map((way) => Object.keys(way)[0]);
-  return el("p", { class: "hint" }, "Authentication: ", ...names.flatMap((name, i) => [i ? " or " : "", el("a", { href: `#${slug(`auth ${name}`)}` }, name)]), ".");
+  const names = ways.map((way) => Object.keys(way)[0]); // undefined: none is needed
+  return el("p", { class: "hint" }, "Authentication: ", ...names.flatMap((name, i) => [i ? " or " : "", name ? el("a", { href: `#${slug(`auth ${name}`)}` }, name) : "none"]), ".");
 }
 
 function parameterTable(/** @type {Document} */ doc, /** @type {any[]} */ parameters) {

@@ -36,7 +36,7 @@ function fill(element, attributes, children) {
 }
 
 /** Sets the text if it differs, so that screen readers do not repeat unchanged text. */
-export function say(/** @type {Element} */ element, /** @type {string|number} */ text) {
+export function setText(/** @type {Element} */ element, /** @type {string|number} */ text) {
   if (element.textContent !== String(text)) element.textContent = String(text);
 }
 
@@ -91,11 +91,11 @@ export function copyButton(/** @type {string} */ label, /** @type {() => string}
   const button = el("button", { type: "button", class: "quiet", onclick: async () => {
     try {
       await navigator.clipboard.writeText(text());
-      say(button, "Copied");
+      setText(button, "Copied");
     } catch {
-      say(button, "Could not copy");
+      setText(button, "Could not copy");
     }
-    setTimeout(() => say(button, label), 1500);
+    setTimeout(() => setText(button, label), 1500);
   } }, label);
   return button;
 }
@@ -109,13 +109,13 @@ export function copyButton(/** @type {string} */ label, /** @type {() => string}
 export async function busy(button, output, action) {
   if (button.getAttribute("aria-disabled") === "true") return;
   button.setAttribute("aria-disabled", "true");
-  say(output, "");
+  setText(output, "");
   output.classList.remove("bad");
   try {
     await action();
   } catch (error) {
     output.classList.add("bad");
-    say(output, error instanceof Error ? error.message : String(error));
+    setText(output, error instanceof Error ? error.message : String(error));
   } finally {
     button.removeAttribute("aria-disabled");
   }

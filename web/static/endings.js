@@ -6,12 +6,13 @@
  * - soon: reconnect at once, with jitter
  * - login: the token is no longer valid, log in again
  * - restart: the position is no longer available, take a new snapshot
+ * - anew: begin with a new snapshot at once, the token and its filters are others
  * - stay: do not reconnect
  *
  * after is the server's Retry-After, since is when the connection was lost if
  * that was not just now; both in ms.
  *
- * @typedef {{then: "again"|"soon"|"login"|"restart"|"stay", why: string, after?: number, since?: number}} Ending
+ * @typedef {{then: "again"|"soon"|"login"|"restart"|"anew"|"stay", why: string, after?: number, since?: number}} Ending
  */
 
 /** @type {Record<number, Ending>} */
@@ -49,8 +50,8 @@ export function ofStatus(/** @type {number} */ status, /** @type {number} */ aft
 
 /** The close code in the last comment of a stream, such as ": 1012 …"; 0 without one. */
 export function codeOf(/** @type {string} */ comment) {
-  const said = /^\s*(\d{4})\b/.exec(comment);
-  return said ? Number(said[1]) : 0;
+  const status = /^\s*(\d{4})\b/.exec(comment);
+  return status ? Number(status[1]) : 0;
 }
 
 /**

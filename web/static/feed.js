@@ -2,8 +2,8 @@
  * The list of events, newest first. Stored events are bounded by number and bytes,
  * displayed ones by number; a paused feed continues to store.
  */
-import { copyButton, el, framed, say, sync } from "./dom.js";
-import { date, kindOf, local, short, time } from "./show.js";
+import { copyButton, el, framed, setText, sync } from "./dom.js";
+import { date, kindOf, numbersIn, summary, time } from "./show.js";
 
 const keptEvents = 2000, keptBytes = 16 << 20, shown = 200, pretty = 64 << 10;
 
@@ -104,10 +104,10 @@ export class Feed {
     const list = this.#paused ? this.#frozen : this.#matching();
     sync(this.#parts.list, list, (one) => one.message.id, (one) => this.#make(one), () => {});
     this.#parts.empty.hidden = list.length > 0;
-    say(this.#parts.empty, this.#kept.length ? "No event matches." : "Events appear here as they happen.");
+    setText(this.#parts.empty, this.#kept.length ? "No event matches." : "Events appear here as they happen.");
     const waiting = this.#total - this.#pausedAt;
-    say(this.#parts.count, this.#paused ? `Paused, ${waiting} new` : `${this.#total} since this page was opened`);
-    say(this.#parts.pause, this.#paused ? "Resume" : "Pause");
+    setText(this.#parts.count, this.#paused ? `Paused, ${waiting} new` : `${this.#total} since this page was opened`);
+    setText(this.#parts.pause, this.#paused ? "Resume" : "Pause");
   }
 
   #make(/** @type {Kept} */ one) {
@@ -125,11 +125,11 @@ export class Feed {
   }
 
   #fill(/** @type {Element} */ body, /** @type {Kept} */ { message: m, text }) {
-    const numbers = numbersIn(m.data);
+    const numbers = numbersIn(m);
     const json = JSON.stringify(m, null, 2);
     body.append(
       el("dl", { class: "facts" },
-        ...[["Type", m.type], ["Account", m.account_id], ["Happened", date(m.timestamp)],
+        ...[["Type", m.type], ["Account", m.account_id], ["Happened", date(m.timestamp)], ["Name", m.metadata?.facts?.name ?? "from before events had facts"],
           ["Source", m.metadata?.source], ["Format", m.metadata?.original_format]].flatMap(([name, value]) =>
           [el("dt", {}, name), el("dd", {}, value ?? "")])),
       el("p", { class: "actions" }, copyButton("Copy id", () => m.id), copyButton("Copy JSON", () => text),
@@ -137,23 +137,4 @@ export class Feed {
       el("pre", { tabindex: "0", "aria-label": "The event as JSON" }, json.length > pretty ? `${json.slice(0, pretty)}\n…` : json),
     );
   }
-}
-
-/** A one-line summary of an event. */
-export function summary(/** @type {any} */ m) {
-  const d = m.data ?? {}, inner = typeof d.data === "object" && d.data !== null ? d.data : d;
-  const text = (/** @type {unknown[]} */ ...values) => values.find((v) => typeof v === "string" && v !== "") ?? "";
-  const agent = local(String(text(inner.agent_id, d["Agent-ID"], d["CC-Agent"], inner.recipient_id)));
-  const queue = local(String(text(m.metadata?.queue_id, inner.queue_id)));
-  const what = text(d.state, d["CC-Agent-State"], d["CC-Agent-Status"], d["Agent-State"], inner.state,
-    Array.isArray(d.history) ? d.history.at(-1)?.event : "", d["CC-Action"], d.CDR?.Event);
-  const call = String(text(d["CC-Member-UUID"], d.CDR?.["Call-ID"], inner.origination_call_id, inner.call_id));
-  return [agent && `agent ${agent}`, queue, what, call && short(call)].filter(Boolean).join(" · ");
-}
-
-/** The callers' numbers in an event's data. @returns {string[]} */
-export function numbersIn(/** @type {any} */ data) {
-  const candidates = [data?.customer_info?.customer_callerid_number, data?.["CC-Member-CID-Number"],
-    data?.data?.caller_id_number, data?.["Caller-Caller-ID-Number"], data?.Call?.["Caller-ID-Number"]];
-  return [...new Set(candidates.filter((number) => typeof number === "string" && /^\+?\d{2,20}$/.test(number)))];
 }

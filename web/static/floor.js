@@ -1,137 +1,132 @@
 /**
- * The floor: the agents that are logged in and the active calls. It begins with
- * the server's snapshot and applies each later event, as fanout/snapshot does; a
- * test compares the two.
+ * The floor: the agents that are at work and the active calls. It begins with the
+ * server's snapshot and folds the facts of each later event into it (fold.js).
  */
+import { agentAfter, bounded, callAfter, factsOf, givesCall, onCall, subjectOf } from "./fold.js";
 import { timeOf } from "./place.js";
-import { read } from "./sources.js";
 
 /**
- * @typedef {{account: string, id: string, state: string, status: string, since: number, heard: number}} Agent
- * @typedef {{account: string, id: string, queue: string, agent: string, state: string, since: number, heard: number}} Call
- * @typedef {import("./sources.js").AboutAgent} AboutAgent
- * @typedef {import("./sources.js").AboutCall} AboutCall
+ * lastEvent is when the last event about it came, ms. entered is when a call entered
+ * its queue, as far as known, else 0; Unix seconds, as since.
+ *
+ * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, since: number, lastEvent: number}} Agent
+ * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, state: string, since: number, entered: number, lastEvent: number}} Call
+ * @typedef {import("./fold.js").Facts} Facts
  */
 
-const age = 24 * 3600e3; // entries without an event for this long are removed
+const hour = 3600e3;
+const agentAge = 31 * 24 * hour, callAge = 24 * hour; // without an event for this long: removed
+const endedAge = hour / 4; // a late event must not bring a call back
 const most = 20_000; // agents, and calls; the one without an event for longest is removed
 
-const matters = new Set([
-  "svc_cc_queue_on_call_event", "svc_cc_queue_on_agent_state_event", "AGENT_LOGIN", "AGENT_LOGOUT",
-  "AGENT_STATUS_CHANGE", "AGENT_CALL_START", "AGENT_CALL_END", "AGENT_BREAK_START", "AGENT_BREAK_END", "AGENT_TRANSFER",
-]);
+/** Whether an agent is at work, a call has not ended. */
+const isLive = (/** @type {{state: string}} */ { state }) => state !== "" && state !== "offline" && state !== "ended";
 
 /**
- * Entries in the order of their last event, and for a while the keys of those that
- * have ended, so that a late event does not add them again.
- * @template {{heard: number}} V
+ * Entries in the order of their last event.
+ * @template {{account: string, id: string, lastEvent: number}} V
+ * @extends {Map<string, V>}
  */
-class Shelf {
-  /** @type {Map<string, V>} */ live = new Map();
-  /** @type {Map<string, number>} */ #ended = new Map();
+class Entries extends Map {
+  find(/** @type {string} */ account, /** @type {string|undefined} */ id) { return this.get(`${account}\n${id}`); }
 
-  hear(/** @type {string} */ key, /** @type {V} */ value) {
-    this.#ended.delete(key);
-    this.live.delete(key);
-    this.live.set(key, value);
-    if (this.live.size > most) this.live.delete(/** @type {string} */ (this.live.keys().next().value));
-  }
-
-  end(/** @type {string} */ key, /** @type {number} */ heard) {
-    this.live.delete(key);
-    this.#ended.delete(key);
-    this.#ended.set(key, heard);
-    if (this.#ended.size > most / 4) this.#ended.delete(/** @type {string} */ (this.#ended.keys().next().value));
-  }
-
-  over(/** @type {string} */ key) { return this.#ended.has(key); }
-
-  forget(/** @type {number} */ oldest) {
-    for (const [key, value] of this.live) {
-      if (value.heard >= oldest) break;
-      this.live.delete(key);
-    }
-    for (const [key, heard] of this.#ended) {
-      if (heard >= oldest) break;
-      this.#ended.delete(key);
-    }
+  put(/** @type {V} */ value) {
+    const key = `${value.account}\n${value.id}`;
+    this.delete(key);
+    this.set(key, value);
+    if (this.size > most) this.delete(/** @type {string} */ (this.keys().next().value));
   }
 }
 
 export class Floor {
-  /** @type {Shelf<Agent>} */ #agents = new Shelf();
-  /** @type {Shelf<Call>} */ #calls = new Shelf();
-  /** Changes with every change of the floor. */
-  version = 0;
+  /** @type {Entries<Agent>} */ #agents = new Entries();
+  /** @type {Entries<Call>} */ #calls = new Entries();
+  #swept = 0; // ms, of the last forget
+  /** Queues of the snapshot, also those without a call. @type {{account: string, queue: string}[]} */ queues = [];
 
   /** @returns {Agent[]} */
-  get agents() { return [...this.#agents.live.values()]; }
+  get agents() { return [...this.#agents.values()].filter(isLive); }
 
   /** @returns {Call[]} */
-  get calls() { return [...this.#calls.live.values()]; }
+  get calls() { return [...this.#calls.values()].filter(isLive); }
 
   /**
    * Begins anew with a snapshot; null: with nothing.
-   * @param {?{timestamp: number, agents: any[], calls: any[]}} snapshot
+   * @param {?{timestamp: number, agents: any[], calls: any[], queues?: any[]}} snapshot
    */
   start(snapshot) {
-    this.#agents = new Shelf();
-    this.#calls = new Shelf();
-    const bySince = (/** @type {{since: number}} */ a, /** @type {{since: number}} */ b) => a.since - b.since;
-    for (const { account_id: account, agent_id: id, state, status, since } of snapshot?.agents.toSorted(bySince) ?? []) {
-      this.#agents.hear(keyOf(account, id), { account, id, state, status, since, heard: since * 1000 });
+    this.#agents = new Entries();
+    this.#calls = new Entries();
+    this.queues = (snapshot?.queues ?? []).map(({ account_id: account, queue_id: queue }) => ({ account, queue }));
+    if (!snapshot) return;
+    const lastEvent = snapshot.timestamp * 1000;
+    for (const one of snapshot.agents) {
+      const { account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", since } = one;
+      this.#agents.put({ account, id, name, state, reason, call, since, lastEvent });
     }
-    for (const one of snapshot?.calls.toSorted(bySince) ?? []) {
-      const { account_id: account, call_id: id, queue_id: queue, agent_id: agent, state, since } = one;
-      this.#calls.hear(keyOf(account, id), { account, id, queue, agent, state, since, heard: since * 1000 });
+    for (const one of snapshot.calls) {
+      const { account_id: account, call_id: id, queue_id: queue, agent_id: agent, caller = "", state, since } = one;
+      this.#calls.put({ account, id, queue, agent, caller, state, since, entered: queue ? since : 0, lastEvent });
     }
-    this.version++;
   }
 
   /**
-   * Takes in the next message of the channel.
-   * @param {{id: string, type: string, account_id: string, timestamp: number, data: unknown, metadata: any}} message
+   * Folds the next message of the channel.
+   * @param {{id: string, account_id: string, timestamp: number, metadata: any}} message
    */
   apply(message) {
-    if (!matters.has(message.type)) return;
-    const heard = timeOf(message.id);
-    this.forget(heard);
-    const { agent, call } = read(message);
-    if (agent?.id) this.#agent(message.account_id, message.timestamp, heard, agent);
-    if (call?.id) this.#call(message.account_id, message.timestamp, heard, call);
-    this.version++;
+    const f = factsOf(message), lastEvent = timeOf(message.id);
+    if (!f || subjectOf(f) === "") return;
+    if (lastEvent - this.#swept >= 60_000) this.forget(lastEvent);
+    const call = this.#calls.find(message.account_id, f.call_id);
+    this.#foldAgent(message.account_id, message.timestamp, lastEvent, f, call);
+    this.#foldCall(message.account_id, message.timestamp, lastEvent, f, call);
   }
 
   /** Removes entries without an event for too long before now, ms. */
   forget(/** @type {number} */ now) {
-    this.#agents.forget(now - age);
-    this.#calls.forget(now - age);
-  }
-
-  #agent(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ heard, /** @type {AboutAgent} */ said) {
-    const key = keyOf(account, said.id);
-    if (said.out) return this.#agents.end(key, heard);
-    if (said.state === "" && said.status === "" || said.aside && this.#agents.over(key)) return;
-    const was = this.#agents.live.get(key);
-    const state = said.state || was?.state || "", status = said.status || was?.status || "";
-    const same = was && was.state === state && was.status === status;
-    this.#agents.hear(key, { account, id: said.id, state, status, since: same ? was.since : at, heard });
-  }
-
-  #call(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ heard, /** @type {AboutCall} */ said) {
-    const key = keyOf(account, said.id), known = this.#calls.live.get(key);
-    if (said.over) {
-      if (said.by === "" || known && (known.agent === "" || known.agent === said.by)) this.#calls.end(key, heard);
-      return;
+    this.#swept = now;
+    for (const [key, { lastEvent }] of this.#agents) if (now - lastEvent >= agentAge) this.#agents.delete(key);
+    for (const [key, { lastEvent, state }] of this.#calls) {
+      if (now - lastEvent >= (state === "ended" ? endedAge : callAge)) this.#calls.delete(key);
     }
-    if (!known && (said.state === "" || !said.begins && this.#calls.over(key))) return;
-    const call = known ? { ...known, heard } : { account, id: said.id, queue: "", agent: "", state: "", since: at, heard };
-    if (said.state !== "" && said.state !== call.state) [call.state, call.since] = [said.state, at];
-    if (said.queue !== "") call.queue = said.queue;
-    if (said.agent !== "" || said.state === "waiting") call.agent = said.agent;
-    this.#calls.hear(key, call);
+  }
+
+  #foldAgent(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ call) {
+    const id = bounded(f.agent_id), was = this.#agents.find(account, id), state = agentAfter(f, was, call);
+    if (!id || !was && !state && f.name !== "agent.queue_join") return;
+    const agent = { account, id, name: "", state, reason: "", call: "", since: at, ...was, lastEvent };
+    if (agent.state !== state) [agent.state, agent.since, agent.reason] = [state, at, ""];
+    if (subjectOf(f) === "agent" && f.state) agent.reason = bounded(f.reason);
+    agent.name = bounded(f.agent_name) || agent.name;
+    const onlyRings = was?.state === "talking" && (f.name === "queue.call_offered" || f.name === "call.ringing");
+    if (!onCall(state)) agent.call = "";
+    else if (f.call_id && (agent.call === "" || subjectOf(f) === "agent" || givesCall(f) && !onlyRings)) agent.call = bounded(f.call_id);
+    this.#agents.put(agent);
+  }
+
+  #foldCall(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ was) {
+    const id = bounded(f.call_id), state = callAfter(f, was);
+    if (!id || !state) return;
+    const before = was?.state === "ended" && state !== "ended" ? undefined : was; // begins anew
+    const call = { account, id, queue: "", agent: "", caller: "", state, since: at, entered: 0, ...before, lastEvent };
+    if (call.state !== state) [call.state, call.since] = [state, at];
+    if (f.name === "queue.call_entered" && (!call.entered || before?.state === "talking" || before?.state === "held")) call.entered = at;
+    call.queue = bounded(f.queue_id) || call.queue;
+    call.caller = bounded(f.caller) || call.caller;
+    if (state === "waiting") call.agent = "";
+    else if (state === "ended") call.agent ||= f.name === "queue.call_abandoned" ? "" : bounded(f.agent_id);
+    else if (givesCall(f) && !(f.name === "queue.call_offered" && state !== "ringing")) {
+      this.#free(account, call, f, at, lastEvent);
+      call.agent = bounded(f.agent_id);
+    }
+    this.#calls.put(call);
+  }
+
+  /** Makes the agent available again whose phone rang for the call while another one answered. */
+  #free(/** @type {string} */ account, /** @type {Call} */ call, /** @type {Facts} */ f, /** @type {number} */ at, /** @type {number} */ lastEvent) {
+    const rang = this.#agents.find(account, call.agent);
+    if (!rang || call.state !== "talking" || rang.id === f.agent_id || rang.state !== "ringing" || rang.call !== call.id) return;
+    this.#agents.put({ ...rang, state: "available", since: at, reason: "", call: "", lastEvent });
   }
 }
-
-/** A key for an id within an account. */
-function keyOf(/** @type {string} */ account, /** @type {string} */ id) { return `${account}\n${id}`; }

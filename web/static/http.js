@@ -14,6 +14,7 @@ export class Refused extends Error {
     const details = fields.map(({ field, message }) => `${field} ${message}`).join("; ");
     super(details ? `${message}: ${details}` : message);
     this.status = status;
+    this.fields = fields;
     this.after = after;
   }
 }
@@ -44,14 +45,14 @@ export async function ask(/** @type {string} */ path, /** @type {Question} */ qu
       method, headers, cache: "no-store", credentials: "omit", redirect: "error",
       body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(patience),
     });
-    clock?.heard(Date.parse(answer.headers.get("Date") ?? "") / 1000, sent, Date.now());
+    clock?.observe(Date.parse(answer.headers.get("Date") ?? "") / 1000, sent, Date.now());
     text = await answer.text();
   } catch {
     throw new Refused(0, "The server does not answer");
   }
-  const said = parsed(text);
-  if (answer.ok) return said;
-  throw new Refused(answer.status, said?.message ?? `The server answered ${answer.status}`, said?.errors, retryAfter(answer));
+  const content = parsed(text);
+  if (answer.ok) return content;
+  throw new Refused(answer.status, content?.message ?? `The server answered ${answer.status}`, content?.errors, retryAfter(answer));
 }
 
 /** Milliseconds of Retry-After, 0 without it. */

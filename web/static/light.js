@@ -1,5 +1,5 @@
 /** Shows the state of the connection, in words and a colour. */
-import { byID, copyButton, say } from "./dom.js";
+import { byID, copyButton, setText } from "./dom.js";
 import { duration, time } from "./show.js";
 
 /** @typedef {import("./link.js").State} State */
@@ -27,11 +27,11 @@ export class Light {
     const was = this.#state;
     this.#state = state;
     byID("light").dataset.phase = state.phase;
-    say(byID("phase"), names[state.phase]);
-    say(byID("phase-said"), aloud[state.phase]);
+    setText(byID("phase"), names[state.phase]);
+    setText(byID("phase-status"), aloud[state.phase]);
     byID("reconnect").hidden = state.phase !== "waiting";
-    say(byID("transport"), state.transport || "–");
-    say(byID("breaks"), state.breaks);
+    setText(byID("transport"), state.transport || "–");
+    setText(byID("breaks"), state.breaks);
     if (was?.phase === "catching up" && state.phase === "live") this.#back(state);
     if (state.phase === "stopped" && state.why) this.#notice(state.why, "bad");
     this.tick();
@@ -47,7 +47,7 @@ export class Light {
   #notice(/** @type {string} */ text, /** @type {"good"|"bad"} */ how) {
     const notice = byID("notice");
     notice.dataset.how = how;
-    say(byID("notice-text"), `${time(Date.now())}  ${text}`);
+    setText(byID("notice-text"), `${time(Date.now())}  ${text}`);
     notice.hidden = false;
   }
 
@@ -55,7 +55,7 @@ export class Light {
   tick() {
     const state = this.#state;
     if (!state) return;
-    say(byID("last-id"), state.lastID || "–");
+    setText(byID("last-id"), state.lastID || "–");
     byID("last-id-copy").hidden = !state.lastID;
     const left = Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000));
     const lost = state.lostAt ? ` · ${duration((Date.now() - state.lostAt) / 1000)}` : "";
@@ -64,6 +64,6 @@ export class Light {
       waiting: `${state.why}. Retry in ${left} s${lost}`, connecting: state.why ? `${state.why}${lost}` : "",
       "catching up": `${state.caughtUp} events`, stopped: state.why, login: state.why,
     };
-    say(byID("phase-detail"), details[state.phase] ?? "");
+    setText(byID("phase-detail"), details[state.phase] ?? "");
   }
 }

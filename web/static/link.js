@@ -114,6 +114,15 @@ export class Link {
     this.#set({ phase: "stopped", transport: "", why: "", lostAt: 0 });
   }
 
+  /** Begins anew with a snapshot, for a token whose filters differ. */
+  restart(/** @type {string} */ token) {
+    this.#token = token;
+    this.#place.start("");
+    this.#cut({ then: "anew", why: "" });
+    this.#wake();
+    return this.run(token);
+  }
+
   /** The network may have changed: ends the wait, and tests the connection. */
   nudge() {
     this.#wake();
@@ -137,6 +146,10 @@ export class Link {
 
   /** Does what an ending requires. false: do not reconnect. */
   async #follow(/** @type {Ending} */ ending, /** @type {number} */ failures) {
+    if (ending.then === "anew") {
+      this.#set({ why: "", transport: "", lostAt: 0 });
+      return this.#running;
+    }
     this.#set({ why: ending.why, transport: "", lostAt: this.state.lostAt || ending.since || Date.now() });
     let wait = pause(failures, this.#world.random);
     switch (ending.then) {
@@ -159,7 +172,7 @@ export class Link {
 
   /** @returns {Promise<?Ending>} null after a snapshot, or if snapshots are off */
   async #snapshot() {
-    const sent = Date.now();
+    const sent = Date.now(), token = this.#token;
     try {
       const answer = await this.#world.fetch(paths.snapshot, this.#request(AbortSignal.timeout(limits.open)));
       if (answer.status === 404) { // snapshots are off: the floor shows only new events
@@ -168,7 +181,8 @@ export class Link {
       }
       if (!answer.ok) return ofStatus(answer.status, retryAfter(answer));
       const snapshot = await answer.json();
-      this.#clock.heard(snapshot.timestamp, sent, Date.now());
+      if (token !== this.#token) return { then: "anew", why: "" };
+      this.#clock.observe(snapshot.timestamp, sent, Date.now());
       this.#place.start(snapshot.cursor);
       this.#events.snapshot(snapshot);
       return null;

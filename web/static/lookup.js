@@ -1,5 +1,5 @@
 /** Call records: one by its origination id, or those of a range of time. */
-import { busy, copyButton, el, say } from "./dom.js";
+import { busy, copyButton, el, setText } from "./dom.js";
 import { date, duration, short } from "./show.js";
 
 /** The order of a record's fields; other fields follow. */
@@ -57,7 +57,7 @@ export class LookUp {
     if (Array.isArray(found.data)) this.#list(found, query, account);
     else {
       this.#parts.result.append(this.#record(found));
-      say(this.#parts.output, "One call found.");
+      setText(this.#parts.output, "One call found.");
     }
   }
 
@@ -71,7 +71,7 @@ export class LookUp {
       rows.append(...data.map((row) => this.#row(row)));
       more.hidden = !next_start_key;
       if (next_start_key) query.set("start_key", next_start_key);
-      say(this.#parts.output, rows.children.length ? `${rows.children.length} calls${next_start_key ? ", and more" : ""}.` : "No calls in this range.");
+      setText(this.#parts.output, rows.children.length ? `${rows.children.length} calls${next_start_key ? ", and more" : ""}.` : "No calls in this range.");
     };
     more.addEventListener("click", () => busy(more, this.#parts.output, async () =>
       add(await this.#session.ask(`/api/v2/reports/cdrs?${query}`, { account }))));

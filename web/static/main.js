@@ -1,12 +1,15 @@
 /** Creates the parts of the board and connects them. */
 import { Admin } from "./admin.js";
 import { Agents, counters } from "./agents.js";
-import { Calls } from "./calls.js";
+import { Calls, isTalking, isWaiting } from "./calls.js";
 import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
-import { busy, byID, el, framed, say } from "./dom.js";
+import { busy, byID, el, framed, setText } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Floor } from "./floor.js";
+import { Enrolment, enrolmentRequired } from "./enrol.js";
+import { factsOf } from "./fold.js";
+import { Refused } from "./http.js";
 import { kinds } from "./kinds.js";
 import { Light } from "./light.js";
 import { Link } from "./link.js";
@@ -17,6 +20,7 @@ import { Session } from "./session.js";
 import { kind, milliseconds, rate } from "./show.js";
 import { Spark } from "./spark.js";
 import { Views } from "./views.js";
+import { Wanted } from "./wanted.js";
 
 const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
 const views = new Views(() => admin.leave());
@@ -41,7 +45,7 @@ const lookUp = new LookUp(session, {
 }, offer);
 const dial = new Dial(session, {
   form: byID("dial"), number: byID("dial-number"), button: byID("dial-go"), output: byID("dial-output"),
-  list: byID("dial-calls"), said: byID("dial-said"),
+  list: byID("dial-calls"), status: byID("dial-status"),
 }, (id) => lookUp.find(id));
 const admin = new Admin(session, {
   account: byID("admin-account"), seal: byID("seal-read"), sealOutput: byID("seal-output"), sealResult: byID("seal-result"),
@@ -53,9 +57,9 @@ const several = () => feed.accounts.size > 1;
 const draw = framed(() => {
   const list = floor.calls;
   agents.show(floor.agents, clock.now(), several());
-  calls.show(list, clock.now(), several());
-  say(byID("waiting-now"), list.filter((c) => c.state !== "answered").length);
-  say(byID("talking-now"), list.filter((c) => c.state === "answered").length);
+  calls.show(list, floor.queues, clock.now(), several());
+  setText(byID("waiting-now"), list.filter(isWaiting).length);
+  setText(byID("talking-now"), list.filter((c) => c.agent !== "" && isTalking(c)).length);
 });
 
 const rates = new Spark(byID("rate-chart")), delays = new Spark(byID("delay-chart"));
@@ -63,9 +67,9 @@ function tick() {
   const now = clock.now(), { rate: perSecond, median, p95 } = pulse.recent(now);
   agents.tick(now);
   calls.tick(now);
-  say(byID("rate-now"), rate(perSecond));
-  say(byID("delay-now"), milliseconds(median));
-  say(byID("delay-p95"), Number.isFinite(p95) ? `95 % within ${milliseconds(p95)}` : "\u00a0");
+  setText(byID("rate-now"), rate(perSecond));
+  setText(byID("delay-now"), milliseconds(median));
+  setText(byID("delay-p95"), Number.isFinite(p95) ? `95 % within ${milliseconds(p95)}` : "\u00a0");
   rates.draw(pulse.rates(now), 2);
   delays.draw(pulse.delays(now), 50);
   light.tick();
@@ -83,7 +87,7 @@ const link = new Link(new Place(), clock, {
     pulse.beat(now, live ? now - timeOf(message.id) : NaN);
     floor.apply(message);
     feed.add(message, text);
-    if (message.metadata?.original_format === "trunkline.event" && message.data?.event === "call.progress") dial.progress(message.data);
+    if (factsOf(message)?.name === "call.progress") dial.progress(message.data);
     draw();
   },
   state(state) {
@@ -96,10 +100,37 @@ addEventListener("offline", () => link.nudge());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) link.nudge(); });
 byID("reconnect").addEventListener("click", () => link.nudge());
 
+// Filters make another token, and all that is shown begins anew with it.
+const wanted = new Wanted({
+  form: byID("wanted"), button: byID("wanted-go"), output: byID("wanted-output"),
+  fields: { queue_ids: byID("wanted-queues"), agent_ids: byID("wanted-agents"), call_ids: byID("wanted-calls"), names: byID("wanted-names") },
+}, async (filters) => {
+  await session.subscribe(filters);
+  calls.forgetQueues();
+  floor.start(null);
+  feed.clear();
+  draw();
+  link.restart(session.channel);
+});
+
 // Login and logout.
-const dialog = byID("login");
+const dialog = byID("login"), loginForm = byID("login-form");
+const enrolment = new Enrolment({
+  form: byID("enrol"), secret: byID("enrol-secret"), secretCopy: byID("enrol-copy"), link: byID("enrol-link"), code: byID("enrol-code"),
+  button: byID("enrol-go"), output: byID("enrol-output"),
+  recovery: byID("recovery"), codes: byID("recovery-codes"), codesCopy: byID("recovery-copy"), done: byID("recovery-done"),
+}, () => {
+  loginForm.hidden = false;
+  setText(byID("login-why"), "Log in with the app's next code.");
+  askOTP();
+});
+function askOTP() {
+  byID("login-otp-label").hidden = false;
+  byID("login-otp").value = "";
+  byID("login-otp").focus();
+}
 function askLogin(/** @type {string} */ why = "") {
-  say(byID("login-why"), why);
+  setText(byID("login-why"), why);
   if (session.domain) byID("login-domain").value = session.domain;
   if (session.user) byID("login-username").value = session.user.username;
   if (!dialog.open) dialog.showModal();
@@ -109,13 +140,25 @@ dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
   if (!link.state.transport) event.preventDefault(); // without a login the board has nothing to show
 });
 session.expired = askLogin;
-byID("login-form").addEventListener("submit", (/** @type {Event} */ event) => {
+loginForm.addEventListener("submit", (/** @type {Event} */ event) => {
   event.preventDefault();
   busy(byID("login-go"), byID("login-output"), async () => {
     const [username, password, domain] = ["username", "password", "domain"].map((name) => byID(`login-${name}`).value);
     const before = session.user?.id;
-    await session.login(username.trim(), password, domain.trim());
-    byID("login-password").value = "";
+    try {
+      await session.login(username.trim(), password, domain.trim(), byID("login-otp").value.trim());
+    } catch (error) {
+      if (enrolmentRequired(error)) {
+        await enrolment.begin(username.trim(), password, domain.trim());
+        loginForm.hidden = true;
+        byID("enrol-code").focus();
+        return;
+      }
+      if (error instanceof Refused && error.fields.some(({ field }) => field === "otp")) askOTP();
+      throw error;
+    }
+    byID("login-password").value = byID("login-otp").value = "";
+    byID("login-otp-label").hidden = true;
     dialog.close();
     if (before && before !== session.user?.id) return location.reload(); // the page still has the other user's data
     begin();
@@ -131,10 +174,11 @@ function begin() {
   const user = session.user;
   if (!user) return askLogin();
   document.body.classList.add("in");
-  say(byID("who"), `${user.username} · ${user.account_id}`);
+  setText(byID("who"), `${user.username} · ${user.account_id}`);
+  wanted.show(session.filters);
   byID("admin-account").placeholder = user.account_id;
   views.allow("admin", user.role === "admin");
-  say(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
+  setText(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
     : "Your user has no extension, which click to call needs.");
   link.run(session.channel);
 }

@@ -15,7 +15,8 @@ const kept = "trunkline.session";
 
 /**
  * @typedef {{id: string, account_id: string, username: string, presence_id: string, role: "user"|"admin"}} User
- * @typedef {{user: User, domain: string, portal: string, portalUntil: number, channel: string}} Tokens
+ * @typedef {{user: User, domain: string, portal: string, portalUntil: number, channel: string, filters?: Filters}} Tokens
+ * @typedef {{queue_ids?: string[], agent_ids?: string[], call_ids?: string[], names?: string[]}} Filters of the events channel
  */
 
 export class Session {
@@ -46,13 +47,33 @@ export class Session {
   /** The token of the events channel, "" when logged out. */
   get channel() { return this.#tokens?.channel ?? ""; }
 
-  /** @param {string} username @param {string} password @param {string} domain */
-  async login(username, password, domain) {
-    const credentials = { username, password, domain };
-    const portal = await this.#post("/ucp/v2/login", credentials);
-    const channel = await this.#post("/ws/v1/cc_events/login", { ...credentials, event_types: kinds });
-    this.#tokens = { user: portal.user, domain, portal: "", portalUntil: 0, channel: channel.access_token };
+  /** What the channel's token is limited to. @returns {Filters} */
+  get filters() { return this.#tokens?.filters ?? {}; }
+
+  /**
+   * Logs in; the filters of the same user stay.
+   * @param {string} username
+   * @param {string} password
+   * @param {string} domain
+   * @param {string} otp "": none was asked for
+   */
+  async login(username, password, domain, otp = "") {
+    const portal = await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) });
+    // The channel's token is exchanged for the portal's, so that a logout ends both.
+    const filters = portal.user.id === this.user?.id ? this.filters : {};
+    const channel = await ask("/ws/v1/cc_events/login", {
+      method: "POST", token: portal.access_token, body: { event_types: kinds, ...filters }, clock: this.#clock,
+    });
+    this.#tokens = { user: portal.user, domain, portal: "", portalUntil: 0, channel: channel.access_token, filters };
     this.#take(portal);
+  }
+
+  /** Replaces the channel's token by one with these filters. */
+  async subscribe(/** @type {Filters} */ filters) {
+    const { access_token: channel } = await this.ask("/ws/v1/cc_events/login", { method: "POST", body: { event_types: kinds, ...filters } });
+    if (!this.#tokens) return; // logged out meanwhile
+    Object.assign(this.#tokens, { channel, filters });
+    this.#storage.setItem(kept, JSON.stringify(this.#tokens));
   }
 
   /** Ends the session in the browser, and on the server if it is reachable. */

@@ -1,5 +1,5 @@
 /** Formats for display. */
-import { normal } from "./words.js";
+import { factsOf } from "./fold.js";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -35,16 +35,16 @@ export function short(/** @type {string} */ id) { return id.length > 13 ? `${id.
 /** The part before the @ and a domain: 1002 of 1002@pbx.example.com. */
 export function local(/** @type {string} */ id) { return id.replace(/@[\w.:-]+$/, "") || id; }
 
-/** A source's word for display: In a queue call, Logged in. */
+/** A word of a type, name or state for display: Wrap up, Queue call answered. */
 export function word(/** @type {string} */ text) {
-  const plain = text.replaceAll(/[_-]/g, " ");
+  const plain = text.replaceAll(/[._-]/g, " ");
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-/** A short name of the kind of event: Queue call, Login, Break start, Call progress. */
+/** What an event is, in short: its name, else its type. Queue call answered, Agent login, Call progress. */
 export function kindOf(/** @type {any} */ message) {
-  const own = message.metadata?.original_format === "trunkline.event" && message.data?.event;
-  return typeof own === "string" ? word(own.replaceAll(".", " ")) : kind(message.type);
+  const name = factsOf(message)?.name ?? "other";
+  return name === "other" ? kind(message.type) : word(name);
 }
 
 export function kind(/** @type {string} */ type) {
@@ -53,23 +53,20 @@ export function kind(/** @type {string} */ type) {
   return word(type.replace(/^AGENT_/, "").toLowerCase());
 }
 
-/**
- * The class of an agent's state and status, for colours and counts; the words
- * themselves are always shown too.
- * @typedef {"available"|"ringing"|"talking"|"wrap"|"break"|"other"} Tone
- * @returns {Tone}
- */
-export function tone(/** @type {{state: string, status: string}} */ { state, status }) {
-  if (tones[normal(status)] === "break") return "break";
-  if (state === "Idle" && status.startsWith("Available")) return "wrap"; // mod_callcenter's Idle takes no calls
-  return tones[normal(state)] ?? tones[normal(status)] ?? "other";
+/** A one-line summary of an event; only its queue where it has no facts. */
+export function summary(/** @type {any} */ message) {
+  const f = factsOf(message);
+  if (!f) return local(message.metadata?.queue_id ?? "");
+  const agent = f.agent_name || local(f.agent_id ?? "");
+  return [
+    agent && `agent ${agent}`, local(f.queue_id ?? ""), f.state && word(f.state).toLowerCase(), f.reason,
+    f.wait_ms !== undefined && `waited ${duration(f.wait_ms / 1000)}`, f.talk_ms !== undefined && `talked ${duration(f.talk_ms / 1000)}`,
+    f.call_id && short(f.call_id),
+  ].filter(Boolean).join(" · ");
 }
 
-/** @type {Record<string, Tone>} */
-const tones = Object.assign(Object.create(null), Object.fromEntries(/** @type {[Tone, string][]} */ ([
-  ["available", "waiting idle ready available logged_in online available_(on_demand)"],
-  ["ringing", "receiving ringing connecting offering"],
-  ["talking", "in_a_queue_call on_call connected answered busy talking oncall"],
-  ["wrap", "wrap_up wrapup after_call wrapping"],
-  ["break", "break on_break paused pause away unavailable outbound"],
-]).flatMap(([tone, words]) => words.split(" ").map((word) => [word, tone]))));
+/** The numbers in an event that can be called. @returns {string[]} */
+export function numbersIn(/** @type {any} */ message) {
+  const f = factsOf(message);
+  return [...new Set([f?.caller, f?.callee])].filter((number) => number !== undefined && /^\+?\d{2,20}$/.test(number));
+}

@@ -33,6 +33,10 @@ func TestCompose(t *testing.T) {
 		if service.Image == "" || strings.HasSuffix(service.Image, ":latest") || !strings.Contains(service.Image, ":") {
 			t.Errorf("%s: image %q has no version", name, service.Image)
 		}
+		// Our own is built on this machine.
+		if !strings.HasPrefix(service.Image, "trunkline:") && !regexp.MustCompile(`:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(service.Image) {
+			t.Errorf("%s: image %q has no version and digest", name, service.Image)
+		}
 		for _, volume := range service.Volumes {
 			if volume.Type == types.VolumeTypeBind {
 				if _, err := os.Stat(volume.Source); err != nil {
@@ -52,7 +56,7 @@ func TestCompose(t *testing.T) {
 			checkTrunkline(t, project, service, secrets)
 		}
 	}
-	if len(roles) != 7 {
+	if len(roles) != 8 {
 		t.Errorf("the roles are %v: want all", roles)
 	}
 	for name, secret := range project.Secrets {
@@ -86,8 +90,8 @@ func checkTrunkline(t *testing.T, project *types.Project, service types.ServiceC
 	}
 	cmd := exec.Command("go", "run", "-buildvcs=false", "./cmd/trunkline", "config", "check")
 	cmd.Dir, cmd.Env = "../../..", append(os.Environ(), env...)
-	if said, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(said), "is no setting") {
-		t.Errorf("%s: %v\n%s", name, err, said)
+	if output, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(output), "is no setting") {
+		t.Errorf("%s: %v\n%s", name, err, output)
 	}
 }
 
@@ -118,8 +122,8 @@ func makeSecrets(t *testing.T) string {
 	for i := range made { // the second time keeps what is there
 		cmd := exec.Command(filepath.Join(dir, "up.sh"))
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("up.sh: %v\n%s", err, said)
+		if output, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("up.sh: %v\n%s", err, output)
 		}
 		url, err := os.ReadFile(filepath.Join(dir, "secrets", "database_url"))
 		if err != nil {

@@ -43,7 +43,7 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	index, err := cdrindex.New(ctx, cdrindex.Config{RetentionMonths: s.CDR.RetentionMonths}, db, prometheus.NewRegistry(), p.ToolLog())
+	index, err := cdrindex.New(ctx, s.CDR, db, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}

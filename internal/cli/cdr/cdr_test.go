@@ -92,7 +92,7 @@ func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {
 		w.T.Fatal(err)
 	}
 	defer func(db *sqldb.DB) { _ = db.Close() }(db)
-	index, err := cdrindex.New(w.T.Context(), cdrindex.Config{}, db, prometheus.NewRegistry(), p.ToolLog())
+	index, err := cdrindex.New(w.T.Context(), cdrindex.Settings{}, db, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		w.T.Fatal(err)
 	}

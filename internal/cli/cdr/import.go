@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/internal/cli"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -172,11 +173,13 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 		return false, err
 	}
 	began := time.Now()
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+	backoff := retry.Backoff{First: firstRetry, Max: lastRetry}
+	for {
 		replayed, err = i.post(ctx, file, content)
 		if err == nil {
 			break
 		}
+		wait := backoff.Next()
 		refusal := (*cli.HTTPError)(nil)
 		if errors.As(err, &refusal) {
 			if refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests {
@@ -184,7 +187,7 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 			}
 			wait = max(wait, refusal.RetryAfter)
 		}
-		if time.Since(began)+wait > i.wait || !cli.Sleep(ctx, wait) {
+		if time.Since(began)+wait > i.wait || !retry.Sleep(ctx, wait) {
 			return false, err
 		}
 	}

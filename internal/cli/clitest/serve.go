@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,8 +12,11 @@ import (
 	"trunkline/app"
 	"trunkline/app/backend"
 	"trunkline/config/settings"
-	"trunkline/internal/cli"
+	"trunkline/internal/freeport"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+	"trunkline/internal/setting"
+	"trunkline/telephony/sip"
 )
 
 // Serve runs the whole program on the data directory, embedded and with TLS,
@@ -23,12 +24,12 @@ import (
 func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	e.T.Helper()
 	s := settings.Default()
-	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Listen = e.Dir, FreeAddress(e.T), FreeAddress(e.T), settings.Off
+	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(e.T), sip.Off
 	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, 10*time.Second
 	for _, f := range change {
 		f(s)
 	}
-	if err := s.Validate(); err != nil {
+	if err := setting.Validate("", s); err != nil {
 		e.T.Fatal(err)
 	}
 	a, err := app.New(e.T.Context(), app.Config{Settings: s, Log: slog.New(slog.DiscardHandler), Version: "test"})
@@ -63,20 +64,9 @@ func (e *Env) awaitReady(url string) {
 				return
 			}
 		}
-		cli.Sleep(e.T.Context(), 50*time.Millisecond)
+		retry.Sleep(e.T.Context(), 50*time.Millisecond)
 	}
 	e.T.Fatal("the server does not become ready")
-}
-
-// FreeAddress returns an unused loopback address.
-func FreeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // OpenKafka opens Kafka as a running server does.

@@ -32,14 +32,14 @@ func deadletterRetry(p *cli.Program) *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "retry [--topic T] (--all | POSITION…)",
-		Short: "Send dead letters to the topic they came from once more",
-		Long: `Send dead letters to the topic they came from once more.
+		Short: "Send dead letters back to their original topics",
+		Long: `Send dead letters back to their original topics.
 
 With --all, those that no retry --all has sent yet. With positions, as deadletter
 list shows them, exactly those, whether sent before or not.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			topics, positions, err := retryWhat(topic, all, args)
+			topics, positions, err := parseRetryArgs(topic, all, args)
 			if err != nil {
 				return err
 			}
@@ -54,11 +54,11 @@ list shows them, exactly those, whether sent before or not.`,
 		},
 	}
 	command.Flags().StringVar(&topic, "topic", "", "only those that came from this topic: "+strings.Join(retriable, " or "))
-	command.Flags().BoolVar(&all, "all", false, "all that were not retried yet")
+	command.Flags().BoolVar(&all, "all", false, "all dead letters that were not retried yet")
 	return command
 }
 
-func retryWhat(topic string, all bool, args []string) (topics []string, positions []event.Position, err error) {
+func parseRetryArgs(topic string, all bool, args []string) (topics []string, positions []event.Position, err error) {
 	topics = retriable
 	if topic != "" {
 		topics = []string{topic}
@@ -106,11 +106,11 @@ func (r *retry) positions(ctx context.Context, positions []event.Position) error
 	if err := r.producer.Produce(ctx, records...); err != nil {
 		return fmt.Errorf("sending dead letters back: %w", err)
 	}
-	retried(r.p, len(records))
+	printSent(r.p, len(records))
 	return nil
 }
 
-func retried(p *cli.Program, n int) { fmt.Fprintf(p.Out, "%d sent back\n", n) }
+func printSent(p *cli.Program, n int) { fmt.Fprintf(p.Out, "%d sent back\n", n) }
 
 // find reads one letter.
 func (r *retry) find(ctx context.Context, position event.Position) (letter, error) {

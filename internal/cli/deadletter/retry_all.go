@@ -35,7 +35,7 @@ func (r *retry) all(ctx context.Context) error {
 			return fmt.Errorf("%d sent back, then: %w", sent, err)
 		}
 	}
-	retried(r.p, sent)
+	printSent(r.p, sent)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	sender.key = d.apiKey
 	d.say("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
 	d.say("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
-	d.say("its password is what serve printed at its first start, or TRUNKLINE_DEMO_PASSWORD; put it in %s", cli.EnvPassword)
+	d.say("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s", cli.EnvPassword)
 	sent, err := d.send(ctx, sender, account)
 	d.say("%d events sent", sent)
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/demo/callcenter"
+	"trunkline/internal/retry"
 )
 
 // awaitServer waits until the server answers; nil when ctx ended first.
@@ -30,7 +31,7 @@ func (d *demo) awaitServer(ctx context.Context) (*sender, error) {
 		if !told {
 			d.say("waiting for %s (%v)", d.url, err)
 		}
-		if !cli.Sleep(ctx, 250*time.Millisecond) {
+		if !retry.Sleep(ctx, 250*time.Millisecond) {
 			return nil, nil
 		}
 	}
@@ -61,13 +62,13 @@ const keyGrace = 5 * time.Second
 
 // deliver sends one event until it is accepted, refused for good, or ctx ends.
 func (d *demo) deliver(ctx context.Context, s *sender, e callcenter.Event) error {
-	began, wait := time.Now(), 250*time.Millisecond
+	began, backoff := time.Now(), retry.Backoff{First: 250 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		err := s.post(ctx, e)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		after := wait
+		after := backoff.Next()
 		if refused := (*cli.HTTPError)(nil); errors.As(err, &refused) {
 			young := refused.Status == http.StatusUnauthorized && time.Since(began) < keyGrace
 			if refused.Status < 500 && refused.Status != http.StatusTooManyRequests && !young {
@@ -75,12 +76,11 @@ func (d *demo) deliver(ctx context.Context, s *sender, e callcenter.Event) error
 			}
 			after = max(after, refused.RetryAfter)
 		}
-		if wait > time.Second || after > time.Second { // worth a word
+		if after > time.Second {
 			d.say("%v; again in %s", err, after)
 		}
-		if !cli.Sleep(ctx, after) {
+		if !retry.Sleep(ctx, after) {
 			return nil
 		}
-		wait = min(2*wait, 10*time.Second)
 	}
 }

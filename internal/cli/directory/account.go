@@ -3,17 +3,23 @@ package directory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"trunkline/app/backend"
+	"trunkline/cdrindex"
 	"trunkline/identity"
 	"trunkline/internal/cli"
+	"trunkline/internal/fault"
+	"trunkline/recording"
 )
 
 func AccountCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("account", "The accounts", accountCreate(p), accountList(p), accountDelete(p))
+	return cli.Group("account", "The accounts", accountCreate(p), accountList(p), accountOTP(p), accountDelete(p))
 }
 
 func accountCreate(p *cli.Program) *cobra.Command {
@@ -37,7 +43,7 @@ func accountCreate(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().StringVar(&account.Domain, "domain", "", "what its users log in with")
+	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
 	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: made")
 	return command
@@ -82,19 +88,58 @@ func accountList(p *cli.Program) *cobra.Command {
 }
 
 func accountDelete(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var now bool
+	command := &cobra.Command{
 		Use:   "delete ACCOUNT",
 		Short: "Delete an account, named by id, name or domain",
-		Args:  cli.ExactArgs("ACCOUNT"),
+		Long: `Delete an account, named by id, name or domain, its users and its API keys, and
+end their tokens. Its recordings, keys, configuration and call records are purged
+after account.purge_after, or at once with --now, which an id of an account that
+was deleted before may be given to too. Broken off, --now continues when it is run
+again, or in a running server. The id is never given again.`,
+		Args: cli.ExactArgs("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.DeleteAccount(cmd.Context(), args[0]); err != nil {
+			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
+				id, err := stores.Directory.DeleteAccount(cmd.Context(), args[0])
+				if now && fault.KindOf(err) == fault.KindNotFound {
+					id, err = args[0], nil // deleted before
+				}
+				if err == nil && now {
+					err = purge(p, cmd.Context(), stores, id)
+				}
+				if err != nil {
 					return fmt.Errorf("deleting account %s: %w", args[0], err)
 				}
 				return nil
 			})
 		},
 	}
+	command.Flags().BoolVar(&now, "now", false, "purge its data at once")
+	return command
+}
+
+// purge deletes what there is of a deleted account.
+func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (err error) {
+	store, closeStore, err := backend.Recordings(stores.Settings, p.ToolLog())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	of := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers}
+	of.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
+		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+	})
+	if err != nil {
+		return err
+	}
+	if of.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog()); err != nil {
+		return err
+	}
+	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
+	if err != nil {
+		return err
+	}
+	return purge.Now(ctx, id)
 }
 
 // ofAccounts collects what list gives for the account, or for every account

@@ -12,7 +12,7 @@ import (
 
 func newEnv(t *testing.T) *clitest.Env {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{AccountCommand(p), UserCommand(p), APIKeyCommand(p)}
+		return []*cobra.Command{AccountCommand(p), UserCommand(p), APIKeyCommand(p), SigningKeyCommand(p)}
 	})
 }
 
@@ -69,5 +69,73 @@ func TestDirectoryCommands(t *testing.T) {
 	w.List(&accounts, "account", "list", "--json")
 	if len(accounts) != 1 || accounts[0].ID != "head" || accounts[0].CreatedAt == 0 {
 		t.Errorf("account list gives %+v", accounts)
+	}
+}
+
+func TestUserPassword(t *testing.T) {
+	w := newEnv(t)
+	w.Must("account", "create", "Head", "--domain", "head.example", "--id", "head")
+	w.Must("user", "create", "alice", "--account", "head")
+	code, out, errs := w.Run("user", "password", "alice", "--account", "head")
+	if code != cli.ExitOK || out != "" || !strings.HasPrefix(errs, "password of alice: ") {
+		t.Errorf("user password exits with %d, prints %q, says %q", code, out, errs)
+	}
+	w.In = "another long password\n"
+	if code, _, errs := w.Run("user", "password", "alice", "--account", "head", "--password-stdin"); code != cli.ExitOK || errs != "" {
+		t.Errorf("user password --password-stdin exits with %d, says %q", code, errs)
+	}
+	w.In = "password1\n"
+	w.Fails(cli.ExitFailed, "is on a list of common passwords", "user", "password", "alice", "--account", "head", "--password-stdin")
+	w.In = "short\n"
+	w.Fails(cli.ExitFailed, "has fewer than 12 characters", "user", "create", "bob", "--account", "head", "--password-stdin")
+}
+
+func TestDeviceCommands(t *testing.T) {
+	w := newEnv(t)
+	w.Vars = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0123456789abcdef", 4)}
+	w.Must("account", "create", "Head Office", "--domain", "head.example", "--id", "head")
+	w.Must("user", "create", "alice", "--account", "head", "--presence-id", "1001")
+	w.Must("user", "create", "admin", "--account", "head")
+	password := strings.TrimSpace(w.Must("user", "device", "create", "alice", "--account", "head.example", "--name", "desk phone"))
+	if len(password) < 26 || strings.ContainsAny(password, " \n") {
+		t.Errorf("user device create prints %q", password)
+	}
+	w.Fails(cli.ExitFailed, "creating a device of admin: ", "user", "device", "create", "admin", "--account", "head")
+	w.Fails(cli.ExitUsage, "--account", "user", "device", "create", "alice")
+	var devices []deviceRow
+	w.List(&devices, "user", "device", "list", "alice", "--account", "head", "--json")
+	if len(devices) != 1 || devices[0].Name != "desk phone" || devices[0].CreatedAt == 0 {
+		t.Errorf("user device list gives %+v", devices)
+	}
+	if out := w.Must("user", "device", "list", "alice", "--account", "head"); !strings.Contains(out, "desk phone") || strings.Contains(out, password) {
+		t.Errorf("user device list prints %q", out)
+	}
+	w.Must("user", "device", "delete", devices[0].ID)
+	w.Fails(cli.ExitFailed, "deleting device "+devices[0].ID, "user", "device", "delete", devices[0].ID)
+}
+
+func TestOTPCommands(t *testing.T) {
+	w := newEnv(t)
+	w.Vars = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0f1e2d3c", 8)}
+	w.Must("account", "create", "Head", "--domain", "head.example", "--id", "head")
+	w.Must("user", "create", "lead", "--account", "head", "--role", "admin")
+	w.Must("account", "otp", "head", "required")
+	w.Fails(cli.ExitUsage, "optional or required", "account", "otp", "head", "never")
+	lines := strings.Split(strings.TrimSpace(w.Must("user", "otp", "enrol", "lead", "--account", "head")), "\n")
+	if len(lines) != 11 || !strings.HasPrefix(lines[0], "otpauth://totp/") {
+		t.Errorf("user otp enrol prints %d lines", len(lines))
+	}
+	w.Must("user", "otp", "delete", "lead", "--account", "head")
+	w.Fails(cli.ExitFailed, "There is no user", "user", "otp", "delete", "nobody", "--account", "head")
+}
+
+func TestSigningKeyRotate(t *testing.T) {
+	w := newEnv(t)
+	w.Fails(cli.ExitFailed, "the master key is not available", "signingkey", "rotate")
+	w.Vars = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0f1e2d3c", 8)}
+	first := strings.TrimSpace(w.Must("signingkey", "rotate"))
+	second := strings.TrimSpace(w.Must("signingkey", "rotate", "--now"))
+	if len(first) != 32 || len(second) != 32 || first == second {
+		t.Errorf("signingkey rotate prints %q and %q", first, second)
 	}
 }

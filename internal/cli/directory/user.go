@@ -11,7 +11,7 @@ import (
 )
 
 func UserCommand(p *cli.Program) *cobra.Command {
-	return cli.Group("user", "The users", userCreate(p), userList(p), userDelete(p))
+	return cli.Group("user", "The users", userCreate(p), userList(p), userPassword(p), otpCommand(p), userDelete(p), deviceCommand(p))
 }
 
 func userCreate(p *cli.Program) *cobra.Command {
@@ -20,7 +20,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 	var fromStdin bool
 	command := &cobra.Command{
 		Use:   "create USERNAME --account ACCOUNT",
-		Short: "Make a user and print its id; a password that is not given is made and told on stderr",
+		Short: "Make a user and print its id; a password that is not given is generated and printed on stderr",
 		Args:  cli.ExactArgs("USERNAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.RequireFlags(cmd, "account"); err != nil {
@@ -94,6 +94,39 @@ func userList(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
 	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+func userPassword(p *cli.Program) *cobra.Command {
+	var account string
+	var fromStdin bool
+	command := &cobra.Command{
+		Use:   "password USERNAME --account ACCOUNT",
+		Short: "Set a user's password and end the user's sessions; a password that is not given is generated and printed on stderr",
+		Args:  cli.ExactArgs("USERNAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := cli.RequireFlags(cmd, "account"); err != nil {
+				return err
+			}
+			password := rand.Text()
+			if fromStdin {
+				if password, err = cli.ReadPassword(p.In); err != nil {
+					return err
+				}
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				if err := directory.SetPassword(cmd.Context(), account, args[0], password); err != nil {
+					return fmt.Errorf("setting the password of %s: %w", args[0], err)
+				}
+				if !fromStdin {
+					fmt.Fprintf(p.Err, "password of %s: %s\n", args[0], password)
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
+	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
 	return command
 }
 

@@ -21,8 +21,8 @@ func Command(p *cli.Program) *cobra.Command {
 	var told listenFlags
 	command := &cobra.Command{
 		Use:   "listen --username U --domain D",
-		Short: "Log in to the events channel and print what comes, a line each",
-		Long: `Log in to the events channel and print what comes, a line each.
+		Short: "Log in to the events channel and print each message on a line",
+		Long: `Log in to the events channel and print each message on a line.
 
 The password is read from ` + cli.EnvPassword + `, or from the first line of stdin with
 --password-stdin. After a break listen goes on where it was, and prints nothing
@@ -51,15 +51,19 @@ twice. The self-signed certificate of a server in --data_dir is trusted.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&cfg.URL, "url", "", "the server; empty: the one of the settings, on this machine")
-	flags.StringVar(&cfg.Username, "username", "", "who logs in")
+	flags.StringVar(&cfg.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
+	flags.StringVar(&cfg.Username, "username", "", "user to log in as")
 	flags.StringVar(&cfg.Domain, "domain", "", "domain of the account")
 	flags.BoolVar(&told.fromStdin, "password-stdin", false, "read the password from the first line of stdin")
-	flags.StringSliceVar(&cfg.AccountIDs, "account", nil, "only events of these accounts")
-	flags.StringSliceVar(&cfg.EventTypes, "type", nil, "only events of these types")
+	flags.StringSliceVar(&cfg.Filter.AccountIDs, "account", nil, "only events of these accounts")
+	flags.StringSliceVar(&cfg.Filter.EventTypes, "type", nil, "only events of these types")
+	flags.StringSliceVar(&cfg.Filter.QueueIDs, "queue", nil, "only events about these queues")
+	flags.StringSliceVar(&cfg.Filter.AgentIDs, "agent", nil, "only events about these agents")
+	flags.StringSliceVar(&cfg.Filter.CallIDs, "call", nil, "only events about these calls")
+	flags.StringSliceVar(&cfg.Filter.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
 	flags.StringVar(&cfg.Since, "since", "", "begin after this event id or cursor, or with the earliest event there is")
-	flags.BoolVar(&told.asJSON, "json", false, "print the messages as they are")
-	flags.BoolVar(&told.insecure, "insecure", false, "believe any server; for tests only")
+	flags.BoolVar(&told.asJSON, "json", false, "print the messages unchanged, as JSON")
+	flags.BoolVar(&told.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.StringVar(&told.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
 	flags.StringVar(&told.pathSet, "path-set", string(channelclient.PathsAPI), "api or ws: which of the two sets of endpoints")
 	return command

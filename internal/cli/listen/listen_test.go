@@ -51,10 +51,13 @@ func channel(messages ...string) http.Handler {
 
 var messages = []string{
 	`{"id":"cc_evt_1","type":"svc_cc_queue_on_call_event","account_id":"demo","timestamp":1795000000,` +
-		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" + `"Call-ID":"c1\u001b[2J"}},"metadata":{"queue_id":"support"}}`,
+		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" + `"Call-ID":"another"}},"metadata":{"queue_id":"support","facts":{"name":"queue.call_answered",` +
+		`"agent_id":"2001","agent_name":"Ada","queue_id":"support","call_id":"c1\u001b[2J","caller":"+12025550104","state":"talking","previous_state":"ringing","wait_ms":65040}}}`,
 	`{"cursor":"cc_evt_1"}`,
 	`{"id":"cc_evt_1","type":"again"}`,
-	`{"id":"cc_evt_2","type":"AGENT_CUSTOM_EVENT","account_id":"demo","timestamp":1795000001,"data":[1],"metadata":{}}`,
+	`{"id":"cc_evt_2","type":"AGENT_CUSTOM_EVENT","account_id":"demo","timestamp":1795000001,"data":[1],"metadata":{"facts":{"name":"other","reason":"test"}}}`,
+	`{"id":"cc_evt_3","type":"AGENT_LOGIN","account_id":"demo","timestamp":1795000001,"data":{"agent_id":"7"},"metadata":{"queue_id":"sales"}}`,
+	`{"not":"a message","data":` + "\n" + `[],"id":"cc_evt_4","timestamp":"now"}`,
 }
 
 func listens(w *clitest.Env, url string, more ...string) (code int, out, errs string) {
@@ -73,7 +76,11 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 
 	code, out, errs := listens(w, web.URL)
 	at := time.Unix(1_795_000_000, 0).Format(time.TimeOnly)
-	want := at + "  svc_cc_queue_on_call_event  demo  queue=support  Event=CHANNEL_ANSWER  Call-ID=c1 [2J\n" + messages[3] + "\n"
+	later := time.Unix(1_795_000_001, 0).Format(time.TimeOnly)
+	want := at + "  queue.call_answered  demo  agent=2001  agent_name=Ada  queue=support  call=c1 [2J  caller=+12025550104  state=talking  before=ringing  wait=1m5s\n" +
+		later + "  AGENT_CUSTOM_EVENT  demo  reason=test\n" +
+		later + "  AGENT_LOGIN  demo  queue=sales\n" + // from before events had facts
+		strings.ReplaceAll(messages[5], "\n", "") + "\n"
 	if code != cli.ExitFailed || out != want {
 		t.Errorf("exits with %d, prints %q, want %q", code, out, want)
 	}
@@ -82,7 +89,8 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 	}
 
 	_, out, _ = listens(w, web.URL, "--json")
-	if want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[3] + "\n"; out != want {
+	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[3] + "\n" + messages[4] + "\n" + strings.ReplaceAll(messages[5], "\n", "") + "\n"
+	if out != want {
 		t.Errorf("prints %q, want %q", out, want)
 	}
 }

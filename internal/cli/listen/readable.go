@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/cli"
 )
 
@@ -22,50 +23,52 @@ func oneLine(message []byte) []byte {
 	return line.Bytes()
 }
 
-// summaryKeys are the keys of data most useful to a reader, in the order they
-// are shown; a dot leads into an object. They are those of the formats we know.
-var summaryKeys = []string{
-	"Event-Name", "CC-Action", "CC-Agent", "CC-Agent-Status", "CC-Agent-State", "CC-Member-CID-Number",
-	"event_name", "agent_id", "Agent-ID", "Agent-State", "Reason", "Change", "event", "state", "status", "reason",
-	"data.agent_id", "data.to_agent_id", "data.reason", // of generic events
-	"call_id", "Call-ID", "CDR.Event", "CDR.Call-ID", "customer_info.customer_callerid_number",
-}
-
-// readable returns a message as a line for people: when, what, whose, where,
-// and what data tells.
+// readable returns a message as a line for people: the time, the name of what
+// happened or else the type, the account, and the facts. A message without facts
+// has its queue alone.
 func readable(message []byte) []byte {
 	var m struct {
-		ID        string         `json:"id"`
-		Type      string         `json:"type"`
-		AccountID string         `json:"account_id"`
-		Timestamp int64          `json:"timestamp"`
-		Data      map[string]any `json:"data"`
+		Type      string `json:"type"`
+		AccountID string `json:"account_id"`
+		Timestamp int64  `json:"timestamp"`
 		Metadata  struct {
-			QueueID string `json:"queue_id"`
+			QueueID string      `json:"queue_id"`
+			Facts   event.Facts `json:"facts"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(message, &m) != nil {
-		return oneLine(message) // not of our making: as it is
+		return oneLine(message) // not a message of Trunkline: as it is
 	}
-	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), m.Type, m.AccountID}
-	if m.Metadata.QueueID != "" {
-		words = append(words, "queue="+m.Metadata.QueueID)
+	f := &m.Metadata.Facts
+	what := string(f.Name)
+	if what == "" || f.Name == event.NameOther {
+		what = m.Type
 	}
-	for _, path := range summaryKeys {
-		if text := textAt(m.Data, path); text != "" {
-			words = append(words, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
+	queue := f.QueueID
+	if queue == "" {
+		queue = m.Metadata.QueueID
+	}
+	before := string(f.PreviousState)
+	if f.PreviousState == f.State {
+		before = ""
+	}
+	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), what, m.AccountID}
+	for _, field := range [...]struct{ name, text string }{
+		{"agent", f.AgentID}, {"agent_name", f.AgentName}, {"queue", queue}, {"call", f.CallID}, {"origination_call", f.OriginationCallID},
+		{"caller", f.Caller}, {"callee", f.Callee}, {"state", string(f.State)}, {"reason", f.Reason},
+		{"before", before}, {"wait", duration(f.WaitMS)}, {"talk", duration(f.TalkMS)},
+	} {
+		if field.text != "" {
+			words = append(words, field.name+"="+field.text)
 		}
 	}
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 
-// textAt returns the text that path leads to, "" when there is none.
-func textAt(data map[string]any, path string) string {
-	name, rest, deeper := strings.Cut(path, ".")
-	if deeper {
-		inner, _ := data[name].(map[string]any)
-		return textAt(inner, rest)
+// duration returns milliseconds as 1m5s; "" where they are not known.
+func duration(ms event.Millis) string {
+	if !ms.Known {
+		return ""
 	}
-	text, _ := data[name].(string)
-	return text
+	return (time.Duration(ms.Value) * time.Millisecond).Round(100 * time.Millisecond).String()
 }

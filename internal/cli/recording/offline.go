@@ -73,7 +73,7 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 	flags.StringVar(&as.AccountID, "account", "", "id of the account it belongs to")
 	flags.StringVar(&as.RecordingID, "recording", "", "its id")
 	flags.StringVar(&as.Algorithm, "algorithm", encryption.AES256GCM, encryption.AES256GCM+" or "+encryption.AES256CBC)
-	flags.StringVar(&as.ContentType, "content-type", "audio/x-wav", "what the audio is")
+	flags.StringVar(&as.ContentType, "content-type", "audio/x-wav", "content type of the audio")
 	flags.StringVar(&as.KeyID, "key-id", "", "id of the key; empty: the account's")
 	flags.Uint32Var(&as.KeyVersion, "key-version", 1, "version of the key")
 	return command
@@ -82,8 +82,8 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 func recordingInspect(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Print what a sealed recording says about itself, as JSON; without a key nothing of it is proven",
-		Long:  "Print what a sealed recording says about itself, as JSON. Without a key nothing of it is proven." + fileUsage,
+		Short: "Print the header of a sealed recording as JSON; without a key it is not verified",
+		Long:  "Print the header of a sealed recording as JSON. Without a key it is not verified." + fileUsage,
 		Args:  cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := openInput(p, args[0])

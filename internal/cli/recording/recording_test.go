@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/app/backend"
+	"trunkline/audit/audittest"
 	"trunkline/config/encryption"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
@@ -137,13 +138,14 @@ func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
 	check(w.T, err)
 	_, err = keys.Create()
 	check(w.T, err)
-	configs, err := encryption.New(w.T.Context(), db, keys, prometheus.NewRegistry())
+	audited := audittest.New(w.T, db)
+	configs, err := encryption.New(w.T.Context(), db, keys, audited, prometheus.NewRegistry())
 	check(w.T, err)
 	store, closeStore, err := backend.Recordings(s, p.ToolLog())
 	check(w.T, err)
 	w.T.Cleanup(func() { check(w.T, closeStore()) })
-	recordings, err := recording.New(w.T.Context(), recording.Config{}, recording.Deps{
-		DB: db, Store: store, Keys: configs, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+	recordings, err := recording.New(w.T.Context(), recording.Settings{}, recording.Deps{
+		DB: db, Store: store, Keys: configs, Audit: audited, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 	})
 	check(w.T, err)
 	return configs, recordings
@@ -161,7 +163,7 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	w.Must("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
 	configs, recordings := service(w)
 	rotate := func(key string) {
-		_, err := configs.Put(t.Context(), "user:test", "acme", encryption.Change{Enabled: true, Key: &key}, "")
+		_, err := configs.Put(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
 		check(t, err)
 	}
 	rotate(recordingKey)

@@ -85,8 +85,8 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, closeStore()) }()
-		recordings, err := recording.New(ctx, recording.Config{}, recording.Deps{
-			DB: stores.DB, Store: store, Keys: stores.Encryption, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
+		recordings, err := recording.New(ctx, recording.Settings{}, recording.Deps{
+			DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 		})
 		if err != nil {
 			return err

@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"trunkline/app/backend"
 	"trunkline/config/settings"
 	"trunkline/internal/cli"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 )
 
 func Command(p *cli.Program) *cobra.Command {
@@ -33,7 +37,7 @@ func topicsList(p *cli.Program) *cobra.Command {
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
-				list, err := topicRows(cmd.Context(), cluster, s.Kafka.Partitions)
+				list, err := topicRows(cmd.Context(), cluster, backend.TopicSpecs(s))
 				if err != nil {
 					return err
 				}
@@ -56,30 +60,44 @@ func topicsList(p *cli.Program) *cobra.Command {
 
 // topicRows returns the topics of Trunkline that exist. Others may lie beside
 // them where the prefix is empty.
-func topicRows(ctx context.Context, cluster *kafka.Cluster, partitions int) ([]topicRow, error) {
+func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []kafka.TopicSpec) ([]topicRow, error) {
 	infos, err := cluster.Topics(ctx)
 	if err != nil {
 		return nil, err
 	}
 	rows := []topicRow{}
-	for _, spec := range kafka.Specs(partitions) {
+	for _, spec := range specs {
 		for _, info := range infos {
 			if info.Name != spec.Name {
 				continue
 			}
 			row := topicRow{info.Name, info.Partitions, info.ReplicationFactor, 0}
 			for n := range info.Partitions {
-				first, next, err := cluster.Offsets(ctx, info.Name, n)
+				records, err := countRecords(ctx, cluster, info.Name, n)
 				if err != nil {
 					return nil, err
 				}
-				row.Records += next - first
+				row.Records += records
 			}
 			rows = append(rows, row)
 		}
 	}
 	return rows, nil
 }
+
+// countRecords returns the number of offsets in a partition's log. While its leader is
+// being elected, as just after its topic was created, it tries again for some seconds.
+func countRecords(ctx context.Context, cluster *kafka.Cluster, topic string, partition int) (int64, error) {
+	wait := retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}
+	for giveUp := time.Now().Add(electionTimeout); ; {
+		first, next, err := cluster.Offsets(ctx, topic, partition)
+		if err == nil || fault.KindOf(err) != fault.KindUnavailable || time.Now().After(giveUp) || !wait.Wait(ctx) {
+			return next - first, err
+		}
+	}
+}
+
+const electionTimeout = 10 * time.Second
 
 func topicsCreate(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
@@ -88,7 +106,7 @@ func topicsCreate(p *cli.Program) *cobra.Command {
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
-				specs := kafka.Specs(s.Kafka.Partitions)
+				specs := backend.TopicSpecs(s)
 				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
 					return err
 				}

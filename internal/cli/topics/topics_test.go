@@ -8,6 +8,7 @@ import (
 
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
+	"trunkline/internal/kafka"
 )
 
 func newEnv(t *testing.T) *clitest.Env {
@@ -20,10 +21,16 @@ func TestTopicsWithoutAServer(t *testing.T) {
 	w.Must("topics", "create")
 	var topics []topicRow
 	w.List(&topics, "topics", "list", "--json")
-	if len(topics) != 5 || topics[0] != (topicRow{"cc.raw", 3, 1, 0}) {
+	specified := len(kafka.Specs(3))
+	if len(topics) != specified || topics[0] != (topicRow{"cc.raw", 3, 1, 0}) {
 		t.Errorf("topics list gives %+v", topics)
 	}
-	if out := w.Must("topics", "list"); !strings.HasPrefix(out, "TOPIC ") || strings.Count(out, "\n") != 6 {
+	if out := w.Must("topics", "list"); !strings.HasPrefix(out, "TOPIC ") || strings.Count(out, "\n") != specified+1 {
 		t.Errorf("topics list prints %q", out)
+	}
+	w.Must("topics", "create", "--audit.topic")
+	w.List(&topics, "topics", "list", "--json", "--audit.topic")
+	if len(topics) != specified+1 || topics[specified] != (topicRow{"audit", 1, 1, 0}) {
+		t.Errorf("with the audit topic, topics list gives %+v", topics)
 	}
 }

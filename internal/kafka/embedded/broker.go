@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
 
 // Address is the address to configure for the broker; Dial accepts any.
@@ -33,7 +34,6 @@ type Config struct {
 }
 
 const (
-	defaultMaxBytes  = 512 << 20
 	defaultTrimEvery = 10 * time.Second
 	segmentBytes     = 4 << 20
 	prepareWithin    = 30 * time.Second
@@ -53,9 +53,10 @@ func (c *Config) Validate() error {
 	if c.ListenTCP == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.ListenTCP)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fault.InvalidField("kafka.embedded_listen", "invalid", "the embedded broker listens on loopback only, as host:port")
+	set := DefaultSettings()
+	set.Listen = c.ListenTCP
+	if err := setting.Validate("kafka", set); err != nil {
+		return fault.InvalidField("kafka.embedded_listen", "invalid", err.Error())
 	}
 	return nil
 }
@@ -71,6 +72,7 @@ type Broker struct {
 	log        *slog.Logger
 	cancel     context.CancelFunc
 	trims      sync.WaitGroup
+	compacted  map[partition]int64 // bytes left by the last compaction
 }
 
 // Open starts the broker on its directory, with everything that was
@@ -80,7 +82,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 		return nil, err
 	}
 	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = defaultMaxBytes
+		cfg.MaxBytes = int64(DefaultSettings().MaxBytes)
 	}
 	if cfg.TrimEvery == 0 {
 		cfg.TrimEvery = defaultTrimEvery
@@ -92,14 +94,17 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log}
+	b := &Broker{cfg: cfg, lock: lock, compacted: map[partition]int64{}, metrics: newMetrics(cfg.Metrics), log: log}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
 	if err := b.prepare(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	b.trims.Go(func() { b.trimAlways(ctx) })
 	return b, nil
 }
 
@@ -114,9 +119,6 @@ func (b *Broker) start() error {
 	if err := b.openRepaired(b.open); err != nil {
 		return fmt.Errorf("starting the embedded broker: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.cancel = cancel
-	b.trims.Go(func() { b.trimAlways(ctx) })
 	return nil
 }
 
@@ -136,6 +138,8 @@ func (b *Broker) open() error {
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(segmentBytes),
 			"log.retention.ms":  "-1", // its own trimming loses offsets
+			// Its own compaction is not safe against a kill.
+			"log.cleaner.backoff.ms": never,
 		}),
 	)
 	if err != nil {
@@ -163,7 +167,7 @@ func (b *Broker) TCPAddr() net.Addr { return b.listener.tcpAddr() }
 // them. It takes them again after a new start.
 func (b *Broker) Err() error { return b.durability.err() }
 
-// Close writes what is left to disk and releases the directory.
+// Close writes buffered records to disk and releases the directory.
 func (b *Broker) Close() error {
 	b.cancel()
 	b.trims.Wait()

@@ -24,6 +24,9 @@ var errFrame = errors.New("not a Kafka request this broker takes")
 type checkedConn struct {
 	net.Conn
 	broker *Broker
+	// internal is set for the broker's own connection: it writes to partitions
+	// that are paused for others.
+	internal bool
 
 	head    [8]byte // size, request key, version
 	frame   []byte  // memory of a produce request
@@ -84,7 +87,13 @@ func (c *checkedConn) nextFrame() error {
 		}
 		c.pending, c.left = c.frame, 0
 	}
-	return c.register(r)
+	for {
+		err := c.register(r)
+		if !errors.Is(err, errPaused) {
+			return err
+		}
+		c.broker.durability.awaitResume(r.partitions, c.broker.listener.closed)
+	}
 }
 
 func (c *checkedConn) register(r request) (err error) {
@@ -94,7 +103,7 @@ func (c *checkedConn) register(r request) (err error) {
 		return net.ErrClosed
 	}
 	if r.key == kmsg.Produce {
-		if r.number, err = c.broker.durability.begin(r.partitions); err != nil {
+		if r.number, err = c.broker.durability.begin(r.partitions, c.internal); err != nil {
 			return err
 		}
 	}

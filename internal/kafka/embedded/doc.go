@@ -11,14 +11,18 @@
 //   - the log is bounded in bytes by trimming of our own that always leaves
 //     the last batch, since kfake forgets a partition's offsets with its last
 //     record, and in small segments, since one damaged byte costs the rest of
-//     its segment.
+//     its segment;
+//   - topics with cleanup.policy=compact are not trimmed but compacted, so that a
+//     kill loses nothing (see compact.go).
 //
 // It does not promise what one node cannot: there is no replica, and a lost
 // disk is a lost log. After a crash, up to one segment of trimmed records may
 // come back at the start of a partition. It ignores LogAppendTime: our
 // producer stamps.
 //
-// Goroutines: kfake's, three of each listener's kind, and the trimmer; Close
-// ends them. When it is full it drops the oldest records, read or not, of the
-// partitions that hold the most; when the disk is full it refuses writes.
+// Goroutines: kfake's, three of each listener's kind, and the trimmer, which also
+// compacts; Close ends them. While a partition is compacted, connections with
+// produce requests to it wait. When it is full it drops the oldest records, read
+// or not, of the partitions that hold the most; when the disk is full it refuses
+// writes.
 package embedded

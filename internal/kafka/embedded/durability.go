@@ -30,6 +30,7 @@ type durability struct {
 	failure   error // the first one
 	began     int64 // produce requests so far
 	inFlight  map[partition]*unanswered
+	paused    map[partition]chan struct{} // see pause; closed when it ends
 	logs      map[partition]*partitionLog
 	groupsLog syncRounds
 }
@@ -51,7 +52,7 @@ type unanswered struct {
 func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	return &durability{
 		dir: dir, fsync: (*os.File).Sync, log: log, metrics: m,
-		inFlight: map[partition]*unanswered{}, logs: map[partition]*partitionLog{},
+		inFlight: map[partition]*unanswered{}, paused: map[partition]chan struct{}{}, logs: map[partition]*partitionLog{},
 	}
 }
 
@@ -63,12 +64,18 @@ func (d *durability) err() error {
 }
 
 // begin registers a produce request before kfake has it, and returns its
-// number. After a failed sync it refuses.
-func (d *durability) begin(partitions []partition) (number int64, err error) {
+// number. After a failed sync it refuses. It returns errPaused while one of the
+// partitions is paused, unless the request is internal.
+func (d *durability) begin(partitions []partition, internal bool) (number int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failure != nil {
 		return 0, d.failure
+	}
+	for _, p := range partitions {
+		if d.paused[p] != nil && !internal {
+			return 0, errPaused
+		}
 	}
 	d.began++
 	for _, p := range partitions {

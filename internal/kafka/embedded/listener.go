@@ -60,10 +60,13 @@ func (d *pipeListener) acceptFrom(l net.Listener) {
 
 // dial makes a connection within the process. What it carries is checked too:
 // it costs nothing and a broken client cannot take the process down.
-func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) {
+func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) { return d.dialAs(ctx, false) }
+
+// dialAs is dial; an internal connection may write to partitions that are paused.
+func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case d.conns <- &checkedConn{Conn: theirs, broker: d.broker}:
+	case d.conns <- &checkedConn{Conn: theirs, broker: d.broker, internal: internal}:
 		return ours, nil
 	case <-d.closed:
 		return nil, fmt.Errorf("the embedded broker is stopped: %w", net.ErrClosed)

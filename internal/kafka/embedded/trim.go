@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// trimAlways trims at once, for what a crash brought back, and then at every
+// trimAlways trims and compacts at once, for what a crash brought back, and then at every
 // tick.
 func (b *Broker) trimAlways(ctx context.Context) {
 	tick := time.NewTicker(b.cfg.TrimEvery)
@@ -39,8 +39,11 @@ func (b *Broker) trim(ctx context.Context) error {
 		return err
 	}
 	defer asker.close()
-	partitions, err := b.partitions(asker)
+	partitions, compacted, err := b.partitions(asker)
 	if err != nil {
+		return err
+	}
+	if err := b.compactAll(ctx, compacted); err != nil {
 		return err
 	}
 	if b.cfg.Retention > 0 {
@@ -50,7 +53,7 @@ func (b *Broker) trim(ctx context.Context) error {
 				return err
 			}
 		}
-		if partitions, err = b.partitions(asker); err != nil {
+		if partitions, _, err = b.partitions(asker); err != nil {
 			return err
 		}
 	}
@@ -61,7 +64,7 @@ func (b *Broker) trim(ctx context.Context) error {
 			continue
 		}
 		// Sizes of records are alike enough for their mean; the next tick
-		// takes what is left over.
+		// takes the remainder.
 		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-limit) / float64(p.NumBytes)))
 		if err := b.dropTo(p, p.LogStartOffset+drop); err != nil {
 			return err
@@ -120,18 +123,23 @@ func level(partitions []held, most int64) int64 {
 	return most
 }
 
-func (b *Broker) partitions(a *asker) ([]held, error) {
+// partitions returns the partitions of topics that are trimmed, and those of
+// topics that are compacted.
+func (b *Broker) partitions(a *asker) (trimmed, compacted []held, err error) {
 	topics, err := a.topics()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []held
 	for _, t := range topics {
+		into := &trimmed
+		if b.isCompacted(t) {
+			into = &compacted
+		}
 		for _, p := range b.cluster.PartitionInfos(t) {
-			all = append(all, held{t, p})
+			*into = append(*into, held{t, p})
 		}
 	}
-	return all, nil
+	return trimmed, compacted, nil
 }
 
 // topics lists all topics: the broker's Go API does not.

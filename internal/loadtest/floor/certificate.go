@@ -12,7 +12,7 @@ import (
 )
 
 // SelfSigned returns the TLS configuration of a floor: a certificate that
-// nobody trusts, of the kind that trunkline makes for itself.
+// no client trusts, of the kind that trunkline makes for itself.
 func SelfSigned() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package floor is the least that a WebSocket server can do: it writes ready
-// frames to every socket and knows nothing else. What a real server costs above
+// frames to every socket and does nothing else. What a real server costs above
 // it, on the same machine in the same run, is what its work costs; below it is
 // only the kernel.
 //

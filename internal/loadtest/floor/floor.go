@@ -12,7 +12,7 @@ import (
 
 // Config configures a floor.
 type Config struct {
-	Coalesce bool        // what waits leaves in one write
+	Coalesce bool        // all queued frames in one write
 	TLS      *tls.Config // nil: plain
 	Writers  int         // goroutines that write, each to its share of the sockets
 }

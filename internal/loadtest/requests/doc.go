@@ -1,5 +1,5 @@
 // Package requests asks a server at a rate, or from so many connections as fast
-// as they go, and counts what it answers.
+// as they go, and counts the responses.
 //
 // At a rate the loop is open: request number n is due at n/rate whatever became
 // of those before, and its latency is from then, so that a server which stops
@@ -8,8 +8,8 @@
 // Behind. Without a rate the loop is closed: each connection asks again when it
 // has its answer, and latency is from the asking.
 //
-// It knows nothing of HTTP but the numbers of its statuses: what an operation
-// does and what it expects is its maker's.
+// Of HTTP it uses the status codes only: the caller defines the
+// operations and their expected responses.
 //
 // Goroutines: Connections while Run runs; it ends when they have. Nothing is
 // queued.

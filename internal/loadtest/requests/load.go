@@ -75,8 +75,8 @@ func interleave(operations []Operation, sum int) []int {
 	return pattern
 }
 
-// Run asks until ctx ends, and waits for the answers to what was begun. A rate
-// of 0 is as fast as it goes. It may run again.
+// Run sends requests until ctx ends, and waits for the outstanding responses. A rate
+// of 0 is as fast as possible. It may run again.
 func (l *Load) Run(ctx context.Context, rate float64) {
 	l.mu.Lock()
 	l.began, l.rate = time.Now(), rate

@@ -14,7 +14,7 @@ import (
 // Unexpected is an answer that is not as it must be.
 type Unexpected struct {
 	Status int
-	Text   string // what the server says, or what is wrong with what it says
+	Text   string // the server's message, or the error in its response
 }
 
 func (u *Unexpected) Error() string { return fmt.Sprintf("%d %s", u.Status, u.Text) }

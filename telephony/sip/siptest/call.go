@@ -219,7 +219,7 @@ func (c *Call) Finish() *sipmsg.Response {
 	p.t.Helper()
 	if c.Answer.IsProvisional() {
 		p.mu.Lock()
-		responses := p.waiting[c.branch+"INVITE"]
+		responses := p.waiting[c.branch+"INVITE"].responses
 		p.mu.Unlock()
 		c.Answer = p.Final(responses)
 	}

@@ -47,7 +47,7 @@ func (m *Media) read() {
 		}
 		var p rtp.Packet
 		if err := p.Unmarshal(buffer[:n]); err != nil || len(p.Payload) == 0 {
-			m.t.Errorf("a phone heard what is no RTP: %v", err)
+			m.t.Errorf("a phone received a packet that is not RTP: %v", err)
 			continue
 		}
 		m.mu.Lock()
@@ -137,8 +137,8 @@ func (m *Media) Speak(payloadType uint8, voice byte, n int) {
 	}
 }
 
-// Heard returns the number of received packets with a payload type and first byte.
-func (m *Media) Heard(payloadType uint8, voice byte) int {
+// Received returns the number of received packets with a payload type and first byte.
+func (m *Media) Received(payloadType uint8, voice byte) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.packets[payloadType][voice]
@@ -151,12 +151,12 @@ func (m *Media) Sources() int {
 	return len(m.ssrcs)
 }
 
-// WaitHeard waits for n packets with a payload type and first byte.
-func (m *Media) WaitHeard(payloadType uint8, voice byte, n int) {
+// WaitReceived waits for n packets with a payload type and first byte.
+func (m *Media) WaitReceived(payloadType uint8, voice byte, n int) {
 	m.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); m.Heard(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); m.Received(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			m.t.Fatalf("heard %d packets of type %d with %#x, want %d", m.Heard(payloadType, voice), payloadType, voice, n)
+			m.t.Fatalf("received %d packets of type %d with %#x, want %d", m.Received(payloadType, voice), payloadType, voice, n)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package siptest
 
 import (
 	"crypto/md5"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/telephony/sip"
 )
 
 // Phone is one user agent.
@@ -26,12 +29,21 @@ type Phone struct {
 	received chan *Call
 
 	mu          sync.Mutex
-	waiting     map[string]chan *sipmsg.Response // by branch and method
-	dialogs     map[string]*Call                 // by Call-ID
+	waiting     map[string]pending // by branch and method
+	dialogs     map[string]*Call   // by Call-ID
 	number      int
 	nonce       string
 	count       int
 	callHandler func(*Call)
+
+	closed    chan struct{}
+	resending sync.WaitGroup
+}
+
+// pending is a request without a final response.
+type pending struct {
+	responses chan *sipmsg.Response
+	answered  chan struct{} // closed by the first response
 }
 
 // NewPhone starts a phone on loopback that talks to server (host:port).
@@ -47,7 +59,8 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	}
 	p := &Phone{
 		User: user, Domain: domain, Password: password, t: t, conn: conn, server: remote, audio: newMedia(t),
-		received: make(chan *Call, 16), waiting: map[string]chan *sipmsg.Response{}, dialogs: map[string]*Call{},
+		received: make(chan *Call, 16), waiting: map[string]pending{}, dialogs: map[string]*Call{},
+		closed: make(chan struct{}),
 	}
 	done := make(chan struct{})
 	go func() {
@@ -55,8 +68,10 @@ func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 		p.read()
 	}()
 	t.Cleanup(func() {
+		close(p.closed)
 		_ = conn.Close()
 		<-done
+		p.resending.Wait()
 		p.audio.close()
 	})
 	return p
@@ -135,10 +150,17 @@ func (p *Phone) read() {
 		case *sipmsg.Response:
 			branch, _ := m.Via().Params.Get("branch")
 			p.mu.Lock()
-			waiting := p.waiting[branch+string(m.CSeq().MethodName)]
+			waiting, asked := p.waiting[branch+string(m.CSeq().MethodName)]
+			if asked {
+				select {
+				case <-waiting.answered:
+				default:
+					close(waiting.answered)
+				}
+			}
 			p.mu.Unlock()
-			if waiting != nil {
-				waiting <- m
+			if asked {
+				waiting.responses <- m
 			}
 		case *sipmsg.Request:
 			p.take(m)
@@ -149,31 +171,54 @@ func (p *Phone) read() {
 // Request sends a request and returns the channel of its responses.
 func (p *Phone) Request(method, uri, from, to, callID string, sequence int, headers, body string) (branch string, responses <-chan *sipmsg.Response) {
 	branch = "z9hG4bK" + p.unique()
-	channel := make(chan *sipmsg.Response, 32)
+	return branch, p.ask(method, branch, p.text(method, uri, branch, from, to, callID, sequence, headers, body))
+}
+
+// ask sends a request, again until it is answered (RFC 3261, section 17.1), and returns the channel of
+// its responses.
+func (p *Phone) ask(method, branch, text string) <-chan *sipmsg.Response {
+	one := pending{responses: make(chan *sipmsg.Response, 32), answered: make(chan struct{})}
 	p.mu.Lock()
-	p.waiting[branch+method] = channel
+	p.waiting[branch+method] = one
 	p.mu.Unlock()
-	p.Write(p.text(method, uri, branch, from, to, callID, sequence, headers, body))
-	return branch, channel
+	p.Write(text)
+	p.resending.Go(func() {
+		for interval := 500 * time.Millisecond; interval < 16*time.Second; interval *= 2 {
+			select {
+			case <-one.answered:
+				return
+			case <-p.closed:
+				return
+			case <-time.After(interval):
+				p.Write(text)
+			}
+		}
+	})
+	return one.responses
 }
 
 // Bare sends a request from and to the phone's own address, without a Contact, and returns its final
 // response.
 func (p *Phone) Bare(method, uri, headers string) *sipmsg.Response {
 	p.t.Helper()
-	branch, channel := "z9hG4bK"+p.unique(), make(chan *sipmsg.Response, 32)
-	p.mu.Lock()
-	p.waiting[branch+method] = channel
-	p.mu.Unlock()
+	branch := "z9hG4bK" + p.unique()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
-	p.Write(fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
-		method, uri, p.Addr(), branch, aor, aor, branch, method, headers))
-	return p.Final(channel)
+	return p.Final(p.ask(method, branch, fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
+		method, uri, p.Addr(), branch, aor, aor, branch, method, headers)))
 }
+
+// features has the headers that make requests of real phones long enough to be challenged at once: a
+// response to an unknown sender is shorter than the request.
+const features = "User-Agent: siptest/1.0 (a phone for tests)\r\n" +
+	"Allow: INVITE, ACK, CANCEL, BYE, OPTIONS, NOTIFY, REFER, UPDATE, INFO, MESSAGE, SUBSCRIBE\r\n" +
+	"Supported: replaces, timer, path, gruu, outbound\r\n"
 
 func (p *Phone) text(method, uri, branch, from, to, callID string, sequence int, headers, body string) string {
 	if body != "" {
 		headers += "Content-Type: application/sdp\r\n"
+	}
+	if method != "ACK" {
+		headers += features
 	}
 	return fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nMax-Forwards: 70\r\nFrom: %s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:%s@%s>\r\n%sContent-Length: %d\r\n\r\n%s",
 		method, uri, p.Addr(), branch, from, to, callID, sequence, method, p.User, p.Addr(), headers, len(body), body)
@@ -229,16 +274,27 @@ func (p *Phone) Proof(challenge, method, uri string) string {
 	}
 	nc := fmt.Sprintf("%08x", p.count)
 	p.mu.Unlock()
-	ha1 := HA1(p.User, parts["realm"], p.Password)
-	response := hash(ha1, parts["nonce"], nc, "c0ffee", "auth", hash(method, uri))
-	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", response="%s", algorithm=MD5, qop=auth, nc=%s, cnonce="c0ffee"`,
-		p.User, parts["realm"], parts["nonce"], uri, response, nc)
+	algorithm, digest := "MD5", hash
+	if strings.Contains(challenge, "algorithm=SHA-256") {
+		algorithm, digest = "SHA-256", strongHash
+	}
+	ha1 := digest(p.User, parts["realm"], p.Password)
+	response := digest(ha1, parts["nonce"], nc, "c0ffee", "auth", digest(method, uri))
+	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", response="%s", algorithm=%s, qop=auth, nc=%s, cnonce="c0ffee"`,
+		p.User, parts["realm"], parts["nonce"], uri, response, algorithm, nc)
 }
 
-// HA1 returns the digest hash of a password.
-func HA1(user, realm, password string) string { return hash(user, realm, password) }
+// HA1 returns the digest hashes of a password.
+func HA1(user, realm, password string) sip.HA1 {
+	return sip.HA1{MD5: hash(user, realm, password), SHA256: strongHash(user, realm, password)}
+}
 
 func hash(parts ...string) string {
 	sum := md5.Sum([]byte(strings.Join(parts, ":")))
+	return hex.EncodeToString(sum[:])
+}
+
+func strongHash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, ":")))
 	return hex.EncodeToString(sum[:])
 }

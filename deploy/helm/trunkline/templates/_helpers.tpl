@@ -41,7 +41,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "trunkline.check" . -}}
 {{- $given := .Values.components -}}
 {{- if eq .Values.mode "single" -}}
-{{- $roles := list "ingest" "normalizer" "fanout" "cdrindex" "origination" "aisession" "api" -}}
+{{- $roles := list "ingest" "normalizer" "fanout" "cdrindex" "stats" "origination" "aisession" "api" -}}
 {{- $given = dict "node" (merge (dict "roles" $roles "replicas" 1 "autoscaling" (dict "enabled" false)) (omit .Values.single "persistence")) -}}
 {{- end -}}
 {{- $all := dict -}}

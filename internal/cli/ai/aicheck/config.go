@@ -27,7 +27,7 @@ const (
 	maxDuration = 10 * time.Minute
 )
 
-// Validate returns what is invalid in the configuration.
+// Validate returns the errors of the configuration.
 func (c Config) Validate() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Host == "" {

@@ -1,5 +1,5 @@
-// Command services runs an Apache Kafka, a Redis and a PostgreSQL on loopback
-// for tests to share.
+// Command services runs an Apache Kafka, a Redis, a PostgreSQL and a RabbitMQ on
+// loopback for tests to share.
 //
 //	services start           in the background; prints how to use them
 //	services stop            ends what start began

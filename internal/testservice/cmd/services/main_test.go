@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 func given(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"KAFKA", "REDIS", "POSTGRES"} {
+	for _, name := range []string{"KAFKA", "REDIS", "POSTGRES", "AMQP"} {
 		t.Setenv("TRUNKLINE_TEST_"+name, "given-"+name)
 	}
 }

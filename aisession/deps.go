@@ -1,0 +1,56 @@
+package aisession
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/tracing"
+)
+
+// Providers finds configured providers and guards connections to them.
+type Providers interface {
+	Open(ctx context.Context, id string) (aiprovider.Provider, error)
+	Guard(aiprovider.Provider) aiprovider.Guard
+}
+
+// Publisher publishes events of format trunkline.event on an account's channel. A nil error means that
+// the event is durable.
+type Publisher interface {
+	Publish(ctx context.Context, accountID string, data []byte) error
+}
+
+// Announcements stores announced calls for all nodes.
+type Announcements interface {
+	// Put creates an announcement and returns false if the UUID exists.
+	Put(ctx context.Context, a aiprovider.Announcement, life time.Duration) (bool, error)
+	// Take deletes and returns an announcement. It returns false if there is none.
+	Take(ctx context.Context, uuid string) (aiprovider.Announcement, bool, error)
+}
+
+// SessionLeases counts an account's sessions in the cluster.
+type SessionLeases interface {
+	// Acquire adds a session and returns false if the account has max already.
+	Acquire(ctx context.Context, accountID, session string, max int) (bool, error)
+	// Renew extends the leases of sessions, given as account by session. A lease that is not renewed
+	// expires after leaseTTL.
+	Renew(ctx context.Context, accounts map[string]string) error
+	Release(ctx context.Context, accountID, session string) error
+}
+
+// Deps has the dependencies of a Service.
+type Deps struct {
+	Providers     Providers
+	Publisher     Publisher
+	Announcements Announcements
+	Leases        SessionLeases
+	E164          func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
+	Authorities   *tls.Config                           // CAs of provider certificates; nil: the system's
+	Metrics       prometheus.Registerer
+	Log           *slog.Logger
+	Tracer        *tracing.Tracer // nil disables tracing
+}

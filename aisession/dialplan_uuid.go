@@ -1,0 +1,97 @@
+package aisession
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
+)
+
+// A dialplan that has a provider's secret makes a call's UUID itself: ten digits of the time in Unix
+// seconds, six random digits, and the first 16 hexadecimal digits of SHA1(secret + those 16 digits).
+// Asterisk has no HMAC; the text has a fixed length, so that a longer one made from a known hash is not
+// accepted. A UUID is accepted once, within dialplanWindow of its time.
+const (
+	dialplanDigits = 16
+	timeDigits     = 10
+	dialplanWindow = time.Minute
+)
+
+var dialplanText = regexp.MustCompile(`^([^=]+)=([A-Za-z0-9._-]{16,128})$`)
+
+// dialplanSecret is the secret with which dialplans name a provider.
+type dialplanSecret struct{ providerID, secret string }
+
+// parseDialplanSecrets parses Settings.DialplanSecrets. Its error does not contain a secret.
+func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
+	var secrets []dialplanSecret
+	seen := make(map[string]bool)
+	for i, item := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
+		parts := dialplanText.FindStringSubmatch(item)
+		if parts == nil {
+			return nil, fmt.Errorf("item %d is not written PROVIDER_ID=SECRET with a secret of 16 to 128 letters, digits or . _ -", i+1)
+		}
+		if seen[parts[2]] {
+			return nil, fmt.Errorf("item %d has the secret of another provider", i+1)
+		}
+		seen[parts[2]] = true
+		secrets = append(secrets, dialplanSecret{parts[1], parts[2]})
+	}
+	return secrets, nil
+}
+
+var errUnannounced = errors.New("no such call was announced")
+
+// acceptDialplanUUID checks a UUID that a dialplan made with a provider's secret, records its use and returns the provider.
+func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aiprovider.Announcement, p aiprovider.Provider, err error) {
+	providerID, err := checkDialplanUUID(s.dialplan, id, time.Now())
+	if err != nil {
+		s.metrics.unannounced.Inc()
+		return a, p, &fault.Error{Kind: fault.KindNotFound, Message: err.Error()}
+	}
+	// The UUID is stored for as long as it could be accepted again. The prefix keeps it apart from
+	// announcements.
+	fresh, err := s.deps.Announcements.Put(ctx, aiprovider.Announcement{UUID: "used:" + id.String(), ProviderID: providerID}, 2*dialplanWindow+time.Minute)
+	if err != nil {
+		return a, p, fault.Unavailable(err, time.Second, "calls of dialplans cannot be checked now")
+	}
+	if !fresh {
+		s.metrics.unannounced.Inc()
+		return a, p, fault.NotFound("the dialplan's UUID was used before")
+	}
+	p, err = s.deps.Providers.Open(ctx, providerID)
+	return aiprovider.Announcement{ProviderID: providerID, AccountID: p.AccountID, UUID: id.String()}, p, err
+}
+
+// checkDialplanUUID returns the provider with whose secret the UUID was made.
+func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (providerID string, err error) {
+	text := hex.EncodeToString(id[:])
+	seconds, err := strconv.ParseInt(text[:timeDigits], 10, 64)
+	if err != nil || strings.Trim(text[:dialplanDigits], "0123456789") != "" {
+		return "", errUnannounced
+	}
+	for _, one := range secrets {
+		sum := sha1.Sum([]byte(one.secret + text[:dialplanDigits]))
+		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-dialplanDigits]), []byte(text[dialplanDigits:])) == 1 {
+			providerID = one.providerID
+		}
+	}
+	if providerID == "" {
+		return "", errUnannounced
+	}
+	if off := now.Sub(time.Unix(seconds, 0)).Abs(); off > dialplanWindow {
+		return "", fmt.Errorf("the dialplan's UUID is from another time: Asterisk's clock and this one differ by %s", off.Round(time.Second))
+	}
+	return providerID, nil
+}

@@ -1,0 +1,125 @@
+package aisession_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"trunkline/aisession"
+	"trunkline/config/aiprovider"
+	"trunkline/internal/setting"
+)
+
+// faultyCall panics on the first frame that it is to play.
+type faultyCall struct{ *phone }
+
+func (faultyCall) Play([]byte) { panic("the call failed") }
+
+// Sessions share the goroutines of their ticks: a panic in one ends that session only.
+func TestAPanicEndsOneSession(t *testing.T) {
+	p := startProvider(t, 160, echoing)
+	h := open(t, aisession.DefaultSettings(), p)
+	good := h.start(request(account(p, "g711_ulaw"), ulaw))
+	bad, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := bad.Run(context.Background(), faultyCall{newPhone(t, ulaw)}); e.Reason != aisession.Faulted {
+		t.Errorf("ended with %+v", e)
+	}
+	if n := h.metric("trunkline_recovered_panics_total", "where", "ai_session"); n < 1 {
+		t.Errorf("%v panics are counted", n)
+	}
+	select {
+	case <-good.Ended():
+		t.Error("the other session ended too")
+	default:
+	}
+	if e := good.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp {
+		t.Errorf("the other ended with %+v", e)
+	}
+}
+
+// faultyEnding panics when the call is released.
+type faultyEnding struct{ *phone }
+
+func (faultyEnding) Release(aisession.Ending) { panic("the release failed") }
+
+// A panic in a call's ingress, or in the call's own methods, ends that session, and its place is free.
+func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
+	p := startProvider(t, 160, echoing)
+	h := open(t, changed(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
+	for range 2 {
+		s, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Protect(func() { panic("a reader failed") })
+		if e := s.Run(context.Background(), faultyEnding{newPhone(t, ulaw)}); e.Reason != aisession.Faulted {
+			t.Errorf("ended with %+v", e)
+		}
+	}
+	for _, where := range []string{"ai_ingress", "ai_session"} {
+		if n := h.metric("trunkline_recovered_panics_total", "where", where); n != 2 {
+			t.Errorf("%s: %v panics are counted", where, n)
+		}
+	}
+}
+
+// faultySessions panics when an AudioSocket call comes, once.
+type faultySessions struct {
+	*testEnv
+	faulty bool
+}
+
+func (f *faultySessions) Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
+	if !f.faulty {
+		f.faulty = true
+		panic("the look-up failed")
+	}
+	return f.testEnv.Announced(ctx, id)
+}
+
+func TestAPanicEndsOneAudioSocket(t *testing.T) {
+	p := startProvider(t, 960, echoing)
+	h := open(t, aisession.DefaultSettings(), p)
+	announced(t, h, account(p, "pcm16"))
+	first := dialAudioSocketOf(t, &faultySessions{testEnv: h})
+	id := uuid.MustParse(callUUID)
+	_ = first.send(0x01, id[:])
+	if _, _, err := first.read(); err == nil {
+		t.Error("the first connection was not closed")
+	}
+	second := first.again()
+	_ = second.send(0x01, id[:])
+	p.visit().waitFor(t, "start", 1)
+}
+
+// A dialplan that has a provider's secret needs no announcement; its UUID is accepted once.
+func TestACallOfADialplan(t *testing.T) {
+	const secret = "0123456789abcdef"
+	p := startProvider(t, 960, echoing)
+	with := account(p, "pcm16")
+	h := open(t, changed(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
+	h.known = map[string]aiprovider.Provider{with.ID: with}
+	digits := strconv.FormatInt(time.Now().Unix(), 10) + "654321"
+	sum := sha1.Sum([]byte(secret + digits))
+	id := uuid.MustParse(digits + hex.EncodeToString(sum[:])[:16])
+	a := dialAudioSocket(t, h)
+	_ = a.send(0x01, id[:])
+	start := p.visit().waitFor(t, "start", 1)
+	if want := `"callId":"` + id.String() + `"`; !strings.Contains(string(start.body), want) {
+		t.Errorf("start: %s", start.body)
+	}
+	replay := a.again()
+	_ = replay.send(0x01, id[:])
+	if kind, _, err := replay.read(); err != nil || kind != 0 {
+		t.Errorf("the same UUID again: kind %#x, %v; want a hang-up", kind, err)
+	}
+}

@@ -1,0 +1,126 @@
+package aisession
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/gorilla/websocket"
+)
+
+// dialProvider connects to a provider with TLS and a WebSocket handshake (gorilla checks the response),
+// and takes over its socket. early has the bytes that followed the response.
+func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket, early []byte, err error) {
+	settings, provider := s.service.settings, s.request.Provider
+	var upgrade *upgradeConn
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		tcp, err := s.service.deps.Providers.Guard(provider).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := tcp.(*net.TCPConn); ok {
+			tune(tcp)
+		}
+		sock = &socket{Conn: tcp}
+		upgrade = &upgradeConn{Conn: sock}
+		return upgrade, nil
+	}
+	dialer := websocket.Dialer{
+		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: fewBytes, NetDialContext: dial,
+		NetDialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if _, err := dial(ctx, network, address); err != nil {
+				return nil, err
+			}
+			secured, err := tlsHandshake(ctx, sock, address, s.service.deps.Authorities)
+			if err != nil {
+				_ = sock.Close() // the handshake's error is more specific
+				return nil, err
+			}
+			upgrade.Conn = secured
+			return upgrade, nil
+		},
+	}
+	header := make(http.Header, len(provider.Headers))
+	for name, value := range provider.Headers {
+		header.Set(name, value)
+	}
+	_, answer, err := dialer.DialContext(ctx, provider.URL, header)
+	if err != nil {
+		if answer != nil {
+			return nil, nil, nil, &refusal{answer.StatusCode}
+		}
+		return nil, nil, nil, fmt.Errorf("connecting to the provider: %w", err)
+	}
+	if err = sock.take(); err == nil && !upgrade.whole {
+		err = errors.New("the provider's answer to the handshake is not HTTP/1.1")
+	}
+	if err != nil {
+		_ = sock.Close()
+		return nil, nil, nil, err
+	}
+	return upgrade.Conn, sock, upgrade.early, nil
+}
+
+// tlsHandshake makes the TLS handshake. Nil authorities mean the system's.
+func tlsHandshake(ctx context.Context, conn net.Conn, address string, authorities *tls.Config) (*tls.Conn, error) {
+	config := &tls.Config{}
+	if authorities != nil {
+		config = authorities.Clone()
+	}
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		config.ServerName = host
+	}
+	secured := tls.Client(conn, config)
+	return secured, secured.HandshakeContext(ctx)
+}
+
+// upgradeConn is a connection that delivers no bytes beyond the handshake response.
+type upgradeConn struct {
+	net.Conn
+	seen  []byte // response bytes so far, while incomplete
+	whole bool
+	early []byte
+}
+
+const longestAnswer = 64 << 10 // bytes
+
+// Read implements net.Conn.
+func (u *upgradeConn) Read(b []byte) (int, error) {
+	if u.whole {
+		return 0, io.EOF
+	}
+	n, err := u.Conn.Read(b)
+	before := len(u.seen)
+	if u.seen = append(u.seen, b[:n]...); len(u.seen) > longestAnswer {
+		return 0, fmt.Errorf("the provider's answer has more than %d bytes", longestAnswer)
+	}
+	if end := endOfHeader(u.seen); end > 0 && bytes.HasPrefix(u.seen, []byte("HTTP/1.1 101")) {
+		u.early, u.whole = u.seen[end:], true
+		return end - before, nil
+	}
+	return n, err
+}
+
+// endOfHeader returns the offset after the empty line that ends a header, or 0 if there is none. Lines
+// may end without CR.
+func endOfHeader(b []byte) int {
+	for at := 0; ; {
+		i := bytes.IndexByte(b[at:], '\n')
+		if i < 0 {
+			return 0
+		}
+		at += i + 1
+		if rest := bytes.TrimPrefix(b[at:], []byte("\r")); bytes.HasPrefix(rest, []byte("\n")) {
+			return len(b) - len(rest) + 1
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/uuid"
+
+	"trunkline/audit"
+	"trunkline/config/settings"
+	"trunkline/origination"
+	"trunkline/telephony/number"
+	"trunkline/telephony/sip"
+)
+
+// buildAdmission builds the limits of calls where calls are placed or AI providers
+// can transfer them.
+func (a *App) buildAdmission() error {
+	if !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
+		return nil
+	}
+	plan, err := number.NewPlan(a.settings.Numbers)
+	if err != nil {
+		return fmt.Errorf("numbers: %w", err)
+	}
+	limits, err := a.settings.Origination.Admission(plan, a.outsidePrefix())
+	if err != nil {
+		return err
+	}
+	a.admission = origination.NewAdmission(limits, origination.AdmissionDeps{
+		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,
+		Metrics: a.registry, Log: a.log,
+	})
+	a.life.runs("call limits", a.admission.Run)
+	return nil
+}
+
+// outsidePrefix returns the prefix that our own trunk removes from numbers.
+func (a *App) outsidePrefix() string {
+	switch a.settings.Origination.Driver {
+	case "", "sip", "auto":
+		return a.settings.SIP.Calls.Trunk.StripPrefix
+	}
+	return ""
+}
+
+// phoneAdmission implements sipcall.Admission.
+type phoneAdmission struct{ *origination.Admission }
+
+// Admit implements sipcall.Admission.
+func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.Addr) (leave func(), err error) {
+	who := origination.Attempt{
+		Door: origination.DoorSIP, CallID: uuid.NewString(), AccountID: caller.AccountID, UserID: caller.UserID,
+		Caller: audit.Caller{Actor: "sip:" + caller.Extension, Address: from.Unmap().String()},
+	}
+	if err := p.Count(ctx, who); err != nil {
+		return nil, err
+	}
+	if err := p.Enter(ctx, who); err != nil {
+		return nil, err
+	}
+	return func() { p.Leave(who.CallID) }, nil
+}
+
+// AdmitTransfer implements sipcall.Admission.
+func (p phoneAdmission) AdmitTransfer(ctx context.Context, caller sip.User, accountID, destination string) error {
+	who := origination.Attempt{Door: origination.DoorTransfer, AccountID: accountID}
+	if caller.UserID != "" {
+		who.AccountID, who.UserID = caller.AccountID, caller.UserID
+		who.Caller.Actor = "sip:" + caller.Extension
+	}
+	if err := p.CheckDestination(ctx, who, destination); err != nil {
+		return err
+	}
+	return p.Count(ctx, who)
+}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"trunkline/app/backend"
+	"trunkline/audit"
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// openAudit opens the audit log, which ends after everything that writes to it.
+func (a *App) openAudit(ctx context.Context) (err error) {
+	var publisher audit.Publisher
+	if a.settings.Audit.Topic {
+		publisher = auditTopic{a.newProducer("audit log's producer", kafka.ProducerConfig{})}
+	}
+	if a.audit, err = backend.Audit(ctx, a.settings, a.db, publisher, a.registry, a.log); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	a.life.runsAtOnce("audit log", a.audit.Run)
+	return nil
+}
+
+// auditTopic writes entries of the audit log to its topic.
+type auditTopic struct{ producer *kafka.Producer }
+
+// Publish implements audit.Publisher.
+func (t auditTopic) Publish(ctx context.Context, entries []audit.Chained) error {
+	records := make([]kafka.Record, len(entries))
+	for i, e := range entries {
+		value, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encoding an audit entry: %w", err)
+		}
+		records[i] = kafka.Record{Topic: event.TopicAudit, Key: []byte(e.AccountID), Value: value}
+	}
+	return t.producer.Produce(ctx, records...)
+}

@@ -1,0 +1,44 @@
+package backend
+
+import (
+	"context"
+	"log/slog"
+
+	"trunkline/cdrindex"
+	"trunkline/config/aiprovider"
+	"trunkline/config/encryption"
+	"trunkline/config/settings"
+	"trunkline/identity"
+	"trunkline/ingest"
+	"trunkline/internal/sqldb"
+	"trunkline/origination"
+	"trunkline/recording"
+)
+
+// Purged are the packages that keep something of accounts.
+type Purged struct {
+	Recordings *recording.Service
+	Encryption *encryption.Service
+	Providers  *aiprovider.Service
+	Index      *cdrindex.Index
+}
+
+// Purge returns what purges deleted accounts.
+func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, of Purged, log *slog.Logger) (*identity.Purge, error) {
+	calls, err := origination.NewPurger(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	ingested, err := ingest.NewPurger(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return identity.NewPurge(directory, s.Account, []identity.Purger{
+		{What: "recordings", Purge: of.Recordings.PurgeAccount},
+		{What: "recording keys", Purge: of.Encryption.PurgeAccount},
+		{What: "AI providers", Purge: of.Providers.PurgeAccount},
+		{What: "call records", Purge: of.Index.PurgeAccount},
+		{What: "calls", Purge: calls.PurgeAccount},
+		{What: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
+	}, log), nil
+}

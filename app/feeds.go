@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/google/uuid"
+
+	"trunkline/identity"
+	"trunkline/ingest/feed"
+	"trunkline/ingest/feed/asterisk"
+	"trunkline/ingest/feed/freeswitch"
+	"trunkline/ingest/feed/kazoo"
+	"trunkline/internal/kafka"
+)
+
+// feedPlatforms has the constructors of the kinds of feeds that need no more than
+// feed.Deps.
+var feedPlatforms = map[string]feed.Constructor{
+	feed.KindAsterisk:   asterisk.New,
+	feed.KindFreeSWITCH: freeswitch.New,
+}
+
+// FeedPlatform returns the constructor of the platforms of feeds.
+func FeedPlatform(directory *identity.Service) feed.Constructor {
+	return func(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
+		construct, ok := feedPlatforms[cfg.Kind]
+		if cfg.Kind == feed.KindKazoo {
+			construct, ok = kazoo.Constructor(directory), true
+		}
+		if !ok {
+			return nil, fmt.Errorf("feeds of kind %q are not part of this program", cfg.Kind)
+		}
+		return construct(cfg, deps)
+	}
+}
+
+// buildFeeds builds the feeds. Whether their platforms are there has no influence on
+// readiness.
+func (a *App) buildFeeds(ctx context.Context) error {
+	if len(a.settings.Feeds) == 0 {
+		return nil
+	}
+	store, err := feed.NewStore(ctx, a.db)
+	if err != nil {
+		return fmt.Errorf("feeds: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	feeds, err := feed.NewService(feed.ServiceConfig{
+		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: host + "-" + uuid.NewString()[:8],
+	}, feed.ServiceDeps{
+		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
+		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Metrics: a.registry, Logger: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.life.runsAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
+	return nil
+}
+
+// FeedDirectory implements feed.Directory.
+type FeedDirectory struct{ Identity *identity.Service }
+
+// Resolve implements feed.Directory.
+func (d FeedDirectory) Resolve(ref string) (id string, ok bool) {
+	account, ok := d.Identity.Tree().Resolve(ref)
+	return account.ID, ok
+}
+
+// ByDomain implements feed.Directory.
+func (d FeedDirectory) ByDomain(domain string) (id string, ok bool) {
+	account, ok := d.Identity.Tree().ByDomain(domain)
+	return account.ID, ok
+}

@@ -1,0 +1,416 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+func TestAnEntryIsARowAndALine(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at)
+		e := n.login("u1")
+		n.record(t, e)
+		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
+		check(t, err)
+		if len(page.Data) != 1 || page.Data[0].ID != e.ID || !page.Data[0].At.Equal(e.At.Time) ||
+			page.Data[0].Actor != "user:u1" || page.Data[0].Address != "203.0.113.7" || page.Data[0].Outcome != OutcomeOK {
+			t.Errorf("listed %+v", page.Data)
+		}
+		want := fmt.Sprintf("msg=audit id=%s at=%s account_id=acme actor=user:u1 address=203.0.113.7 action=login target=api outcome=ok\n", e.ID, e.At)
+		if got := n.logged.String(); !strings.HasSuffix(got, want) || strings.Count(got, "msg=audit ") != 1 {
+			t.Errorf("logged %q, want %q", got, want)
+		}
+		text, err := json.Marshal(page)
+		check(t, err)
+		if want := fmt.Sprintf(`{"data":[{"id":"%s","at":%s,"account_id":"acme","actor":"user:u1","address":"203.0.113.7","action":"login","target":"api","outcome":"ok"}],"page_size":50}`, e.ID, e.At); string(text) != want {
+			t.Errorf("as JSON %s, want %s", text, want)
+		}
+	})
+}
+
+func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		const writers, each = 20, 25
+		nodes := []*node{newNode(t, at), newNode(t, at), newNode(t, at)}
+		var stops []func()
+		for _, n := range nodes {
+			stops = append(stops, n.run(t))
+		}
+		var wg sync.WaitGroup
+		for w := range writers {
+			n := nodes[w%len(nodes)]
+			wg.Go(func() {
+				for i := range each {
+					user := fmt.Sprintf("%d-%d", w, i)
+					if i%5 == 0 {
+						n.Report(t.Context(), n.login(user))
+					} else if err := n.Record(t.Context(), n.login(user)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		// Changes in serializable transactions, as the directory makes them.
+		wg.Go(func() {
+			for i := range each {
+				err := nodes[0].db.Tx(t.Context(), func(tx *sql.Tx) error {
+					return nodes[0].Insert(t.Context(), tx, nodes[0].login(fmt.Sprint("tx-", i)))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Wait()
+		for _, stop := range stops {
+			stop()
+		}
+		v, err := nodes[0].verify(t)
+		check(t, err)
+		if v.First != 1 || v.Last != (writers+1)*each || v.Pending != 0 {
+			t.Errorf("verified %+v, want %d entries", v, (writers+1)*each)
+		}
+		var ids int
+		check(t, nodes[0].db.QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT id) FROM audit_entries`).Scan(&ids))
+		if ids != (writers+1)*each {
+			t.Errorf("%d ids", ids)
+		}
+	})
+}
+
+func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
+	// replace gives entry seq another outcome and a hash that fits it.
+	replace := func(t *testing.T, n *node, seq int64) {
+		entries, err := n.after(t.Context(), seq-1, 1)
+		check(t, err)
+		entries[0].Outcome = "forged"
+		n.exec(t, `UPDATE audit_entries SET outcome = 'forged', hash = $1 WHERE seq = $2`, entries[0].sum(), seq)
+	}
+	for name, c := range map[string]struct {
+		attack func(t *testing.T, n *node)
+		want   BrokenError
+	}{
+		"a field":               {func(t *testing.T, n *node) { n.exec(t, `UPDATE audit_entries SET actor = 'user:other' WHERE seq = 4`) }, BrokenError{Seq: 4}},
+		"a hash":                {func(t *testing.T, n *node) { n.exec(t, `UPDATE audit_entries SET hash = 'x' WHERE seq = 4`) }, BrokenError{Seq: 4}},
+		"a field and its hash":  {func(t *testing.T, n *node) { replace(t, n, 4) }, BrokenError{Seq: 4}},
+		"the last and its hash": {func(t *testing.T, n *node) { replace(t, n, 10) }, BrokenError{Seq: 10}},
+		"the first":             {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 1`) }, BrokenError{Seq: 1, Missing: true}},
+		"one between":           {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq = 6`) }, BrokenError{Seq: 6, Missing: true}},
+		"the last":              {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries WHERE seq > 8`) }, BrokenError{Seq: 9, Missing: true}},
+		"all":                   {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries`) }, BrokenError{Seq: 1, Missing: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, at sqldb.Config) {
+				n := newNode(t, at)
+				for i := range 10 {
+					n.record(t, n.login(fmt.Sprint(i)))
+				}
+				if v, err := n.verify(t); err != nil || v.Last != 10 {
+					t.Fatalf("unchanged: %+v, %v", v, err)
+				}
+				c.attack(t, n)
+				_, err := n.verify(t)
+				var broken *BrokenError
+				if !errors.As(err, &broken) || broken.Seq != c.want.Seq || broken.Missing != c.want.Missing || !broken.Missing && broken.ID == "" {
+					t.Errorf("verify says %v, want %v", err, &c.want)
+				}
+			})
+		})
+	}
+}
+
+// Whoever owns the tables can compute the chain anew: a head that was noted
+// elsewhere shows it.
+func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
+	n := newNode(t, onSQLite(t))
+	n.record(t, n.login("a"), n.login("b"), n.login("c"))
+	before, err := n.verify(t)
+	check(t, err)
+	entries, err := n.after(t.Context(), 0, 10)
+	check(t, err)
+	prev := ""
+	for i := range entries {
+		c := &entries[i]
+		c.Address, c.Prev = "192.0.2.1", prev
+		prev = c.sum()
+		n.exec(t, `UPDATE audit_entries SET address = $1, prev = $2, hash = $3 WHERE seq = $4`, c.Address, c.Prev, prev, c.Seq)
+	}
+	n.exec(t, `UPDATE audit_chain SET hash = $1`, prev)
+	if _, err := n.verify(t); err != nil {
+		t.Fatalf("the rewrite is not whole: %v", err)
+	}
+	var broken *BrokenError
+	if _, err := n.Verify(t.Context(), Known{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 {
+		t.Errorf("verified against the head before: %v", err)
+	}
+	n.exec(t, `DELETE FROM audit_entries WHERE seq = 3`)
+	n.exec(t, `UPDATE audit_chain SET seq = 2, hash = (SELECT hash FROM audit_entries WHERE seq = 2)`)
+	if _, err := n.Verify(t.Context(), Known{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 || !broken.Missing {
+		t.Errorf("cut chain verified against the head before: %v", err)
+	}
+}
+
+func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		now := time.Now()
+		n := newNode(t, at, func(s *Settings, d *Deps) {
+			s.Retention, d.Now = 24*time.Hour, func() time.Time { return now }
+		})
+		for i := range 6 {
+			n.record(t, n.login(fmt.Sprint(i)))
+			now = now.Add(10 * time.Hour)
+		}
+		check(t, n.Prune(t.Context()))
+		v, err := n.verify(t)
+		if err != nil || v.First != 5 || v.Last != 6 {
+			t.Errorf("after pruning: %+v, %v", v, err)
+		}
+		now = now.Add(1000 * time.Hour)
+		check(t, n.Prune(t.Context()))
+		if v, err = n.verify(t); err != nil || v.First != 7 || v.Last != 6 {
+			t.Errorf("after pruning all: %+v, %v", v, err)
+		}
+		n.record(t, n.login("again"))
+		if v, err = n.verify(t); err != nil || v.First != 7 || v.Last != 7 {
+			t.Errorf("after the next entry: %+v, %v", v, err)
+		}
+		n.exec(t, `UPDATE audit_chain SET pruned_seq = 7, pruned_hash = 'x', seq = 7`)
+		if _, err := n.verify(t); err == nil {
+			t.Error("a beginning that was moved is not noticed")
+		}
+	})
+}
+
+// topic collects what is published, and fails when told to.
+type topic struct {
+	mu      sync.Mutex
+	fail    error
+	entries []Chained
+}
+
+func (p *topic) Publish(_ context.Context, entries []Chained) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return p.fail
+	}
+	p.entries = append(p.entries, entries...)
+	return nil
+}
+
+func (p *topic) seqs() (all []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		all = append(all, e.Seq)
+	}
+	return all
+}
+
+func TestTheTopicHasTheChain(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		p := &topic{fail: errors.New("Kafka is away")}
+		onTopic := func(_ *Settings, d *Deps) { d.Publisher = p }
+		nodes := []*node{newNode(t, at, onTopic), newNode(t, at, onTopic)}
+		for _, n := range nodes {
+			n.run(t)
+		}
+		check(t, nodes[0].Record(t.Context(), nodes[0].login("a"), nodes[0].login("b")))
+		eventually(t, "the chain grows while Kafka is away", func() bool {
+			h, err := nodes[0].head(t.Context())
+			return err == nil && h.seq == 2
+		})
+		p.mu.Lock()
+		p.fail = nil
+		p.mu.Unlock()
+		check(t, nodes[1].Record(t.Context(), nodes[1].login("c")))
+		eventually(t, "all on the topic", func() bool { return slices.Equal(p.seqs(), []int64{1, 2, 3}) })
+	})
+}
+
+func TestPagesShowEveryEntryOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at)
+		began := time.Now().Unix()
+		var made []string
+		for i := range 7 {
+			e := n.login(fmt.Sprint("u", i%2))
+			e.At = Moment{time.Unix(began, int64(i/2)*int64(time.Millisecond))} // several of one time
+			made = append(made, e.ID)
+			n.record(t, e)
+		}
+		other := n.login("u0")
+		other.AccountID = "other"
+		n.record(t, other)
+		f := Filter{AccountID: "acme", Start: began, End: began, PageSize: 2}
+		var seen []string
+		for {
+			page, err := n.List(t.Context(), f)
+			check(t, err)
+			for _, e := range page.Data {
+				seen = append(seen, e.ID)
+			}
+			if f.StartKey = page.NextStartKey; f.StartKey == "" {
+				break
+			}
+		}
+		slices.Sort(made)
+		slices.Sort(seen)
+		if !slices.Equal(made, seen) {
+			t.Errorf("pages show %v, want %v", seen, made)
+		}
+		for name, c := range map[string]struct {
+			change func(*Filter)
+			want   int
+		}{
+			"actor":        {func(f *Filter) { f.Actor = "user:u1" }, 3},
+			"action":       {func(f *Filter) { f.Action = Logout }, 0},
+			"both":         {func(f *Filter) { f.Actor, f.Action = "user:u0", Login }, 4},
+			"later":        {func(f *Filter) { f.Start, f.End = began+1, began+9 }, 0},
+			"unstorable":   {func(f *Filter) { f.Actor = "user:\xff" }, 0},
+			"nobody knows": {func(f *Filter) { f.AccountID = "nobody" }, 0},
+		} {
+			f := Filter{AccountID: "acme", Start: began, End: began, PageSize: 100}
+			c.change(&f)
+			page, err := n.List(t.Context(), f)
+			if err != nil || len(page.Data) != c.want {
+				t.Errorf("%s: %d entries, %v; want %d", name, len(page.Data), err, c.want)
+			}
+		}
+		f.StartKey = "bm8"
+		if _, err := n.List(t.Context(), f); fault.KindOf(err) != fault.KindInvalid {
+			t.Errorf("a wrong start key: %v", err)
+		}
+	})
+}
+
+func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at)
+		refused := errors.New("refused")
+		err := n.db.Tx(t.Context(), func(tx *sql.Tx) error {
+			if err := n.Insert(t.Context(), tx, n.login("u")); err != nil {
+				return err
+			}
+			return refused
+		})
+		if !errors.Is(err, refused) {
+			t.Fatal(err)
+		}
+		check(t, n.Chain(t.Context()))
+		if v, err := n.verify(t); err != nil || v.Last != 0 {
+			t.Errorf("a change that was rolled back is recorded: %+v, %v", v, err)
+		}
+	})
+}
+
+func TestWithoutTheTableRecordsAreRefusedAndReportsLogged(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at)
+		n.exec(t, `DROP TABLE audit_pending`)
+		if err := n.Record(t.Context(), n.login("u")); err == nil {
+			t.Error("recorded without a table")
+		}
+		if !strings.Contains(n.logged.String(), "outcome=ok stored=false") {
+			t.Errorf("logged %s", n.logged)
+		}
+		e := n.login("u")
+		e.Action, e.Outcome = LoginFailed, "wrong_password"
+		n.Report(t.Context(), e)
+		if !strings.Contains(n.logged.String(), "action=login_failed target=api outcome=wrong_password\n") {
+			t.Errorf("logged %s", n.logged)
+		}
+		eventually(t, "both counted", func() bool { return testutil.ToFloat64(n.metrics.failures) == 2 })
+	})
+}
+
+func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
+	now := time.Now()
+	n := newNode(t, onSQLite(t), func(_ *Settings, d *Deps) { d.Now = func() time.Time { return now } })
+	n.run(t)
+	for range 100 {
+		e := n.login("u")
+		e.Action = LoginLocked
+		n.ReportOnce(t.Context(), e)
+	}
+	other := n.login("u")
+	other.Action, other.Address = LoginLocked, "203.0.113.8"
+	n.ReportOnce(t.Context(), other)
+	now = now.Add(time.Minute)
+	other.ID = newID()
+	n.ReportOnce(t.Context(), other)
+	eventually(t, "stored", func() bool {
+		v, err := n.verify(t)
+		return err == nil && v.Last == 3
+	})
+	if got := strings.Count(n.logged.String(), "msg=audit "); got != 3 {
+		t.Errorf("%d lines", got)
+	}
+}
+
+func TestTextsAreBoundedAndPrintable(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		n := newNode(t, at)
+		e := n.login("u\x00\xff\n\x1b[2J" + strings.Repeat("é", 300))
+		n.record(t, e)
+		if v, err := n.verify(t); err != nil || v.Last != 1 {
+			t.Errorf("verified %+v, %v", v, err)
+		}
+		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
+		check(t, err)
+		if got := page.Data[0].Actor; len(got) > maxText || strings.ContainsAny(got, "\x00\n\x1b") {
+			t.Errorf("stored %q", got)
+		}
+	})
+}
+
+func TestAManagementCommandsLineIsWrittenByTheNodeThatChainsIt(t *testing.T) {
+	at := onSQLite(t)
+	command, server := newNode(t, at), newNode(t, at)
+	ctx := WithCaller(t.Context(), Caller{Actor: "cli:root"})
+	check(t, command.Record(ctx, command.Entry(ctx, UserCreate, "acme", "user:1")))
+	check(t, server.Chain(t.Context()))
+	if strings.Contains(command.logged.String(), "msg=audit") || strings.Count(server.logged.String(), "msg=audit id=") != 1 {
+		t.Errorf("the command logs %q, the server %q", command.logged, server.logged)
+	}
+}
+
+// BenchmarkRecord records from 64 callers at once while the chain follows.
+func BenchmarkRecord(b *testing.B) {
+	for name, at := range map[string]func() sqldb.Config{
+		"sqlite":   func() sqldb.Config { return onSQLite(b) },
+		"postgres": func() sqldb.Config { return sqldb.Config{URL: testservice.Postgres(b)} },
+	} {
+		b.Run(name, func(b *testing.B) {
+			n := newNode(b, at())
+			stop := n.run(b)
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := n.Record(context.Background(), n.login("u")); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			stop() // everything is in the chain
+			b.StopTimer()
+			if v, err := n.verify(b); err != nil || v.Pending != 0 {
+				b.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package audit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Action is the kind of an entry.
+type Action string
+
+// The actions.
+const (
+	Login       Action = "login"
+	LoginFailed Action = "login_failed"
+	LoginLocked Action = "login_locked"
+	Logout      Action = "logout"
+
+	PasswordUpdate Action = "password.update"
+	UserCreate     Action = "user.create"
+	UserUpdate     Action = "user.update"
+	UserDelete     Action = "user.delete"
+	DeviceCreate   Action = "device.create"
+	DeviceUpdate   Action = "device.update"
+	DeviceDelete   Action = "device.delete"
+	APIKeyCreate   Action = "apikey.create"
+	APIKeyUpdate   Action = "apikey.update"
+	APIKeyDelete   Action = "apikey.delete"
+	AccountCreate  Action = "account.create"
+	AccountUpdate  Action = "account.update"
+	AccountDelete  Action = "account.delete"
+
+	EncryptionRead   Action = "encryption.read"
+	EncryptionUpdate Action = "encryption.update"
+	RecordingStore   Action = "recording.store"
+	RecordingRead    Action = "recording.read"
+	RecordingDelete  Action = "recording.delete"
+	AIProviderCreate Action = "ai_provider.create"
+	AIProviderUpdate Action = "ai_provider.update"
+	AIProviderDelete Action = "ai_provider.delete"
+	WebhookCreate    Action = "webhook.create"
+	WebhookUpdate    Action = "webhook.update"
+	WebhookDelete    Action = "webhook.delete"
+
+	CallCancel        Action = "call.cancel"
+	CallRefuse        Action = "call.refuse" // a call that a limit or a closed destination stops
+	CDRExport         Action = "cdr.export"
+	SIPRegisterFailed Action = "sip.register_failed"
+
+	SigningKeyRotate Action = "signingkey.rotate"
+)
+
+// actions are all of them, for metrics and for the check of a filter.
+var actions = []Action{
+	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, UserCreate, UserUpdate, UserDelete,
+	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
+	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
+	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
+	WebhookCreate, WebhookUpdate, WebhookDelete, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
+	SigningKeyRotate,
+}
+
+// OutcomeOK is the outcome of what succeeded. Others name the reason, in a word
+// such as wrong_password.
+const OutcomeOK = "ok"
+
+// Entry is one line of the audit log.
+type Entry struct {
+	ID        string `json:"id"`
+	At        Moment `json:"at"`
+	AccountID string `json:"account_id"` // "": of no account
+	Actor     string `json:"actor"`      // user:<id>, apikey:<id>, cli:<system user> or sip:<extension>; "": unknown
+	Address   string `json:"address"`    // IP address; "": local
+	Action    Action `json:"action"`
+	Target    string `json:"target"` // kind:id; "": none
+	Outcome   string `json:"outcome"`
+}
+
+// Moment is a time to the millisecond; in JSON it is Unix seconds with a
+// fraction.
+type Moment struct{ time.Time }
+
+func (m Moment) String() string {
+	return strconv.FormatFloat(float64(m.UnixMilli())/1000, 'f', 3, 64)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (m Moment) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
+
+// Caller identifies the client of a request.
+type Caller struct {
+	Actor   string // as in Entry
+	Address string
+}
+
+// CommandCaller returns the caller of a process's own work: the system user that
+// runs it.
+func CommandCaller() Caller {
+	name := strconv.Itoa(os.Getuid()) // where the system does not know the user, as in a container
+	if current, err := user.Current(); err == nil && current.Username != "" {
+		name = current.Username
+	}
+	return Caller{Actor: actorCLI + name}
+}
+
+type callerKey struct{}
+
+// WithCaller returns a context for the work of a request that caller makes.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// CallerOf returns the caller of WithCaller, a zero one without it.
+func CallerOf(ctx context.Context) Caller {
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	return caller
+}
+
+// Entry makes an entry of the context's caller, now, with the outcome ok. Change
+// what differs.
+func (l *Log) Entry(ctx context.Context, action Action, accountID, target string) Entry {
+	caller := CallerOf(ctx)
+	return Entry{
+		ID: newID(), At: Moment{time.UnixMilli(l.now().UnixMilli())}, AccountID: accountID,
+		Actor: caller.Actor, Address: caller.Address, Action: action, Target: target, Outcome: OutcomeOK,
+	}
+}
+
+// isCLI reports whether a management command did it: its log is not kept.
+func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
+
+const actorCLI = "cli:"
+
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// maxText bounds each text of an entry, in bytes.
+const maxText = 256
+
+// clean returns text as it is stored: bounded, valid UTF-8 and printable.
+func clean(text string) string {
+	if len(text) <= maxText && utf8.ValidString(text) && strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	text = strings.Map(func(r rune) rune {
+		if unprintable(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxText)], "?"))
+	return text[:min(len(text), maxText)]
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+func (e Entry) cleaned() Entry {
+	for _, text := range []*string{&e.AccountID, &e.Actor, &e.Address, &e.Target, &e.Outcome} {
+		*text = clean(*text)
+	}
+	return e
+}

@@ -1,0 +1,104 @@
+package audit
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// Filter selects entries of an account. Texts match exactly; "" matches all.
+type Filter struct {
+	AccountID  string
+	Start, End int64 // Unix seconds, both included
+	Actor      string
+	Action     Action
+
+	PageSize int    // 0: DefaultPage
+	StartKey string // a page's NextStartKey; "": the newest
+}
+
+// Page is some of a filter's entries, newest first.
+type Page struct {
+	Data         []Entry `json:"data"`
+	PageSize     int     `json:"page_size"`
+	NextStartKey string  `json:"next_start_key,omitempty"` // "": the last page
+}
+
+// Sizes of a page.
+const (
+	DefaultPage = 50
+	MaxPage     = 1000
+)
+
+// KnownAction reports whether an entry can have the action.
+func KnownAction(action Action) bool { return slices.Contains(actions, action) }
+
+// List returns a page of the chain's entries. An entry is there about a tenth of
+// a second after it was recorded.
+func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
+	size := f.PageSize
+	if size == 0 {
+		size = DefaultPage
+	}
+	if size < 1 || size > MaxPage {
+		return nil, fault.InvalidField("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", MaxPage))
+	}
+	at, id, ok := parseStartKey(f.StartKey)
+	if !ok {
+		return nil, fault.InvalidField("start_key", "invalid", "must be a page's next_start_key")
+	}
+	if clean(f.AccountID) != f.AccountID || clean(f.Actor) != f.Actor || clean(string(f.Action)) != string(f.Action) {
+		return &Page{Data: []Entry{}, PageSize: size}, nil // no entry has such a text
+	}
+	query := `SELECT ` + entryColumns + ` FROM audit_entries WHERE account_id = $1 AND at BETWEEN $2 AND $3 AND (at, id) <= ($4, $5)`
+	args := []any{f.AccountID, f.Start * 1000, f.End*1000 + 999, at, id}
+	for _, c := range [...]struct{ column, wanted string }{{"actor", f.Actor}, {"action", string(f.Action)}} {
+		if c.wanted != "" {
+			args = append(args, c.wanted)
+			query += fmt.Sprintf(` AND %s = $%d`, c.column, len(args))
+		}
+	}
+	args = append(args, size+1)
+	query += fmt.Sprintf(` ORDER BY at DESC, id DESC LIMIT $%d`, len(args))
+	rows, err := l.db.QueryContext(ctx, query, args...)
+	found, err := sqldb.Collect(rows, err, "reading the audit log", func(scan sqldb.ScanFunc) (Entry, error) { return scanEntry(scan) })
+	if err != nil {
+		return nil, err
+	}
+	page := &Page{Data: found, PageSize: size}
+	if page.Data == nil {
+		page.Data = []Entry{} // an empty list, never null
+	}
+	if len(found) > size {
+		page.Data, page.NextStartKey = found[:size], startKey(found[size])
+	}
+	return page, nil
+}
+
+func startKey(e Entry) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.At.UnixMilli(), 10) + "." + e.ID))
+}
+
+// lastID is behind the id of every entry.
+const lastID = "~"
+
+func parseStartKey(key string) (at int64, id string, ok bool) {
+	if key == "" {
+		return math.MaxInt64, lastID, true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(key)
+	if err != nil || len(text) > 100 {
+		return 0, "", false
+	}
+	first, id, _ := strings.Cut(string(text), ".")
+	at, err = strconv.ParseInt(first, 10, 64)
+	return at, id, err == nil && startKey(Entry{ID: id, At: Moment{time.UnixMilli(at)}}) == key && clean(id) == id
+}

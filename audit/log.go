@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/setting"
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Publisher writes the entries of the chain to the topic, in their order; nil
+// means that they are durable.
+type Publisher interface {
+	Publish(ctx context.Context, entries []Chained) error
+}
+
+// Deps are the dependencies of a Log.
+type Deps struct {
+	DB        *sqldb.DB
+	Publisher Publisher // nil: no topic
+	Metrics   prometheus.Registerer
+	Log       *slog.Logger
+	Now       func() time.Time // nil: time.Now
+}
+
+// Log is the audit log. It is safe for concurrent use.
+type Log struct {
+	retention time.Duration
+	now       func() time.Time
+	db        *sqldb.DB
+	publish   Publisher
+	metrics   *metrics
+	log       *slog.Logger
+	wake      chan struct{} // holds at most one: entries are pending
+	repeats   repeats
+	written   sync.WaitGroup // goroutines of storeQueued
+
+	mu       sync.Mutex
+	queue    []queued
+	reported int  // entries in queue without a waiting caller
+	storing  bool // a goroutine stores, and continues until the queue is empty
+}
+
+// New makes the tables. Run extends the chain; without it entries are pending
+// until another process runs it.
+func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
+	if settings.Retention == 0 {
+		settings.Retention = DefaultRetention
+	}
+	if err := setting.Validate("audit", settings); err != nil {
+		return nil, err
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := deps.DB.Migrate(ctx, "audit", files); err != nil {
+		return nil, err
+	}
+	return &Log{
+		retention: settings.Retention, now: deps.Now, db: deps.DB, publish: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		wake: make(chan struct{}, 1), repeats: repeats{last: map[repeat]time.Time{}},
+	}, nil
+}
+
+const (
+	pollEvery  = time.Second            // for what other processes inserted
+	gatherFor  = 100 * time.Millisecond // what is recorded meanwhile enters the chain together
+	pruneEvery = time.Hour
+	headEvery  = time.Minute // between log lines
+)
+
+// Run extends the chain, publishes it and deletes what is older than the
+// retention, until ctx ends. What fails is logged and tried again.
+func (l *Log) Run(ctx context.Context) error {
+	poll, prune := time.NewTicker(pollEvery), time.NewTicker(pruneEvery)
+	defer poll.Stop()
+	defer prune.Stop()
+	failing := false
+	report := func(doing string, err error) {
+		if err != nil && ctx.Err() == nil && !failing {
+			l.log.WarnContext(ctx, doing+" failed, it is tried again", "error", err)
+		}
+		failing = err != nil
+	}
+	var head logged
+	for {
+		select {
+		case <-ctx.Done():
+			return l.finish()
+		case <-l.wake:
+			select {
+			case <-time.After(gatherFor):
+			case <-ctx.Done():
+				return l.finish()
+			}
+		case <-poll.C:
+		case <-prune.C:
+			report("pruning the audit log", l.Prune(ctx))
+			continue
+		}
+		err := l.Chain(ctx)
+		if err == nil && l.publish != nil {
+			err = l.publishChain(ctx)
+		}
+		if err == nil {
+			err = l.logHead(ctx, &head)
+		}
+		report("extending the audit log's chain", err)
+	}
+}
+
+const finishTimeout = 5 * time.Second
+
+// finish stores what is queued and chains it. What it cannot chain in time is
+// pending for the next process.
+func (l *Log) finish() error {
+	l.written.Wait() // bounded by storeTimeout
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
+	if err := l.Chain(ctx); err != nil {
+		l.log.Warn("audit entries left for the next start to chain", "error", err)
+	}
+	return nil
+}
+
+// logged is the head of the chain that was last written to the log.
+type logged struct {
+	seq int64
+	at  time.Time
+}
+
+// logHead writes the head of the chain to the log when it has moved, once a
+// minute: a chain that was computed anew does not have that hash there.
+func (l *Log) logHead(ctx context.Context, last *logged) error {
+	if time.Since(last.at) < headEvery {
+		return nil
+	}
+	h, err := l.head(ctx)
+	if err != nil {
+		return err
+	}
+	if h.seq != last.seq {
+		l.log.InfoContext(ctx, "audit chain", "seq", h.seq, "hash", h.hash)
+	}
+	*last = logged{h.seq, time.Now()}
+	return nil
+}

@@ -1,0 +1,65 @@
+package audit
+
+import (
+	"context"
+
+	"trunkline/internal/sqldb"
+)
+
+const (
+	pruneBatch = 5000 // entries deleted in one transaction
+	maxPrunes  = 200  // transactions of one call
+)
+
+// Prune deletes the oldest entries of the chain whose retention has ended. The
+// chain goes on to begin with the entry after the last one deleted, whose hash
+// is kept.
+func (l *Log) Prune(ctx context.Context) error {
+	before := l.now().Add(-l.retention).UnixMilli()
+	for range maxPrunes {
+		n, err := l.pruneBatch(ctx, before)
+		if err != nil {
+			return err
+		}
+		if n < pruneBatch {
+			return nil
+		}
+	}
+	return nil
+}
+
+// pruneBatch deletes entries up to the first that is to stay. An entry is later
+// in the chain than another of a later time only where they were made within
+// moments of each other.
+func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error) {
+	err = l.db.Load(ctx, func(tx *sqldb.Loader) error {
+		h, err := lockHead(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
+		last := h.pruned()
+		stays := false
+		_, err = sqldb.Collect(rows, err, "reading old audit entries", func(scan sqldb.ScanFunc) (struct{}, error) {
+			var one link
+			var at int64
+			err := scan(&one.seq, &at, &one.hash)
+			if stays = stays || at >= before || one.seq != last.seq+1; !stays {
+				last = one
+			}
+			return struct{}{}, err
+		})
+		if n = last.seq - h.prunedSeq; err != nil || n == 0 {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM audit_entries WHERE seq <= $1`, last.seq); err != nil {
+			return sqldb.Wrap(err, "deleting old audit entries")
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq, last.hash)
+		return sqldb.Wrap(err, "moving the audit log's beginning")
+	})
+	if err == nil && n > 0 {
+		l.log.InfoContext(ctx, "old audit entries deleted", "entries", n)
+	}
+	return n, err
+}

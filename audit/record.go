@@ -1,0 +1,231 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+const (
+	maxQueued    = 10_000 // reported entries that wait
+	maxStored    = 200    // entries in one statement
+	storeTimeout = 10 * time.Second
+)
+
+// queued is a group of entries on its way to the database.
+type queued struct {
+	entries []Entry
+	done    chan error // takes one; nil: no caller waits
+}
+
+// Record stores entries and returns when they are durable. An error means that
+// the recorded action must not happen. Entries of many callers are stored together.
+func (l *Log) Record(ctx context.Context, entries ...Entry) error {
+	entries = cleanAll(entries)
+	done := make(chan error, 1)
+	l.enqueue(queued{entries, done})
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = sqldb.Wrap(ctx.Err(), "writing the audit log")
+	}
+	l.print(ctx, err == nil, entries)
+	return err
+}
+
+// Report stores entries without waiting. It is for what happens whether or not
+// it can be recorded: refusals, and ends.
+func (l *Log) Report(ctx context.Context, entries ...Entry) {
+	entries = cleanAll(entries)
+	l.print(ctx, true, entries)
+	if !l.enqueue(queued{entries: entries}) {
+		l.metrics.failures.Add(float64(len(entries)))
+	}
+}
+
+// ReportOnce is Report, at most once a minute for the same actor, address,
+// action and target: for what a client can repeat without limit.
+func (l *Log) ReportOnce(ctx context.Context, e Entry) {
+	if l.repeats.first(e, l.now()) {
+		l.Report(ctx, e)
+	}
+}
+
+// Insert stores entries in a caller's transaction, with the recorded action or not
+// at all. After the commit, call Committed with them.
+func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
+	for len(entries) > 0 {
+		n := min(len(entries), maxStored)
+		if err := insert(ctx, tx, cleanAll(entries[:n])); err != nil {
+			l.metrics.failures.Add(float64(n))
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}
+
+// Committed writes inserted entries to the log.
+func (l *Log) Committed(ctx context.Context, entries ...Entry) {
+	l.print(ctx, true, cleanAll(entries))
+	l.wakeChain()
+}
+
+func cleanAll(entries []Entry) []Entry {
+	cleaned := make([]Entry, len(entries))
+	for i, e := range entries {
+		cleaned[i] = e.cleaned()
+	}
+	return cleaned
+}
+
+// print writes the entries' lines. Those of management commands are written by
+// the node that chains them.
+func (l *Log) print(ctx context.Context, stored bool, entries []Entry) {
+	for _, e := range entries {
+		l.metrics.entries.WithLabelValues(string(e.Action)).Inc()
+		if !e.isCLI() {
+			l.printLine(ctx, e, stored)
+		}
+	}
+}
+
+func (l *Log) printLine(ctx context.Context, e Entry, stored bool) {
+	attrs := []slog.Attr{
+		slog.String("id", e.ID), slog.String("at", e.At.String()), slog.String("account_id", e.AccountID),
+		slog.String("actor", e.Actor), slog.String("address", e.Address), slog.String("action", string(e.Action)),
+		slog.String("target", e.Target), slog.String("outcome", e.Outcome),
+	}
+	if !stored {
+		attrs = append(attrs, slog.Bool("stored", false))
+	}
+	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
+}
+
+// enqueue returns false when the queue is full.
+func (l *Log) enqueue(q queued) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q.done == nil {
+		if l.reported+len(q.entries) > maxQueued {
+			return false
+		}
+		l.reported += len(q.entries)
+	}
+	l.queue = append(l.queue, q)
+	if !l.storing {
+		l.storing = true
+		l.written.Go(l.storeQueued)
+	}
+	return true
+}
+
+// storeQueued stores what is queued, until nothing is.
+func (l *Log) storeQueued() {
+	for {
+		batch, entries := l.takeQueued()
+		if len(batch) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		err := l.db.Alone(ctx, func(to sqldb.Runner) error {
+			for rest := entries; len(rest) > 0; { // several only where one caller has many
+				n := min(len(rest), maxStored)
+				if err := insert(ctx, to, rest[:n]); err != nil {
+					return err
+				}
+				rest = rest[n:]
+			}
+			return nil
+		})
+		cancel()
+		if err != nil {
+			l.metrics.failures.Add(float64(len(entries)))
+			l.log.Warn("writing the audit log failed", "entries", len(entries), "error", err)
+		}
+		for _, q := range batch {
+			if q.done != nil {
+				q.done <- err
+			}
+		}
+		l.wakeChain()
+	}
+}
+
+// takeQueued returns groups of about maxStored entries together.
+func (l *Log) takeQueued() (batch []queued, entries []Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) > 0 && (len(entries) == 0 || len(entries)+len(l.queue[0].entries) <= maxStored) {
+		q := l.queue[0]
+		l.queue = l.queue[1:]
+		if q.done == nil {
+			l.reported -= len(q.entries)
+		}
+		batch, entries = append(batch, q), append(entries, q.entries...)
+	}
+	if len(batch) == 0 {
+		l.queue, l.storing = nil, false
+	}
+	return batch, entries
+}
+
+func (l *Log) wakeChain() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// insert stores up to maxStored entries as pending, in one statement.
+func insert(ctx context.Context, to sqldb.Runner, entries []Entry) error {
+	const fields = 8
+	query := []byte(`INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome) VALUES `)
+	args := make([]any, 0, fields*len(entries))
+	for i, e := range entries {
+		if i > 0 {
+			query = append(query, ", "...)
+		}
+		n := i * fields
+		query = fmt.Appendf(query, "($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8)
+		args = append(args, e.ID, e.At.UnixMilli(), e.AccountID, e.Actor, e.Address, string(e.Action), e.Target, e.Outcome)
+	}
+	_, err := to.ExecContext(ctx, string(query), args...)
+	return sqldb.Wrap(err, "writing the audit log")
+}
+
+// repeats remembers what was reported within the last minute.
+type repeats struct {
+	mu   sync.Mutex
+	last map[repeat]time.Time
+}
+
+type repeat struct {
+	actor, address, target string
+	action                 Action
+}
+
+const (
+	repeatAfter = time.Minute
+	maxRepeats  = 10_000 // then all are forgotten
+)
+
+// first reports whether e is not a repeat.
+func (r *repeats) first(e Entry, now time.Time) bool {
+	key := repeat{e.Actor, e.Address, e.Target, e.Action}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, ok := r.last[key]; ok && now.Sub(at) < repeatAfter {
+		return false
+	}
+	if len(r.last) >= maxRepeats {
+		clear(r.last)
+	}
+	r.last[key] = now
+	return true
+}

@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
+func onBoth(t *testing.T, test func(t *testing.T, cfg sqldb.Config)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
+}
+
+func onSQLite(t testing.TB) sqldb.Config {
+	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+}
+
+// node is a Log with a pool and a log of its own, as another process has.
+type node struct {
+	*Log
+	db     *sqldb.DB
+	logged *testservice.Log
+}
+
+func newNode(t testing.TB, at sqldb.Config, change ...func(*Settings, *Deps)) *node {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), at)
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	n := &node{db: db, logged: &testservice.Log{}}
+	var settings Settings
+	deps := Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(n.logged, nil))}
+	for _, f := range change {
+		f(&settings, &deps)
+	}
+	n.Log, err = New(t.Context(), settings, deps)
+	check(t, err)
+	return n
+}
+
+// run runs the log until the test ends or stop is called.
+func (n *node) run(t testing.TB) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		check(t, <-done)
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// login is an entry of a login by a user of account acme.
+func (n *node) login(user string) Entry {
+	ctx := WithCaller(context.Background(), Caller{"user:" + user, "203.0.113.7"})
+	return n.Entry(ctx, Login, "acme", "api")
+}
+
+// record records entries and chains them.
+func (n *node) record(t testing.TB, entries ...Entry) {
+	t.Helper()
+	check(t, n.Record(t.Context(), entries...))
+	check(t, n.Chain(t.Context()))
+}
+
+func (n *node) exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	_, err := n.db.ExecContext(t.Context(), statement, args...)
+	check(t, err)
+}
+
+func (n *node) verify(t testing.TB) (Verified, error) {
+	t.Helper()
+	return n.Verify(t.Context(), Known{}, func(int, int) {})
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until is is true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("not in time: %s", what)
+}

@@ -1,0 +1,72 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+const (
+	publishBatch = 500
+	publishLease = 30 * time.Second
+)
+
+// publishChain publishes the entries of the chain that are not on the topic. One
+// node at a time does, as long as its lease holds; a node that dies in between
+// leaves entries that another publishes again.
+func (l *Log) publishChain(ctx context.Context) error {
+	for range maxBatches {
+		seq, ours, err := l.claimTopic(ctx)
+		if err != nil || !ours {
+			return err
+		}
+		entries, err := l.after(ctx, seq, publishBatch)
+		if err == nil && len(entries) > 0 {
+			bounded, cancel := context.WithTimeout(ctx, publishLease)
+			err = l.publish.Publish(bounded, entries)
+			cancel()
+		}
+		if err == nil && len(entries) > 0 {
+			seq = entries[len(entries)-1].Seq
+		}
+		if err := errors.Join(err, l.releaseTopic(ctx, seq)); err != nil || len(entries) < publishBatch {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimTopic returns the number of the newest published entry, and whether this
+// node is to publish those after it.
+func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) {
+	now := l.now()
+	var newest int64
+	err = l.db.QueryRowContext(ctx, `SELECT t.seq, c.seq FROM audit_topic t, audit_chain c WHERE t.lease_until <= $1`, now.UnixMilli()).
+		Scan(&seq, &newest)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && seq >= newest {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, sqldb.Wrap(err, "reading the audit topic's position")
+	}
+	err = l.db.Alone(ctx, func(to sqldb.Runner) error {
+		return to.QueryRowContext(ctx, `UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
+			now.Add(publishLease).UnixMilli(), now.UnixMilli()).Scan(&seq)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return seq, err == nil, sqldb.Wrap(err, "claiming the audit topic")
+}
+
+// releaseTopic stores how far the topic is, and lets others publish.
+func (l *Log) releaseTopic(ctx context.Context, seq int64) error {
+	err := l.db.Alone(ctx, func(to sqldb.Runner) error {
+		_, err := to.ExecContext(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
+		return err
+	})
+	return sqldb.Wrap(err, "storing the audit topic's position")
+}

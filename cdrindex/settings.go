@@ -1,0 +1,21 @@
+package cdrindex
+
+import "trunkline/internal/setting"
+
+// Settings holds the settings of the index of call records.
+type Settings struct {
+	RetentionMonths int `yaml:"retention_months" doc:"whole months of call records kept in the database beside the current one; 0: all"`
+}
+
+// Validate implements setting.Group.
+func (s Settings) Validate(c *setting.Check) {
+	const most = 1200 // a year that PostgreSQL and SQLite can compute with
+	c.NotNegative("retention_months", s.RetentionMonths)
+	c.Must(s.RetentionMonths <= most, "retention_months", "must be at most %d, is %d", most, s.RetentionMonths)
+}
+
+const (
+	maxBatches = 4        // written to the database at once by one process, of its 16 connections: the rest is the reports'
+	batchRows  = 5000     // of one batch, about
+	batchBytes = 16 << 20 // of one batch, in bytes of Kafka records
+)

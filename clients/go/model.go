@@ -1,0 +1,104 @@
+package trunkline
+
+import "encoding/json"
+
+// Filters selects events. A list that is empty does not narrow; all that are
+// given must hold.
+type Filters struct {
+	AccountIDs []string `json:"account_ids,omitempty"`
+	EventTypes []string `json:"event_types,omitempty"`
+	QueueIDs   []string `json:"queue_ids,omitempty"`
+	AgentIDs   []string `json:"agent_ids,omitempty"`
+	CallIDs    []string `json:"call_ids,omitempty"`
+	Names      []string `json:"names,omitempty"` // of facts: exact, or a class such as "call.*"
+}
+
+// Event is a message of the channel.
+type Event struct {
+	ID        string          `json:"id"` // the same on every delivery, replay and failover
+	Type      string          `json:"type"`
+	AccountID string          `json:"account_id"`
+	Timestamp int64           `json:"timestamp"` // Unix seconds
+	Data      json.RawMessage `json:"data"`      // the source's event, complete and unchanged
+	Metadata  Metadata        `json:"metadata"`
+
+	Cursor string `json:"-"` // position after this event
+	JSON   []byte `json:"-"` // the message as the server sent it
+}
+
+// Metadata says where an event comes from and what it tells.
+type Metadata struct {
+	Source         string `json:"source"`
+	OriginalFormat string `json:"original_format"`
+	ProcessedAt    int64  `json:"processed_at"` // Unix seconds
+	QueueID        string `json:"queue_id,omitempty"`
+	Facts          *Facts `json:"facts,omitempty"` // nil: recorded before there were facts
+}
+
+// Facts say what an event tells, in one vocabulary for every platform
+// (docs/facts.md).
+type Facts struct {
+	Name              string `json:"name"`
+	AgentID           string `json:"agent_id,omitempty"`
+	AgentName         string `json:"agent_name,omitempty"`
+	QueueID           string `json:"queue_id,omitempty"`
+	CallID            string `json:"call_id,omitempty"`
+	InteractionID     string `json:"interaction_id,omitempty"`
+	OriginationCallID string `json:"origination_call_id,omitempty"`
+	Caller            string `json:"caller,omitempty"`
+	Callee            string `json:"callee,omitempty"`
+	State             string `json:"state,omitempty"`
+	Reason            string `json:"reason,omitempty"`
+	PreviousState     string `json:"previous_state,omitempty"`
+	PreviousSince     int64  `json:"previous_since,omitempty"` // Unix seconds
+	WaitMS            *int64 `json:"wait_ms,omitempty"`
+	TalkMS            *int64 `json:"talk_ms,omitempty"`
+	TimestampMS       int64  `json:"timestamp_ms,omitempty"`
+}
+
+// Snapshot holds the agents, calls and queues, and the cursor they are exact at.
+type Snapshot struct {
+	EventID    string  `json:"event_id"`
+	Cursor     string  `json:"cursor"`
+	Timestamp  int64   `json:"timestamp"`             // Unix seconds
+	StateSince int64   `json:"state_since,omitempty"` // Unix seconds; 0: nothing is missing
+	Agents     []Agent `json:"agents"`
+	Calls      []Call  `json:"calls"`
+	Queues     []Queue `json:"queues"`
+}
+
+// Agent is an agent that is logged in.
+type Agent struct {
+	AccountID string   `json:"account_id"`
+	AgentID   string   `json:"agent_id"`
+	AgentName string   `json:"agent_name,omitempty"`
+	State     string   `json:"state"`
+	Status    string   `json:"status"`
+	Since     int64    `json:"since"` // Unix seconds
+	Queues    []string `json:"queues,omitempty"`
+	CallID    string   `json:"call_id,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// Call is a call that has not ended.
+type Call struct {
+	AccountID     string `json:"account_id"`
+	CallID        string `json:"call_id"`
+	QueueID       string `json:"queue_id"`
+	AgentID       string `json:"agent_id"`
+	InteractionID string `json:"interaction_id,omitempty"`
+	State         string `json:"state"`
+	Since         int64  `json:"since"` // Unix seconds
+	Caller        string `json:"caller,omitempty"`
+	Position      int    `json:"position,omitempty"` // in its queue, from 1; 0: it does not wait
+}
+
+// Queue is a queue that has calls or members.
+type Queue struct {
+	AccountID        string         `json:"account_id"`
+	QueueID          string         `json:"queue_id"`
+	Waiting          int            `json:"waiting"`
+	LongestWaitSince int64          `json:"longest_wait_since,omitempty"` // Unix seconds; 0: none waits
+	Talking          int            `json:"talking"`
+	Agents           map[string]int `json:"agents"` // logged-in members by state
+}

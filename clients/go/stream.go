@@ -1,0 +1,88 @@
+package trunkline
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+const maxEvent = 8 << 20 // bytes of one event
+
+type serverSentEvent struct {
+	data []byte
+	id   string
+}
+
+// eventStreamParser parses an event stream (HTML standard, section 9.2.6).
+type eventStreamParser struct {
+	rest []byte
+	data [][]byte
+	size int
+	id   string
+}
+
+var closeComment = regexp.MustCompile(`^:\s*(\d{4})\b\s*(.*)`)
+
+// feed returns the complete events, and the error that the stream ends with after
+// them: of a close comment, or of an event that is too large.
+func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed error) {
+	p.rest = append(p.rest, chunk...)
+	for {
+		line, rest, complete := bytes.Cut(p.rest, []byte("\n"))
+		if !complete {
+			p.rest = bytes.Clone(p.rest) // lines of it are kept by the events
+			break
+		}
+		p.rest = rest
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		switch {
+		case len(line) == 0:
+			if len(p.data) > 0 {
+				events = append(events, serverSentEvent{bytes.Join(p.data, []byte("\n")), p.id})
+			}
+			p.data, p.size = nil, 0
+		case bytes.HasPrefix(line, []byte("data:")):
+			p.data = append(p.data, bytes.TrimPrefix(line[5:], []byte(" ")))
+			p.size += len(line)
+		case bytes.HasPrefix(line, []byte("id:")):
+			p.id = string(bytes.TrimPrefix(line[3:], []byte(" ")))
+		case line[0] == ':':
+			if said := closeComment.FindSubmatch(line); said != nil {
+				code, _ := strconv.Atoi(string(said[1])) // four digits
+				return events, &CloseError{code, string(said[2])}
+			}
+		}
+	}
+	if p.size+len(p.rest) > maxEvent {
+		return events, fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
+	}
+	return events, nil
+}
+
+// recentIDs is the least number of ids remembered.
+const recentIDs = 1 << 16
+
+// recent remembers the last ids in two generations, the older of which is dropped
+// whole: between size and twice size of them.
+type recent struct {
+	size              int
+	current, previous map[string]struct{}
+}
+
+func newRecent(size int) *recent { return &recent{size: size, current: map[string]struct{}{}} }
+
+// add stores id and reports whether it is new.
+func (r *recent) add(id string) bool {
+	if _, seen := r.current[id]; seen {
+		return false
+	}
+	if _, seen := r.previous[id]; seen {
+		return false
+	}
+	if len(r.current) == r.size {
+		r.previous, r.current = r.current, make(map[string]struct{}, r.size)
+	}
+	r.current[id] = struct{}{}
+	return true
+}

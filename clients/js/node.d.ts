@@ -1,0 +1,8 @@
+import type { Store } from "./index.js";
+
+/** Keeps the position in a file, which is replaced as a whole. */
+export class FileStore implements Store {
+  constructor(file: string);
+  load(): Promise<string | null>;
+  save(position: string): Promise<void>;
+}

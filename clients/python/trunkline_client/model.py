@@ -1,0 +1,134 @@
+"""Types of the channel. Members that this version does not know are left out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(kind)}
+    return {name: value for name, value in values.items() if name in names}
+
+
+@dataclass(frozen=True)
+class Filters:
+    """All that are given must hold; a list that is empty does not narrow.
+
+    names are exact or a class such as "call.*".
+    """
+
+    account_ids: list[str] = field(default_factory=list)
+    event_types: list[str] = field(default_factory=list)
+    queue_ids: list[str] = field(default_factory=list)
+    agent_ids: list[str] = field(default_factory=list)
+    call_ids: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def body(self) -> dict[str, list[str]]:
+        return {name: values for name, values in asdict(self).items() if values}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an event tells, in one vocabulary for every platform (docs/facts.md)."""
+
+    name: str
+    agent_id: str | None = None
+    agent_name: str | None = None
+    queue_id: str | None = None
+    call_id: str | None = None
+    interaction_id: str | None = None
+    origination_call_id: str | None = None
+    caller: str | None = None
+    callee: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    previous_state: str | None = None
+    previous_since: int | None = None  # Unix seconds
+    wait_ms: int | None = None
+    talk_ms: int | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A message of the channel. facts is None for events from before there were facts."""
+
+    id: str
+    type: str
+    account_id: str
+    timestamp: int  # Unix seconds
+    data: dict[str, Any]  # the source's event, complete and unchanged
+    metadata: dict[str, Any]
+    facts: Facts | None
+    cursor: str  # position after this event
+
+    @classmethod
+    def parse(cls, message: dict[str, Any], cursor: str) -> Event:
+        metadata = message.get("metadata") or {}
+        facts = metadata.get("facts")
+        return cls(
+            id=message["id"], type=message.get("type", ""), account_id=message.get("account_id", ""),
+            timestamp=message.get("timestamp", 0), data=message.get("data") or {}, metadata=metadata,
+            facts=Facts(**_known(Facts, facts)) if facts and "name" in facts else None, cursor=cursor,
+        )
+
+
+@dataclass(frozen=True)
+class Agent:
+    account_id: str
+    agent_id: str
+    state: str
+    status: str
+    since: int  # Unix seconds
+    agent_name: str | None = None
+    queues: list[str] | None = None
+    call_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    account_id: str
+    call_id: str
+    queue_id: str
+    agent_id: str
+    state: str
+    since: int  # Unix seconds
+    interaction_id: str | None = None
+    caller: str | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class Queue:
+    account_id: str
+    queue_id: str
+    waiting: int
+    talking: int
+    agents: dict[str, int]
+    longest_wait_since: int | None = None  # Unix seconds
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The agents, calls and queues now, and the cursor they are exact at."""
+
+    event_id: str
+    cursor: str
+    timestamp: int  # Unix seconds
+    agents: list[Agent]
+    calls: list[Call]
+    queues: list[Queue]
+    state_since: int | None = None
+
+    @classmethod
+    def parse(cls, answer: dict[str, Any]) -> Snapshot:
+        return cls(
+            event_id=answer["event_id"], cursor=answer["cursor"], timestamp=answer["timestamp"],
+            agents=[Agent(**_known(Agent, one)) for one in answer["agents"]],
+            calls=[Call(**_known(Call, one)) for one in answer["calls"]],
+            queues=[Queue(**_known(Queue, one)) for one in answer["queues"]],
+            state_since=answer.get("state_since"),
+        )

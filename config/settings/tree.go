@@ -1,0 +1,153 @@
+package settings
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"trunkline/internal/setting"
+)
+
+// envPrefix begins the name of every variable.
+const envPrefix = "TRUNKLINE_"
+
+// leaf is one setting: its key, its documentation and its value in a Settings.
+type leaf struct {
+	key, doc string
+	setting.Value
+}
+
+// env returns the leaf's environment variable.
+func (l leaf) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.key, ".", "_"))
+}
+
+// group is a struct of settings; the name of the outermost is "".
+type group struct {
+	name    string
+	members []member
+}
+
+// member is an entry of a group under one name: a leaf, a further group or a list
+// of groups.
+type member struct {
+	name  string
+	leaf  *leaf
+	group *group
+	list  *list
+}
+
+// list is a setting whose items are groups, such as feeds.
+type list struct {
+	key, doc string
+	items    reflect.Value // the slice of structs
+}
+
+// env returns the variable that has the whole list as JSON.
+func (l *list) env() string { return leaf{key: l.key}.env() }
+
+// add appends an item with its defaults and returns it as a group.
+func (l *list) add() *group {
+	item := reflect.New(l.items.Type().Elem())
+	if d, ok := item.Interface().(interface{ SetDefaults() }); ok {
+		d.SetDefaults()
+	}
+	l.items.Set(reflect.Append(l.items, item.Elem()))
+	return l.item(l.items.Len() - 1)
+}
+
+func (l *list) item(i int) *group {
+	return groupOf(fmt.Sprintf("%s[%d].", l.key, i), l.items.Index(i))
+}
+
+// tree returns s as groups and leaves that point into s, in the order of the
+// structs; the leaves of a group precede the groups within it.
+func tree(s *Settings) *group {
+	return groupOf("", reflect.ValueOf(s).Elem())
+}
+
+func groupOf(prefix string, v reflect.Value) *group {
+	g := &group{name: strings.TrimSuffix(prefix, ".")}
+	var groups []member
+	for field := range fieldsOf(v) {
+		switch {
+		case field.inline:
+			inner := groupOf(prefix, field.value)
+			for _, m := range inner.members {
+				if m.leaf == nil {
+					groups = append(groups, m)
+				} else {
+					g.members = append(g.members, m)
+				}
+			}
+		case field.value.Kind() == reflect.Struct:
+			groups = append(groups, member{name: field.name, group: groupOf(prefix+field.name+".", field.value)})
+		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct && !setting.At(field.value.Addr().Interface()).List():
+			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
+		default:
+			value := setting.At(field.value.Addr().Interface())
+			g.members = append(g.members, member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, value}})
+		}
+	}
+	g.members = append(g.members, groups...)
+	return g
+}
+
+// field is a field of a struct of settings. The fields of an inline one have
+// their keys in the group that it is in.
+type field struct {
+	name, doc string
+	inline    bool
+	value     reflect.Value
+}
+
+func fieldsOf(v reflect.Value) func(yield func(field) bool) {
+	return func(yield func(field) bool) {
+		for i := range v.NumField() {
+			tag := v.Type().Field(i).Tag
+			name := tag.Get("yaml")
+			if !yield(field{name: name, doc: tag.Get("doc"), inline: name == ",inline", value: v.Field(i)}) {
+				return
+			}
+		}
+	}
+}
+
+// find returns the member called name.
+func (g *group) find(name string) (member, bool) {
+	for _, m := range g.members {
+		if m.name == name {
+			return m, true
+		}
+	}
+	return member{}, false
+}
+
+// leaves returns the leaves of g and below; not those within the items of a list.
+func (g *group) leaves() []leaf {
+	var all []leaf
+	for _, m := range g.members {
+		switch {
+		case m.leaf != nil:
+			all = append(all, *m.leaf)
+		case m.group != nil:
+			all = append(all, m.group.leaves()...)
+		}
+	}
+	return all
+}
+
+// lists returns the lists of groups in g and in the groups below; not those within
+// the items of a list.
+func (g *group) lists() []*list {
+	var all []*list
+	for _, m := range g.members {
+		switch {
+		case m.list != nil:
+			all = append(all, m.list)
+		case m.group != nil:
+			all = append(all, m.group.lists()...)
+		}
+	}
+	return all
+}

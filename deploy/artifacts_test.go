@@ -1,0 +1,111 @@
+package deploy_test
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"trunkline/internal/freeport"
+)
+
+// TestArtifacts: make artifacts, which make image begins with, lists every module
+// that is linked into the program, and the checksums are those of its files.
+func TestArtifacts(t *testing.T) {
+	must(t, "make", "-C", "..", "artifacts", "VERSION=v0-test")
+	const release = "../bin/release"
+	var bom struct {
+		Format   string `json:"bomFormat"`
+		Metadata struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(contents(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
+		t.Fatal(err)
+	}
+	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != "v0-test" {
+		t.Errorf("%s of %+v", bom.Format, bom.Metadata.Component)
+	}
+	listed := map[string]string{}
+	for _, c := range bom.Components {
+		listed[c.Name] = c.Version
+		if !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
+			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
+		}
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(release, "trunkline"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range info.Deps {
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		if listed[module.Path] != module.Version {
+			t.Errorf("%s %s is listed as %q", module.Path, module.Version, listed[module.Path])
+		}
+	}
+	if listed["std"] != strings.TrimPrefix(info.GoVersion, "go") || len(listed) != len(info.Deps)+1 {
+		t.Errorf("%d components for %d modules, std %q", len(listed), len(info.Deps), listed["std"])
+	}
+	sums := strings.Fields(string(contents(t, filepath.Join(release, "SHA256SUMS"))))
+	if len(sums) != 4 {
+		t.Fatalf("checksums %q", sums)
+	}
+	for i := 0; i < len(sums); i += 2 {
+		if sum := sha256.Sum256(contents(t, filepath.Join(release, sums[i+1]))); hex.EncodeToString(sum[:]) != sums[i] {
+			t.Errorf("the checksum of %s is wrong", sums[i+1])
+		}
+	}
+	if string(contents(t, "../bin/image/trunkline")) != string(contents(t, filepath.Join(release, "trunkline"))) {
+		t.Error("the image holds another program")
+	}
+}
+
+// TestForeignImagesHaveDigests: compose's are in .ci/chart/compose.
+func TestForeignImagesHaveDigests(t *testing.T) {
+	text := string(contents(t, "Dockerfile"))
+	stages := map[string]bool{"scratch": true}
+	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?$`).FindAllStringSubmatch(text, -1) {
+		if !stages[m[1]] && m[1] != "${GO_IMAGE}" {
+			t.Errorf("FROM %s: neither a stage nor an image with a digest", m[1])
+		}
+		stages[m[2]] = true
+	}
+	if !regexp.MustCompile(`(?m)^ARG GO_IMAGE=golang:[0-9.]+@sha256:[0-9a-f]{64}$`).MatchString(text) {
+		t.Error("GO_IMAGE has no version and digest")
+	}
+}
+
+// TestVulnerabilitiesThatAreNotCheckedAreSaid: without a database the step of
+// .ci/run says so, and fails where it is required.
+func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
+	if !strings.Contains(string(contents(t, "../.ci/run")), "\n.ci/vuln\n") {
+		t.Error(".ci/run does not look for vulnerabilities")
+	}
+	tool(t, "curl")
+	for required, fails := range map[string]bool{"": false, "true": true} {
+		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
+		cmd.Env = append(environment(), "GOVULNDB=http://"+freeport.Address(t), "VULN_REQUIRED="+required)
+		said, err := cmd.CombinedOutput()
+		if (err != nil) != fails || !strings.Contains(string(said), "VULNERABILITIES NOT CHECKED") {
+			t.Errorf("required %q: %v\n%s", required, err, said)
+		}
+	}
+}
+
+func contents(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

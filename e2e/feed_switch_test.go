@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"trunkline/internal/freeport"
+)
+
+const switchPassword = "ClueCon of the tests"
+
+// scriptedSwitch is an event socket server. It sends the events that a test gives it,
+// answers API commands about one agent, and keeps its address through restarts.
+type scriptedSwitch struct {
+	address string
+
+	mu       sync.Mutex
+	run      string // Core-UUID
+	round    int    // of replay
+	agent    string // the agent's status; "": it has no agents
+	listener net.Listener
+	peers    map[net.Conn]bool // those that have subscribed
+	all      map[net.Conn]bool
+	said     []string // every event, as it was sent
+}
+
+func newSwitch(t testing.TB) *scriptedSwitch {
+	t.Helper()
+	s := &scriptedSwitch{address: freeport.Addresses(t, 1)[0], peers: map[net.Conn]bool{}, all: map[net.Conn]bool{}}
+	s.start(t)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// start begins a new run of the switch.
+func (s *scriptedSwitch) start(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp4", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	s.run, s.listener = fmt.Sprintf("%08x-d3c3-4d97-9935-831417f7a97d", s.round), l
+	go func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.all[nc] = true
+			s.mu.Unlock()
+			go s.talk(nc)
+		}
+	}()
+}
+
+// stop ends the switch and its connections.
+func (s *scriptedSwitch) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener.Close()
+	for nc := range s.all {
+		nc.Close()
+	}
+	clear(s.all)
+	clear(s.peers)
+}
+
+func (s *scriptedSwitch) setAgent(status string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.agent = status
+}
+
+// talk logs a client in and answers it until it has gone.
+func (s *scriptedSwitch) talk(nc net.Conn) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.peers, nc)
+		delete(s.all, nc)
+		s.mu.Unlock()
+		nc.Close()
+	}()
+	in := bufio.NewReader(nc)
+	say := func(format string, args ...any) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		fmt.Fprintf(nc, format, args...)
+	}
+	say("Content-Type: auth/request\n\n")
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch verb {
+		case "auth":
+			if rest != switchPassword {
+				say("Content-Type: command/reply\nReply-Text: -ERR invalid\n\n")
+				return
+			}
+			say("Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
+		case "event":
+			say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
+			s.mu.Lock()
+			s.peers[nc] = true
+			s.mu.Unlock()
+		case "api":
+			text := s.answer(rest)
+			say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
+		}
+	}
+}
+
+// answer returns the answer to an api command.
+func (s *scriptedSwitch) answer(command string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch command {
+	case "callcenter_config agent list":
+		if s.agent == "" {
+			return "+OK\n"
+		}
+		return "name|contact|status|state\n1002@127.0.0.20|user/1002|" + s.agent + "|Waiting\n+OK\n"
+	case "callcenter_config tier list":
+		return "queue|agent|state|level|position\nsupport@127.0.0.20|1002@127.0.0.20|Ready|1|1\n+OK\n"
+	case "callcenter_config queue list":
+		return "name|strategy\nsupport@127.0.0.20|ring-all\n+OK\n"
+	case "callcenter_config queue list members support@127.0.0.20":
+		return "+OK\n"
+	}
+	return `{"row_count":0}` + "\n"
+}
+
+// subscribedTo are the beginnings of the captured events that the default subscription
+// has.
+var subscribedTo = regexp.MustCompile(`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
+
+var (
+	uuids     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`)
+	coreUUID  = regexp.MustCompile(`"Core-UUID":"[^"]*"`)
+	sequences = regexp.MustCompile(`"Event-Sequence":"([0-9]+)"`)
+)
+
+// session returns the events of the captured call center session, each time as those
+// of new calls.
+func (s *scriptedSwitch) session(t testing.TB) (events []string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+	for _, line := range lines(readFile(t, captured["callcenter"])) {
+		if !subscribedTo.MatchString(line) {
+			continue
+		}
+		line = uuids.ReplaceAllString(line, fmt.Sprintf("%08x$1", s.round))
+		line = coreUUID.ReplaceAllString(line, `"Core-UUID":"`+s.run+`"`)
+		events = append(events, sequences.ReplaceAllStringFunc(line, func(text string) string {
+			n, _ := strconv.Atoi(sequences.FindStringSubmatch(text)[1])
+			return fmt.Sprintf(`"Event-Sequence":"%d"`, n+s.round*10_000)
+		}))
+	}
+	return events
+}
+
+// say sends events to all that have subscribed.
+func (s *scriptedSwitch) say(events ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, body := range events {
+		s.said = append(s.said, body)
+		for nc := range s.peers {
+			fmt.Fprintf(nc, "Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
+		}
+	}
+}
+
+// history returns every event that was said.
+func (s *scriptedSwitch) history() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.said...)
+}

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A first start creates no users that the settings do not ask for.
+func TestNoDemoUsersWithoutDemoPassword(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "nobody", map[string]string{})
+	n.start(t)
+	if accounts := n.cli(t, "account", "list", "--json"); strings.TrimSpace(accounts) != "[]" {
+		t.Errorf("the first start made %s", accounts)
+	}
+	n.cli(t, "account", "create", "Own", "--id", "own", "--domain", "own.test")
+	if said := readFile(t, n.log); strings.Contains(said, "password") {
+		t.Error("a password is in the log")
+	}
+}
+
+func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "rotating", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	portal := portalOf(t, n.portalTry(t))
+	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("bob"))})
+	logout := func(token string) answer {
+		return n.ask(t, http.MethodPost, "/ucp/v2/logout", map[string]string{"Authorization": "Bearer " + token}, "")
+	}
+
+	id := strings.TrimSpace(n.cli(t, "signingkey", "rotate"))
+	rotated := time.Now()
+	eventually(t, "the new key", func() error {
+		if a := n.ask(t, http.MethodGet, "/.well-known/jwks.json", nil, ""); !strings.Contains(string(a.body), id) {
+			return fmt.Errorf("published are %s", a)
+		}
+		return nil
+	})
+	t.Logf("published %v after the command", time.Since(rotated))
+	if a := logout(portal.AccessToken); a.status != http.StatusNoContent {
+		t.Errorf("an earlier key's token: %s", a)
+	}
+
+	portal = portalOf(t, n.portalTry(t))
+	n.cli(t, "signingkey", "rotate", "--now")
+	rotated = time.Now()
+	if code, _ := s.awaitEnd(t); code != 4003 {
+		t.Errorf("closed with %d", code)
+	}
+	t.Logf("closed %v after the command", time.Since(rotated))
+	if a := logout(portal.AccessToken); a.status != http.StatusUnauthorized {
+		t.Errorf("a token of a key that was replaced: %s", a)
+	}
+	n.login(t, apiPaths, user("bob"))
+}
+
+func portalOf(t *testing.T, a answer) (s portalSession) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, &s); err != nil || s.AccessToken == "" {
+		t.Fatalf("portal login: %s", a)
+	}
+	return s
+}

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// normalized returns how many records the node has normalized.
+func (n *node) normalized() (records float64, err error) {
+	_, text, err := n.probe("/metrics")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "trunkline_normalizer_records_total{") {
+			value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
+			if err != nil {
+				return 0, err
+			}
+			records += value
+		}
+	}
+	return records, err
+}
+
+// One of two normalizers is killed while records of 12 accounts come in. What is
+// measured is the whole time from kill -9 until a subscriber has, of each
+// account, an event that was posted after it. docs/operations.md has the figure.
+func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
+	t.Parallel()
+	settings, prefix := realSettings(t)
+	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6")
+	killed := newNode(t, "killed", with(settings, "TRUNKLINE_ROLES", "normalizer"))
+	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
+		newNode(t, "survivor", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
+	const accounts = 12
+	posters := make([]*poster, accounts)
+	for i := range posters {
+		id := fmt.Sprint("takeover-", i)
+		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 100 * time.Millisecond}
+	}
+	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
+	l := begin(t, posters...)
+	l.awaitMore(t, 1)
+
+	// flowing waits until s has an event of each account with a number from the
+	// given ones on.
+	flowing := func(from map[string]int) {
+		t.Helper()
+		missing := map[string]bool{}
+		for account := range from {
+			missing[account] = true
+		}
+		seen := 0
+		s.await(t, "an event of each account", func(got []event) bool {
+			for _, e := range got[seen:] {
+				if o := origin(t, e); o.N >= from[e.AccountID] {
+					delete(missing, e.AccountID)
+				}
+			}
+			seen = len(got)
+			return len(missing) == 0
+		})
+	}
+	now := func() map[string]int {
+		next := map[string]int{}
+		for _, p := range l.posters {
+			p.mu.Lock()
+			next[p.account] = p.next
+			p.mu.Unlock()
+		}
+		return next
+	}
+	var took []time.Duration
+	for range 3 {
+		killed.launch(t)
+		killed.awaitReady(t)
+		eventually(t, "both to normalize", func() error {
+			before, err := killed.normalized()
+			if err != nil {
+				return err
+			}
+			time.Sleep(300 * time.Millisecond) // posts in between
+			if now, err := killed.normalized(); err != nil || now <= before {
+				return fmt.Errorf("%v records, then %v, %v", before, now, err)
+			}
+			return nil
+		})
+		flowing(now())
+		at := now()
+		began := time.Now()
+		killed.kill(t)
+		flowing(at)
+		took = append(took, time.Since(began).Round(10*time.Millisecond))
+	}
+	l.stop()
+	l.awaitAll(t, s, "")
+	checkOrder(t, "the subscriber", s.events())
+	t.Logf("members removed: %d", strings.Count(readFile(t, c.ingest.log), "silent member removed"))
+	t.Logf("all accounts' events flow again %v after kill -9", took)
+	for _, d := range took {
+		if d >= 6*time.Second && !raceDetector {
+			t.Errorf("%v: only Kafka's session timeout noticed", d)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package event
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Name names what an event tells, in the one vocabulary of docs/facts.md. It is
+// the same for the same happening on every platform.
+type Name string
+
+// The names. Every message has one of them in metadata.facts and in its header
+// "name".
+const (
+	NameAgentLogin      Name = "agent.login"
+	NameAgentLogout     Name = "agent.logout"
+	NameAgentBreakStart Name = "agent.break_start"
+	NameAgentBreakEnd   Name = "agent.break_end"
+	NameAgentState      Name = "agent.state"
+	NameAgentQueueJoin  Name = "agent.queue_join"
+	NameAgentQueueLeave Name = "agent.queue_leave"
+	NameAgentNoAnswer   Name = "agent.no_answer"
+
+	NameQueueCallEntered   Name = "queue.call_entered"
+	NameQueueCallOffered   Name = "queue.call_offered"
+	NameQueueCallAnswered  Name = "queue.call_answered"
+	NameQueueCallAbandoned Name = "queue.call_abandoned"
+	NameQueueCallEnded     Name = "queue.call_ended"
+
+	NameCallCreated     Name = "call.created"
+	NameCallRinging     Name = "call.ringing"
+	NameCallAnswered    Name = "call.answered"
+	NameCallBridged     Name = "call.bridged"
+	NameCallHeld        Name = "call.held"
+	NameCallResumed     Name = "call.resumed"
+	NameCallTransferred Name = "call.transferred"
+	NameCallDTMF        Name = "call.dtmf"
+	NameCallEnded       Name = "call.ended"
+
+	NameConferenceJoined   Name = "conference.joined"
+	NameConferenceLeft     Name = "conference.left"
+	NameDeviceRegistered   Name = "device.registered"
+	NameDeviceUnregistered Name = "device.unregistered"
+
+	NameCallProgress    Name = "call.progress"
+	NameRecordingStored Name = "recording.stored"
+	NameAISession       Name = "ai.session"
+	NameOther           Name = "other"
+)
+
+var allNames = [...]Name{
+	NameAgentLogin, NameAgentLogout, NameAgentBreakStart, NameAgentBreakEnd, NameAgentState,
+	NameAgentQueueJoin, NameAgentQueueLeave, NameAgentNoAnswer,
+	NameQueueCallEntered, NameQueueCallOffered, NameQueueCallAnswered, NameQueueCallAbandoned, NameQueueCallEnded,
+	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
+	NameCallTransferred, NameCallDTMF, NameCallEnded,
+	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
+	NameCallProgress, NameRecordingStored, NameAISession, NameOther,
+}
+
+// Names returns every name, in the order of docs/facts.md.
+func Names() []Name { return append([]Name(nil), allNames[:]...) }
+
+// Type returns the type that every message of the name has, on every platform.
+// ok is false for names whose type is the format's to choose.
+func (n Name) Type() (t Type, ok bool) {
+	switch n {
+	case NameAgentLogin:
+		return AgentLogin, true
+	case NameAgentLogout:
+		return AgentLogout, true
+	case NameAgentBreakStart:
+		return AgentBreakStart, true
+	case NameAgentBreakEnd:
+		return AgentBreakEnd, true
+	case NameAgentQueueJoin:
+		return AgentQueueJoin, true
+	case NameAgentQueueLeave:
+		return AgentQueueLeave, true
+	}
+	return "", false
+}
+
+// State is the state of an agent, call or device.
+type State string
+
+// The states. An agent is Offline, Available, Ringing, Talking, WrapUp, Break or
+// OtherState; a call Waiting, Ringing, Talking, Held or Ended; a device
+// Registered or Unregistered.
+const (
+	Offline    State = "offline"
+	Available  State = "available"
+	Ringing    State = "ringing"
+	Talking    State = "talking"
+	WrapUp     State = "wrap_up"
+	Break      State = "break"
+	OtherState State = "other"
+
+	Waiting State = "waiting"
+	Held    State = "held"
+	Ended   State = "ended"
+
+	Registered   State = "registered"
+	Unregistered State = "unregistered"
+)
+
+// ReasonResync is the reason of facts that a live feed found by comparing the platform
+// with the state.
+const ReasonResync = "resync"
+
+// Facts holds the content of an event with the same names for every platform: the
+// object metadata.facts of a message. Name is always set; every other field
+// only where the source reports it or it follows from the state before the event.
+// Ids are the source's own, unchanged.
+type Facts struct {
+	Name              Name   `json:"name"`
+	AgentID           string `json:"agent_id,omitempty"`
+	AgentName         string `json:"agent_name,omitempty"`
+	QueueID           string `json:"queue_id,omitempty"`
+	CallID            string `json:"call_id,omitempty"` // of the caller in the queue, else of the leg
+	InteractionID     string `json:"interaction_id,omitempty"`
+	OriginationCallID string `json:"origination_call_id,omitempty"`
+	Caller            string `json:"caller,omitempty"`
+	Callee            string `json:"callee,omitempty"`
+	State             State  `json:"state,omitempty"` // after the event
+	Reason            string `json:"reason,omitempty"`
+	PreviousState     State  `json:"previous_state,omitempty"`
+	PreviousSince     int64  `json:"previous_since,omitempty"` // Unix seconds
+	WaitMS            Millis `json:"wait_ms,omitzero"`
+	TalkMS            Millis `json:"talk_ms,omitzero"`
+	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
+}
+
+// Millis is a duration in milliseconds that may be unknown.
+type Millis struct {
+	Value int64
+	Known bool
+}
+
+// MillisOf returns a known duration; a negative one is unknown.
+func MillisOf(ms int64) Millis {
+	if ms < 0 {
+		return Millis{}
+	}
+	return Millis{Value: ms, Known: true}
+}
+
+// MarshalJSON writes the milliseconds as a number.
+func (m Millis) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, m.Value, 10), nil }
+
+// UnmarshalJSON reads a number of milliseconds.
+func (m *Millis) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &m.Value); err != nil {
+		return err
+	}
+	m.Known = true
+	return nil
+}
+
+// Append appends the facts as a JSON object. A name that is not set is
+// NameOther.
+func (f *Facts) Append(dst []byte) []byte {
+	name := f.Name
+	if name == "" {
+		name = NameOther
+	}
+	dst = append(dst, `{"name":`...)
+	dst = AppendString(dst, string(name))
+	text := func(key, value string) {
+		if value != "" {
+			dst = append(dst, key...)
+			dst = AppendString(dst, value)
+		}
+	}
+	number := func(key string, n int64, known bool) {
+		if known {
+			dst = append(dst, key...)
+			dst = strconv.AppendInt(dst, n, 10)
+		}
+	}
+	text(`,"agent_id":`, f.AgentID)
+	text(`,"agent_name":`, f.AgentName)
+	text(`,"queue_id":`, f.QueueID)
+	text(`,"call_id":`, f.CallID)
+	text(`,"interaction_id":`, f.InteractionID)
+	text(`,"origination_call_id":`, f.OriginationCallID)
+	text(`,"caller":`, f.Caller)
+	text(`,"callee":`, f.Callee)
+	text(`,"state":`, string(f.State))
+	text(`,"reason":`, f.Reason)
+	text(`,"previous_state":`, string(f.PreviousState))
+	number(`,"previous_since":`, f.PreviousSince, f.PreviousSince != 0)
+	number(`,"wait_ms":`, f.WaitMS.Value, f.WaitMS.Known)
+	number(`,"talk_ms":`, f.TalkMS.Value, f.TalkMS.Known)
+	number(`,"timestamp_ms":`, f.TimestampMS, f.TimestampMS != 0)
+	return append(dst, '}')
+}

@@ -1,0 +1,124 @@
+package state
+
+import "trunkline/event"
+
+// complete adds to the facts what the state before the event knows, and returns
+// the entries of its agent and its call, nil: none.
+func (p *Partition) complete(e *Event) (agent, call *Entry) {
+	f, account := &e.Facts, e.Account
+	call = p.lookup(account, Call, f.CallID)
+	if call != nil {
+		completeCall(f, call)
+	}
+	agent = p.lookup(account, Agent, f.AgentID)
+	if agent != nil {
+		fill(&f.AgentName, agent.AgentName)
+	}
+	switch subjectOf(f) {
+	case aboutAgent:
+		completeAgent(f, agent)
+	case aboutCall:
+		after := callAfter(f, call)
+		if f.State == "" {
+			f.State = after
+		}
+		if call != nil {
+			previous(f, call)
+			durations(f, call, after, e.millis())
+		}
+	}
+	return agent, call
+}
+
+// completeCall adds what is known of the event's call.
+func completeCall(f *event.Facts, call *Entry) {
+	fill(&f.QueueID, call.QueueID)
+	fill(&f.Caller, call.Caller)
+	fill(&f.Callee, call.Callee)
+	fill(&f.InteractionID, call.InteractionID)
+	fill(&f.OriginationCallID, call.OriginationCallID)
+	switch f.Name {
+	case event.NameQueueCallEntered:
+	case event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged:
+		// The caller's own channel: only the queue or the event itself can say
+		// that an agent has the call.
+		if call.State == event.Talking || call.State == event.Held {
+			fill(&f.AgentID, call.AgentID)
+		}
+	default:
+		fill(&f.AgentID, call.AgentID)
+	}
+}
+
+// completeAgent finds the name that only the state before makes known.
+func completeAgent(f *event.Facts, agent *Entry) {
+	if f.Name == event.NameAgentState && agent != nil {
+		switch {
+		case f.State == event.Available && agent.State == event.Offline:
+			f.Name = event.NameAgentLogin
+		case f.State == event.Available && agent.State == event.Break:
+			f.Name = event.NameAgentBreakEnd
+		case f.State == event.Break && agent.State != event.Break && agent.State != "":
+			f.Name = event.NameAgentBreakStart
+		case f.State == event.Offline && agent.State != event.Offline && agent.State != "":
+			f.Name = event.NameAgentLogout
+		}
+	}
+	completeMembership(f, agent)
+	if f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave {
+		f.State = nextAgentState(f, agent, nil)
+	}
+	if agent != nil {
+		previous(f, agent)
+	}
+}
+
+// completeMembership finds logins and logouts where a platform has no others than
+// joining the first queue and leaving the last one: its facts say the state that
+// the agent then is in.
+func completeMembership(f *event.Facts, agent *Entry) {
+	switch {
+	case f.Name == event.NameAgentQueueJoin && f.State != "" && agent != nil && agent.State == event.Offline:
+		f.Name = event.NameAgentLogin
+	case f.Name == event.NameAgentQueueLeave && f.State == event.Offline:
+		if agent != nil && agent.State != event.Offline && len(agent.Queues) == 1 && agent.Queues[0] == f.QueueID {
+			f.Name = event.NameAgentLogout
+		} else {
+			f.State = "" // it is still in others, or not known
+		}
+	}
+}
+
+func previous(f *event.Facts, e *Entry) {
+	if f.State != "" && f.PreviousState == "" && e.State != "" {
+		f.PreviousState, f.PreviousSince = e.State, e.Since
+	}
+}
+
+// durations adds how long the call waited or was talked on.
+func durations(f *event.Facts, call *Entry, after event.State, now int64) {
+	if call.State == event.Ended {
+		return
+	}
+	waited := f.Name == event.NameQueueCallAnswered && call.AnsweredMS == 0 || f.Name == event.NameQueueCallAbandoned
+	if waited && call.EnteredMS != 0 && !f.WaitMS.Known {
+		f.WaitMS = between(call.EnteredMS, now)
+	}
+	if after == event.Ended && call.AnsweredMS != 0 && !f.TalkMS.Known {
+		f.TalkMS = between(call.AnsweredMS, now)
+	}
+}
+
+// between returns a duration of two times of which one may be in whole seconds.
+func between(from, to int64) event.Millis {
+	if to < from && from-to < 1000 {
+		to = from
+	}
+	return event.MillisOf(to - from)
+}
+
+func fill(text *string, known string) {
+	if *text == "" {
+		*text = known
+	}
+}

@@ -1,0 +1,334 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/event"
+)
+
+// Kind is what an entry is about.
+type Kind string
+
+// The kinds. Identity and PositionKind are those of records that are about no
+// agent, call or device, see Numbers and Position.
+const (
+	Agent        Kind = "agent"
+	Call         Kind = "call"
+	Device       Kind = "device"
+	Identity     Kind = "identity"
+	PositionKind Kind = "position"
+)
+
+// Key names an agent, call or device: the source's own id, within its account. Of
+// kind Identity it names Numbers, and has no account.
+type Key struct {
+	Account string
+	Kind    Kind
+	ID      string
+}
+
+// String returns the key of the entry's record on cc.state:
+// <account>|<kind>|<id>. An account has no "|"; an id may.
+func (k Key) String() string { return k.Account + "|" + string(k.Kind) + "|" + k.ID }
+
+// ParseKey reads the key of a record on cc.state.
+func ParseKey(s string) (Key, error) {
+	account, rest, ok := strings.Cut(s, "|")
+	kind, id, ok2 := strings.Cut(rest, "|")
+	if !ok || !ok2 || (account == "") != (kind == string(Identity)) || id == "" {
+		return Key{}, fmt.Errorf("%q is not <account>|<kind>|<id>", s)
+	}
+	switch k := (Key{account, Kind(kind), id}); k.Kind {
+	case Agent, Call, Device, Identity:
+		return k, nil
+	}
+	return Key{}, fmt.Errorf("%q has an unknown kind", s)
+}
+
+// Value is the value of a record on cc.state other than a Position: an *Entry or
+// *Numbers. Values are never changed, only replaced, so they may be kept.
+type Value interface {
+	Key() Key
+	// Append appends the value of the record.
+	Append(dst []byte) []byte
+
+	lastEvent() event.ID // that changed it
+	class() class
+	bytes() int // of its record, estimated
+}
+
+// Entry is the state of one agent, call or device: the value of a record on
+// cc.state. Its facts are those last known, not only those of the last event.
+type Entry struct {
+	AccountID string   `json:"account_id"`
+	Kind      Kind     `json:"kind"`
+	ID        string   `json:"id"`
+	EventID   event.ID `json:"event_id"` // the last event that changed the entry, or one up to an hour before the last about it
+	Since     int64    `json:"since"`    // Unix seconds, when State was last entered
+	event.Facts
+	Source     string   `json:"source,omitempty"`      // metadata.source of the last event about it, call.progress aside
+	Queues     []string `json:"queues,omitempty"`      // agent: the queues it is a member of, sorted
+	EnteredMS  int64    `json:"entered_ms,omitempty"`  // call: Unix milliseconds, when it entered its queue
+	AnsweredMS int64    `json:"answered_ms,omitempty"` // call: Unix milliseconds, when an agent answered it
+}
+
+// Key returns the entry's key.
+func (e *Entry) Key() Key { return Key{e.AccountID, e.Kind, e.ID} }
+
+// PositionKey is the key of a partition's Position on cc.state.
+const PositionKey = "|position"
+
+// HeaderEventID is the header of a tombstone that has the id of the event with
+// which the entry was forgotten.
+const HeaderEventID = "event_id"
+
+// Position says how far the state of a partition goes: it is the fold of the
+// facts of all events before Offset. It is the last record of each batch
+// written to cc.state, in the same record batch as the entries that it covers.
+type Position struct {
+	Kind        Kind     `json:"kind"`               // PositionKind
+	EventID     event.ID `json:"event_id,omitempty"` // the last event folded; absent: none yet
+	Offset      int64    `json:"offset"`             // in cc.evt, after that event
+	LeaderEpoch int32    `json:"leader_epoch"`       // of that event's record; -1 unknown
+	TopicID     string   `json:"topic_id"`           // of cc.evt
+	// SourcePosition is the last raw record processed: each up to it is an event
+	// before Offset, a dead letter, or was dropped as the second copy of an event.
+	// "" where none is known.
+	SourcePosition string `json:"source_position,omitempty"`
+	// EventPosition is the highest source_position of the events folded, by which a
+	// repeat behind Offset is known. Where it is absent, SourcePosition is.
+	EventPosition string `json:"event_position,omitempty"`
+	// Since is when the state was first kept, Unix seconds: events before it
+	// have no facts and are not in it.
+	Since int64 `json:"since"`
+}
+
+// Append appends the value of the position's record.
+func (p *Position) Append(dst []byte) []byte {
+	dst = append(dst, `{"kind":"position"`...)
+	if p.EventID != 0 {
+		dst = append(dst, `,"event_id":"`...)
+		dst = append(p.EventID.Append(dst), '"')
+	}
+	dst = append(dst, `,"offset":`...)
+	dst = strconv.AppendInt(dst, p.Offset, 10)
+	dst = append(dst, `,"leader_epoch":`...)
+	dst = strconv.AppendInt(dst, int64(p.LeaderEpoch), 10)
+	dst = append(dst, `,"topic_id":`...)
+	dst = event.AppendString(dst, p.TopicID)
+	if p.SourcePosition != "" {
+		dst = append(dst, `,"source_position":`...)
+		dst = event.AppendString(dst, p.SourcePosition)
+	}
+	if p.EventPosition != "" {
+		dst = append(dst, `,"event_position":`...)
+		dst = event.AppendString(dst, p.EventPosition)
+	}
+	dst = append(dst, `,"since":`...)
+	return append(strconv.AppendInt(dst, p.Since, 10), '}')
+}
+
+// Behind reports whether the state of q goes further than that of p.
+func (p *Position) Behind(q *Position) bool {
+	if p.EventID != q.EventID {
+		return p.EventID < q.EventID
+	}
+	return p.processed() < q.processed()
+}
+
+// processed returns SourcePosition as a number that rises.
+func (p *Position) processed() int64 {
+	at, err := event.ParsePosition(p.SourcePosition)
+	if err != nil {
+		return -1
+	}
+	return at.Packed()
+}
+
+// Repeats returns the highest source_position of the events folded: one at or
+// below it, behind Offset, is a repeat. ok is false where none is known.
+func (p *Position) Repeats() (at event.Position, ok bool) {
+	text := p.EventPosition
+	if text == "" {
+		text = p.SourcePosition
+	}
+	at, err := event.ParsePosition(text)
+	return at, err == nil
+}
+
+// Append appends the value of the entry's record.
+func (e *Entry) Append(dst []byte) []byte {
+	dst = append(dst, `{"account_id":`...)
+	dst = event.AppendString(dst, e.AccountID)
+	dst = append(dst, `,"kind":"`...)
+	dst = append(dst, e.Kind...)
+	dst = append(dst, `","id":`...)
+	dst = event.AppendString(dst, e.ID)
+	dst = append(dst, `,"event_id":"`...)
+	dst = e.EventID.Append(dst)
+	dst = append(dst, `","since":`...)
+	dst = strconv.AppendInt(dst, e.Since, 10)
+	object := len(dst)
+	dst = e.Facts.Append(dst)
+	dst[object] = ',' // the facts are members of the entry
+	dst = dst[:len(dst)-1]
+	if e.Source != "" {
+		dst = append(dst, `,"source":`...)
+		dst = event.AppendString(dst, e.Source)
+	}
+	for i, queue := range e.Queues {
+		if i == 0 {
+			dst = append(dst, `,"queues":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(dst, queue)
+	}
+	if len(e.Queues) > 0 {
+		dst = append(dst, ']')
+	}
+	if e.EnteredMS != 0 {
+		dst = append(dst, `,"entered_ms":`...)
+		dst = strconv.AppendInt(dst, e.EnteredMS, 10)
+	}
+	if e.AnsweredMS != 0 {
+		dst = append(dst, `,"answered_ms":`...)
+		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
+	}
+	return append(dst, '}')
+}
+
+// Live reports whether the entry is part of a snapshot: an agent that is at work,
+// a call that has not ended, a device that is registered.
+func (e *Entry) Live() bool {
+	switch e.State {
+	case "", event.Offline, event.Ended, event.Unregistered:
+		return false
+	}
+	return true
+}
+
+// How long entries are kept without an event.
+const (
+	offlineAge = 7 * 24 * time.Hour
+	agentAge   = 31 * 24 * time.Hour
+	callAge    = 24 * time.Hour // some switches lose the end of a call
+	deviceAge  = 24 * time.Hour
+	endedAge   = 15 * time.Minute // a call that has ended, a device that is gone
+	refreshAge = time.Hour        // see package
+)
+
+// Expires returns the id from which on the entry is forgotten, when no event
+// about it comes before.
+func (e *Entry) Expires() event.ID {
+	return e.EventID + event.ID(classAges[e.class()])
+}
+
+// class is a set of entries that expire after the same time.
+type class uint8
+
+const (
+	endedClass class = iota
+	callClass
+	deviceClass
+	offlineClass
+	agentClass
+	identityClass
+	classes
+)
+
+var classAges = [classes]time.Duration{
+	endedClass: endedAge, callClass: callAge, deviceClass: deviceAge, offlineClass: offlineAge, agentClass: agentAge, identityClass: numbersAge,
+}
+
+func (e *Entry) lastEvent() event.ID { return e.EventID }
+
+func (e *Entry) class() class {
+	switch {
+	case e.State == event.Ended && e.Kind == Call, e.State == event.Unregistered && e.Kind == Device:
+		return endedClass
+	case e.Kind == Call:
+		return callClass
+	case e.Kind == Device:
+		return deviceClass
+	case e.State == event.Offline:
+		return offlineClass
+	}
+	return agentClass
+}
+
+// Record is a record of cc.state, read: one of Entry, Numbers, Deleted and
+// Position is set.
+type Record struct {
+	Entry    *Entry
+	Numbers  *Numbers
+	Deleted  *Key // the agent, call, device or the numbers are forgotten
+	Position *Position
+	EventID  event.ID // of the value, tombstone or position; 0: a tombstone without one
+}
+
+// Value returns the record's entry or numbers; nil: it has none.
+func (r *Record) Value() Value {
+	switch {
+	case r.Entry != nil:
+		return r.Entry
+	case r.Numbers != nil:
+		return r.Numbers
+	}
+	return nil
+}
+
+// Key returns the key of a record that has no Position.
+func (r *Record) Key() Key {
+	if r.Deleted != nil {
+		return *r.Deleted
+	}
+	return r.Value().Key()
+}
+
+var errForeign = errors.New("not a record of the state")
+
+// ParseRecord reads a record of cc.state. A nil value is a tombstone, whose
+// header HeaderEventID is eventID; other records need none.
+func ParseRecord(key string, value, eventID []byte) (Record, error) {
+	if key == PositionKey {
+		p := &Position{}
+		if err := json.Unmarshal(value, p); err != nil {
+			return Record{}, fmt.Errorf("reading a position: %w", err)
+		}
+		return Record{Position: p, EventID: p.EventID}, nil
+	}
+	k, err := ParseKey(key)
+	if err != nil {
+		return Record{}, err
+	}
+	if value == nil {
+		r := Record{Deleted: &k}
+		if len(eventID) > 0 {
+			if r.EventID, err = event.ParseID(string(eventID)); err != nil {
+				return Record{}, fmt.Errorf("reading a tombstone: %w", err)
+			}
+		}
+		return r, nil
+	}
+	if k.Kind == Identity {
+		n, err := parseNumbers(k, value)
+		if err != nil {
+			return Record{}, err
+		}
+		return Record{Numbers: n, EventID: n.EventID}, nil
+	}
+	e := &Entry{}
+	if err := json.Unmarshal(value, e); err != nil {
+		return Record{}, fmt.Errorf("reading an entry: %w", err)
+	}
+	if e.Key() != k {
+		return Record{}, errForeign
+	}
+	return Record{Entry: e, EventID: e.EventID}, nil
+}

@@ -1,0 +1,350 @@
+package state
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"trunkline/event"
+)
+
+// maxText bounds ids and texts of entries, in bytes.
+const maxText = 256
+
+// maxQueues bounds the queues of one agent.
+const maxQueues = 256
+
+// Event is an event of cc.evt as the fold reads it.
+type Event struct {
+	ID        event.ID
+	Account   string
+	Timestamp int64  // of the message, Unix seconds
+	Source    string // of the message's metadata
+	Identity  event.Identity
+	Facts     event.Facts
+}
+
+// ParseEvent reads the key, the value and the header event.HeaderIdentity of a
+// record of cc.evt. ok is false for an event that was written before messages had
+// facts; it has no name then.
+func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
+	if e.ID, err = event.MessageID(value); err != nil {
+		return Event{}, false, err
+	}
+	m, ok, err := event.MessageFacts(value)
+	if err != nil {
+		return Event{}, false, err
+	}
+	if identity != nil {
+		if e.Identity, err = event.ParseIdentity(string(identity)); err != nil {
+			return Event{}, false, err
+		}
+	}
+	e.Account, e.Timestamp, e.Source, e.Facts = string(key), m.Timestamp, m.Metadata.Source, m.Metadata.Facts
+	return e, ok, nil
+}
+
+// Apply completes the facts of the next event from the state before it, and
+// folds them. An event at or below the last one folded changes nothing, and its
+// facts stay as they are.
+func (p *Partition) Apply(e *Event) {
+	if e.ID <= p.lastFolded {
+		return
+	}
+	p.advance(e.ID)
+	cleanText(&e.Facts)
+	agent, call := p.complete(e)
+	p.foldIdentity(e)
+	p.foldFacts(e, agent, call)
+}
+
+// Fold folds the next event's facts as they stand in its message.
+func (p *Partition) Fold(e *Event) {
+	if e.ID <= p.lastFolded {
+		return
+	}
+	p.advance(e.ID)
+	p.foldIdentity(e)
+	p.foldFacts(e, p.lookup(e.Account, Agent, e.Facts.AgentID), p.lookup(e.Account, Call, e.Facts.CallID))
+}
+
+// cleanText makes texts what a reader of the message's JSON gets.
+func cleanText(f *event.Facts) {
+	for _, text := range [...]*string{&f.AgentID, &f.AgentName, &f.QueueID, &f.CallID, &f.InteractionID,
+		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, (*string)(&f.Name), (*string)(&f.State), (*string)(&f.PreviousState)} {
+		if !utf8.ValidString(*text) {
+			*text = string([]rune(*text))
+		}
+	}
+}
+
+// subject is what an event is about first of all.
+type subject uint8
+
+const (
+	aboutNothing subject = iota // nothing that has a state
+	aboutAgent
+	aboutCall
+	aboutDevice
+)
+
+func subjectOf(f *event.Facts) subject {
+	switch f.Name {
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer:
+		return aboutAgent
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded,
+		event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged, event.NameCallHeld,
+		event.NameCallResumed, event.NameCallTransferred, event.NameCallDTMF, event.NameCallEnded:
+		return aboutCall
+	case event.NameDeviceRegistered, event.NameDeviceUnregistered:
+		return aboutDevice
+	}
+	if f.CallID != "" && f.State != "" { // a word for what becomes of the call, under another name
+		return aboutCall
+	}
+	return aboutNothing
+}
+
+func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
+	if id == "" {
+		return nil
+	}
+	return p.Find(Key{account, kind, id})
+}
+
+// millis returns when the event happened, in Unix milliseconds.
+func (e *Event) millis() int64 {
+	if e.Facts.TimestampMS != 0 {
+		return e.Facts.TimestampMS
+	}
+	return e.Timestamp * 1000
+}
+
+// foldFacts changes the entries as the event's facts say. agent and call are those
+// before it, nil: none.
+func (p *Partition) foldFacts(e *Event, agent, call *Entry) {
+	f := &e.Facts
+	switch subjectOf(f) {
+	case aboutNothing:
+		return
+	case aboutDevice:
+		p.foldDevice(e)
+		return
+	}
+	p.foldAgent(e, agent, call)
+	if len(f.CallID) <= maxText && f.CallID != "" {
+		p.foldCall(e, call)
+	}
+}
+
+// begin returns the entry to be changed by the event: a copy of the one before,
+// nil for none, with the event's source. Trunkline's own events about a call leave
+// it the source that it has: a platform's.
+func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
+	if before != nil {
+		next = *before
+	} else {
+		next = Entry{AccountID: e.Account, Kind: kind, ID: id, Since: e.Timestamp,
+			Facts: event.Facts{Name: e.Facts.Name, TimestampMS: e.Facts.TimestampMS}}
+	}
+	if e.Facts.Name != event.NameCallProgress {
+		next.Source = bounded(e.Source)
+	}
+	return next
+}
+
+// enter sets the state of entry, which the event leads to.
+func (e *Event) enter(entry *Entry, s event.State) {
+	if entry.State == s {
+		return
+	}
+	entry.PreviousState, entry.PreviousSince = "", 0
+	if entry.State != "" {
+		entry.PreviousState, entry.PreviousSince = entry.State, entry.Since
+	}
+	entry.State, entry.Since = s, e.Timestamp
+	entry.Name, entry.Reason, entry.TimestampMS = e.Facts.Name, "", e.Facts.TimestampMS
+}
+
+func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
+	f := &e.Facts
+	if f.AgentID == "" || len(f.AgentID) > maxText {
+		return
+	}
+	state := nextAgentState(f, agent, call)
+	if agent == nil && state == "" && f.Name != event.NameAgentQueueJoin || agent != nil && agent.EventID >= e.ID {
+		return
+	}
+	next := e.begin(Agent, f.AgentID, agent)
+	next.AgentID = f.AgentID
+	e.enter(&next, state)
+	if subjectOf(f) == aboutAgent && f.State != "" {
+		next.Reason = bounded(f.Reason)
+	}
+	keep(&next.AgentName, f.AgentName)
+	switch {
+	case onCall(state):
+		if f.CallID != "" && (next.CallID == "" || subjectOf(f) == aboutAgent || callIsAgents(f) && takesCall(f, agent)) {
+			next.CallID, next.Caller, next.Callee = bounded(f.CallID), bounded(f.Caller), bounded(f.Callee)
+			next.InteractionID, next.OriginationCallID = bounded(f.InteractionID), bounded(f.OriginationCallID)
+			keep(&next.QueueID, f.QueueID)
+		}
+	default:
+		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
+	}
+	switch f.Name {
+	case event.NameAgentQueueJoin, event.NameAgentLogin:
+		next.Queues = join(next.Queues, f.QueueID)
+	case event.NameAgentQueueLeave, event.NameAgentLogout:
+		next.Queues = leave(next.Queues, f.QueueID)
+	}
+	p.put(&next, agent, e.ID)
+}
+
+// takesCall reports whether the agent leaves the call that it is busy with for the
+// event's: not for one that only rings while it talks.
+func takesCall(f *event.Facts, agent *Entry) bool {
+	return agent == nil || agent.State != event.Talking || f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging
+}
+
+// callIsAgents reports whether the event gives the call to its agent.
+func callIsAgents(f *event.Facts) bool {
+	switch f.Name {
+	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged,
+		event.NameCallTransferred:
+		return f.AgentID != ""
+	}
+	return false
+}
+
+// join and leave return other slices: entries are not changed.
+func join(queues []string, queue string) []string {
+	at, in := slices.BinarySearch(queues, queue)
+	if in || queue == "" || len(queue) > maxText || len(queues) == maxQueues {
+		return queues
+	}
+	return slices.Insert(slices.Clone(queues), at, queue)
+}
+
+func leave(queues []string, queue string) []string {
+	at, in := slices.BinarySearch(queues, queue)
+	if !in {
+		return queues
+	}
+	if len(queues) == 1 {
+		return nil
+	}
+	return slices.Delete(slices.Clone(queues), at, at+1)
+}
+
+// foldCall changes the event's call. call is its entry before the event.
+func (p *Partition) foldCall(e *Event, call *Entry) {
+	f := &e.Facts
+	after := callAfter(f, call)
+	if after == "" || call != nil && call.EventID >= e.ID {
+		return
+	}
+	before := call
+	if call != nil && call.State == event.Ended && after != event.Ended {
+		call = nil // begins anew
+	}
+	next := e.begin(Call, f.CallID, call)
+	next.CallID = f.CallID
+	now, had := e.millis(), next.State
+	e.enter(&next, after)
+	if subjectOf(f) == aboutCall {
+		keep(&next.Reason, f.Reason)
+	}
+	keep(&next.QueueID, f.QueueID)
+	keep(&next.Caller, f.Caller)
+	keep(&next.Callee, f.Callee)
+	keep(&next.InteractionID, f.InteractionID)
+	keep(&next.OriginationCallID, f.OriginationCallID)
+	p.foldCallAgent(e, &next)
+	switch {
+	case f.Name == event.NameQueueCallEntered && (next.EnteredMS == 0 || had == event.Talking || had == event.Held):
+		next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
+	case after == event.Talking && next.AnsweredMS == 0:
+		next.AnsweredMS = now
+	}
+	if f.WaitMS.Known {
+		next.WaitMS = f.WaitMS
+	}
+	if after == event.Ended && f.TalkMS.Known {
+		next.TalkMS = f.TalkMS
+	}
+	p.put(&next, before, e.ID)
+}
+
+// foldCallAgent sets whose call it is. An agent whose phone rang for it while
+// another one answered is available again.
+func (p *Partition) foldCallAgent(e *Event, call *Entry) {
+	f := &e.Facts
+	switch {
+	case call.State == event.Waiting:
+		call.AgentID, call.AgentName = "", ""
+	case call.State == event.Ended:
+		if call.AgentID == "" && f.Name != event.NameQueueCallAbandoned {
+			call.AgentID, call.AgentName = bounded(f.AgentID), bounded(f.AgentName)
+		}
+	case callIsAgents(f) && !(f.Name == event.NameQueueCallOffered && call.State != event.Ringing):
+		if call.State == event.Talking && call.AgentID != f.AgentID {
+			p.stopRinging(e, call)
+		}
+		call.AgentID, call.AgentName = bounded(f.AgentID), bounded(f.AgentName)
+	}
+}
+
+// stopRinging makes the agent whose phone rang for the call available, because
+// another one has answered.
+func (p *Partition) stopRinging(e *Event, call *Entry) {
+	rang := p.lookup(e.Account, Agent, call.AgentID)
+	if rang == nil || rang.State != event.Ringing || rang.CallID != call.ID {
+		return
+	}
+	free := e.begin(Agent, rang.ID, rang)
+	e.enter(&free, event.Available)
+	free.CallID, free.Caller, free.Callee, free.InteractionID, free.OriginationCallID = "", "", "", "", ""
+	p.put(&free, rang, e.ID)
+}
+
+func (p *Partition) foldDevice(e *Event) {
+	f := &e.Facts
+	name := f.AgentID
+	if name == "" {
+		name = f.Caller
+	}
+	device := p.lookup(e.Account, Device, name)
+	if name == "" || len(name) > maxText || device != nil && device.EventID >= e.ID {
+		return
+	}
+	state := event.Registered
+	if f.Name == event.NameDeviceUnregistered {
+		if state = event.Unregistered; device == nil {
+			return
+		}
+	}
+	next := e.begin(Device, name, device)
+	e.enter(&next, state)
+	keep(&next.Reason, f.Reason)
+	keep(&next.AgentID, f.AgentID)
+	keep(&next.AgentName, f.AgentName)
+	keep(&next.Caller, f.Caller)
+	keep(&next.Callee, f.Callee)
+	p.put(&next, device, e.ID)
+}
+
+// keep replaces a text by a newer one, where there is one.
+func keep(text *string, newer string) {
+	if newer = bounded(newer); newer != "" {
+		*text = newer
+	}
+}
+
+// bounded returns a text, or "" when it is too long to be kept.
+func bounded(text string) string {
+	if len(text) > maxText {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,306 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/event"
+)
+
+const firstMilli = 1_795_169_700_000
+
+// player applies events of one account, a second apart.
+type player struct {
+	*Partition
+	last event.ID
+	now  int64 // Unix seconds
+}
+
+func newPlayer() *player { return &player{Partition: NewPartition(), now: firstMilli / 1000} }
+
+func (p *player) play(f event.Facts) event.Facts {
+	p.now++
+	p.last = event.NextID(p.last, p.now*1000, 3)
+	e := Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: f}
+	p.Apply(&e)
+	return e.Facts
+}
+
+// shows returns the entries in short: "id state queues agent on-call since", since
+// in seconds after the start.
+func (p *player) shows() string {
+	var lines []string
+	for _, e := range p.All() {
+		who := e.AgentID
+		if e.Kind == Agent {
+			who = e.CallID
+		}
+		parts := []string{e.ID, string(e.State), strings.Join(e.Queues, "+"), who, fmt.Sprint(e.Since - firstMilli/1000)}
+		lines = append(lines, strings.Join(strings.Fields(strings.Join(parts, " ")), " "))
+	}
+	return strings.Join(lines, ", ")
+}
+
+func agentFacts(name event.Name, agent string, s event.State) event.Facts {
+	return event.Facts{Name: name, AgentID: agent, State: s}
+}
+
+func callFacts(name event.Name, call, agent string) event.Facts {
+	return event.Facts{Name: name, CallID: call, AgentID: agent}
+}
+
+func TestStories(t *testing.T) {
+	const (
+		login, logout, onBreak, status = event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentState
+		entered, offered, answered     = event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered
+		abandoned, queueEnded          = event.NameQueueCallAbandoned, event.NameQueueCallEnded
+	)
+	type step struct {
+		facts event.Facts
+		want  string
+	}
+	for name, steps := range map[string][]step{
+		"a call that is answered": {
+			{agentFacts(login, "x", ""), "x available 1"},
+			{event.Facts{Name: entered, CallID: "c", QueueID: "q"}, "x available 1, c waiting 2"},
+			{callFacts(offered, "c", "x"), "x ringing c 3, c ringing x 3"},
+			{agentFacts(status, "x", event.Talking), "x talking c 4, c ringing x 3"},
+			{callFacts(answered, "c", "x"), "x talking c 4, c talking x 5"},
+			{event.Facts{Name: event.NameCallHeld, CallID: "c"}, "x talking c 4, c held x 6"},
+			{event.Facts{Name: event.NameCallResumed, CallID: "c"}, "x talking c 4, c talking x 7"},
+			{callFacts(queueEnded, "c", "x"), "x available 8, c ended x 8"},
+			{agentFacts(status, "x", event.WrapUp), "x wrap_up 9, c ended x 8"},
+			{agentFacts(status, "x", ""), "x available 10, c ended x 8"},
+			{agentFacts(logout, "x", ""), "x offline 11, c ended x 8"},
+		},
+		"an agent seen receiving a call is never missing": {
+			{agentFacts(logout, "x", ""), "x offline 1"},
+			{callFacts(offered, "c", "x"), "x ringing c 2, c ringing x 2"},
+			{callFacts(offered, "d", "y"), "x ringing c 2, y ringing d 3, c ringing x 2, d ringing y 3"},
+		},
+		"an agent that logs out or pauses in a call stays so after it": {
+			{callFacts(answered, "c", "x"), "x talking c 1, c talking x 1"},
+			{agentFacts(logout, "x", ""), "x offline 2, c talking x 1"},
+			{callFacts(queueEnded, "c", "x"), "x offline 2, c ended x 3"},
+			{agentFacts(status, "x", ""), "x offline 2, c ended x 3"},
+			{callFacts(answered, "d", "y"), "x offline 2, y talking d 5, c ended x 3, d talking y 5"},
+			{agentFacts(onBreak, "y", ""), "x offline 2, y break 6, c ended x 3, d talking y 5"},
+			{event.Facts{Name: queueEnded, CallID: "d"}, "x offline 2, y break 6, c ended x 3, d ended y 7"},
+			{agentFacts(status, "y", ""), "x offline 2, y break 6, c ended x 3, d ended y 7"},
+		},
+		"a call that nobody answers": {
+			{event.Facts{Name: entered, CallID: "c", QueueID: "q"}, "c waiting 1"},
+			{callFacts(offered, "c", "x"), "x ringing c 2, c ringing x 2"},
+			{callFacts(event.NameAgentNoAnswer, "c", "x"), "x available 3, c waiting 3"},
+			{callFacts(offered, "c", "y"), "x available 3, y ringing c 4, c ringing y 4"},
+			{event.Facts{Name: abandoned, CallID: "c"}, "x available 3, y available 5, c ended y 5"},
+			{callFacts(offered, "c", "x"), "x ringing c 6, y available 5, c ended y 5"}, // late: the phone does ring
+			{event.Facts{Name: entered, CallID: "c", QueueID: "r"}, "x ringing c 6, y available 5, c waiting 7"},
+		},
+		"several phones ring": {
+			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
+			{callFacts(offered, "c", "y"), "x ringing c 1, y ringing c 2, c ringing y 1"},
+			{callFacts(answered, "c", "x"), "x talking c 3, y available 3, c talking x 3"},
+			{callFacts(offered, "c", "y"), "x talking c 3, y ringing c 4, c talking x 3"}, // late
+			{callFacts(offered, "d", "x"), "x talking c 3, y ringing c 4, c talking x 3, d ringing x 5"},
+		},
+		"a call that is handed on": {
+			{agentFacts(login, "y", ""), "y available 1"},
+			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 2, y available 1, c talking x 2"},
+			{event.Facts{Name: event.NameCallTransferred, CallID: "c", AgentID: "y"}, "x talking c 2, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallEnded, CallID: "c", AgentID: "x", State: event.WrapUp}, "x wrap_up 4, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallTransferred, CallID: "c", Callee: "100"}, "x wrap_up 4, y talking c 3, c talking y 2"},
+			{callFacts(event.NameCallEnded, "c", "y"), "x wrap_up 4, y available 6, c ended y 6"},
+			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 7, y available 6, c talking x 7"}, // the id is used again
+		},
+		"channels of a caller in a queue": {
+			{event.Facts{Name: event.NameCallCreated, CallID: "c"}, "c ringing 1"},
+			{event.Facts{Name: event.NameCallAnswered, CallID: "c"}, "c talking 2"},
+			{event.Facts{Name: entered, CallID: "c", QueueID: "q"}, "c waiting 3"},
+			{event.Facts{Name: event.NameCallBridged, CallID: "c"}, "c waiting 3"}, // to the music
+			{callFacts(offered, "c", "x"), "x ringing c 5, c ringing x 5"},
+			{event.Facts{Name: event.NameCallAnswered, CallID: "c"}, "x ringing c 5, c ringing x 5"},
+			{callFacts(answered, "c", "x"), "x talking c 7, c talking x 7"},
+			{event.Facts{Name: event.NameCallEnded, CallID: "c"}, "x available 8, c ended x 8"},
+			{event.Facts{Name: event.NameCallBridged, CallID: "c"}, "x available 8, c ended x 8"}, // late
+			{event.Facts{Name: event.NameCallDTMF, CallID: "e"}, "x available 8, c ended x 8"},
+		},
+		"a word for the call under another name": {
+			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, ""}, // of a call that is not known
+			{callFacts(answered, "c", "x"), "x talking c 2, c talking x 2"},
+			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x talking c 2, c waiting 3"},
+			{event.Facts{Name: event.NameConferenceLeft, CallID: "c", State: event.Ended, AgentID: "x"}, "x available 4, c ended x 4"},
+			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 4, c ended x 4"},
+		},
+		"queues of an agent": {
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q"}, "x q 1"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p"}, "x p+q 1"},
+			{agentFacts(login, "x", ""), "x available p+q 3"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q"}, "x available p 3"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "p"}, "x available 3"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "y", QueueID: "p", State: event.Available}, "x available 3, y available p 6"},
+		},
+		"the first queue is a login, the last one a logout": {
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available}, "x available q 1"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Available}, "x available p+q 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x available p 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x available p 1"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "p", State: event.Offline}, "x offline 5"},
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "p", State: event.Break}, "x break p 6"},
+		},
+		"devices": {
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x"}, ""},
+			{event.Facts{Name: event.NameDeviceRegistered, AgentID: "x"}, "x registered x 2"},
+			{event.Facts{Name: event.NameDeviceUnregistered, AgentID: "x"}, "x unregistered x 3"},
+		},
+		"what has no state, or ids too long": {
+			{event.Facts{Name: event.NameOther, AgentID: "x", CallID: "c"}, ""},
+			{event.Facts{Name: event.NameRecordingStored, CallID: "c"}, ""},
+			{agentFacts(status, "x", ""), ""},
+			{agentFacts(login, strings.Repeat("x", maxText+1), ""), ""},
+			{event.Facts{Name: entered, CallID: strings.Repeat("x", maxText+1)}, ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlayer()
+			for i, s := range steps {
+				if p.play(s.facts); p.shows() != s.want {
+					t.Fatalf("after step %d, %s:\n got %s\nwant %s", i+1, s.facts.Name, p.shows(), s.want)
+				}
+			}
+		})
+	}
+}
+
+func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
+	p := newPlayer()
+	at := func(second int64) int64 { return firstMilli/1000 + second }
+	for i, c := range []struct{ said, want event.Facts }{
+		{event.Facts{Name: event.NameAgentState, AgentID: "x", AgentName: "Xena", State: event.Available},
+			event.Facts{Name: event.NameAgentState, AgentID: "x", AgentName: "Xena", State: event.Available}}, // nothing is known: not guessed
+		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Break, Reason: "lunch"},
+			event.Facts{Name: event.NameAgentBreakStart, AgentID: "x", AgentName: "Xena", State: event.Break, Reason: "lunch", PreviousState: event.Available, PreviousSince: at(1)}},
+		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Available},
+			event.Facts{Name: event.NameAgentBreakEnd, AgentID: "x", AgentName: "Xena", State: event.Available, PreviousState: event.Break, PreviousSince: at(2)}},
+		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Offline},
+			event.Facts{Name: event.NameAgentLogout, AgentID: "x", AgentName: "Xena", State: event.Offline, PreviousState: event.Available, PreviousSince: at(3)}},
+		{event.Facts{Name: event.NameAgentState, AgentID: "x", State: event.Available},
+			event.Facts{Name: event.NameAgentLogin, AgentID: "x", AgentName: "Xena", State: event.Available, PreviousState: event.Offline, PreviousSince: at(4)}},
+		{event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 6250},
+			event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 6250, State: event.Waiting}},
+		{event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x"},
+			event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
+				State: event.Ringing, PreviousState: event.Waiting, PreviousSince: at(6)}},
+		{event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", TimestampMS: firstMilli + 8500},
+			event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 8500,
+				State: event.Talking, PreviousState: event.Ringing, PreviousSince: at(7), WaitMS: event.MillisOf(2250)}},
+		{event.Facts{Name: event.NameOther, CallID: "c"},
+			event.Facts{Name: event.NameOther, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i"}},
+		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c", Reason: "NORMAL_CLEARING"},
+			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", Reason: "NORMAL_CLEARING",
+				State: event.Ended, PreviousState: event.Talking, PreviousSince: at(8), TalkMS: event.MillisOf(1500)}},
+		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c"}, // a second word for the end: no second talk
+			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
+				State: event.Ended, PreviousState: event.Ended, PreviousSince: at(10)}},
+		{event.Facts{Name: event.NameOther, AgentName: "b\xff\xfed"}, event.Facts{Name: event.NameOther, AgentName: "b\uFFFD\uFFFDd"}},
+	} {
+		if got := p.play(c.said); got != c.want {
+			t.Errorf("event %d:\n got %+v\nwant %+v", i+1, got, c.want)
+		}
+	}
+	e := Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: event.Facts{Name: event.NameAgentLogout, AgentID: "x"}}
+	if p.Apply(&e); e.Facts.State != "" || p.Find(Key{"a", Agent, "x"}).State != event.Available {
+		t.Errorf("an event that was folded before: %+v", e.Facts)
+	}
+}
+
+func TestEntriesExpireInTheTimeOfIDs(t *testing.T) {
+	p := newPlayer()
+	for _, f := range []event.Facts{
+		agentFacts(event.NameAgentLogin, "at-work", ""), agentFacts(event.NameAgentLogout, "offline", ""),
+		callFacts(event.NameQueueCallEntered, "lost", ""), callFacts(event.NameQueueCallEnded, "ended", ""),
+		{Name: event.NameDeviceRegistered, AgentID: "phone"}, {Name: event.NameDeviceRegistered, AgentID: "gone"},
+		{Name: event.NameDeviceUnregistered, AgentID: "gone"},
+	} {
+		p.play(f)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{endedAge - 10*time.Second, "at-work, offline, ended, lost, gone, phone"},
+		{endedAge + time.Second, "at-work, offline, lost, phone"},
+		{callAge - 10*time.Second, "at-work, offline, lost, phone"},
+		{callAge + time.Second, "at-work, offline"},
+		{offlineAge - 10*time.Second, "at-work, offline"},
+		{offlineAge + time.Second, "at-work"},
+		{agentAge + time.Second, ""},
+	} {
+		p.now = firstMilli/1000 + 7 + int64(c.after.Seconds()) - 1
+		p.play(event.Facts{Name: event.NameOther})
+		var ids []string
+		for _, e := range p.All() {
+			ids = append(ids, e.ID)
+		}
+		if got := strings.Join(ids, ", "); got != c.want {
+			t.Errorf("after %v: %s, want %s", c.after, got, c.want)
+		}
+	}
+}
+
+func TestAnAccountsLeastRecentEntryMakesRoom(t *testing.T) {
+	p := newPlayer()
+	p.limits[Agent.index()] = 2
+	for _, agent := range []string{"1", "2", "1", "3"} {
+		p.play(agentFacts(event.NameAgentState, agent, event.Talking))
+		p.play(agentFacts(event.NameAgentState, agent, ""))
+	}
+	p.Fold(&Event{ID: p.last + 1024, Account: "b", Timestamp: p.now, Facts: event.Facts{Name: event.NameAgentLogin, AgentID: "4"}})
+	if got := p.shows(); got != "1 available 6, 3 available 8, 4 available 8" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestARepeatedRegistrationIsWrittenOnceAnHour(t *testing.T) {
+	p := newPlayer()
+	written := 0
+	for range 3 * 60 {
+		p.now += 59
+		p.play(event.Facts{Name: event.NameDeviceRegistered, AgentID: "x", TimestampMS: p.now * 1000})
+		p.Commit(func(Change) { written++ })
+	}
+	if written != 3 {
+		t.Errorf("written %d times in three hours", written)
+	}
+}
+
+func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
+	p := newPlayer()
+	shows := func() string {
+		var all []string
+		for _, e := range p.All() {
+			all = append(all, e.ID+" "+e.Source)
+		}
+		return strings.Join(all, ", ")
+	}
+	for _, step := range []struct {
+		source string
+		facts  event.Facts
+		want   string
+	}{
+		{"feed:a", agentFacts(event.NameAgentLogin, "x", ""), "x feed:a"},
+		{"feed:b", callFacts(event.NameQueueCallOffered, "c", "x"), "x feed:b, c feed:b"},
+		{"feed:a", callFacts(event.NameQueueCallAnswered, "c", "y"), "x feed:a, y feed:a, c feed:a"}, // x is free
+		{"feed:b", callFacts(event.NameCallDTMF, "c", ""), "x feed:a, y feed:b, c feed:b"},           // changes nothing else
+		{"origination", event.Facts{Name: event.NameCallProgress, CallID: "c", State: event.Talking}, "x feed:a, y feed:b, c feed:b"},
+		{strings.Repeat("s", maxText+1), agentFacts(event.NameAgentLogout, "x", ""), "x , y feed:b, c feed:b"},
+	} {
+		p.now++
+		p.last = event.NextID(p.last, p.now*1000, 3)
+		if p.Apply(&Event{ID: p.last, Account: "a", Timestamp: p.now, Source: step.source, Facts: step.facts}); shows() != step.want {
+			t.Errorf("after %s of %.20s: %q, want %q", step.facts.Name, step.source, shows(), step.want)
+		}
+	}
+}

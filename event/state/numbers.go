@@ -1,0 +1,137 @@
+package state
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"trunkline/event"
+)
+
+// Numbers says which of numbersPerRecord consecutive numbers of a platform's run
+// events were folded with: the value of a record on cc.state, by which the
+// normalizer knows the second copy of an event.
+type Numbers struct {
+	Run     string
+	First   uint64   // the first of the numbers, a multiple of numbersPerRecord
+	EventID event.ID // of the last event that added one
+	set     [numbersPerRecord / 64]uint64
+}
+
+const (
+	numbersPerRecord = 4096
+	// maxNumbers bounds the records of numbers of a partition: 67 million numbers in
+	// 12 MB, or with hostile numbers 16,384 of them. The one without a new number for
+	// longest makes room.
+	maxNumbers = 1 << 14
+	numbersAge = 24 * time.Hour
+)
+
+// Seen reports whether an event before id was folded with the identity, as far
+// back as identities are kept.
+func (p *Partition) Seen(id event.ID, i event.Identity) bool {
+	n := p.entries[numbersKey(i)]
+	if n == nil {
+		return false
+	}
+	numbers := n.value.(*Numbers)
+	return !numbers.expired(id) && numbers.has(i.Number)
+}
+
+// foldIdentity adds the event's identity to the numbers folded.
+func (p *Partition) foldIdentity(e *Event) {
+	if e.Identity.Run == "" {
+		return
+	}
+	key := numbersKey(e.Identity)
+	next := &Numbers{Run: e.Identity.Run, First: e.Identity.Number &^ (numbersPerRecord - 1), EventID: e.ID}
+	if n := p.entries[key]; n != nil && !n.value.(*Numbers).expired(e.ID) {
+		next.set = n.value.(*Numbers).set
+	}
+	next.add(e.Identity.Number)
+	p.set(key, next, e.ID)
+	p.makeRoom(key, e.ID)
+}
+
+func (n *Numbers) has(number uint64) bool {
+	at := number % numbersPerRecord
+	return n.set[at/64]>>(at%64)&1 != 0
+}
+
+func (n *Numbers) add(number uint64) {
+	at := number % numbersPerRecord
+	n.set[at/64] |= 1 << (at % 64)
+}
+
+func (n *Numbers) expired(at event.ID) bool { return n.EventID+event.ID(numbersAge) <= at }
+
+// numbersKey returns the key of the record that has the identity's number.
+func numbersKey(i event.Identity) Key {
+	id := make([]byte, 0, event.MaxRun+21)
+	id = append(append(id, i.Run...), '/')
+	return Key{Kind: Identity, ID: string(strconv.AppendUint(id, i.Number&^(numbersPerRecord-1), 10))}
+}
+
+// Key returns the key of the numbers.
+func (n *Numbers) Key() Key { return numbersKey(event.Identity{Run: n.Run, Number: n.First}) }
+
+// wireNumbers is the record's value. Bit b of byte i of Numbers stands for the
+// number First + 8*i + b; bytes that are zero are left out at the end.
+type wireNumbers struct {
+	Kind    Kind     `json:"kind"`
+	Run     string   `json:"run"`
+	First   uint64   `json:"first"`
+	EventID event.ID `json:"event_id"`
+	Numbers []byte   `json:"numbers"`
+}
+
+// Append appends the value of the record.
+func (n *Numbers) Append(dst []byte) []byte {
+	dst = append(dst, `{"kind":"identity","run":`...)
+	dst = event.AppendString(dst, n.Run)
+	dst = append(dst, `,"first":`...)
+	dst = strconv.AppendUint(dst, n.First, 10)
+	dst = append(dst, `,"event_id":"`...)
+	dst = n.EventID.Append(dst)
+	dst = append(dst, `","numbers":"`...)
+	var bits [numbersPerRecord / 8]byte
+	end := 0
+	for i, word := range n.set {
+		binary.LittleEndian.PutUint64(bits[8*i:], word)
+	}
+	for i, b := range bits {
+		if b != 0 {
+			end = i + 1
+		}
+	}
+	return append(base64.StdEncoding.AppendEncode(dst, bits[:end]), `"}`...)
+}
+
+// parseNumbers reads what Append writes.
+func parseNumbers(k Key, value []byte) (*Numbers, error) {
+	var w wireNumbers
+	if err := json.Unmarshal(value, &w); err != nil {
+		return nil, fmt.Errorf("reading numbers: %w", err)
+	}
+	n := &Numbers{Run: w.Run, First: w.First, EventID: w.EventID}
+	if w.First%numbersPerRecord != 0 || len(w.Numbers) > numbersPerRecord/8 || !(event.Identity{Run: w.Run}).Valid() || n.Key() != k {
+		return nil, errForeign
+	}
+	for i, b := range w.Numbers {
+		n.set[i/8] |= uint64(b) << (i % 8 * 8)
+	}
+	return n, nil
+}
+
+func (n *Numbers) lastEvent() event.ID { return n.EventID }
+
+func (n *Numbers) class() class { return identityClass }
+
+// bytes estimates the size of the record, from above.
+func (n *Numbers) bytes() int {
+	const framing, members = 64, 130
+	return framing + members + 2*len(n.Run) + base64.StdEncoding.EncodedLen(numbersPerRecord/8)
+}

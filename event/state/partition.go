@@ -1,0 +1,361 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"trunkline/event"
+)
+
+const (
+	// maxPerAccount bounds the entries of one kind of one account in one partition.
+	maxPerAccount = 1 << 15
+	// forgetAtOnce bounds what expires with one event. It is more than an event can
+	// add, so that what expired after a quiet time is forgotten soon, in batches
+	// that fit a request.
+	forgetAtOnce = 8
+)
+
+// Partition keeps the state of one partition while its events are normalized. It
+// can go back to the state before events that were not written after all (Mark,
+// Rollback). It is not for concurrent use.
+type Partition struct {
+	entries    map[Key]*node
+	classes    [classes]node // heads of lists, least recent event first
+	accounts   map[string]*account
+	sizes      [kinds]int
+	lastFolded event.ID   // of the last event folded
+	durable    event.ID   // the same at the last Commit
+	limits     [kinds]int // values of a kind and account
+
+	journal      []replacement
+	changedBytes int // see Bytes
+	batch        uint32
+}
+
+// replacement is one replacement of an entry, to be undone in reverse order.
+type replacement struct {
+	key         Key
+	before, now *node // nil: none
+	id          event.ID
+	bytes       int // Partition.changedBytes before it
+}
+
+// node is an entry's place in the lists of its class and of its account. A node
+// that is removed keeps its neighbours, so that it can be put back as long as all
+// that was done since is undone first.
+type node struct {
+	value              Value
+	key                Key
+	batch              uint32 // Partition.batch when it was made
+	inClass, inAccount links
+}
+
+type links struct{ before, after *node }
+
+// account is the head of the lists of an account's entries.
+type account struct {
+	heads [kinds]node
+	sizes [kinds]int
+}
+
+// kinds is the number of kinds of values.
+const kinds = 4
+
+// index returns a kind's place in arrays.
+func (k Kind) index() int {
+	switch k {
+	case Agent:
+		return 0
+	case Call:
+		return 1
+	case Device:
+		return 2
+	}
+	return 3
+}
+
+// NewPartition returns the state before any event.
+func NewPartition() *Partition {
+	p := &Partition{entries: map[Key]*node{}, accounts: map[string]*account{},
+		limits: [kinds]int{maxPerAccount, maxPerAccount, maxPerAccount, maxNumbers}}
+	for i := range p.classes {
+		p.classes[i].inClass = links{&p.classes[i], &p.classes[i]}
+	}
+	return p
+}
+
+// Load sets the state to what a reader of cc.state has, and the last event folded
+// to that of its position. The partition must be new.
+func (p *Partition) Load(v *View) {
+	var all []*node
+	v.Values(func(value Value) { all = append(all, &node{value: value, key: value.Key()}) })
+	slices.SortFunc(all, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(a.value.lastEvent(), b.value.lastEvent()), compareKeys(a.key, b.key))
+	})
+	for _, n := range all {
+		p.attach(n)
+	}
+	if v.folded != nil {
+		p.Start(v.folded.EventID)
+	}
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+}
+
+// Start sets the last event folded of a new partition: its state begins empty
+// after that event.
+func (p *Partition) Start(last event.ID) { p.lastFolded, p.durable = last, last }
+
+// Last returns the last event folded; 0: none yet.
+func (p *Partition) Last() event.ID { return p.lastFolded }
+
+// Size returns the number of entries of a kind.
+func (p *Partition) Size(k Kind) int { return p.sizes[k.index()] }
+
+// Find returns an entry, nil when there is none.
+func (p *Partition) Find(k Key) *Entry {
+	if n := p.entries[k]; n != nil {
+		e, _ := n.value.(*Entry)
+		return e
+	}
+	return nil
+}
+
+// All returns all entries, ordered by key.
+func (p *Partition) All() []*Entry {
+	all := make([]*Entry, 0, len(p.entries))
+	for _, value := range p.Values() {
+		if e, ok := value.(*Entry); ok {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Values returns all entries and numbers, ordered by key.
+func (p *Partition) Values() []Value {
+	nodes := slices.SortedFunc(maps.Values(p.entries), func(a, b *node) int { return compareKeys(a.key, b.key) })
+	all := make([]Value, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.value
+	}
+	return all
+}
+
+// Mark is a state of a partition to which Rollback can return, until the next
+// Commit.
+type Mark struct {
+	changes int
+	last    event.ID
+}
+
+// Mark returns the state as it is now.
+func (p *Partition) Mark() Mark { return Mark{len(p.journal), p.lastFolded} }
+
+// Rollback returns to the state at m.
+func (p *Partition) Rollback(m Mark) {
+	for i := len(p.journal) - 1; i >= m.changes; i-- {
+		c := &p.journal[i]
+		if c.now != nil {
+			p.detach(c.now)
+		}
+		if c.before != nil {
+			p.reattach(c.before)
+		}
+		p.changedBytes = c.bytes
+		*c = replacement{}
+	}
+	p.journal, p.lastFolded = p.journal[:m.changes], m.last
+}
+
+// Reset returns to the state at the last Commit.
+func (p *Partition) Reset() { p.Rollback(Mark{0, p.durable}) }
+
+// Change is the new value of a key.
+type Change struct {
+	Key     Key
+	Value   Value // nil: forgotten
+	EventID event.ID
+}
+
+// Bytes estimates the size of the change's record.
+func (c *Change) Bytes() int { return recordBytes(c.Value) }
+
+// Bytes estimates the size of the records of what changed since the last Commit.
+func (p *Partition) Bytes() int { return p.changedBytes }
+
+// Commit makes what changed since the last Commit final, and calls give with the
+// last change of each value.
+func (p *Partition) Commit(give func(Change)) {
+	for i := range p.journal {
+		c := &p.journal[i]
+		if p.entries[c.key] != c.now {
+			continue // changed again later
+		}
+		if c.now != nil {
+			give(Change{c.key, c.now.value, c.id})
+		} else {
+			give(Change{c.key, nil, c.id})
+		}
+	}
+	clear(p.journal)
+	p.journal, p.changedBytes, p.durable = p.journal[:0], 0, p.lastFolded
+	p.batch++
+}
+
+// set replaces the value of a key, nil for none, with event id.
+func (p *Partition) set(key Key, value Value, id event.ID) {
+	c := replacement{key: key, before: p.entries[key], id: id, bytes: p.changedBytes}
+	if c.before != nil && c.before.batch == p.batch {
+		p.changedBytes -= recordBytes(c.before.value)
+	}
+	switch {
+	case value == nil:
+		p.detach(c.before)
+	case c.before == nil:
+		c.now = &node{value: value, key: key, batch: p.batch}
+		p.attach(c.now)
+	default:
+		c.now = &node{value: value, key: key, batch: p.batch}
+		c.before.unlink()
+		p.place(c.now)
+		c.now.link()
+		p.entries[key] = c.now
+	}
+	p.changedBytes += recordBytes(value)
+	p.journal = append(p.journal, c)
+}
+
+// recordBytes estimates the size of a value's record. nil is a tombstone.
+func recordBytes(v Value) int {
+	const framing = 64 + 24
+	if v == nil {
+		return framing + len("identity") + 2*maxText
+	}
+	return v.bytes()
+}
+
+// bytes estimates the size of the entry's record, from above unless its texts need
+// escapes.
+func (e *Entry) bytes() int {
+	const framing, members = 64, 431
+	n := framing + members + 2*(len(e.AccountID)+len(e.ID)) +
+		len(e.AgentID) + len(e.AgentName) + len(e.QueueID) + len(e.CallID) + len(e.InteractionID) +
+		len(e.OriginationCallID) + len(e.Caller) + len(e.Callee) + len(e.Reason) + len(e.Source)
+	for _, queue := range e.Queues {
+		n += len(queue) + 3
+	}
+	return n
+}
+
+// attach adds a node.
+func (p *Partition) attach(n *node) {
+	p.place(n)
+	p.reattach(n)
+}
+
+// place finds a node's neighbours in the lists of its class and account. They are
+// ordered by event id, and by key where one event has changed several entries, as
+// in Load.
+func (p *Partition) place(n *node) {
+	head, own := &p.classes[n.value.class()], p.account(n.key)
+	kind := n.key.Kind.index()
+	last := head.inClass.before
+	for last != head && n.before(last) {
+		last = last.inClass.before
+	}
+	n.inClass = links{last, last.inClass.after}
+	head = &own.heads[kind]
+	for last = head.inAccount.before; last != head && n.before(last); {
+		last = last.inAccount.before
+	}
+	n.inAccount = links{last, last.inAccount.after}
+}
+
+func (n *node) before(o *node) bool {
+	return n.value.lastEvent() == o.value.lastEvent() && compareKeys(n.key, o.key) < 0
+}
+
+// reattach puts a node between its neighbours.
+func (p *Partition) reattach(n *node) {
+	n.link()
+	p.entries[n.key] = n
+	p.count(n.key, 1)
+}
+
+func (p *Partition) detach(n *node) {
+	n.unlink()
+	delete(p.entries, n.key)
+	p.count(n.key, -1)
+}
+
+func (n *node) link() {
+	n.inClass.before.inClass.after, n.inClass.after.inClass.before = n, n
+	n.inAccount.before.inAccount.after, n.inAccount.after.inAccount.before = n, n
+}
+
+func (n *node) unlink() {
+	n.inClass.before.inClass.after, n.inClass.after.inClass.before = n.inClass.after, n.inClass.before
+	n.inAccount.before.inAccount.after, n.inAccount.after.inAccount.before = n.inAccount.after, n.inAccount.before
+}
+
+func (p *Partition) count(k Key, n int) {
+	p.sizes[k.Kind.index()] += n
+	p.accounts[k.Account].sizes[k.Kind.index()] += n
+}
+
+// account returns the lists of a key's account. They stay when they are empty:
+// there are no more than accounts in the directory.
+func (p *Partition) account(k Key) *account {
+	own := p.accounts[k.Account]
+	if own == nil {
+		own = &account{}
+		for i := range own.heads {
+			own.heads[i].inAccount = links{&own.heads[i], &own.heads[i]}
+		}
+		p.accounts[k.Account] = own
+	}
+	return own
+}
+
+// advance makes id the last event folded and forgets what has expired by then.
+func (p *Partition) advance(id event.ID) {
+	p.lastFolded = id
+	forgotten := 0
+	for i := range p.classes {
+		oldest, age := &p.classes[i], event.ID(classAges[i])
+		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < forgetAtOnce; n = oldest.inClass.after {
+			p.set(n.key, nil, id)
+			forgotten++
+		}
+	}
+}
+
+// put sets an entry that event id has changed.
+func (p *Partition) put(e, before *Entry, id event.ID) {
+	if before != nil && same(e, before) && before.EventID+event.ID(refreshAge) > id {
+		return
+	}
+	e.EventID = id
+	p.set(e.Key(), e, id)
+	p.makeRoom(e.Key(), id)
+}
+
+// makeRoom forgets the least recent value of the key's kind and account when there
+// are too many.
+func (p *Partition) makeRoom(k Key, id event.ID) {
+	own, kind := p.accounts[k.Account], k.Kind.index()
+	if own.sizes[kind] > p.limits[kind] {
+		p.set(own.heads[kind].inAccount.after.key, nil, id)
+	}
+}
+
+// same reports whether the entries are equal but for their event ids.
+func same(a, b *Entry) bool {
+	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS &&
+		slices.Equal(a.Queues, b.Queues)
+}

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"time"
+
+	"trunkline/event"
+)
+
+// View holds the state of one partition as its records on cc.state tell it. It
+// is for readers of the topic; feed it all records from the beginning, in order.
+// It is not safe for concurrent use. Its entries are never changed, only
+// replaced, so they may be kept.
+type View struct {
+	// KeepNumbers makes the view keep identities' numbers too, which only a
+	// normalizer needs.
+	KeepNumbers bool
+
+	accounts map[string]map[entityKey]*Entry
+	sizes    map[Kind]int
+	numbers  map[Key]*Numbers
+	folded   *Position
+	staged   []Record // of a batch whose position has not come yet
+}
+
+// entityKey is a Key within its account.
+type entityKey struct {
+	kind Kind
+	id   string
+}
+
+// NewView returns the view of an empty topic.
+func NewView() *View {
+	return &View{accounts: map[string]map[entityKey]*Entry{}, sizes: map[Kind]int{}, numbers: map[Key]*Numbers{}}
+}
+
+// Apply applies the next record. Entries show only with the position of their
+// batch, which is its last record: a view is always the fold up to Position. A
+// record whose event id is below that of the key's last one was written by a
+// normalizer that another one had relieved, and is ignored.
+func (v *View) Apply(r Record) {
+	if r.Position == nil {
+		if v.KeepNumbers || r.Key().Kind != Identity {
+			v.staged = append(v.staged, r)
+		}
+		return
+	}
+	for i := range v.staged {
+		v.put(&v.staged[i])
+	}
+	clear(v.staged)
+	v.staged = v.staged[:0]
+	if v.folded == nil || !r.Position.Behind(v.folded) {
+		v.folded = r.Position
+	}
+}
+
+// Position returns the event up to which the view is the fold of cc.evt; nil
+// when the topic says nothing yet.
+func (v *View) Position() *Position { return v.folded }
+
+// Find returns an entry, nil when there is none.
+func (v *View) Find(k Key) *Entry { return v.accounts[k.Account][entityKey{k.Kind, k.ID}] }
+
+// Each calls give for the entries of admitted accounts that have not expired at
+// now, in no order. Those that are not Live are among them: where an agent or
+// call is in several partitions, the entry with the highest EventID counts, also
+// when it has ended there.
+func (v *View) Each(admits func(account string) bool, now time.Time, give func(*Entry)) {
+	at := event.ID(now.UnixNano())
+	for account, entries := range v.accounts {
+		if !admits(account) {
+			continue
+		}
+		for _, e := range entries {
+			if e.Expires() > at {
+				give(e)
+			}
+		}
+	}
+}
+
+// All calls give for all entries, in no order.
+func (v *View) All(give func(*Entry)) {
+	for _, entries := range v.accounts {
+		for _, e := range entries {
+			give(e)
+		}
+	}
+}
+
+// Values calls give for all entries and numbers, in no order.
+func (v *View) Values(give func(Value)) {
+	v.All(func(e *Entry) { give(e) })
+	for _, n := range v.numbers {
+		give(n)
+	}
+}
+
+// Size returns the number of entries of a kind.
+func (v *View) Size(k Kind) int { return v.sizes[k] }
+
+func (v *View) put(r *Record) {
+	if k := r.Key(); k.Kind == Identity {
+		v.setNumbers(k, r.Numbers, r.EventID)
+	} else {
+		v.set(k, r.Entry, r.EventID)
+	}
+}
+
+// setNumbers sets the numbers of a key, nil for none, unless later ones are known.
+func (v *View) setNumbers(k Key, n *Numbers, id event.ID) {
+	before := v.numbers[k]
+	switch {
+	case before != nil && id != 0 && id < before.EventID:
+	case n == nil:
+		delete(v.numbers, k)
+	default:
+		v.numbers[k] = n
+	}
+}
+
+// set sets the entry of a key, nil for none, unless a later event is known of it.
+func (v *View) set(k Key, e *Entry, id event.ID) {
+	entries, short := v.accounts[k.Account], entityKey{k.Kind, k.ID}
+	before := entries[short]
+	switch {
+	case before != nil && id != 0 && id < before.EventID:
+		return
+	case e == nil && before != nil:
+		delete(entries, short)
+		v.sizes[k.Kind]--
+		if len(entries) == 0 {
+			delete(v.accounts, k.Account)
+		}
+	case e != nil:
+		if entries == nil {
+			entries = map[entityKey]*Entry{}
+			v.accounts[k.Account] = entries
+		}
+		if before == nil {
+			v.sizes[k.Kind]++
+		}
+		entries[short] = e
+	}
+}

@@ -1,0 +1,244 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+// states follows cc.state while somebody asks for snapshots: from the first
+// snapshot until stateLinger after the last.
+type states struct {
+	f *Fanout
+
+	mu       sync.Mutex
+	views    []*stateView // in the order of their partitions; nil: not following
+	asked    time.Time    // the last snapshot
+	tooLarge time.Time    // when the state last needed more memory than it may have; zero: never
+}
+
+const (
+	// stateLinger is the time for which the state is followed after the last
+	// snapshot, and for which it is not read again after it was too large.
+	stateLinger = time.Minute
+	// entryBytes is the memory of one entry, about.
+	entryBytes = 1 << 10
+)
+
+// ask returns the views of all partitions, as far as they have been read. The
+// first call begins to read them.
+func (w *states) ask(ctx context.Context, now time.Time) ([]*stateView, error) {
+	n, err := w.f.log.Partitions(ctx, event.TopicState)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = now
+	if !w.tooLarge.IsZero() && now.Sub(w.tooLarge) < stateLinger {
+		return nil, errStateTooLarge
+	}
+	if w.views == nil {
+		ctx, stop := context.WithCancel(w.f.runContext)
+		if !w.f.startTask(func() { w.run(ctx, stop) }) {
+			stop()
+			return nil, errors.New("the node is shutting down")
+		}
+	}
+	w.grow(n)
+	return w.views, nil
+}
+
+var errStateTooLarge = errors.New("the state of all accounts needs more memory than fanout.snapshot_bytes")
+
+// grow adds views up to n partitions, all at once: a snapshot has to include
+// every partition that there is. The caller holds mu.
+func (w *states) grow(n int) {
+	have := len(w.views)
+	if have >= n {
+		return
+	}
+	views := w.views[:have:have]
+	for p := have; p < n; p++ {
+		views = append(views, &stateView{f: w.f, partition: p})
+	}
+	w.views = views
+}
+
+// run follows all partitions until nobody asks any more.
+func (w *states) run(ctx context.Context, stop func()) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	started := 0
+	for {
+		w.mu.Lock()
+		views := w.views
+		entries := w.measure(views)
+		tooLarge := int64(entries)*entryBytes > int64(w.f.cfg.SnapshotBytes)
+		if ctx.Err() != nil || tooLarge || time.Since(w.asked) > stateLinger {
+			if tooLarge {
+				w.tooLarge = time.Now()
+				w.f.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
+					"fanout.snapshot_bytes", w.f.cfg.SnapshotBytes)
+			}
+			w.views = nil
+			w.f.metrics.setSnapshotSizes(0, 0, 0)
+			w.mu.Unlock()
+			return
+		}
+		w.mu.Unlock()
+		for ; started < len(views); started++ {
+			v := views[started]
+			running.Go(func() { v.run(ctx) })
+		}
+		retry.Sleep(ctx, 100*time.Millisecond)
+	}
+}
+
+// measure returns the number of entries, and sets the metrics.
+func (w *states) measure(views []*stateView) (entries int) {
+	var agents, calls int
+	var lag int64
+	for _, v := range views {
+		v.mu.Lock()
+		if v.view != nil {
+			agents, calls, lag = agents+v.view.Size(state.Agent), calls+v.view.Size(state.Call), lag+v.lag
+			entries += v.view.Size(state.Device)
+		}
+		v.mu.Unlock()
+	}
+	w.f.metrics.setSnapshotSizes(agents, calls, lag)
+	return entries + agents + calls
+}
+
+// stateView keeps the state of one partition.
+type stateView struct {
+	f         *Fanout
+	partition int
+
+	mu         sync.Mutex
+	view       *state.View
+	reader     Reader
+	caughtUpAt time.Time // when the end of the log was last reached; zero: never
+	lag        int64     // offsets not read yet, as of the last read
+}
+
+// run reads the partition from its beginning and follows it, until ctx ends.
+func (v *stateView) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := v.follow(ctx); err != nil && ctx.Err() == nil {
+			v.f.snapshotFailed("reading the state", err)
+			retry.Sleep(ctx, time.Second)
+		}
+	}
+}
+
+// statePause is the time between fetches at the end of the log, so that one
+// fetch returns several records.
+const statePause = 100 * time.Millisecond
+
+// follow reads until a read fails. At a gap in the log the state is read anew.
+func (v *stateView) follow(ctx context.Context) error {
+	first, _, err := v.f.log.Offsets(ctx, event.TopicState, v.partition)
+	if err != nil {
+		return err
+	}
+	reader := v.f.log.StateReader(v.partition, first)
+	defer reader.Close()
+	v.begin(reader)
+	defer v.end()
+	for {
+		records, err := reader.Read(ctx)
+		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+			v.f.snapshotFailed("reading the state", gap)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		read := time.Now()
+		v.apply(ctx, records, read, reader.Lag())
+		if reader.Lag() == 0 {
+			retry.Sleep(ctx, statePause)
+		}
+	}
+}
+
+func (v *stateView) begin(r Reader) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.view, v.reader, v.caughtUpAt = state.NewView(), r, time.Time{}
+}
+
+func (v *stateView) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reader = nil
+}
+
+// apply applies records that were read at that time.
+func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time.Time, lag int64) {
+	var parsed []state.Record
+	for i := range records {
+		r := &records[i]
+		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+		if err != nil {
+			v.f.snapshotFailed("reading a record of the state", err)
+			continue
+		}
+		parsed = append(parsed, record)
+	}
+	v.f.loadStateAccounts(ctx, parsed)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, r := range parsed {
+		v.view.Apply(r)
+	}
+	if v.lag = lag; lag == 0 {
+		v.caughtUpAt = read
+	}
+}
+
+// currentAsOf returns when the view last included the whole topic; zero: never.
+// The caller holds mu.
+func (v *stateView) currentAsOf() time.Time {
+	caught := v.caughtUpAt
+	if v.reader != nil {
+		if idle := v.reader.Idle(); idle.After(caught) {
+			caught = idle
+		}
+	}
+	return caught
+}
+
+// loadStateAccounts looks up accounts that the tree does not have yet, so that
+// snapshots show new accounts.
+func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) {
+	tree, asked := f.directory.Tree(), ""
+	for i := range records {
+		e := records[i].Entry
+		if e == nil || e.AccountID == asked {
+			continue
+		}
+		asked = e.AccountID
+		if _, ok := tree.Account(asked); ok {
+			continue
+		}
+		if _, _, err := f.directory.Lookup(ctx, asked); err != nil && ctx.Err() == nil {
+			f.snapshotFailed("looking up an account", err)
+		}
+		tree = f.directory.Tree()
+	}
+}
+
+func (f *Fanout) snapshotFailed(doing string, err error) {
+	f.logger.Warn("snapshot update failed", "doing", doing, "error", err)
+	f.metrics.streamErrors.WithLabelValues("snapshot").Inc()
+}

@@ -1,0 +1,241 @@
+package asterisk
+
+import (
+	"strings"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// ami is the format of a packet of the manager interface.
+var ami = format.Format{
+	Name: PacketFormat, Topic: event.TopicRaw,
+	Keys: jsonscan.KeysOf(
+		"Event", "Account-ID", "Timestamp",
+		"Queue", "Interface", "MemberName", "Status", "InCall", "Paused", "PausedReason", "Agent",
+		"Uniqueid", "Linkedid", "CallerIDNum", "Exten", "ChannelState", "ChanVariable",
+		"DestUniqueid", "DestLinkedid", "DestCallerIDNum", "DestExten", "DestChanVariable", "DialStatus",
+		"HoldTime", "TalkTime", "Reason", "Cause-txt", "BridgeType", "BridgeNumChannels", "Direction",
+		"TransfereeUniqueid", "TransfereeLinkedid", "TransfereeCallerIDNum", "TransfereeChanVariable",
+		"TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid",
+		"Result", "Extension", "TransferTargetCallerIDNum",
+		"Variable", "Value",
+		"Peer", "PeerStatus", "ContactStatus", "EndpointName",
+		"LastCall", "Wrapuptime",
+	),
+	Account: account,
+	Event: func(f *format.Fields) (format.Event, error) {
+		e := readEvent(f, text(f[amiEvent]))
+		e.Facts.TimestampMS = format.FirstClock(first(f[amiTime]))
+		e.Timestamp = e.Facts.TimestampMS / 1000
+		return e, nil
+	},
+}
+
+const (
+	amiEvent = iota
+	amiAccount
+	amiTime // only with timestampevents in manager.conf
+	amiQueue
+	amiInterface
+	amiMemberName
+	amiStatus
+	amiInCall
+	amiPaused
+	amiPausedReason
+	amiAgent
+	amiUniqueID
+	amiLinkedID
+	amiCaller
+	amiExten
+	amiChannelState
+	amiVariables
+	amiDestUniqueID
+	amiDestLinkedID
+	amiDestCaller
+	amiDestExten
+	amiDestVariables
+	amiDialStatus
+	amiHoldTime // seconds
+	amiTalkTime // seconds
+	amiReason
+	amiCause
+	amiBridgeType
+	amiBridgeChannels
+	amiDirection
+	amiTransfereeUniqueID
+	amiTransfereeLinkedID
+	amiTransfereeCaller
+	amiTransfereeVariables
+	amiTransfererUniqueID
+	amiTransfererLinkedID
+	amiOrigTransfererUniqueID
+	amiOrigTransfererLinkedID
+	amiResult
+	amiExtension
+	amiTargetCaller
+	amiVariable
+	amiValue
+	amiPeer
+	amiPeerStatus
+	amiContactStatus
+	amiEndpoint
+	amiLastCall   // Unix seconds
+	amiWrapUpTime // seconds
+)
+
+// account returns the account that a packet names, which none of Asterisk's own
+// does: AccountCode is a billing label that the dialplan may use for anything,
+// and AccountID is a user of the manager interface.
+func account(f *format.Fields) (string, error) {
+	return format.AccountText(first(f[amiAccount]), "Account-ID")
+}
+
+// readEvent reads a packet by the name of its event.
+func readEvent(f *format.Fields, name string) format.Event {
+	switch {
+	case strings.HasPrefix(name, "QueueMember"):
+		return memberEvent(f, name)
+	case strings.HasPrefix(name, "QueueCaller"), strings.HasPrefix(name, "Agent"):
+		return queueEvent(f, name)
+	}
+	switch name {
+	case "BlindTransfer", "AttendedTransfer":
+		return transferEvent(f)
+	case "ConfbridgeJoin":
+		return namedLeg(f, event.AgentConference, event.NameConferenceJoined, "")
+	case "ConfbridgeLeave":
+		return namedLeg(f, event.AgentConference, event.NameConferenceLeft, "")
+	case "ContactStatus", "PeerStatus":
+		return deviceEvent(f)
+	case "VarSet":
+		return variableEvent(f)
+	}
+	return legEvent(f, name)
+}
+
+// legFacts returns the facts that a packet about a channel has.
+func legFacts(f *format.Fields) event.Facts {
+	facts := event.Facts{
+		CallID:            text(f[amiUniqueID]),
+		InteractionID:     text(f[amiLinkedID]),
+		OriginationCallID: variable(f[amiVariables], originationVariable),
+		Caller:            text(f[amiCaller]),
+		Callee:            extension(f[amiExten]),
+	}
+	if facts.OriginationCallID == "" {
+		facts.OriginationCallID = placedCall(facts.InteractionID)
+	}
+	return facts
+}
+
+func namedLeg(f *format.Fields, t event.Type, name event.Name, state event.State) format.Event {
+	facts := legFacts(f)
+	facts.Name, facts.State = name, state
+	return format.Event{Type: t, Facts: facts}
+}
+
+// legEvent reads a packet about a channel. A dialled leg has packets of its own
+// when it rings and answers (Newstate), so that those of the dial (DialBegin,
+// DialState, DialEnd) have no name.
+func legEvent(f *format.Fields, name string) format.Event {
+	e := namedLeg(f, event.Custom, event.NameOther, "")
+	facts := &e.Facts
+	switch name {
+	case "Newchannel":
+		facts.Name = event.NameCallCreated
+	case "Newstate":
+		switch text(f[amiChannelState]) {
+		case "5":
+			facts.Name, facts.State = event.NameCallRinging, event.Ringing
+		case "6":
+			facts.Name, facts.State = event.NameCallAnswered, event.Talking
+		}
+	case "BridgeEnter": // the second channel completes the connection
+		if n, ok := format.Integer(first(f[amiBridgeChannels])); ok && n >= 2 && text(f[amiBridgeType]) == "basic" {
+			facts.Name, facts.State = event.NameCallBridged, event.Talking
+		}
+	case "Hold":
+		facts.Name, facts.State = event.NameCallHeld, event.Held
+	case "Unhold":
+		facts.Name, facts.State = event.NameCallResumed, event.Talking
+	case "DTMFEnd":
+		if text(f[amiDirection]) == "Received" { // a digit that is passed on is Sent on the other leg
+			facts.Name = event.NameCallDTMF
+		}
+	case "Hangup":
+		facts.Name, facts.State, facts.Reason = event.NameCallEnded, event.Ended, text(f[amiCause])
+	case "DialBegin", "DialState", "DialEnd":
+		facts.Reason = text(f[amiDialStatus])
+		if id := text(f[amiDestUniqueID]); id != "" {
+			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
+			facts.OriginationCallID = variable(f[amiDestVariables], originationVariable)
+			facts.Caller, facts.Callee = text(f[amiDestCaller]), extension(f[amiDestExten])
+		}
+	}
+	return e
+}
+
+// transferEvent reads a transfer that succeeded. The call is the leg that was
+// transferred; where Asterisk does not name it (a bridge of several), the leg
+// that transferred.
+func transferEvent(f *format.Fields) format.Event {
+	e := format.Event{Type: event.AgentTransfer}
+	facts := &e.Facts
+	for _, leg := range [...][2]int{
+		{amiTransfereeUniqueID, amiTransfereeLinkedID},
+		{amiTransfererUniqueID, amiTransfererLinkedID},
+		{amiOrigTransfererUniqueID, amiOrigTransfererLinkedID},
+	} {
+		if facts.CallID = text(f[leg[0]]); facts.CallID != "" {
+			facts.InteractionID = text(f[leg[1]])
+			break
+		}
+	}
+	facts.Caller = text(f[amiTransfereeCaller])
+	if facts.Callee = text(f[amiExtension]); facts.Callee == "" {
+		facts.Callee = text(f[amiTargetCaller])
+	}
+	facts.OriginationCallID = variable(f[amiTransfereeVariables], originationVariable)
+	if result := text(f[amiResult]); result == "Success" || result == "" {
+		facts.Name = event.NameCallTransferred
+	} else {
+		facts.Reason = result
+	}
+	return e
+}
+
+// deviceEvent reads the state of a registration. A contact that does not answer
+// (Unreachable, Lagged) is still registered.
+func deviceEvent(f *format.Fields) format.Event {
+	facts := event.Facts{AgentID: text(f[amiEndpoint])}
+	status := text(f[amiContactStatus])
+	if status == "" {
+		facts.AgentID, status = text(f[amiPeer]), text(f[amiPeerStatus])
+	}
+	switch status {
+	case "Reachable", "NonQualified", "Updated", "Registered":
+		facts.Name, facts.State = event.NameDeviceRegistered, event.Registered
+	case "Removed", "Unregistered":
+		facts.Name, facts.State, facts.Reason = event.NameDeviceUnregistered, event.Unregistered, status
+	default:
+		facts.Reason = status
+	}
+	return format.Event{Type: format.TypeOf(facts.Name), Facts: facts}
+}
+
+// variableEvent reads a channel variable. Queue() sets QUEUESTATUS to why a caller
+// left the queue without an agent; QueueCallerAbandon came before it.
+func variableEvent(f *format.Fields) format.Event {
+	e := namedLeg(f, event.Custom, event.NameOther, "")
+	if text(f[amiVariable]) != "QUEUESTATUS" {
+		return e
+	}
+	e.Facts.Reason = text(f[amiValue])
+	switch e.Facts.Reason {
+	case "TIMEOUT", "LEAVEEMPTY", "LEAVEUNAVAIL", "WITHDRAW":
+		e.Type, e.Facts.Name, e.Facts.State = event.QueueCall, event.NameQueueCallEnded, event.Ended
+	}
+	return e
+}

@@ -1,0 +1,190 @@
+package asterisk
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// cdr is the format of the Cdr event of the manager interface (cdr_manager.conf:
+// enabled = yes). Three members are there only where [mappings] in that file adds
+// them:
+//
+//	linkedid => Linkedid                         ties the legs of a call, and names a click to call
+//	sequence => Sequence                         several records may share a UniqueID
+//	origination_call_id => origination_call_id   set by the dialplan with CDR()
+var cdr = format.Format{
+	Name: RecordFormat, Topic: event.TopicCDRRaw,
+	Keys: jsonscan.Keys{
+		"Account-ID": cdrAccount, "UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
+		"Sequence": cdrSequence, "sequence": cdrSequence, "origination_call_id": cdrOrigination,
+		"Source": cdrSource, "Destination": cdrDestination, "CallerID": cdrCallerID, "Channel": cdrChannel,
+		"StartTime": cdrStart, "AnswerTime": cdrAnswer, "EndTime": cdrEnd, "Duration": cdrDuration, "BillableSeconds": cdrBillable,
+		"Disposition": cdrDisposition, "UserField": cdrUserField,
+	},
+	Account: func(f *format.Fields) (string, error) {
+		return format.AccountText(first(f[cdrAccount]), "Account-ID")
+	},
+	CDR: readRow,
+}
+
+const (
+	cdrAccount = iota
+	cdrUniqueID
+	cdrLinkedID
+	cdrSequence
+	cdrOrigination
+	cdrSource
+	cdrDestination
+	cdrCallerID
+	cdrChannel
+	cdrStart
+	cdrAnswer
+	cdrEnd
+	cdrDuration
+	cdrBillable
+	cdrDisposition
+	cdrUserField
+)
+
+// readRow reads a record. Its call id is the channel's, followed by the record's
+// sequence where that is mapped: a channel that dials twice has two records, of
+// which otherwise only the newer one would count.
+func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
+	leg := text(f[cdrUniqueID])
+	row := event.CDR{
+		CallID:        leg,
+		InteractionID: text(f[cdrLinkedID]),
+		From:          text(f[cdrSource]),
+		To:            text(f[cdrDestination]),
+		HangupCause:   text(f[cdrDisposition]),
+	}
+	if leg == "" {
+		return row, format.RejectMissing("UniqueID")
+	}
+	if row.InteractionID == "" {
+		row.InteractionID = leg
+	}
+	if sequence := text(f[cdrSequence]); sequence != "" {
+		row.CallID += "-" + sequence
+	}
+	row.OriginationCallID = originationCallID(f, &row, leg)
+	row.CallerIDName, row.CallerIDNumber = callerID(text(f[cdrCallerID]))
+	if row.CallerIDNumber == "" {
+		row.CallerIDNumber = row.From
+	}
+	row.CustomChannelVars = localSide(text(f[cdrChannel]))
+	if err := readTimes(f, &row, c); err != nil {
+		return row, err
+	}
+	row.ID = format.RowID(row.Timestamp, row.CallID)
+	return row, nil
+}
+
+// originationCallID returns the id of a click to call. A channel whose own id
+// begins with it is the one that rang the user's phone, whose row must not have it
+// (specification, "CDR row").
+func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
+	id := text(f[cdrOrigination])
+	if id == "" {
+		id, _ = strings.CutPrefix(text(f[cdrUserField]), originationVariable)
+		if id == text(f[cdrUserField]) {
+			id = placedCall(row.InteractionID)
+		}
+	}
+	if id == "" || strings.HasPrefix(leg, id) {
+		return ""
+	}
+	return id
+}
+
+// callerID splits `"Name" <number>`.
+func callerID(s string) (name, number string) {
+	name, number, ok := strings.Cut(s, "<")
+	if !ok {
+		return "", strings.TrimSpace(s)
+	}
+	return strings.Trim(strings.TrimSpace(name), `"`), strings.TrimSuffix(strings.TrimSpace(number), ">")
+}
+
+// localSide returns the side of a Local channel under the name that the other
+// formats have for the two sides of a loopback.
+func localSide(channel string) json.RawMessage {
+	if strings.HasPrefix(channel, "Local/") {
+		switch {
+		case strings.HasSuffix(channel, ";1"):
+			return json.RawMessage(`{"loopback_leg":"A"}`)
+		case strings.HasSuffix(channel, ";2"):
+			return json.RawMessage(`{"loopback_leg":"B"}`)
+		}
+	}
+	return nil
+}
+
+// readTimes reads the row's clocks: local times of the switch, without a zone. The
+// durations are right where the clocks are ambiguous.
+func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
+	if row.Timestamp, err = localTime(f[cdrStart], "StartTime", c); err != nil {
+		return err
+	}
+	if row.Timestamp == 0 {
+		return format.RejectMissing("StartTime")
+	}
+	if row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c); err != nil {
+		return err
+	}
+	if row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c); err != nil {
+		return err
+	}
+	if row.DurationSeconds, err = format.Seconds(first(f[cdrDuration]), "Duration"); err != nil {
+		return err
+	}
+	if row.BillingSeconds, err = format.Seconds(first(f[cdrBillable]), "BillableSeconds"); err != nil {
+		return err
+	}
+	if d := row.DurationSeconds; d != nil && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
+		// The hour that the end of daylight saving time repeats: the call began in
+		// its first round.
+		if first := row.Timestamp - 3600; sameLocalTime(first, row.Timestamp, c.Zone) && first+*d == row.EndedTime {
+			row.Timestamp = first
+		} else {
+			row.EndedTime = row.Timestamp + *d
+		}
+	}
+	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
+		return format.RejectRange("EndTime")
+	}
+	if b := row.BillingSeconds; b != nil && row.AnsweredTime != 0 && row.EndedTime != 0 && (row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime) {
+		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
+	}
+	return nil
+}
+
+// sameLocalTime reports whether two times have the same date and clock in the zone.
+func sameLocalTime(a, b int64, zone *time.Location) bool {
+	if zone == nil {
+		return a == b
+	}
+	return time.Unix(a, 0).In(zone).Format(time.DateTime) == time.Unix(b, 0).In(zone).Format(time.DateTime)
+}
+
+// localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0.
+func localTime(v jsonscan.Value, field string, c format.Calendar) (int64, error) {
+	s := text(v)
+	if s == "" {
+		return 0, nil
+	}
+	zone := c.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	t, err := time.ParseInLocation(time.DateTime, s, zone)
+	if err != nil {
+		return 0, format.RejectType(field, "a time YYYY-MM-DD HH:MM:SS")
+	}
+	return c.Check(t.Unix(), field)
+}

@@ -1,0 +1,143 @@
+package asterisk
+
+import (
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+)
+
+// memberEvent reads a packet about a member of a queue. An agent in several queues
+// has one for each.
+func memberEvent(f *format.Fields, name string) format.Event {
+	e := format.Event{Type: event.AgentState, Facts: event.Facts{
+		AgentID: text(f[amiInterface]), AgentName: text(f[amiMemberName]), QueueID: text(f[amiQueue]),
+	}}
+	facts := &e.Facts
+	m := readMember(f)
+	paused := m.Paused
+	if paused {
+		facts.Reason = text(f[amiPausedReason])
+	}
+	state := m.State()
+	switch name {
+	case "QueueMemberAdded":
+		facts.Name, facts.State = event.NameAgentQueueJoin, state
+	case "QueueMemberRemoved":
+		// Offline if it was the agent's last queue, which only the state knows.
+		facts.Name, facts.State, facts.Reason = event.NameAgentQueueLeave, event.Offline, ""
+	case "QueueMemberPause":
+		switch {
+		case paused:
+			facts.Name, facts.State = event.NameAgentBreakStart, event.Break
+		case state == "":
+			facts.Name, facts.State = event.NameAgentBreakEnd, event.Available
+		default:
+			facts.Name, facts.State = event.NameAgentBreakEnd, state
+		}
+	case "QueueMemberStatus":
+		if state != "" {
+			facts.Name, facts.State = event.NameAgentState, state
+		}
+	default: // QueueMemberPenalty, QueueMemberRinginuse
+		facts.Reason = ""
+	}
+	return e
+}
+
+// Member holds the fields of a packet about a member of a queue.
+type Member struct {
+	Interface  string
+	Status     string // of the device, a number
+	InCall     bool
+	Paused     bool
+	LastCall   int64 // Unix seconds, 0: none
+	WrapUpTime int64 // seconds; the member's own, not that of its queue
+	AtMS       int64 // Unix milliseconds of the packet, 0: not known
+}
+
+func readMember(f *format.Fields) Member {
+	m := Member{
+		Interface: text(f[amiInterface]), Status: text(f[amiStatus]), InCall: text(f[amiInCall]) == "1",
+		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstClock(first(f[amiTime])),
+	}
+	m.LastCall, _ = format.Integer(first(f[amiLastCall]))
+	m.WrapUpTime, _ = format.Integer(first(f[amiWrapUpTime]))
+	return m
+}
+
+// WrapUpEnd returns when the member's pause after its last call ends.
+func (m *Member) WrapUpEnd() time.Time { return time.Unix(m.LastCall+m.WrapUpTime, 0) }
+
+// State returns the state of a member by its device, "" where that does not tell it: a Local
+// channel is in use from the moment it is dialled, so that it may be ringing or talking.
+func (m *Member) State() event.State {
+	var device event.State
+	switch m.Status {
+	case "1": // not in use
+		device = event.Available
+		if m.LastCall > 0 && m.WrapUpTime > 0 && m.AtMS > 0 && m.AtMS < m.WrapUpEnd().UnixMilli() {
+			device = event.WrapUp
+		}
+	case "2", "3", "7", "8": // in use, busy, in use and ringing, on hold
+		device = event.Talking
+		if !m.InCall && strings.HasPrefix(m.Interface, "Local/") {
+			device = ""
+		}
+	case "6":
+		device = event.Ringing
+	default: // unknown, invalid, unavailable
+		device = event.OtherState
+	}
+	switch {
+	case m.InCall:
+		return event.Talking
+	case m.Paused && device != event.Ringing && device != event.Talking:
+		return event.Break
+	}
+	return device
+}
+
+// queueEvent reads a packet about a call in a queue, or an agent of
+// app_agent_pool. The call is the caller's channel.
+func queueEvent(f *format.Fields, name string) format.Event {
+	e := namedLeg(f, event.QueueCall, event.NameOther, "")
+	facts := &e.Facts
+	facts.QueueID = text(f[amiQueue])
+	facts.AgentID, facts.AgentName = text(f[amiInterface]), text(f[amiMemberName])
+	hold := format.MillisOfSeconds(first(f[amiHoldTime]))
+	switch name {
+	case "QueueCallerJoin":
+		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
+	case "AgentCalled":
+		facts.Name, facts.State = event.NameQueueCallOffered, event.Ringing
+	case "AgentConnect":
+		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAnswered, event.Talking, hold
+	case "AgentComplete":
+		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallEnded, event.Ended, hold
+		facts.TalkMS = format.MillisOfSeconds(first(f[amiTalkTime]))
+		facts.Reason = text(f[amiReason]) // caller, agent or transfer
+	case "AgentRingNoAnswer", "AgentDump": // AgentDump: hung up before being connected
+		facts.Name = event.NameAgentNoAnswer
+	case "QueueCallerAbandon":
+		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAbandoned, event.Ended, hold
+	case "QueueCallerLeave": // connected, given up or sent on: told by the packet beside it, if any
+	case "AgentLogin":
+		return poolAgent(f, event.NameAgentLogin, event.Available)
+	case "AgentLogoff":
+		return poolAgent(f, event.NameAgentLogout, event.Offline)
+	default: // AgentsComplete and other answers
+		e.Type = event.Custom
+	}
+	return e
+}
+
+// poolAgent reads the login or logout of an agent of app_agent_pool, who is on the
+// line from one to the other.
+func poolAgent(f *format.Fields, name event.Name, state event.State) format.Event {
+	e := namedLeg(f, format.TypeOf(name), name, state)
+	e.Facts.AgentID, e.Facts.CallID, e.Facts.Caller, e.Facts.Callee = text(f[amiAgent]), "", "", ""
+	e.Facts.InteractionID, e.Facts.OriginationCallID = "", ""
+	return e
+}

@@ -1,0 +1,73 @@
+package asterisk
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// first returns a value, of a repeated key the first: a caller's number may hold
+// line breaks, so that further occurrences may be the caller's own words.
+func first(v jsonscan.Value) jsonscan.Value {
+	if v.Kind() == jsonscan.Array {
+		return v.First()
+	}
+	return v
+}
+
+// text returns a value, "" where Asterisk writes that it knows none.
+func text(v jsonscan.Value) string {
+	switch s := format.Text(first(v)); s {
+	case "<unknown>", "<null>", "<none>":
+		return ""
+	default:
+		return s
+	}
+}
+
+// extension returns what was dialled, "" for the dialplan's start extension.
+func extension(v jsonscan.Value) string {
+	if s := text(v); s != "s" {
+		return s
+	}
+	return ""
+}
+
+// originationVariable is the channel variable with the id of a click to call.
+const originationVariable = "origination_call_id="
+
+// ownerSuffix ends the unique id of the channel that rang the user of a click to
+// call: package origination/asterisk makes it from the call's id, and Asterisk
+// gives it to all channels of the call as their Linkedid.
+const ownerSuffix = "-owner"
+
+// placedCall returns the id of the click to call that a Linkedid belongs to, or "".
+func placedCall(linkedID string) string {
+	id, ok := strings.CutSuffix(linkedID, ownerSuffix)
+	if !ok || len(id) != len(uuid.UUID{}.String()) || uuid.Validate(id) != nil {
+		return ""
+	}
+	return id
+}
+
+// variable returns the value of a channel variable in ChanVariable, which has one
+// "name=value" for each variable that channelvars in manager.conf lists.
+func variable(v jsonscan.Value, prefix string) string {
+	switch v.Kind() {
+	case jsonscan.String:
+		value, ok := strings.CutPrefix(format.Text(v), prefix)
+		if ok {
+			return value
+		}
+	case jsonscan.Array:
+		for rest := range v.Elements() {
+			if value, ok := strings.CutPrefix(format.Text(rest), prefix); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package format
+
+import (
+	"trunkline/event"
+	"trunkline/internal/jsonscan"
+)
+
+// ContactCenterKeys numbers, from slot first on, the members that sources which
+// use the specification's own types (svc.cc, generic) have for agents and calls.
+// Such a source chooses its spelling, Dash-Case or snake_case, and the words for
+// its states.
+func ContactCenterKeys(first int) jsonscan.Keys {
+	keys := BothSpellings(
+		"Agent-ID", "Agent-Name", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Interaction-ID", "Origination-Call-ID",
+		"Event", "Reason", "Device-ID", "Caller-ID-Number", "Callee-ID-Number", "CDR", "Customer-Info", "History",
+	)
+	keys["state"], keys["State"] = ccState, ccState
+	keys["status"], keys["Status"] = ccStatus, ccStatus
+	keys["caller"], keys["callee"] = ccCaller, ccCallee
+	keys["History"], keys["history"] = ccHistory+jsonscan.LastElement, ccHistory+jsonscan.LastElement
+	for name := range keys {
+		keys[name] += first
+	}
+	return keys
+}
+
+const (
+	ccAgent = iota
+	ccAgentName
+	ccToAgent
+	ccState
+	ccStatus
+	ccCall
+	ccInteraction
+	ccOrigination
+	ccEvent
+	ccReason
+	ccDevice
+	ccCaller
+	ccCallee
+	ccCDR
+	ccCustomer
+	ccHistory // the last entry
+)
+
+var (
+	cdrKeys      = BothSpellings("Call-ID", "Event", "Interaction-ID", "Caller-ID-Number", "Callee-ID-Number")
+	customerKeys = jsonscan.KeysOf("customer_uuid", "customer_callerid_number")
+	historyKeys  = jsonscan.KeysOf("type", "ext", "event", "first_name", "last_name")
+)
+
+// AddContactCenter adds the facts of an event of type t, whose members begin at
+// f[0] in the order of ContactCenterKeys.
+func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
+	facts.AgentID, facts.AgentName = Text(f[ccAgent]), Text(f[ccAgentName])
+	facts.CallID, facts.Reason = Text(f[ccCall]), Text(f[ccReason])
+	facts.InteractionID, facts.OriginationCallID = Text(f[ccInteraction]), Text(f[ccOrigination])
+	facts.Caller, facts.Callee = Text(f[ccCaller]), Text(f[ccCallee])
+	state, status := AgentWord(word(f[ccState])), AgentWord(word(f[ccStatus]))
+	agent := AgentState(state, status)
+	set := func(name event.Name, s, otherwise event.State) {
+		if facts.Name, facts.State = name, s; s == "" {
+			facts.State = otherwise
+		}
+	}
+	switch t {
+	case event.QueueCall:
+		addCallEvent(f, facts)
+	case event.AgentState, event.AgentStatus:
+		if agent != "" {
+			set(event.NameAgentState, agent, "")
+		}
+	case event.AgentLogin:
+		set(event.NameAgentLogin, agent, event.Available)
+	case event.AgentLogout:
+		set(event.NameAgentLogout, event.Offline, "")
+	case event.AgentBreakStart:
+		set(event.NameAgentBreakStart, event.Break, "")
+	case event.AgentBreakEnd:
+		set(event.NameAgentBreakEnd, agent, event.Available)
+	case event.AgentQueueJoin:
+		set(event.NameAgentQueueJoin, agent, "")
+	case event.AgentQueueLeave:
+		set(event.NameAgentQueueLeave, agent, "")
+	case event.AgentCallStart:
+		set(event.NameCallAnswered, event.Talking, "")
+	case event.AgentCallEnd: // the state is the agent's after the call
+		set(event.NameCallEnded, agent, event.WrapUp)
+	case event.AgentTransfer:
+		set(event.NameCallTransferred, "", "")
+		if to := Text(f[ccToAgent]); to != "" { // who has the call now
+			facts.AgentID, facts.AgentName = to, ""
+		}
+	case event.DeviceRegister:
+		set(event.NameDeviceRegistered, event.Registered, "")
+	case event.DeviceGone:
+		set(event.NameDeviceUnregistered, event.Unregistered, "")
+	case event.AgentConference:
+		if w, ok := CallWordOf(word(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
+			facts.Name = w.Name
+		}
+	}
+	if device := Text(f[ccDevice]); device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
+		facts.AgentID = device
+	}
+}
+
+// addCallEvent adds the facts of the specification's call event. The call's word
+// is the CDR's event, else the last one of its history, which also says who the
+// agent is.
+func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
+	var cdr [5]jsonscan.Value
+	cdrKeys.Within(f[ccCDR], cdr[:])
+	var customer [2]jsonscan.Value
+	customerKeys.Within(f[ccCustomer], customer[:])
+
+	facts.CallID = FirstText(cdr[0], f[ccCall], customer[0])
+	facts.InteractionID = FirstText(f[ccInteraction], cdr[2])
+	facts.Caller = FirstText(f[ccCaller], customer[1], cdr[3])
+	facts.Callee = FirstText(f[ccCallee], cdr[4])
+	known := setCallStep(facts, cdr[1], f[ccEvent], f[ccState])
+	if !known || facts.AgentID == "" && facts.State != event.Waiting {
+		var last [5]jsonscan.Value
+		historyKeys.Within(f[ccHistory], last[:])
+		if !known {
+			setCallStep(facts, last[2])
+		}
+		if facts.AgentID == "" && last[0].Is("agent") {
+			facts.AgentID = Text(last[1])
+			facts.AgentName = fullName(Text(last[3]), Text(last[4]))
+		}
+	}
+	if facts.State == event.Waiting { // whoever it was offered to before
+		facts.AgentID, facts.AgentName = "", ""
+	}
+}
+
+// setCallStep sets the name and state of the first of the values that is a word for a
+// call's step.
+func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
+	for _, v := range values {
+		if w, ok := CallWordOf(word(v)); ok {
+			facts.Name, facts.State = w.Name, w.State
+			return true
+		}
+	}
+	return false
+}
+
+func word(v jsonscan.Value) []byte {
+	text, _ := v.Text()
+	return text
+}
+
+func fullName(first, last string) string {
+	if first != "" && last != "" {
+		return first + " " + last
+	}
+	return first + last
+}

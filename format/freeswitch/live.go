@@ -1,0 +1,160 @@
+package freeswitch
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// LiveKeys are the members of an event that a LiveReader reads.
+type LiveKeys struct {
+	keys     jsonscan.Keys
+	variable int // the slot of the account variable, -1 without one
+	billing  bool
+}
+
+// NewLiveKeys returns the keys of a feed. accountVariable is the channel variable
+// that names the account, "" for none; useAccountcode takes accountcode for such a
+// name too.
+func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
+	l := &LiveKeys{keys: maps.Clone(eventKeys), variable: -1, billing: useAccountcode}
+	maps.Copy(l.keys, liveMembers)
+	if accountVariable == "" {
+		return l
+	}
+	name := "variable_" + accountVariable
+	slot, known := l.keys[name]
+	if !known {
+		slot = liveAccountVariable
+		l.keys[name] = slot
+	}
+	l.variable = slot
+	return l
+}
+
+// Slots of the members that only a feed reads, behind those of eventKeys.
+const (
+	liveCore = iota + fsConferenceAction + 1
+	liveSequence
+	liveDomain
+	liveSIPRealm
+	livePresence
+	liveDialedDomain
+	liveContext
+	liveConferenceDomain
+	liveValetLot
+	liveAccountcode
+	liveCommand
+	liveCommandArgument
+	liveAccountVariable
+)
+
+var liveMembers = jsonscan.Keys{
+	"Core-UUID": liveCore, "Event-Sequence": liveSequence,
+	"variable_domain_name": liveDomain, "variable_sip_auth_realm": liveSIPRealm,
+	"Channel-Presence-ID": livePresence, "variable_dialed_domain": liveDialedDomain, "Caller-Context": liveContext,
+	"Conference-Domain": liveConferenceDomain, "Valet-Lot-Name": liveValetLot, "variable_accountcode": liveAccountcode,
+	"API-Command": liveCommand, "API-Command-Argument": liveCommandArgument,
+}
+
+// LiveEvent holds the fields of an event that a feed uses.
+type LiveEvent struct {
+	Format string // the name of its format
+	Name   string // Event-Name
+	Run    string // Core-UUID
+	Number uint64 // Event-Sequence, 0 without one
+	Micros int64  // Event-Date-Timestamp: Unix microseconds, 0 without one
+
+	Facts event.Facts
+	// Account is the account that the event itself names, as the format reads it.
+	Account string
+	// Names may map to an account: those of settings first, then Account, then domains,
+	// then the queue and the context.
+	Names []string
+	// Channels are the uuids of its leg, of the leg that began the call, and of the
+	// leg at the other end, each "" where it has none.
+	Channels [3]string
+	Session  string // mod_callcenter: the caller's leg
+	Command  string // API: the command and its argument
+}
+
+// LiveReader reads one event after another. It is not safe for concurrent use.
+type LiveReader struct {
+	Keys   *LiveKeys
+	fields format.Fields
+}
+
+// Read reads an event of the event socket in one pass. The error is one of package
+// jsonscan. The event's strings are copies.
+func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
+	f := &r.fields
+	clear(f[:])
+	if err := r.Keys.keys.Scan(record, f[:]); err != nil {
+		return LiveEvent{}, err
+	}
+	e := LiveEvent{
+		Format: events.Name, Name: decoded(f[fsName]), Run: decoded(f[liveCore]),
+		Number: unsigned(f[liveSequence]), Micros: int64(unsigned(f[fsTime])),
+		Channels: [3]string{decoded(f[fsUUID]), decoded(f[fsCallUUID]), decoded(f[fsOtherLeg])},
+		Session:  decoded(f[fsMemberSession]),
+	}
+	if f[fsAction] != nil {
+		e.Format = callcenter.Name
+	}
+	if e.Name == "API" {
+		e.Command = strings.TrimSpace(decoded(f[liveCommand]) + " " + decoded(f[liveCommandArgument]))
+	}
+	e.Account, _ = account(f) // an account of the wrong type: the normalizer rejects the record
+	parsed, _ := readEvent(f) // never fails
+	e.Facts = parsed.Facts
+	e.Names = r.names(f, &e)
+	return e, nil
+}
+
+func unsigned(v jsonscan.Value) uint64 {
+	n, _ := strconv.ParseUint(decoded(v), 10, 63)
+	return n
+}
+
+// names returns the names that may map to an account. accountcode is a billing
+// label, unless a setting says otherwise.
+func (r *LiveReader) names(f *format.Fields, e *LiveEvent) []string {
+	var names nameList
+	facts := &e.Facts
+	if r.Keys.variable >= 0 {
+		names.add(decoded(f[r.Keys.variable]))
+	}
+	if r.Keys.billing {
+		names.add(decoded(f[liveAccountcode]))
+	}
+	names.add(e.Account, decoded(f[liveDomain]), decoded(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
+	if facts.CallID == "" { // mod_sofia's registrations have their domain beside the user
+		names.add(firstOf(f, fsFromHost, fsHost, fsRealm))
+	}
+	names.add(domainOf(decoded(f[livePresence])), decoded(f[liveDialedDomain]), decoded(f[liveConferenceDomain]),
+		domainOf(decoded(f[liveValetLot])), facts.QueueID, decoded(f[liveContext]))
+	return names
+}
+
+type nameList []string
+
+func (l *nameList) add(names ...string) {
+	for _, name := range names {
+		if name != "" && !slices.Contains(*l, name) {
+			*l = append(*l, name)
+		}
+	}
+}
+
+// domainOf returns the part of a name after its last @, "" without one.
+func domainOf(name string) string {
+	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+		return name[i+1:]
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package freeswitch
+
+import "trunkline/event"
+
+// AgentStateOf returns the state of an agent of mod_callcenter by its two words, as
+// its events would have it: a status that is not at work counts before what the
+// agent does at the moment.
+func AgentStateOf(status, state string) event.State {
+	var facts event.Facts
+	agentStatus(&facts, status)
+	if facts.State == event.Available {
+		agentState(&facts, state)
+	}
+	return facts.State
+}
+
+// MemberStateOf returns the state of a caller in a queue of mod_callcenter, "" for
+// one that has left it.
+func MemberStateOf(word string) event.State {
+	switch word {
+	case "Waiting":
+		return event.Waiting
+	case "Trying":
+		return event.Ringing
+	case "Answered":
+		return event.Talking
+	}
+	return ""
+}
+
+// LegStateOf returns the state of a leg by its Channel-Call-State, "" for one that
+// is being ended.
+func LegStateOf(word string) event.State {
+	switch word {
+	case "DOWN", "DIALING", "RINGING", "EARLY", "RING_WAIT":
+		return event.Ringing
+	case "ACTIVE", "UNHELD":
+		return event.Talking
+	case "HELD":
+		return event.Held
+	}
+	return ""
+}
+
+// LegInteraction returns the interaction id of a leg of which no variables are
+// known: direction is its Call-Direction, call its Channel-Call-UUID.
+func LegInteraction(direction, uuid, call string) string {
+	ids := legIDs{direction: direction, own: uuid, callers: [4]string{1: call}}
+	return ids.interactionID()
+}

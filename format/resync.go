@@ -1,0 +1,130 @@
+package format
+
+import (
+	"encoding/json"
+	"slices"
+
+	"trunkline/event"
+	"trunkline/internal/jsonscan"
+)
+
+// Resync returns a format of corrections. A live feed asks its platform for its
+// truth after each connect, compares it with the state, and sends one record for
+// each difference, as if the event that it missed had come:
+//
+//	{"resync": "asterisk", "account_id": "acme", "timestamp": 1795169706.25,
+//	 "facts": {"name": "agent.state", "agent_id": "PJSIP/1002", "state": "break"}}
+//
+// resync is the platform, by which a record without a format header is recognised.
+// account_id and timestamp are optional, as in generic. facts has the fields of
+// metadata.facts and needs a name; an unknown name, state or field is rejected.
+// Its reason is always "resync". previous_state, previous_since and what else the
+// state knows are added by the normalizer as to any other event.
+func Resync(name string) Format {
+	return Format{
+		Name: name, Topic: event.TopicRaw,
+		Keys: jsonscan.KeysOf("account_id", "timestamp", "facts"),
+		Account: func(f *Fields) (string, error) {
+			return StrictText(f[resyncAccount], "account_id")
+		},
+		Event: func(f *Fields) (Event, error) {
+			at, err := StrictClock(f[resyncTime], "timestamp")
+			if err != nil {
+				return Event{}, err
+			}
+			facts, err := readFacts(f[resyncFacts])
+			if err != nil {
+				return Event{}, err
+			}
+			facts.Reason, facts.TimestampMS = event.ReasonResync, at
+			return Event{Type: TypeOf(facts.Name), Timestamp: at / 1000, Facts: facts}, nil
+		},
+	}
+}
+
+const (
+	resyncAccount = iota
+	resyncTime
+	resyncFacts
+)
+
+func readFacts(v jsonscan.Value) (facts event.Facts, err error) {
+	if v.Kind() == jsonscan.None {
+		return facts, RejectMissing("facts")
+	}
+	if v.Kind() != jsonscan.Object {
+		return facts, RejectType("facts", "an object")
+	}
+	v.Each(func(key []byte, value jsonscan.Value) {
+		if err == nil {
+			err = readFact(&facts, string(key), value)
+		}
+	})
+	if err == nil && facts.Name == "" {
+		err = RejectMissing("facts.name")
+	}
+	return facts, err
+}
+
+// readFact reads one field of the facts strictly.
+func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
+	field := "facts." + key
+	text := func(to *string) (err error) {
+		*to, err = StrictText(v, field)
+		return err
+	}
+	state := func(to *event.State) error {
+		s, err := StrictText(v, field)
+		if *to = event.State(s); err == nil && !slices.Contains(states, *to) {
+			return Rejectf(WrongType, "%s: not a state", field)
+		}
+		return err
+	}
+	millis := func(to *event.Millis) error {
+		if v.Kind() != jsonscan.Number || json.Unmarshal(v, to) != nil || to.Value < 0 {
+			return RejectType(field, "milliseconds")
+		}
+		return nil
+	}
+	switch key {
+	case "name":
+		name, err := StrictText(v, field)
+		if facts.Name = event.Name(name); err == nil && !slices.Contains(names, facts.Name) {
+			return Rejectf(WrongType, "%s: not a name of a fact", field)
+		}
+		return err
+	case "agent_id":
+		return text(&facts.AgentID)
+	case "agent_name":
+		return text(&facts.AgentName)
+	case "queue_id":
+		return text(&facts.QueueID)
+	case "call_id":
+		return text(&facts.CallID)
+	case "interaction_id":
+		return text(&facts.InteractionID)
+	case "origination_call_id":
+		return text(&facts.OriginationCallID)
+	case "caller":
+		return text(&facts.Caller)
+	case "callee":
+		return text(&facts.Callee)
+	case "reason":
+		return text(&facts.Reason)
+	case "state":
+		return state(&facts.State)
+	case "wait_ms":
+		return millis(&facts.WaitMS)
+	case "talk_ms":
+		return millis(&facts.TalkMS)
+	}
+	return Rejectf(WrongType, "facts: has an unknown field, or one that only the state sets")
+}
+
+var (
+	names  = event.Names()
+	states = []event.State{
+		event.Offline, event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break, event.OtherState,
+		event.Waiting, event.Held, event.Ended, event.Registered, event.Unregistered,
+	}
+)

@@ -1,0 +1,133 @@
+package format
+
+import "trunkline/event"
+
+// Sources without a fixed vocabulary (svc.cc, generic, Qubicle) share the words
+// of this file. Sources that have one keep their words in their own folder.
+
+// CallWord is the meaning of a word for the step of a call in a queue.
+type CallWord struct {
+	Name  event.Name
+	State event.State // of the call; "": not told
+}
+
+// CallWordOf returns the meaning of a word, in any spelling; ok is false for
+// unknown words.
+func CallWordOf(word []byte) (w CallWord, ok bool) {
+	var buf [maxWord]byte
+	switch string(normalWord(&buf, word)) {
+	case "waiting", "call", "member_add", "create", "created", "join_queue", "channel_create", "entered", "queued",
+		"member_queue_start", "member_queue_resume":
+		return CallWord{event.NameQueueCallEntered, event.Waiting}, true
+	case "missed", "bridge_agent_fail":
+		return CallWord{Name: event.NameAgentNoAnswer}, true
+	case "channel_unbridge": // back in the queue
+		return CallWord{event.NameOther, event.Waiting}, true
+	case "agent_offering", "offering", "offered", "connecting", "ringing", "channel_progress", "channel_progress_media":
+		return CallWord{event.NameQueueCallOffered, event.Ringing}, true
+	case "bridge_agent_start", "handled", "connect_accepted", "call_success", "pickup", "connected",
+		"answered", "bridged", "channel_answer", "channel_bridge":
+		return CallWord{event.NameQueueCallAnswered, event.Talking}, true
+	case "transferred":
+		return CallWord{event.NameCallTransferred, event.Talking}, true
+	case "abandoned", "call_cancel":
+		return CallWord{event.NameQueueCallAbandoned, event.Ended}, true
+	case "bridge_agent_end", "member_queue_end", "processed", "hungup", "call_failure",
+		"delete", "deleted", "hangup", "ended", "completed",
+		"channel_hangup", "channel_hangup_complete", "channel_destroy":
+		return CallWord{event.NameQueueCallEnded, event.Ended}, true
+	case "add_member":
+		return CallWord{Name: event.NameConferenceJoined}, true
+	case "del_member": // who leaves the conference of a call leaves the call
+		return CallWord{event.NameConferenceLeft, event.Ended}, true
+	}
+	return CallWord{}, false
+}
+
+// AgentWord returns the state that a word means, "" for no word and OtherState
+// for an unknown one.
+func AgentWord(word []byte) event.State {
+	var buf [maxWord]byte
+	switch string(normalWord(&buf, word)) {
+	case "":
+		return ""
+	case "logged_out", "loggedout", "logout", "offline":
+		return event.Offline
+	case "available", "available_(on_demand)", "ready", "idle", "waiting", "logged_in", "loggedin", "login", "online", "resume", "resumed":
+		return event.Available
+	case "ringing", "receiving", "offering", "offered", "connecting", "alerting":
+		return event.Ringing
+	case "talking", "on_call", "oncall", "in_call", "in_a_call", "in_a_queue_call", "on_a_call", "connected", "answered", "busy", "outbound":
+		return event.Talking
+	case "wrapup", "wrap_up", "after_call", "after_call_work", "acw":
+		return event.WrapUp
+	case "break", "on_break", "pause", "paused", "away", "not_ready":
+		return event.Break
+	}
+	return event.OtherState
+}
+
+// AgentState joins what an agent does at the moment with whether the agent is at
+// work, for sources that tell both. A call counts more than a break: a break
+// that is taken during a call begins after it.
+func AgentState(activity, presence event.State) event.State {
+	switch {
+	case activity == event.Offline || presence == event.Offline:
+		return event.Offline
+	case activity == event.Ringing || activity == event.Talking || activity == event.WrapUp:
+		return activity
+	case presence == event.Break || activity == "" || activity == event.OtherState && presence != "":
+		return presence
+	}
+	return activity
+}
+
+// IsCanceled reports whether a reason why an agent's phone stopped ringing is no
+// lack of an answer: another agent was faster, or the caller hung up.
+func IsCanceled(reason string) bool {
+	return reason == "LOSE_RACE" || reason == "ORIGINATOR_CANCEL"
+}
+
+// maxWord is longer than every word that has a meaning.
+const maxWord = 32
+
+// normalWord returns the word in lower case with underscores, in buf. A longer one
+// is returned as it is: it has no meaning.
+func normalWord(buf *[maxWord]byte, word []byte) []byte {
+	if len(word) > maxWord {
+		return word
+	}
+	for i, c := range word {
+		switch {
+		case c == '-' || c == ' ':
+			c = '_'
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		buf[i] = c
+	}
+	return buf[:len(word)]
+}
+
+// TypeOf returns the type of an event of which nothing but the name is known.
+func TypeOf(name event.Name) event.Type {
+	if t, ok := name.Type(); ok {
+		return t
+	}
+	switch name {
+	case event.NameAgentState, event.NameAgentNoAnswer:
+		return event.AgentState
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered,
+		event.NameQueueCallAbandoned, event.NameQueueCallEnded:
+		return event.QueueCall
+	case event.NameCallTransferred:
+		return event.AgentTransfer
+	case event.NameConferenceJoined, event.NameConferenceLeft:
+		return event.AgentConference
+	case event.NameDeviceRegistered:
+		return event.DeviceRegister
+	case event.NameDeviceUnregistered:
+		return event.DeviceGone
+	}
+	return event.Custom
+}

@@ -1,0 +1,87 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"trunkline/internal/clientnet"
+	"trunkline/internal/fault"
+)
+
+const (
+	failuresPerUser    = 10
+	failuresPerAddress = 100
+	failureWindow      = 5 * time.Minute
+)
+
+// attempt is one try to authenticate as a user, by any protocol. Failures are
+// counted per user, per address (of IPv6 by /64 and by /56), and per user and
+// address together. Nothing but
+// time resets a count.
+type attempt struct {
+	user    string // as given, whether or not the user exists
+	network string // host of the address, "" if it is unknown
+	site    string // /56 of an IPv6 address, else ""
+}
+
+func newAttempt(domain, username, address string) attempt {
+	from := clientnet.Of(address)
+	return attempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host, site: from.Site}
+}
+
+func (c Credentials) attempt() attempt { return newAttempt(c.Domain, c.Username, c.Address) }
+
+func (a attempt) limits() []Limit {
+	return append([]Limit{{subject("user", a.user), failuresPerUser, failureWindow}}, a.limitsHere()...)
+}
+
+// limitsHere returns the limits that failures from other addresses do not count
+// against.
+func (a attempt) limitsHere() []Limit {
+	if a.network == "" {
+		return nil
+	}
+	limits := []Limit{
+		{subject("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow},
+		{subject("address", a.network), failuresPerAddress, failureWindow},
+	}
+	if a.site != "" {
+		limits = append(limits, Limit{subject("address", a.site), clientnet.SiteFactor * failuresPerAddress, failureWindow})
+	}
+	return limits
+}
+
+// allow returns fault.Limited if the attempt may not be made now.
+func (s *Service) allow(ctx context.Context, a attempt) error {
+	wait := s.limiter.Wait(ctx, a.limits()...)
+	if wait <= 0 || s.exempt(ctx, a) {
+		return nil
+	}
+	return limited(wait)
+}
+
+// failed counts a failed attempt. It returns fault.Limited if it was one more
+// than allowed.
+func (s *Service) failed(ctx context.Context, a attempt) error {
+	wait := s.limiter.Fail(ctx, a.limits()...)
+	if wait <= 0 || s.exempt(ctx, a) {
+		return nil
+	}
+	return limited(wait)
+}
+
+// exempt reports whether the user's limit does not apply because the user has
+// authenticated from this address before, so that failures elsewhere lock out no user
+// out. The limits of the address itself still apply.
+func (s *Service) exempt(ctx context.Context, a attempt) bool {
+	return a.network != "" && s.limiter.Wait(ctx, a.limitsHere()...) <= 0 && s.addresses.known(ctx, a)
+}
+
+func limited(wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	seconds := (wait + time.Second - 1).Truncate(time.Second)
+	return fault.Limited(seconds, "Too many failed logins")
+}

@@ -1,0 +1,72 @@
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// TestLongFiltersAreStoredAndTokensStayShort logs in with as many ids as a
+// filter may have; another node must know the filter of the token.
+func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		a := start(t, cfg, Config{}).demo(t)
+		b := start(t, cfg, Config{})
+		var f Filter
+		for i := range maxFilterIDs {
+			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%0*d", MaxFilterID, i))
+			f.AgentIDs = append(f.AgentIDs, fmt.Sprintf("%d@pbx.example.com", i))
+		}
+		token, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _, err := b.EventsLogin(t.Context(), demoLogin("alice"), f)
+		if err != nil || len(token) > 2<<10 {
+			t.Fatalf("a token of %d bytes, the same filter again: %v", len(token), err)
+		}
+		for _, s := range []*Service{a.Service, b.Service} {
+			for _, token := range []string{token, again} {
+				p, err := s.Authenticate(t.Context(), token)
+				if err != nil || !slices.Equal(p.QueueIDs, f.QueueIDs) || !slices.Equal(p.AgentIDs, f.AgentIDs) {
+					t.Fatalf("%v, %d queues, %d agents", err, len(p.QueueIDs), len(p.AgentIDs))
+				}
+			}
+		}
+		f.QueueIDs = append(f.QueueIDs, "one more")
+		if _, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f); fault.KindOf(err) != fault.KindInvalid {
+			t.Errorf("%d ids: %v", len(f.QueueIDs), err)
+		}
+	})
+}
+
+func TestStoredFiltersArePurgedAfterTheirTokens(t *testing.T) {
+	now := time.Now()
+	s := start(t, onSQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
+	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
+	for i := range 20 {
+		f.CallIDs = append(f.CallIDs, fmt.Sprint(strings.Repeat("c", 200), i))
+	}
+	if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), f); err != nil {
+		t.Fatal(err)
+	}
+	stored := func() (n int) {
+		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_filters`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	now = now.Add(24 * time.Hour)
+	if err := s.purge(t.Context()); err != nil || stored() != 1 {
+		t.Errorf("%v, %d filters while a token names one", err, stored())
+	}
+	now = now.Add(2 * time.Minute)
+	if err := s.purge(t.Context()); err != nil || stored() != 0 {
+		t.Errorf("%v, %d filters after the last token has expired", err, stored())
+	}
+}

@@ -1,0 +1,334 @@
+package identity
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/base32"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/totp"
+
+	"trunkline/audit"
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+const (
+	otpPeriod      = 30 * time.Second
+	otpSkew        = 1 // periods before and after now whose codes are accepted
+	otpSecretBytes = 20
+	enrolTime      = 15 * time.Minute // from BeginOTP to ConfirmOTP
+	recoveryCodes  = 10
+	recoveryBytes  = 10 // 80 bits, 16 characters
+)
+
+var (
+	errOTPRequired = otpError(fault.KindUnauthenticated, codeRequired, "A one-time password is required")
+	errOTPWrong    = otpError(fault.KindUnauthenticated, "wrong", "Wrong one-time password")
+	errOTPEnrol    = otpError(fault.KindForbidden, "enrolment_required", "The account requires administrators to set up one-time passwords")
+)
+
+func otpError(kind fault.Kind, code, message string) *fault.Error {
+	return &fault.Error{Kind: kind, Message: message, Fields: []fault.Field{{Field: "otp", Code: code, Message: message}}}
+}
+
+// otpSecret is a row of identity_otp.
+type otpSecret struct {
+	id, sealed string
+	createdAt  int64
+}
+
+// checkOTP checks the one-time password of a user whose password was right. A
+// user without one needs none, unless the account requires its administrators to
+// have one. A wrong code is a failed login.
+func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error {
+	var required int
+	var id, sealed sql.NullString
+	err := s.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
+		LEFT JOIN identity_otp o ON o.user_id = $1 AND o.confirmed = 1 WHERE a.id = $2`, user.ID, user.AccountID).
+		Scan(&required, &id, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errWrongLogin // the account was deleted a moment ago
+	}
+	if err != nil {
+		return sqldb.Wrap(err, "reading a one-time password")
+	}
+	switch {
+	case !id.Valid && required == 1 && user.Role == RoleAdmin:
+		return errOTPEnrol
+	case !id.Valid:
+		return nil
+	case c.OTP == "":
+		return errOTPRequired
+	}
+	used, err := s.useCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, c.OTP)
+	if err != nil || used {
+		return err
+	}
+	if err := s.failed(ctx, c.attempt()); err != nil {
+		return err
+	}
+	return errOTPWrong
+}
+
+// useCode reports whether code is a one-time password of the secret or a recovery
+// code of the user, and makes it worthless.
+func (s *Service) useCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
+	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	if len(code) != otp.DigitsSix.Length() {
+		return s.runsOnce(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
+	}
+	step, err := s.stepOf(secret, code)
+	if err != nil || step == 0 {
+		return false, err
+	}
+	return s.runsOnce(ctx, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step, secret.id)
+}
+
+// runsOnce reports whether a statement changed a row.
+func (s *Service) runsOnce(ctx context.Context, statement string, args ...any) (changed bool, err error) {
+	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
+		result, err := to.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return sqldb.Wrap(err, "using a one-time password")
+		}
+		rows, err := result.RowsAffected()
+		changed = rows > 0
+		return sqldb.Wrap(err, "using a one-time password")
+	})
+	return changed, err
+}
+
+// stepOf returns the time step that has the code, 0 if none near now has.
+func (s *Service) stepOf(secret otpSecret, code string) (step int64, err error) {
+	raw, err := s.keyring.Unseal(secret.sealed, otpPlace, secret.id)
+	if err != nil {
+		return 0, err
+	}
+	now := s.cfg.Now()
+	for i := -otpSkew; i <= otpSkew; i++ {
+		at := now.Add(time.Duration(i) * otpPeriod)
+		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), at,
+			totp.ValidateOpts{Period: uint(otpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		if err != nil {
+			return 0, fault.Internal(err, "The one-time password could not be checked")
+		}
+		if subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
+			step = at.Unix() / int64(otpPeriod/time.Second)
+		}
+	}
+	return step, nil
+}
+
+// OTPEnrolment is what an authenticator needs. It is shown once.
+type OTPEnrolment struct {
+	Secret string // base32
+	URI    string // otpauth://totp/…
+}
+
+// BeginOTP makes a secret for the user of the credentials, to be confirmed with
+// ConfirmOTP. A user who has one-time passwords already needs one, or a recovery
+// code.
+func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, error) {
+	user, err := s.checkCredentials(ctx, c)
+	if err == nil {
+		if err = s.checkOTP(ctx, c, user); errors.Is(err, errOTPEnrol) {
+			err = nil
+		}
+	}
+	if err != nil {
+		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		return OTPEnrolment{}, err
+	}
+	var enrolment OTPEnrolment
+	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		enrolment, err = s.insertOTP(ctx, tx, user, c.Domain, 0)
+		return err
+	})
+	return enrolment, err
+}
+
+// insertOTP replaces the user's secret that is confirmed or not.
+func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string, confirmed int) (OTPEnrolment, error) {
+	raw := make([]byte, otpSecretBytes)
+	rand.Read(raw) // never fails
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Trunkline", AccountName: user.Username + "@" + domain, Secret: raw})
+	if err != nil {
+		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
+	}
+	id := newID()
+	sealed, err := s.keyring.Seal(raw, otpPlace, id)
+	if err != nil {
+		return OTPEnrolment{}, err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = $2`, user.ID, confirmed); err != nil {
+		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at)
+		VALUES ($1, $2, $3, $4, $5, 0, $6)`, id, user.ID, sealed, masterkey.ID(sealed), confirmed, s.now().UnixMilli())
+	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
+}
+
+// ConfirmOTP ends an enrolment with a code of the new secret: from now on logins
+// need one. It returns recovery codes, which replace earlier ones.
+func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string, err error) {
+	user, err := s.checkCredentials(ctx, c)
+	if err != nil {
+		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		return nil, err
+	}
+	if c.OTP == "" {
+		return nil, errOTPRequired
+	}
+	var secret otpSecret
+	err = s.db.QueryRowContext(ctx, `SELECT id, secret, created_at FROM identity_otp WHERE user_id = $1 AND confirmed = 0`, user.ID).
+		Scan(&secret.id, &secret.sealed, &secret.createdAt)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && s.cfg.Now().Sub(time.UnixMilli(secret.createdAt)) > enrolTime {
+		return nil, fault.Conflict("There is no enrolment to confirm")
+	}
+	if err != nil {
+		return nil, sqldb.Wrap(err, "reading a one-time password's secret")
+	}
+	step, err := s.stepOf(secret, c.OTP)
+	if err != nil {
+		return nil, err
+	}
+	if step == 0 {
+		if err := s.failed(ctx, c.attempt()); err != nil {
+			return nil, err
+		}
+		s.reportRefused(ctx, AudienceAPI, c, user, errOTPWrong)
+		return nil, errOTPWrong
+	}
+	return s.storeOTP(ctx, user, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID); err != nil {
+			return sqldb.Wrap(err, "deleting a one-time password's secret")
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE identity_otp SET confirmed = 1, last_step = $1 WHERE id = $2`, step, secret.id)
+		return sqldb.Wrap(err, "confirming a one-time password's secret")
+	})
+}
+
+// EnrolOTP gives a user one-time passwords without a code to confirm them.
+func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
+	account, user, err := s.findIn(ctx, accountRef, username)
+	if err != nil {
+		return OTPEnrolment{}, nil, err
+	}
+	codes, err = s.storeOTP(ctx, user, func(tx *sql.Tx) (err error) {
+		enrolment, err = s.insertOTP(ctx, tx, user, account.Domain, 1)
+		return err
+	})
+	return enrolment, codes, err
+}
+
+func (s *Service) findIn(ctx context.Context, accountRef, username string) (account Account, user User, err error) {
+	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		if account, err = resolve(ctx, tx, accountRef); err != nil {
+			return err
+		}
+		user, err = findUser(ctx, tx, account.ID, username)
+		return err
+	})
+	return account, user, err
+}
+
+// storeOTP stores a confirmed secret and new recovery codes.
+func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
+	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+		if err := store(tx); err != nil {
+			return err
+		}
+		if codes, err = insertRecoveryCodes(ctx, tx, user.ID); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.audit.Committed(ctx, entry)
+	return codes, nil
+}
+
+func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes []string, err error) {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_recovery_codes WHERE user_id = $1`, userID); err != nil {
+		return nil, sqldb.Wrap(err, "deleting recovery codes")
+	}
+	for range recoveryCodes {
+		raw := make([]byte, recoveryBytes)
+		rand.Read(raw) // never fails
+		code := base32.StdEncoding.EncodeToString(raw)
+		_, err := tx.ExecContext(ctx, `INSERT INTO identity_recovery_codes (hash, user_id) VALUES ($1, $2)`, hashSecret(code), userID)
+		if err != nil {
+			return nil, sqldb.Wrap(err, "storing recovery codes")
+		}
+		codes = append(codes, code[:4]+"-"+code[4:8]+"-"+code[8:12]+"-"+code[12:])
+	}
+	return codes, nil
+}
+
+// DeleteOTP takes one-time passwords and recovery codes from a user.
+func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) error {
+	_, user, err := s.findIn(ctx, accountRef, username)
+	if err != nil {
+		return err
+	}
+	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
+	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+				return sqldb.Wrap(err, "deleting one-time passwords")
+			}
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return err
+	}
+	s.audit.Committed(ctx, entry)
+	return nil
+}
+
+// RequireOTP sets whether an account's administrators need one-time passwords to
+// log in. Those who have none can only set them up.
+func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bool) error {
+	value := 0
+	if required {
+		value = 1
+	}
+	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "")
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		account, err := resolve(ctx, tx, accountRef)
+		if err != nil {
+			return err
+		}
+		entry.AccountID, entry.Target = account.ID, "account:"+account.ID
+		if _, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET admin_otp = $1 WHERE id = $2`, value, account.ID); err != nil {
+			return sqldb.Wrap(err, "storing an account's login rule")
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return err
+	}
+	s.audit.Committed(ctx, entry)
+	return nil
+}
+
+// OTPRequired reports what RequireOTP set.
+func (s *Service) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
+	var value int
+	err = s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, fault.NotFound("There is no account %s", quote(accountID))
+	}
+	return value == 1, sqldb.Wrap(err, "reading an account's login rule")
+}

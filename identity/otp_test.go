@@ -1,0 +1,151 @@
+package identity
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+func otpFault(err error) string {
+	if f := fault.As(err); err != nil && len(f.Fields) == 1 && f.Fields[0].Field == "otp" {
+		return f.Fields[0].Code
+	}
+	return ""
+}
+
+func TestOneTimePasswords(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		keys := testKeys(t)
+		s := startWith(t, openDB(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
+		with := func(otp string) Credentials {
+			login := demoLogin("admin")
+			login.OTP = otp
+			return login
+		}
+		login := func(otp string) error {
+			_, err := s.Login(t.Context(), with(otp))
+			return err
+		}
+		enrolment := must(s.BeginOTP(t.Context(), with("")))(t)
+		code := func() string { return must(totp.GenerateCode(enrolment.Secret, c.now()))(t) }
+		if !strings.HasPrefix(enrolment.URI, "otpauth://totp/Trunkline:admin@demo.local?") {
+			t.Errorf("URI %s", enrolment.URI)
+		}
+		if err := login(""); err != nil {
+			t.Errorf("before it is confirmed: %v", err)
+		}
+		_, err := s.ConfirmOTP(t.Context(), with("000000"))
+		if otpFault(err) != "wrong" {
+			t.Errorf("a wrong code confirms: %v", err)
+		}
+		recovery := must(s.ConfirmOTP(t.Context(), with(code())))(t)
+		if len(recovery) != recoveryCodes {
+			t.Errorf("%d recovery codes", len(recovery))
+		}
+
+		err = login("")
+		wantKind(t, "no code", err, fault.KindUnauthenticated)
+		if otpFault(err) != codeRequired {
+			t.Errorf("no code: %v", err)
+		}
+		if _, _, err := s.EventsLogin(t.Context(), with(""), Filter{}); otpFault(err) != codeRequired {
+			t.Errorf("the channel's login needs no code: %v", err)
+		}
+		if err := login(code()); otpFault(err) != "wrong" {
+			t.Errorf("the code that confirmed is accepted again: %v", err)
+		}
+		c.add(otpPeriod)
+		if err := login(code()); err != nil {
+			t.Errorf("a new code: %v", err)
+		}
+		if err := login(code()); otpFault(err) != "wrong" {
+			t.Errorf("a used code is accepted again: %v", err)
+		}
+		if err := login(strings.ToLower(recovery[0])); err != nil {
+			t.Errorf("a recovery code: %v", err)
+		}
+		if err := login(recovery[0]); otpFault(err) != "wrong" {
+			t.Errorf("a used recovery code: %v", err)
+		}
+		wrong := with(recovery[1])
+		wrong.Password = "a wrong password"
+		_, err = s.Login(t.Context(), wrong)
+		wantKind(t, "a wrong password", err, fault.KindUnauthenticated)
+		if err := login(recovery[1]); err != nil {
+			t.Errorf("a recovery code was spent on a wrong password: %v", err)
+		}
+		if _, err := s.BeginOTP(t.Context(), with("")); otpFault(err) != codeRequired {
+			t.Errorf("the password alone replaces the secret: %v", err)
+		}
+
+		var stored string
+		if err := s.db.QueryRowContext(t.Context(), `SELECT secret FROM identity_otp`).Scan(&stored); err != nil || masterkey.ID(stored) == "" {
+			t.Errorf("the secret is not sealed: %v", err)
+		}
+		if _, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {}); err != nil {
+			t.Fatal(err)
+		}
+		c.add(otpPeriod)
+		if err := login(code()); err != nil {
+			t.Errorf("after a rotation of the master key: %v", err)
+		}
+
+		if err := s.DeleteOTP(t.Context(), "demo", "admin"); err != nil {
+			t.Fatal(err)
+		}
+		if err := login(""); err != nil {
+			t.Errorf("after the deletion: %v", err)
+		}
+	})
+}
+
+func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		if err := s.RequireOTP(t.Context(), "demo", true); err != nil {
+			t.Fatal(err)
+		}
+		if required := must(s.OTPRequired(t.Context(), "demo"))(t); !required {
+			t.Error("not stored")
+		}
+		s.mustLogin(t, "alice")
+		_, err := s.Login(t.Context(), demoLogin("admin"))
+		wantKind(t, "an administrator without", err, fault.KindForbidden)
+		if otpFault(err) != "enrolment_required" {
+			t.Errorf("got %v", err)
+		}
+		admin := demoLogin("admin")
+		_, err = s.ConfirmOTP(t.Context(), withOTP(admin, "123456"))
+		wantKind(t, "nothing to confirm", err, fault.KindConflict)
+		enrolment := must(s.BeginOTP(t.Context(), admin))(t)
+		must(s.ConfirmOTP(t.Context(), withOTP(admin, must(totp.GenerateCode(enrolment.Secret, c.now()))(t))))(t)
+		c.add(time.Minute)
+		must(s.Login(t.Context(), withOTP(admin, must(totp.GenerateCode(enrolment.Secret, c.now()))(t))))(t)
+
+		byOperator, codes, err := s.EnrolOTP(t.Context(), "demo.local", "admin")
+		if err != nil || byOperator.Secret == enrolment.Secret || len(codes) != recoveryCodes {
+			t.Errorf("%d codes: %v", len(codes), err)
+		}
+		must(s.Login(t.Context(), withOTP(admin, codes[0])))(t)
+
+		guess := withOTP(admin, "000000")
+		guess.Address = "192.0.2.66"
+		for range failuresPerUser + 1 {
+			_, err = s.Login(t.Context(), guess)
+		}
+		wantKind(t, "guesses at the code", err, fault.KindLimited)
+	})
+}
+
+func withOTP(c Credentials, otp string) Credentials {
+	c.OTP = otp
+	return c
+}

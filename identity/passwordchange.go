@@ -1,0 +1,101 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+
+	"trunkline/audit"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+const badPassword = "Invalid password"
+
+// ChangePassword gives the principal's user another password and ends their
+// other sessions: portal sessions, and channel logins by password. A wrong
+// current password counts as a failed login from the address.
+func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, next, address string) error {
+	if p.IsKey() {
+		return fault.Forbidden("An API key has no password")
+	}
+	account, known := s.Tree().Account(p.AccountID)
+	if !known {
+		return fault.Forbidden("The account was deleted")
+	}
+	if err := checkNewPassword("new", next); err != nil {
+		return err
+	}
+	c := Credentials{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
+	user, err := s.checkCredentials(ctx, c)
+	if err != nil {
+		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		if fault.KindOf(err) == fault.KindUnauthenticated {
+			return fault.InvalidField("current", "wrong", badPassword)
+		}
+		return err
+	}
+	return s.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
+		return user, account, nil
+	})
+}
+
+// SetPassword gives a user another password and ends all their sessions.
+func (s *Service) SetPassword(ctx context.Context, accountRef, username, password string) error {
+	if err := checkNewPassword("password", password); err != nil {
+		return err
+	}
+	return s.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {
+		account, err := resolve(ctx, tx, accountRef)
+		if err != nil {
+			return User{}, Account{}, err
+		}
+		user, err := findUser(ctx, tx, account.ID, username)
+		return user, account, err
+	})
+}
+
+// storePassword ends every session of the user but that of kept.
+func (s *Service) storePassword(ctx context.Context, password, kept string,
+	find func(ctx context.Context, tx *sql.Tx) (User, Account, error)) error {
+	hash, err := s.passwords.Hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	entry := s.audit.Entry(ctx, audit.PasswordUpdate, "", "")
+	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		user, account, err := find(ctx, tx)
+		if err != nil {
+			return err
+		}
+		entry.AccountID, entry.Target = account.ID, "user:"+user.ID
+		if err := updatePassword(ctx, tx, rev, user.ID, hash, kept); err != nil {
+			return err
+		}
+		if err := s.replacePortalHA1(ctx, tx, user, account.Domain, password); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return err
+	}
+	s.audit.Committed(ctx, entry)
+	return nil
+}
+
+func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
+	result, err := tx.ExecContext(ctx, `UPDATE identity_users SET password = $1, generation = generation + 1,
+		kept_family = $2, revision = $3 WHERE id = $4`, hash, kept, rev, userID)
+	if err != nil {
+		return sqldb.Wrap(err, "storing a password")
+	}
+	stored, err := result.RowsAffected()
+	if err != nil {
+		return sqldb.Wrap(err, "storing a password")
+	}
+	if stored == 0 {
+		return fault.NotFound("The user was deleted")
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID, kept)
+	return sqldb.Wrap(err, "ending a user's other sessions")
+}

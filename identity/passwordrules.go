@@ -1,0 +1,94 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/ccojocar/zxcvbn-go/data"
+
+	"trunkline/internal/fault"
+)
+
+const (
+	longPassword  = 12 // characters; a password this long needs no other check
+	shortPassword = 8  // characters; the least, of one that is on no common list
+)
+
+const (
+	codeTooShort  = "too_short"
+	codeTooCommon = "too_common"
+)
+
+// passwordLists are those of frequent passwords, English words and names.
+var passwordLists = []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"}
+
+// commonPasswords returns the entries that have a length between shortPassword
+// and longPassword, in lower case. It reads the lists once, when first called.
+var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
+	common := make(map[string]struct{})
+	for _, name := range passwordLists {
+		text, err := data.Asset("data/" + name + ".json")
+		if err != nil {
+			return nil, fmt.Errorf("reading the list of common passwords: %w", err)
+		}
+		var list struct{ List []string }
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, fmt.Errorf("reading the list of common passwords: %w", err)
+		}
+		if len(list.List) == 0 {
+			return nil, errors.New("reading the list of common passwords: " + name + " is empty")
+		}
+		for _, entry := range list.List {
+			if n := utf8.RuneCountInString(entry); n >= shortPassword && n < longPassword {
+				common[strings.ToLower(entry)] = struct{}{}
+			}
+		}
+	}
+	return common, nil
+})
+
+// password checks the form of a password, which a request gives.
+func (p *problems) password(field, password string) {
+	switch {
+	case password == "":
+		p.add(field, codeRequired, field+" is required")
+	case len(password) > maxPassword:
+		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d bytes", field, maxPassword))
+	}
+}
+
+// strength checks a password that is about to be set, in addition to its form.
+func (p *problems) strength(field, password string) error {
+	length := utf8.RuneCountInString(password)
+	switch {
+	case length >= longPassword || password == "":
+		return nil
+	case length < shortPassword:
+		p.add(field, codeTooShort, fmt.Sprintf(
+			"%s has fewer than %d characters, or %d where it is on no list of common passwords", field, longPassword, shortPassword))
+		return nil
+	}
+	common, err := commonPasswords()
+	if err != nil {
+		return fault.Internal(err, "The password could not be checked")
+	}
+	if _, known := common[strings.ToLower(password)]; known {
+		p.add(field, codeTooCommon, fmt.Sprintf(
+			"%s is on a list of common passwords; choose another, or one of %d characters or more", field, longPassword))
+	}
+	return nil
+}
+
+// checkNewPassword checks form and strength of a password that is about to be set.
+func checkNewPassword(field, password string) error {
+	var bad problems
+	bad.password(field, password)
+	if err := bad.strength(field, password); err != nil {
+		return err
+	}
+	return bad.fault(badPassword)
+}

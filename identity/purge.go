@@ -1,0 +1,198 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"trunkline/audit"
+	"trunkline/internal/fault"
+	"trunkline/internal/setting"
+	"trunkline/internal/sqldb"
+)
+
+// AccountSettings holds the settings of accounts.
+type AccountSettings struct {
+	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration and call records of a deleted account are kept"`
+}
+
+// DefaultAccountSettings returns the settings where nothing is set.
+func DefaultAccountSettings() AccountSettings {
+	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour}
+}
+
+// Validate implements setting.Group.
+func (s AccountSettings) Validate(c *setting.Check) {
+	c.Must(s.PurgeAfter >= 0, "purge_after", "must not be negative, is %s", s.PurgeAfter)
+}
+
+// Purger deletes what one package keeps of accounts.
+type Purger struct {
+	What string // "recordings"
+	// Purge deletes a bounded part of what there is of the account and returns
+	// how much it was; 0: nothing is left.
+	Purge func(ctx context.Context, accountID string) (n int, err error)
+}
+
+// Purge deletes what deleted accounts have left in other packages.
+type Purge struct {
+	service *Service
+	after   time.Duration
+	purgers []Purger
+	log     *slog.Logger
+}
+
+// NewPurge makes a Purge. The purgers are run in their order.
+func NewPurge(s *Service, settings AccountSettings, purgers []Purger, log *slog.Logger) *Purge {
+	return &Purge{service: s, after: settings.PurgeAfter, purgers: purgers, log: log}
+}
+
+const (
+	purgeEvery  = time.Minute
+	purgeLease  = 2 * time.Minute // renewed with every part
+	purgeAgain  = 24 * time.Hour  // for what came late, as records that were still in Kafka
+	purgeReport = 10 * time.Second
+)
+
+// Run purges the accounts that are due until ctx ends. What fails is logged and
+// tried again.
+func (p *Purge) Run(ctx context.Context) error {
+	tick := time.NewTicker(purgeEvery)
+	defer tick.Stop()
+	for {
+		if err := p.Due(ctx); err != nil && ctx.Err() == nil {
+			p.log.WarnContext(ctx, "purging deleted accounts failed, it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Due purges the accounts whose time has come, and those purged a day ago once
+// more. One that another process is at is left to it.
+func (p *Purge) Due(ctx context.Context) error {
+	now := p.service.cfg.Now()
+	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
+		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
+		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgain).UnixMilli())
+	due, err := sqldb.Collect(rows, err, "reading deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
+		return id, scan(&id)
+	})
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, id := range due {
+		if err := p.account(ctx, id); err != nil {
+			failed = append(failed, fmt.Errorf("account %s: %w", id, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// DeletedAccounts returns the ids of all accounts that were deleted. They are never
+// given again.
+func (s *Service) DeletedAccounts(ctx context.Context) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
+	return sqldb.Collect(rows, err, "listing deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
+		return id, scan(&id)
+	})
+}
+
+// Now purges a deleted account without waiting. It may be broken off and begun
+// again at any time; a server goes on with it too. The error is fault.NotFound
+// for an account that was not deleted.
+func (p *Purge) Now(ctx context.Context, id string) error {
+	result, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
+	if err != nil {
+		return sqldb.Wrap(err, "marking an account for its purge")
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fault.NotFound("There is no deleted account %s", quote(id)))
+	}
+	return p.account(ctx, id)
+}
+
+// account purges one account. Every part is deleted for good, so what a kill
+// interrupts continues behind it.
+func (p *Purge) account(ctx context.Context, id string) error {
+	if ours, err := p.claim(ctx, id); err != nil || !ours {
+		return err
+	}
+	total, reported := 0, time.Now()
+	for _, purger := range p.purgers {
+		for {
+			n, err := purger.Purge(ctx, id)
+			if err != nil {
+				return fmt.Errorf("purging %s: %w", purger.What, err)
+			}
+			if n == 0 {
+				break
+			}
+			if total += n; time.Since(reported) >= purgeReport {
+				reported = time.Now()
+				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "what", purger.What, "deleted", total)
+			}
+			if err := p.renew(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return p.purged(ctx, id, total)
+}
+
+// claim takes the account's lease. false: another process has it.
+func (p *Purge) claim(ctx context.Context, id string) (ours bool, err error) {
+	now := p.service.cfg.Now()
+	result, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
+		now.Add(purgeLease).UnixMilli(), id, now.UnixMilli())
+	if err != nil {
+		return false, sqldb.Wrap(err, "claiming a purge")
+	}
+	n, err := result.RowsAffected()
+	return n == 1, sqldb.Wrap(err, "claiming a purge")
+}
+
+func (p *Purge) renew(ctx context.Context, id string) error {
+	_, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2`,
+		p.service.cfg.Now().Add(purgeLease).UnixMilli(), id)
+	return sqldb.Wrap(err, "renewing a purge's lease")
+}
+
+// purged notes that nothing is left, and writes the first time to the audit log.
+func (p *Purge) purged(ctx context.Context, id string, total int) error {
+	s := p.service
+	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)
+	entry.Outcome = "purged"
+	var again bool
+	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+		var before sql.NullInt64
+		err := tx.QueryRowContext(ctx, `SELECT audited_by, purged_at FROM identity_deleted_accounts WHERE id = $1`, id).
+			Scan(&entry.AccountID, &before)
+		if err != nil {
+			return sqldb.Wrap(err, "reading a deleted account")
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
+			s.now().UnixMilli(), id)
+		if again = before.Valid; err != nil || again {
+			return sqldb.Wrap(err, "noting a purge")
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return err
+	}
+	if !again {
+		s.audit.Committed(ctx, entry)
+	}
+	if !again || total > 0 {
+		p.log.InfoContext(ctx, "deleted account purged", "account_id", id, "deleted", total)
+	}
+	return nil
+}

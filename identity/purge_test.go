@@ -1,0 +1,119 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"trunkline/audit/audittest"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// kept is what a package keeps of accounts.
+type kept struct {
+	left map[string]int
+	fail error // after one part
+}
+
+func (k *kept) purge(_ context.Context, id string) (int, error) {
+	if k.left[id] == 0 {
+		return 0, nil
+	}
+	if k.fail != nil && k.left[id] < 3 {
+		return 0, k.fail
+	}
+	k.left[id]--
+	return 1, nil
+}
+
+func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, db sqldb.Config) {
+		clock := newClock()
+		s := start(t, db, Config{Now: clock.now}).demo(t)
+		session := s.mustLogin(t, "alice")
+		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
+		recordings, rows := &kept{left: map[string]int{"demo": 3, "other": 2}}, &kept{left: map[string]int{"demo": 2}}
+		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
+			[]Purger{{"recordings", recordings.purge}, {"rows", rows.purge}}, slog.New(slog.DiscardHandler))
+		due := func() {
+			t.Helper()
+			if err := purge.Due(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+
+		if err := s.remove(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Authenticate(t.Context(), session.AccessToken); fault.KindOf(err) != fault.KindUnauthenticated {
+			t.Errorf("its token is still good: %v", err)
+		}
+		_, err := s.CreateAccount(t.Context(), NewAccount{ID: "demo", Name: "new", Domain: "new"})
+		wantKind(t, "its id again", err, fault.KindConflict)
+		must(s.CreateAccount(t.Context(), NewAccount{Name: "demo", Domain: "demo.local"}))(t)
+		if seeded, err := s.SeedDemo(t.Context(), password); seeded || err != nil {
+			t.Errorf("seeded %v, %v", seeded, err)
+		}
+
+		clock.add(30*24*time.Hour - time.Second)
+		due()
+		if recordings.left["demo"] != 3 {
+			t.Error("purged too early")
+		}
+		clock.add(time.Second)
+		recordings.fail = errors.New("killed here")
+		if err := purge.Due(t.Context()); !errors.Is(err, recordings.fail) {
+			t.Errorf("broken off with %v", err)
+		}
+		recordings.fail = nil
+		due() // another process may still be at it
+		if recordings.left["demo"] != 2 {
+			t.Error("the lease was not waited for")
+		}
+		clock.add(purgeLease)
+		due()
+		if recordings.left["demo"] != 0 || rows.left["demo"] != 0 || recordings.left["other"] != 2 {
+			t.Errorf("left are %v and %v", recordings.left, rows.left)
+		}
+		want := []string{"account.delete  account:demo ok", "account.delete  account:demo purged"}
+		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); !slices.Equal(got, want) {
+			t.Errorf("the audit log has %q, want %q", got, want)
+		}
+
+		rows.left["demo"] = 1 // a record that was still on its way
+		due()
+		clock.add(purgeAgain)
+		due()
+		if rows.left["demo"] != 0 {
+			t.Error("what came late is not purged")
+		}
+		if got := audittest.Entries(t, s.audited, "demo", "account.delete"); len(got) != 2 {
+			t.Errorf("the audit log has %q", got)
+		}
+		_, err = s.CreateAccount(t.Context(), NewAccount{ID: "demo", Name: "new", Domain: "new"})
+		wantKind(t, "its id after the purge", err, fault.KindConflict)
+	})
+}
+
+func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
+	onBoth(t, func(t *testing.T, db sqldb.Config) {
+		s := start(t, db, Config{}).demo(t)
+		recordings := &kept{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.purge}}, slog.New(slog.DiscardHandler))
+		wantKind(t, "an account that exists", purge.Now(t.Context(), "demo"), fault.KindNotFound)
+		if err := s.remove(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		if err := purge.Now(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
+			t.Errorf("broken off with %v, left are %v", err, recordings.left)
+		}
+		recordings.fail = nil
+		if err := purge.Now(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
+			t.Errorf("continued with %v, left are %v", err, recordings.left)
+		}
+	})
+}

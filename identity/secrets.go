@@ -1,0 +1,59 @@
+package identity
+
+import (
+	"context"
+
+	"trunkline/internal/masterkey"
+)
+
+const (
+	portalPlace  = "identity_devices"
+	devicePlace  = "identity_device_passwords"
+	signingPlace = "identity_signing_keys"
+	otpPlace     = "identity_otp"
+	addressPlace = "identity_address_keys"
+)
+
+// Secrets returns the tables with what is sealed here under the master key.
+func (s *Service) Secrets() []masterkey.Room {
+	return []masterkey.Room{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
+}
+
+// portalSecrets returns the table of the portal passwords of phones.
+func (s *Service) portalSecrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: portalPlace, Key: []string{"user_id"}, Secret: "ha1"}
+}
+
+// deviceSecrets returns the table of the phones' own passwords.
+func (s *Service) deviceSecrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: devicePlace, Key: []string{"id"}, Secret: "secret"}
+}
+
+func (s *Service) signingSecrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: signingPlace, Key: []string{"id"}, Secret: "seed"}
+}
+
+// otpSecrets returns the table of the secrets of one-time passwords.
+func (s *Service) otpSecrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: otpPlace, Key: []string{"id"}, Secret: "secret"}
+}
+
+// addressSecrets returns the table of the key of known addresses' hashes.
+func (s *Service) addressSecrets() masterkey.Table {
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: addressPlace, Key: []string{"id"}, Secret: "secret"}
+}
+
+// RequireSecrets returns an error when the master key is missing that anything
+// here is sealed under.
+func (s *Service) RequireSecrets(ctx context.Context) error {
+	for _, room := range s.Secrets() {
+		inUse, err := room.MasterKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.keyring.Require(inUse...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package identity
+
+import (
+	"time"
+
+	"trunkline/internal/setting"
+)
+
+// Settings holds the settings of logins and tokens.
+type Settings struct {
+	AccessTTL  time.Duration `yaml:"access_ttl" doc:"lifetime of a portal access token"`
+	RefreshTTL time.Duration `yaml:"refresh_ttl" doc:"lifetime of a portal refresh token"`
+	EventsTTL  time.Duration `yaml:"events_ttl" doc:"lifetime of an events channel token"`
+
+	SIPPortalPassword string `yaml:"sip_portal_password" doc:"whether phones can register with their user's portal password instead of a device password: refuse, warn (accept and log) or allow"`
+}
+
+// Values of SIPPortalPassword.
+const (
+	RefusePortalPassword = "refuse"
+	WarnPortalPassword   = "warn"
+	AllowPortalPassword  = "allow"
+)
+
+// DefaultSettings returns the settings where nothing is set.
+func DefaultSettings() Settings {
+	const day = 24 * time.Hour
+	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword}
+}
+
+// maxTokenTTL bounds the lifetime of tokens that are checked without the
+// database. So how long a retired signing key and a deleted user's revocation
+// are kept does not depend on the settings of the node that made the token.
+const maxTokenTTL = 30 * 24 * time.Hour
+
+// Validate implements setting.Group.
+func (s Settings) Validate(c *setting.Check) {
+	tokenTTL := func(name string, d time.Duration) {
+		c.Must(d >= time.Second && d <= maxTokenTTL, name, "must be 1s to %s, is %s", maxTokenTTL, d)
+	}
+	tokenTTL("access_ttl", s.AccessTTL)
+	tokenTTL("events_ttl", s.EventsTTL)
+	c.OneOf("sip_portal_password", s.SIPPortalPassword, RefusePortalPassword, WarnPortalPassword, AllowPortalPassword)
+	c.Must(s.RefreshTTL >= s.AccessTTL, "refresh_ttl", "must not be shorter than %s (%s), is %s", c.Key("access_ttl"), s.AccessTTL, s.RefreshTTL)
+}
+
+// ttl returns how long a token of the audience lives.
+func (s Settings) ttl(audience Audience) time.Duration {
+	if audience == AudienceEvents {
+		return s.EventsTTL
+	}
+	return s.AccessTTL
+}

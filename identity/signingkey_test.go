@@ -1,0 +1,232 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+func (s *service) storedSeeds(t testing.TB) []string {
+	t.Helper()
+	rows, err := s.db.QueryContext(t.Context(), `SELECT seed FROM identity_signing_keys`)
+	return must(sqldb.Collect(rows, err, "reading seeds", func(scan sqldb.ScanFunc) (seed string, err error) {
+		err = scan(&seed)
+		return seed, err
+	}))(t)
+}
+
+func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		for _, seed := range s.storedSeeds(t) {
+			if plain, err := base64.StdEncoding.DecodeString(seed); err == nil && len(plain) == ed25519.SeedSize {
+				t.Error("a signing seed is stored in plain text")
+			}
+			if masterkey.ID(seed) == "" {
+				t.Errorf("not sealed: %.10s…", seed)
+			}
+		}
+	})
+}
+
+func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		seed := make([]byte, ed25519.SeedSize)
+		rand.Read(seed)
+		id := newID()
+		// The only key, as a version before the sealing stored it.
+		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+			if _, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO identity_signing_keys (id, seed, signs_from, created_at)
+				VALUES ($1, $2, 1, 1)`, id, base64.StdEncoding.EncodeToString(seed))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := s.mustLogin(t, "alice").AccessToken
+		again := start(t, cfg, Config{})
+		if seeds := again.storedSeeds(t); slices.Contains(seeds, base64.StdEncoding.EncodeToString(seed)) {
+			t.Error("the seed is still stored in plain text")
+		}
+		again.mustAuthenticate(t, token)
+		s.mustAuthenticate(t, token)
+		if key := must(again.directory.Load().signing.signer(time.UnixMilli(2)))(t); key.id != id {
+			t.Errorf("%s signs, not the sealed key", key.id)
+		}
+		if !strings.Contains(again.logged.String(), "signing keys sealed") || strings.Contains(again.logged.String(), base64.StdEncoding.EncodeToString(seed)) {
+			t.Errorf("logged %s", again.logged)
+		}
+		var plain int
+		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_signing_keys WHERE master_key_id = ''`).Scan(&plain); err != nil || plain > 0 {
+			t.Errorf("%d plain keys: %v", plain, err)
+		}
+	})
+}
+
+func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		token := s.mustLogin(t, "alice").AccessToken
+		without := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
+		without.mustAuthenticate(t, token)
+		_, err := without.Login(t.Context(), demoLogin("alice"))
+		wantKind(t, "a login", err, fault.KindUnavailable)
+		if err := without.RequireSecrets(t.Context()); !fault.IsPermanent(err) {
+			t.Errorf("the start is not refused: %v", err)
+		}
+		if err := without.PrepareSigning(t.Context()); err == nil {
+			t.Error("signing was prepared without a master key")
+		}
+		if err := without.housekeep(t.Context()); err != nil {
+			t.Error(err)
+		}
+		another := testKeys(t)
+		if _, err := newService(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), another); !fault.IsPermanent(err) {
+			t.Errorf("another master key: %v", err)
+		}
+	})
+}
+
+func TestSigningKeysFollowTheMasterKey(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		keys := testKeys(t)
+		s := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
+		token := s.mustLogin(t, "alice").AccessToken
+		before := s.storedSeeds(t)
+		done, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, seed := range s.storedSeeds(t) {
+			if masterkey.ID(seed) != done.ID || slices.Contains(before, seed) {
+				t.Errorf("sealed under %s, want %s", masterkey.ID(seed), done.ID)
+			}
+		}
+		s.mustLogin(t, "alice")
+		again := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), keys)
+		again.mustAuthenticate(t, token)
+		again.mustLogin(t, "alice")
+	})
+}
+
+func kidOf(t testing.TB, token string) string {
+	t.Helper()
+	parsed, _, err := jwt.NewParser().ParseUnverified(token, &claims{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Header["kid"].(string)
+}
+
+func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		a := start(t, cfg, Config{}).demo(t)
+		b := start(t, cfg, Config{})
+		b.run(t)
+		old := a.mustLogin(t, "alice")
+		id := must(a.RotateSigningKey(t.Context(), false))(t)
+		if kid := kidOf(t, a.mustLogin(t, "alice").AccessToken); kid != id {
+			t.Errorf("%s signs, want %s", kid, id)
+		}
+		within(t, "the other node signs with it", func() bool { return kidOf(t, b.mustLogin(t, "alice").AccessToken) == id })
+		b.mustAuthenticate(t, old.AccessToken)
+		must(b.Refresh(t.Context(), old.RefreshToken))(t)
+	})
+}
+
+func TestRotatingNowEndsEveryToken(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		c := newClock()
+		a := start(t, cfg, Config{Now: c.now}).demo(t)
+		c.add(29 * 24 * time.Hour) // the next key is published
+		if err := a.housekeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b := start(t, cfg, Config{Now: c.now})
+		b.run(t)
+		session := a.mustLogin(t, "alice")
+		channel, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := []*Principal{b.mustAuthenticate(t, session.AccessToken), b.mustAuthenticate(t, channel)}
+		changed := b.Changed()
+		id := must(a.RotateSigningKey(t.Context(), true))(t)
+		if keys := a.directory.Load().signing; len(keys) != 1 || keys[0].id != id {
+			t.Errorf("%d keys are left", len(keys))
+		}
+		<-changed
+		for _, p := range open {
+			wantKind(t, "an open "+string(p.Audience)+" session", b.Valid(p), fault.KindForbidden)
+		}
+		for _, token := range []string{session.AccessToken, channel} {
+			_, err := b.Authenticate(t.Context(), token)
+			wantKind(t, "a token", err, fault.KindUnauthenticated)
+		}
+		_, err = a.Refresh(t.Context(), session.RefreshToken)
+		wantKind(t, "a refresh token", err, fault.KindUnauthenticated)
+		b.mustAuthenticate(t, b.mustLogin(t, "alice").AccessToken)
+	})
+}
+
+func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
+	c := newClock()
+	cfg := onSQLite(t)
+	start(t, cfg, Config{Now: c.now}).demo(t)
+	c.add(-time.Hour)
+	s := start(t, cfg, Config{Now: c.now})
+	old := s.mustLogin(t, "alice").AccessToken
+	id := must(s.RotateSigningKey(t.Context(), false))(t)
+	s.mustAuthenticate(t, old)
+	c.add(time.Hour + time.Second)
+	if kid := kidOf(t, s.mustLogin(t, "alice").AccessToken); kid != id {
+		t.Errorf("%s signs, want %s", kid, id)
+	}
+}
+
+// Memory of the other node is not brought up to date by Run here, and may not
+// look early.
+func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		a := start(t, cfg, Config{}).demo(t)
+		b := start(t, cfg, Config{})
+		b.early.SetLimit(0)
+		b.early.SetBurst(0)
+		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
+		b.mustAuthenticate(t, a.mustLogin(t, "carol").AccessToken)
+	})
+}
+
+func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
+	s := start(t, onSQLite(t), Config{}).demo(t)
+	var tokens []string
+	for range 50 * userLookups {
+		tokens = append(tokens, must(s.sign(User{ID: newID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
+	}
+	if err := s.db.Close(); err != nil { // a look-up would take its error to the counter
+		t.Fatal(err)
+	}
+	for _, token := range tokens {
+		_, err := s.Authenticate(t.Context(), token)
+		wantKind(t, "forged", err, fault.KindUnauthenticated)
+	}
+	if n := testutil.ToFloat64(s.metrics.reloadErrors); n > 5*userLookups {
+		t.Errorf("%v queries for %d tokens", n, len(tokens))
+	}
+}

@@ -1,0 +1,66 @@
+package identity
+
+import (
+	"context"
+	"sync"
+
+	"trunkline/internal/sqldb"
+)
+
+// userState is what memory holds of a user: whether a token is still theirs.
+type userState struct {
+	accountID  string
+	role       Role
+	generation int64  // of the password; tokens of an earlier one are refused
+	keptFamily string // except those of this session, which changed the password
+}
+
+// userStates is the state of every user, by id.
+type userStates struct {
+	mu  sync.RWMutex
+	all map[string]userState
+}
+
+func (u *userStates) find(id string) (userState, bool) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	state, known := u.all[id]
+	return state, known
+}
+
+func (u *userStates) put(states map[string]userState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for id, state := range states {
+		u.all[id] = state
+	}
+}
+
+func (u *userStates) remove(gone []revocation) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, one := range gone {
+		delete(u.all, one.id)
+	}
+}
+
+func (u *userStates) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	clear(u.all)
+}
+
+// readUserStates reads the users that changed after a revision.
+func readUserStates(ctx context.Context, db sqldb.Runner, after int64) (map[string]userState, error) {
+	states := make(map[string]userState)
+	rows, err := db.QueryContext(ctx,
+		`SELECT id, account_id, role, generation, kept_family FROM identity_users WHERE revision > $1`, after)
+	_, err = sqldb.Collect(rows, err, "reading changed users", func(scan sqldb.ScanFunc) (struct{}, error) {
+		var id string
+		var state userState
+		err := scan(&id, &state.accountID, &state.role, &state.generation, &state.keptFamily)
+		states[id] = state
+		return struct{}{}, err
+	})
+	return states, err
+}

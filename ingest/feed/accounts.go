@@ -1,0 +1,79 @@
+package feed
+
+import "strings"
+
+// Directory finds the ids of accounts.
+type Directory interface {
+	// Resolve finds an account by id, name or domain.
+	Resolve(ref string) (id string, ok bool)
+	// ByDomain finds an account by its domain, in any case.
+	ByDomain(domain string) (id string, ok bool)
+}
+
+// NewAccounts returns the Accounts of a feed: its fixed account, else its rules in
+// their order, else the directory's domains.
+func NewAccounts(cfg Config, directory Directory) Accounts {
+	a := &accountMap{fixed: cfg.Account, directory: directory}
+	for _, rule := range cfg.Accounts {
+		a.rules = append(a.rules, pattern{strings.Split(strings.ToLower(rule.Match), "*"), rule.Account})
+	}
+	return a
+}
+
+type accountMap struct {
+	fixed     string
+	rules     []pattern
+	directory Directory
+}
+
+type pattern struct {
+	parts   []string // of the pattern in lower case, around each *
+	account string
+}
+
+// Account implements Accounts. A rule that matches several names takes the first
+// one; an earlier rule precedes an earlier name.
+func (a *accountMap) Account(names ...string) string {
+	if a.fixed != "" {
+		return a.resolve(a.fixed)
+	}
+	for _, rule := range a.rules {
+		for _, name := range names {
+			if name != "" && rule.matches(strings.ToLower(name)) {
+				return a.resolve(rule.account)
+			}
+		}
+	}
+	for _, name := range names {
+		if id, ok := a.directory.ByDomain(name); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// resolve returns the id of the account that a setting names. One that the
+// directory does not have yet is returned as it is: the normalizer decides.
+func (a *accountMap) resolve(ref string) string {
+	if id, ok := a.directory.Resolve(ref); ok {
+		return id
+	}
+	return ref
+}
+
+func (r pattern) matches(name string) bool {
+	last := len(r.parts) - 1
+	if last == 0 {
+		return name == r.parts[0]
+	}
+	rest, ok := strings.CutPrefix(name, r.parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range r.parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, r.parts[last])
+}

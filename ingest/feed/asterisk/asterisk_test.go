@@ -1,0 +1,491 @@
+package asterisk
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/ingest/feed"
+	"trunkline/telephony/ami"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name + ".want"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs:\n%s", file, difference(got, string(want)))
+	}
+}
+
+// difference returns the first lines that differ.
+func difference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d\ngot  %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+var byCode = func(c *feed.Config) { c.UseAccountcode = true }
+
+func TestEventsOfCaptures(t *testing.T) {
+	for _, name := range []string{"queue-answered", "queue-abandoned", "member-add-pause-unpause-penalty-remove"} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, events: capture(t, name), piece: 1000, end: true}
+			p.start()
+			s := connect(t, newPlatform(t, p, accounts{"acme": "A", "acme-*": "A", "beta-*": "B"}, byCode))
+			events, err := readAll(t, s)
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			for _, e := range events {
+				b.WriteString(line(e))
+				if e.Value != nil && !json.Valid(e.Value) {
+					t.Errorf("not JSON: %s", e.Value)
+				}
+				if e.Account == "" && !e.Resync {
+					t.Errorf("without an account: %s", e.Value)
+				}
+			}
+			golden(t, name, b.String())
+		})
+	}
+}
+
+func TestEventsDoNotDependOnHowTheBytesArrive(t *testing.T) {
+	text := capture(t, "queue-abandoned")
+	var want []string
+	for _, piece := range []int{0, 1, 7, 1448} {
+		p := &pbx{t: t, events: text, piece: piece, end: true}
+		p.start()
+		events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+		var got []string
+		for _, e := range events {
+			got = append(got, line(e))
+		}
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("in pieces of %d: %d events, want %d", piece, len(got), len(want))
+		}
+	}
+}
+
+func TestSubscription(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*feed.Config)
+		want   []string
+	}{
+		"default": {nil, []string{"Login ", "CoreStatus ",
+			"Filter ^Event: ((QueueMember|QueueCaller|Agent|Newchannel|Newstate|Dial|BridgeEnter|Hold|Unhold|DTMFEnd|HangupRequest|Hangup|BlindTransfer|AttendedTransfer|ConfbridgeJoin|ConfbridgeLeave|ContactStatus|PeerStatus|Cdr|FullyBooted|Shutdown|Reload)|VarSet.*Variable: (QUEUESTATUS))",
+			"Events system,call,agent,dialplan,dtmf,cdr"}},
+		"words": {func(c *feed.Config) { c.Events = []string{"call", "!^Event: CEL", "agent"} },
+			[]string{"Login ", "CoreStatus ", "Filter !^Event: CEL", "Events call,agent"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t}
+			p.start()
+			connect(t, newPlatform(t, p, fixed("A"), test.change))
+			if !slices.Equal(p.actions, test.want) {
+				t.Errorf("got %q", p.actions)
+			}
+		})
+	}
+}
+
+func TestRefusalsHaveAdvice(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers map[string]string
+		want    string
+	}{
+		"wrong secret":     {map[string]string{"Login": "error: Authentication failed"}, "manager.conf: [feed] with this secret, and permit ="},
+		"no reporting":     {map[string]string{"CoreStatus": "error: Permission denied"}, "manager.conf, [feed]: write = reporting"},
+		"a wrong filter":   {map[string]string{"Filter": "error: Filter did not compile.  Check the syntax of the filter given."}, "events: correct the filter"},
+		"no known class":   {map[string]string{"Events": "Response: Success\r\nActionID: a2\r\nEvents: Off\r\n\r\n"}, "events: name classes"},
+		"an unknown class": {map[string]string{"Events": "error: Invalid event mask"}, "events: name classes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: test.answers}
+			p.start()
+			_, err := newPlatform(t, p, fixed("A"), nil).Connect(t.Context())
+			var refusal *feed.Refusal
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, test.want) {
+				t.Fatalf("got %#v", err)
+			}
+			if strings.Contains(err.Error()+refusal.Advice, "feed-secret") {
+				t.Error("the error shows the secret")
+			}
+		})
+	}
+	p := &pbx{t: t}
+	p.start()
+	_, err := newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.TLS.Enabled = true }).Connect(t.Context())
+	var refusal *feed.Refusal
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, "tlsbindaddr") {
+		t.Fatalf("TLS to a plain port: %v", err)
+	}
+}
+
+// If it lacks a privilege for a part of the snapshot, the feed continues with the rest and logs it.
+func TestMissingRightsAreNotes(t *testing.T) {
+	denied := "error: Permission denied"
+	p := &pbx{t: t, answers: map[string]string{"Filter": denied, "CoreShowChannels": denied, "Agents": denied, "PJSIPShowContacts": denied}}
+	p.start()
+	s := connect(t, newPlatform(t, p, fixed("A"), nil))
+	snapshot, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(snapshot.Kinds) != 0 || len(snapshot.Notes) != 4 {
+		t.Fatalf("kinds %v, notes %q", snapshot.Kinds, snapshot.Notes)
+	}
+	for i, want := range []string{"eventfilter = ^Event:", "write = agent", "write = reporting", "write = system"} {
+		if !strings.Contains(snapshot.Notes[i], want) {
+			t.Errorf("%q does not name %q", snapshot.Notes[i], want)
+		}
+	}
+}
+
+func TestIdentityIsTheSequenceNumberOfTheRun(t *testing.T) {
+	p := &pbx{t: t, end: true, events: "Event: Hangup\r\nSequenceNumber: 17\r\nUniqueid: 1.1\r\nLinkedid: 1.1\r\n\r\n" +
+		"Event: Hangup\r\nSequenceNumber: -2\r\nUniqueid: 1.2\r\nLinkedid: 1.2\r\n\r\nEvent: Hangup\r\nUniqueid: 1.3\r\nLinkedid: 1.3\r\n\r\n"}
+	p.start()
+	events, err := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	if !errors.Is(err, io.EOF) || len(events) != 3 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	run := "pbx/2026-11-22T12:05:19"
+	for i, want := range []feed.Identity{{Run: run, Number: 17}, {Run: run, Number: 1<<32 - 2}, {}} {
+		if events[i].Identity != want {
+			t.Errorf("event %d has %v", i, events[i].Identity)
+		}
+	}
+	_, err = readAll(t, connect(t, newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.Redundancy = 2 })))
+	var refusal *feed.Refusal
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, "debug = on") {
+		t.Errorf("redundancy 2 without numbers: %v", err)
+	}
+}
+
+func packet(name string, lines ...string) string {
+	return "Event: " + name + "\r\n" + strings.Join(append(lines, ""), "\r\n") + "\r\n"
+}
+
+func leg(name, linked, id string, lines ...string) string {
+	return packet(name, append([]string{"Uniqueid: " + id, "Linkedid: " + linked}, lines...)...)
+}
+
+func TestAccountIsLearned(t *testing.T) {
+	rules := accounts{"acme": "A", "beta": "B", "acme-*": "A", "beta-*": "B", "from-acme": "A"}
+	byVariable := func(c *feed.Config) { c.AccountVariable = "TENANT" }
+	for name, test := range map[string]struct {
+		change func(*feed.Config)
+		events string
+		want   string // account of each event
+	}{
+		"code set after the first packets": {byCode, leg("Newchannel", "1", "1", "AccountCode: ") + leg("Newstate", "1", "2", "AccountCode: ") +
+			leg("Newstate", "1", "1", "AccountCode: acme") + leg("Hangup", "1", "2"), "A A A A"},
+		"variable of a VarSet": {byVariable, leg("Newchannel", "1", "1") + leg("VarSet", "1", "1", "Variable: __TENANT", "Value: beta") + leg("Hangup", "1", "1"), "B B"},
+		"channel variable": {byVariable, leg("Newchannel", "1", "1", "ChanVariable: TENANT=", "ChanVariable: x=1") +
+			leg("Newstate", "1", "1", "ChanVariable: x=1", "ChanVariable: TENANT=beta"), "B B"},
+		"queue":                    {nil, leg("Newchannel", "1", "1") + leg("QueueCallerJoin", "1", "1", "Queue: beta-sales") + leg("Hangup", "1", "1"), "B B B"},
+		"context":                  {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("Hangup", "1", "1", "Context: agents"), "A A"},
+		"queue before context":     {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("QueueCallerJoin", "1", "1", "Queue: beta-x", "Context: from-acme") + leg("Hangup", "1", "1", "Context: from-acme"), "A B B"},
+		"shared agent":             {nil, packet("QueueMemberStatus", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + packet("QueueMemberStatus", "Queue: beta-b", "Interface: PJSIP/1", "Status: 1"), "A B"},
+		"record of a learned call": {byCode, leg("Newchannel", "1", "1", "AccountCode: acme") + packet("Cdr", "AccountCode: ", "UniqueID: 1"), "A A"},
+		"phone of a member":        {nil, packet("QueueMemberAdded", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + packet("ContactStatus", "EndpointName: 1", "ContactStatus: Reachable"), "A A"},
+		"unknown":                  {byCode, leg("Newchannel", "1", "1", "AccountCode: other", "Context: x") + leg("Hangup", "1", "1"), "- -"},
+		"fixed codes are not used": {nil, leg("Newchannel", "1", "1", "AccountCode: acme"), "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, events: test.events, end: true}
+			p.start()
+			events, _ := readAll(t, connect(t, newPlatform(t, p, rules, test.change)))
+			var got []string
+			for _, e := range events {
+				if e.Account == "" {
+					got = append(got, "-")
+					if len(e.Names) == 0 && name == "unknown" && strings.Contains(string(e.Value), "other") {
+						t.Error("the names that were looked up are missing")
+					}
+					continue
+				}
+				got = append(got, e.Account)
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("got %v, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A call whose account stays unknown is held for a moment, and then no more.
+func TestHoldIsBounded(t *testing.T) {
+	h, now := newHold(), time.Unix(1000, 0)
+	add := func(call string) bool { return h.add(call, feed.Event{Value: []byte(call)}, now) }
+	add("a")
+	now = now.Add(holdTime / 2)
+	add("b")
+	add("a")
+	if out := h.expire(nil, now); len(out) != 0 {
+		t.Fatalf("%d events before their time", len(out))
+	}
+	now = now.Add(holdTime / 2)
+	if out := h.expire(nil, now); len(out) != 2 || string(out[0].Value) != "a" || h.count != 1 {
+		t.Fatalf("%d events, %d held", len(out), h.count)
+	}
+	if add("a") {
+		t.Error("a call that was given up is held again")
+	}
+	if out := h.release(nil, "b", "B"); len(out) != 1 || out[0].Account != "B" {
+		t.Errorf("released %v", out)
+	}
+	for i := range maxHeld + 100 {
+		add(fmt.Sprint("call", i))
+	}
+	if out := h.expire(nil, now); len(out) != 100 || h.count != maxHeld {
+		t.Errorf("%d events, %d held", len(out), h.count)
+	}
+	h.expire(nil, now.Add(holdTime))
+	if len(h.calls) != 0 || len(h.order) != 0 || h.count != 0 {
+		t.Errorf("%d calls, %d in order, %d events", len(h.calls), len(h.order), h.count)
+	}
+}
+
+func TestMemoryOfAccountsIsBounded(t *testing.T) {
+	tenants := newTenants(&feed.Config{}, accounts{})
+	for i := range 3 * maxLearned {
+		tenants.learn(fmt.Sprint(i), tenant{"A", true})
+	}
+	if n := len(tenants.recent) + len(tenants.older); n > 2*maxLearned {
+		t.Errorf("%d ids", n)
+	}
+	if tenants.lookup(fmt.Sprint(3*maxLearned-1)).account != "A" {
+		t.Error("the last id is forgotten")
+	}
+}
+
+func TestWrapUpEnds(t *testing.T) {
+	last := time.Now().Unix() - 1
+	status := packet("QueueMemberStatus", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "Status: 1", "Paused: 0", "InCall: 0",
+		"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: 7")
+	p := &pbx{t: t, events: status}
+	p.start()
+	s := connect(t, newPlatform(t, p, fixed("A"), nil))
+	var got []feed.Event
+	for len(got) < 2 {
+		events, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, events...)
+	}
+	end := got[1]
+	if end.Format != "asterisk.resync" || end.Account != "A" || !strings.Contains(string(end.Value), `"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","state":"available"}`) {
+		t.Errorf("got %s %s", end.Format, end.Value)
+	}
+	// Another node that reads the switch makes the same record.
+	if end.Identity.Number != 7 || !end.Identity.Valid() || end.Identity.Run == got[0].Identity.Run {
+		t.Errorf("identity %v after %v", end.Identity, got[0].Identity)
+	}
+	if time.Now().Unix() < last+2 {
+		t.Error("the wrap-up ended early")
+	}
+}
+
+func TestResyncIsRequested(t *testing.T) {
+	for _, text := range []string{
+		packet("Reload", "Module: app_queue"), packet("FullyBooted"),
+		"CallerIDName: the rest of a packet\r\n\r\n", // after a line break in a caller's number
+	} {
+		p := &pbx{t: t, events: text, end: true}
+		p.start()
+		events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+		if len(events) != 1 || !events[0].Resync || events[0].Value != nil {
+			t.Errorf("%q: %v", text, events)
+		}
+	}
+	s := &session{nextResync: time.Unix(1000, 0), hold: newHold()}
+	s.tick(time.Unix(999, 0))
+	if len(s.out) != 0 {
+		t.Error("a resync before its time")
+	}
+	s.tick(time.Unix(1000, 0))
+	if len(s.out) != 1 || !s.out[0].Resync || !s.nextResync.After(time.Unix(1000, 0)) {
+		t.Errorf("%v, next %v", s.out, s.nextResync)
+	}
+}
+
+// What a caller puts behind a line break in its number is not believed.
+func TestInjectedPacketsAreNotBelieved(t *testing.T) {
+	forged := "Event: Hangup\r\nPrivilege: call,all\r\nUniqueid: 9\r\nLinkedid: 9\r\n"
+	for name, text := range map[string]string{
+		"whole packet": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+		"open packet":  "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "X: y\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") + packet("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
+			p.start()
+			events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+			if len(events) != 3 || !events[0].Resync || events[1].Subjects[0] != "2" || strings.Contains(string(events[2].Value), "other") {
+				for _, e := range events {
+					t.Log(line(e))
+				}
+				t.Errorf("%d events", len(events))
+			}
+		})
+	}
+}
+
+// Seen on a real one: the channels of the call are gone.
+func TestAgentCompleteMayLackItsChannels(t *testing.T) {
+	p := &pbx{t: t, end: true, events: packet("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5", "TalkTime: 0", "Reason: caller") +
+		leg("Hangup", "1", "1")}
+	p.start()
+	events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	if len(events) != 2 || events[0].Resync {
+		t.Errorf("%d events", len(events))
+	}
+}
+
+func TestShutdownEndsTheSession(t *testing.T) {
+	p := &pbx{t: t, events: leg("Hangup", "1", "1") + packet("Shutdown", "Shutdown: Cleanly")}
+	p.start()
+	events, err := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	if len(events) != 1 || !errors.Is(err, errShutdown) {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+}
+
+func TestSnapshotOfABusyMoment(t *testing.T) {
+	p := &pbx{t: t, events: leg("Hold", "1795349194.20", "1795349194.20"), answers: map[string]string{
+		"PJSIPShowContacts": "error: No Contacts found"}}
+	p.start()
+	platform := newPlatform(t, p, accounts{"acme": "A", "acme-*": "A", "beta": "B", "beta-*": "B"}, byCode)
+	s := connect(t, platform)
+	snapshot, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(snapshot.Kinds, []state.Kind{state.Agent, state.Call, state.Device}) {
+		t.Errorf("kinds %v", snapshot.Kinds)
+	}
+	var b strings.Builder
+	for _, o := range snapshot.Objects {
+		o.Facts.TimestampMS = min(o.Facts.TimestampMS, 1)
+		facts, err := json.Marshal(o.Facts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s %s queues=%q %s\n", o.Account, o.Kind, o.ID, o.Queues, facts)
+	}
+	golden(t, "snapshot", b.String())
+
+	if _, err := s.Read(t.Context()); err != nil { // the Hold
+		t.Fatal(err)
+	}
+	if snapshot, err = s.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	held := slices.IndexFunc(snapshot.Objects, func(o feed.Object) bool { return o.ID == "1795349194.20" })
+	if snapshot.Objects[held].Facts.State != event.Held {
+		t.Errorf("a call on hold is %s", snapshot.Objects[held].Facts.State)
+	}
+	if !slices.Contains(snapshot.Unsettled, "1795349194.20") {
+		t.Errorf("a call that has changed just now is settled: %v", snapshot.Unsettled)
+	}
+}
+
+func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
+	p := &pbx{t: t, answers: map[string]string{
+		"PJSIPShowContacts": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\nEvent: ContactList\r\nActionID: a2\r\nUri: sip:101@10.0.0.9\r\nAor: 101\r\nEndpoint: 101\r\nStatus: Reachable\r\n\r\n" +
+			"Event: ContactListComplete\r\nActionID: a2\r\nEventList: Complete\r\n\r\n",
+		"Agents": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\nEvent: Agents\r\nActionID: a2\r\nAgent: 1001\r\nStatus: AGENT_IDLE\r\n\r\n" +
+			"Event: Agents\r\nActionID: a2\r\nAgent: 1002\r\nStatus: AGENT_LOGGEDOFF\r\n\r\nEvent: AgentsComplete\r\nActionID: a2\r\nEventList: Complete\r\n\r\n",
+	}}
+	p.start()
+	snapshot, err := connect(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]event.State{}
+	for _, o := range snapshot.Objects {
+		found[string(o.Kind)+" "+o.ID] = o.Facts.State
+	}
+	for id, want := range map[string]event.State{"device 101": event.Registered, "device PJSIP/101": event.Registered, "agent 1001": event.Available} {
+		if found[id] != want {
+			t.Errorf("%s is %q", id, found[id])
+		}
+	}
+	if _, ok := found["agent 1002"]; ok {
+		t.Error("an agent that is logged off is there")
+	}
+	if _, ok := found["device IAX2/trunk"]; !ok {
+		t.Error("a device of another channel driver has ended")
+	}
+}
+
+func FuzzPacket(f *testing.F) {
+	f.Add("Event: Hangup\r\nUniqueid: 1\r\nChanVariable: a=1\r\nChanVariable: b=2\r\nX: \x00\"\\\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		p := &ami.Packet{Size: len(text)}
+		for one := range strings.SplitSeq(text, "\r\n") {
+			key, value, _ := strings.Cut(one, ": ")
+			p.Fields = append(p.Fields, ami.Field{Key: strings.ToValidUTF8(key, "?"), Value: strings.ToValidUTF8(value, "?")})
+		}
+		var object map[string]any
+		encoded := appendJSON(nil, p.Fields, time.Unix(1, 0))
+		if err := json.Unmarshal(encoded, &object); err != nil {
+			t.Fatalf("%s: %v", encoded, err)
+		}
+		keys := map[string]int{}
+		for _, field := range p.Fields {
+			keys[field.Key]++
+		}
+		for key, n := range keys {
+			switch v := object[key].(type) {
+			case nil:
+				if key != "Account-ID" {
+					t.Fatalf("%q is missing in %s", key, encoded)
+				}
+			case string:
+				if n != 1 {
+					t.Fatalf("%q is there %d times and once in %s", key, n, encoded)
+				}
+			case []any:
+				if n != len(v) {
+					t.Fatalf("%q is there %d times and %d in %s", key, n, len(v), encoded)
+				}
+			}
+		}
+		s := newSession(&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}), seen: newSeen()}, nil)
+		s.suspected = time.Now()
+		if err := s.add(p, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package asterisk
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/telephony/ami"
+)
+
+// forwarded are the beginnings of the names of events that messages are made of.
+var forwarded = []string{
+	"QueueMember", "QueueCaller", "Agent", "Newchannel", "Newstate", "Dial", "BridgeEnter", "Hold", "Unhold", "DTMFEnd",
+	"HangupRequest", "Hangup", "BlindTransfer", "AttendedTransfer", "ConfbridgeJoin", "ConfbridgeLeave",
+	"ContactStatus", "PeerStatus", "Cdr",
+}
+
+// lifecycle are the names of events about Asterisk itself.
+var lifecycle = []string{"FullyBooted", "Shutdown", "Reload"}
+
+func isForwarded(name string) bool {
+	return slices.ContainsFunc(forwarded, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// appendJSON appends a packet as an object, keys and values as on the wire, a repeated key as
+// an array. Account-ID is left out: it is no key of Asterisk's, and decides the account.
+func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
+	dst = append(dst, '{')
+	timestamp := false
+	for i, f := range fields {
+		if f.Key == "Account-ID" || slices.ContainsFunc(fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
+			continue
+		}
+		timestamp = timestamp || f.Key == "Timestamp"
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(dst, f.Key)
+		dst = append(dst, ':')
+		dst = appendValues(dst, fields[i:])
+	}
+	if !timestamp {
+		dst = append(dst, `,"Timestamp":"`...)
+		dst = strconv.AppendInt(dst, read.Unix(), 10)
+		dst = append(dst, '.')
+		micros := strconv.Itoa(1_000_000 + read.Nanosecond()/1000)
+		dst = append(append(dst, micros[1:]...), '"')
+	}
+	return append(dst, '}')
+}
+
+// appendValues appends the value of the first field, or an array of the values of all fields
+// with its key.
+func appendValues(dst []byte, fields []ami.Field) []byte {
+	key, start, n := fields[0].Key, len(dst), 0
+	for _, f := range fields {
+		if f.Key != key {
+			continue
+		}
+		if n++; n > 1 {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(dst, f.Value)
+	}
+	if n > 1 {
+		dst = append(slices.Insert(dst, start, '['), ']')
+	}
+	return dst
+}
+
+// value returns the value of a key, "" where Asterisk writes that it has none.
+func value(p *ami.Packet, key string) string {
+	switch v := p.Get(key); v {
+	case "<unknown>", "<null>", "<none>":
+		return ""
+	default:
+		return v
+	}
+}
+
+// subjects returns the ids of the agents, calls and devices that a packet is about.
+func subjects(p *ami.Packet) []string {
+	var ids []string
+	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer", "EndpointName",
+		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid"} {
+		if id := value(p, key); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// brokenInTwo reports whether a packet's channel fields end before the Linkedid: a line
+// break in a value has cut it. A packet may lack the channel altogether (AgentComplete of a call
+// that is gone).
+func brokenInTwo(p *ami.Packet) bool {
+	if p.Name() == "Cdr" {
+		return p.Get("UniqueID") == ""
+	}
+	return p.Get("ChannelState") != "" && p.Get("Linkedid") == "" || p.Get("DestChannelState") != "" && p.Get("DestLinkedid") == ""
+}
+
+// repeatsKey reports whether a key occurs twice that Asterisk writes once.
+func repeatsKey(p *ami.Packet) bool {
+	for i, f := range p.Fields {
+		if !strings.Contains(f.Key, "ChanVariable") && slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package asterisk
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/ingest/feed"
+	"trunkline/telephony/ami"
+)
+
+// mask is the default event mask. Variables are of class dialplan.
+const mask = "system,call,agent,dialplan,dtmf,cdr"
+
+// New returns the platform of a feed of kind asterisk.
+func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
+	tlsConfig, err := cfg.TLS.Load()
+	if err != nil {
+		return nil, err
+	}
+	metrics := deps.Metrics
+	if metrics == nil {
+		metrics = prometheus.NewRegistry()
+	}
+	client, err := ami.New(ami.Config{
+		Address: cfg.Address, TLS: tlsConfig, Username: cfg.Username, Secret: string(cfg.Secret), Events: "off",
+	}, ami.Deps{Log: deps.Log, Metrics: metrics, Panics: deps.Panics})
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{cfg: cfg, deps: deps, client: client, seen: newSeen()}
+	p.mask, p.filters = subscription(cfg)
+	p.tenants = newTenants(&p.cfg, deps.Accounts)
+	return p, nil
+}
+
+type platform struct {
+	cfg     feed.Config
+	deps    feed.Deps
+	client  *ami.Client
+	mask    string
+	filters []string
+	tenants *tenants // outlives a connection, as seen does
+	seen    *seen
+}
+
+// subscription returns the event mask and the filters. A word of the setting events that has
+// a character which no class has is a filter, as of eventfilter in manager.conf.
+func subscription(cfg feed.Config) (mask_ string, filters []string) {
+	if len(cfg.Events) == 0 {
+		return mask, []string{defaultFilter(cfg.AccountVariable)}
+	}
+	var classes []string
+	for _, word := range cfg.Events {
+		if strings.ContainsAny(word, " :^!(") {
+			filters = append(filters, word)
+		} else {
+			classes = append(classes, word)
+		}
+	}
+	if len(classes) == 0 {
+		classes = []string{mask}
+	}
+	return strings.Join(classes, ","), filters
+}
+
+// defaultFilter has Asterisk send only the events that forwarded and lifecycle list.
+func defaultFilter(variable string) string {
+	variables := "QUEUESTATUS"
+	if variable != "" {
+		variables += "|" + regexp.QuoteMeta(variable)
+	}
+	names := slices.Concat(forwarded, lifecycle)
+	return "^Event: ((" + strings.Join(names, "|") + ")|VarSet.*Variable: (" + variables + "))"
+}
+
+// Subscription implements feed.Platform.
+func (p *platform) Subscription() []string {
+	return append(strings.Split(p.mask, ","), p.filters...)
+}
+
+// Connect implements feed.Platform.
+func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
+	conn, err := p.client.Dial(ctx)
+	if err != nil {
+		return nil, p.dialError(err)
+	}
+	s := newSession(p, conn)
+	if err := s.subscribe(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *session) subscribe(ctx context.Context) error {
+	status, err := s.conn.Do(ctx, ami.Action{Name: "CoreStatus"})
+	switch {
+	case denied(err):
+		return &feed.Refusal{Err: fmt.Errorf("asking for the status of Asterisk: %w", err),
+			Advice: fmt.Sprintf("manager.conf, [%s]: write = reporting", s.platform.cfg.Username)}
+	case err != nil:
+		return fmt.Errorf("asking for the status of Asterisk: %w", err)
+	}
+	s.run = s.platform.cfg.Name + "/" + status.Get("CoreStartupDate") + "T" + status.Get("CoreStartupTime")
+	for _, filter := range s.platform.filters {
+		_, err := s.conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
+		switch {
+		case denied(err): // events that the filter would exclude are dropped here
+			s.notes = append(s.notes, fmt.Sprintf("Asterisk sends events that are not needed: manager.conf, [%s]: write = system permits the feed to filter them, or: eventfilter = %s",
+				s.platform.cfg.Username, filter))
+		case refused(err):
+			return &feed.Refusal{Err: fmt.Errorf("adding a filter: %w", err), Advice: "events: correct the filter " + filter}
+		case err != nil:
+			return fmt.Errorf("adding a filter: %w", err)
+		}
+	}
+	answer, err := s.conn.Do(ctx, ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
+	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // none of the classes is supported
+		err = &ami.Refusal{Message: "the mask has no class of events"}
+	}
+	switch {
+	case refused(err):
+		return &feed.Refusal{Err: fmt.Errorf("subscribing to %s: %w", s.platform.mask, err),
+			Advice: "events: name classes of the manager interface, such as call, agent and cdr"}
+	case err != nil:
+		return fmt.Errorf("subscribing to events: %w", err)
+	}
+	return nil
+}
+
+func refused(err error) bool {
+	var refusal *ami.Refusal
+	return errors.As(err, &refusal)
+}
+
+// denied reports whether the user of manager.conf has no right to an action.
+func denied(err error) bool {
+	var refusal *ami.Refusal
+	return errors.As(err, &refusal) && strings.Contains(refusal.Message, "ermission denied")
+}
+
+// unknownAction reports whether the module that has an action is not loaded.
+func unknownAction(err error) bool {
+	var refusal *ami.Refusal
+	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Message, "Invalid/unknown command")
+}
+
+// dialError returns a *feed.Refusal for errors that need other settings.
+func (p *platform) dialError(err error) error {
+	var (
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		header    tls.RecordHeaderError
+		unknown   *net.DNSError
+	)
+	advice := ""
+	switch {
+	case errors.Is(err, ami.ErrDenied):
+		advice = fmt.Sprintf("manager.conf: [%s] with this secret, and permit = with the address of this node (deny and acl too); then: asterisk -rx 'manager reload'", p.cfg.Username)
+	case errors.As(err, &authority):
+		advice = "tls.ca_file: the certificate of the authority that signed tlscertfile of manager.conf"
+	case errors.As(err, &hostname):
+		advice = "address: a name that tlscertfile of manager.conf has"
+	case errors.As(err, &invalid):
+		advice = "manager.conf: tlscertfile with a certificate that is valid now"
+	case errors.As(err, &header):
+		advice = "address: the port of tlsbindaddr (5039), or tls.enabled: false for the port of bindaddr (5038)"
+	case errors.Is(err, ami.ErrMalformed):
+		advice = "address: the port of the manager interface (bindaddr and port in manager.conf, 5038; tlsbindaddr with tls.enabled: true)"
+	case errors.As(err, &unknown) && unknown.IsNotFound:
+		advice = "address: a host name that resolves"
+	default:
+		return err
+	}
+	return &feed.Refusal{Err: err, Advice: advice}
+}
+
+// How long the pieces of a session wait.
+const (
+	resyncInterval = 5 * time.Minute
+	suspectPause   = 10 * time.Second // between resyncs for broken packets
+)

@@ -1,0 +1,196 @@
+package asterisk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"trunkline/ingest/feed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience limits the wait for a condition.
+const patience = 30 * time.Second
+
+// capture returns what an Asterisk wrote to one connection, without the banner and the response
+// to the login.
+func capture(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name + ".ami.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, packets, _ := bytes.Cut(data, []byte("\r\n\r\n"))
+	return string(packets)
+}
+
+// answer returns the packets of a captured answer up to the end of its list, with an action's id.
+func answer(t testing.TB, name, id string) string {
+	text := capture(t, name)
+	text, _, _ = strings.Cut(text, "Response: Goodbye")
+	return strings.ReplaceAll(text, "ActionID: a2\r\n", "ActionID: "+id+"\r\n")
+}
+
+// pbx is a scripted Asterisk. Its answers are keyed by action: the lines of a response after the
+// ActionID, or a function.
+type pbx struct {
+	t       testing.TB
+	address string
+	answers map[string]string // in place of the captured ones
+	events  string            // written after the subscription, in pieces
+	piece   int               // size of a piece, 0: all at once
+	end     bool              // close after the events
+
+	mu      sync.Mutex
+	actions []string
+}
+
+func (p *pbx) start() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.address = l.Addr().String()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				p.play(nc)
+			})
+		}
+	})
+	p.t.Cleanup(func() { l.Close(); all.Wait() })
+}
+
+var errorAnswer = "Response: Error\r\nActionID: %s\r\nMessage: %s\r\n\r\n"
+
+func (p *pbx) play(nc net.Conn) {
+	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
+	for in := bufio.NewScanner(nc); ; {
+		lines := map[string]string{}
+		for in.Scan() && in.Text() != "" {
+			key, value, _ := strings.Cut(in.Text(), ": ")
+			lines[key] = value
+		}
+		action, id := lines["Action"], lines["ActionID"]
+		if action == "" {
+			return
+		}
+		p.mu.Lock()
+		p.actions = append(p.actions, fmt.Sprint(action, " ", lines["Filter"], lines["EventMask"]))
+		p.mu.Unlock()
+		text, ok := p.answers[action]
+		switch {
+		case ok && strings.HasPrefix(text, "error: "):
+			fmt.Fprintf(nc, errorAnswer, id, strings.TrimPrefix(text, "error: "))
+		case ok:
+			io.WriteString(nc, strings.ReplaceAll(text, "ActionID: a2\r\n", "ActionID: "+id+"\r\n"))
+		case action == "CoreStatus":
+			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCoreStartupDate: 2026-11-22\r\nCoreStartupTime: 12:05:19\r\n\r\n", id)
+		case action == "QueueStatus", action == "CoreShowChannels", action == "DeviceStateList":
+			io.WriteString(nc, answer(p.t, "answer-"+action, id))
+		case action == "Agents", action == "PJSIPShowContacts":
+			fmt.Fprintf(nc, errorAnswer, id, "Invalid/unknown command: "+action)
+		default:
+			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\n\r\n", id)
+		}
+		if action == "Events" {
+			piece := p.piece
+			if piece == 0 {
+				piece = len(p.events) + 1
+			}
+			for rest := p.events; rest != ""; rest = rest[min(piece, len(rest)):] {
+				io.WriteString(nc, rest[:min(piece, len(rest))])
+			}
+			if p.end {
+				return
+			}
+		}
+	}
+}
+
+// accounts maps names to accounts by patterns without stars but the last one.
+type accounts map[string]string
+
+func (a accounts) Account(names ...string) string {
+	for _, name := range names {
+		for match, account := range a {
+			if prefix, ok := strings.CutSuffix(match, "*"); ok && strings.HasPrefix(name, prefix) || name == match {
+				return account
+			}
+		}
+	}
+	return ""
+}
+
+type fixed string
+
+func (f fixed) Account(...string) string { return string(f) }
+
+func newPlatform(t testing.TB, p *pbx, a feed.Accounts, change func(*feed.Config)) feed.Platform {
+	t.Helper()
+	cfg := feed.Config{}
+	cfg.SetDefaults()
+	cfg.Name, cfg.Kind, cfg.Address, cfg.Username, cfg.Secret = "pbx", feed.KindAsterisk, p.address, "feed", "feed-secret"
+	if one, ok := a.(fixed); ok {
+		cfg.Account = string(one)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	platform, err := New(cfg, feed.Deps{Accounts: a, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return platform
+}
+
+func connect(t testing.TB, platform feed.Platform) feed.Session {
+	t.Helper()
+	s, err := platform.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// readAll returns the events until the session's end.
+func readAll(t testing.TB, s feed.Session) (events []feed.Event, end error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		more, err := s.Read(ctx)
+		if err != nil {
+			return events, err
+		}
+		events = append(events, more...)
+	}
+}
+
+var received = regexp.MustCompile(`,"Timestamp":"[0-9.]+"`)
+
+// line returns the golden file's line of an event.
+func line(e feed.Event) string {
+	return fmt.Sprintf("%s %s account=%s names=%q subjects=%q headers=%d resync=%t identity=%v %s\n",
+		e.Topic, e.Format, e.Account, e.Names, e.Subjects, len(e.Headers), e.Resync, e.Identity, received.ReplaceAll(e.Value, nil))
+}

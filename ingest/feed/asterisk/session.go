@@ -1,0 +1,287 @@
+package asterisk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"trunkline/event"
+	format "trunkline/format/asterisk"
+	"trunkline/ingest/feed"
+	"trunkline/internal/kafka"
+	"trunkline/telephony/ami"
+)
+
+// errShutdown ends a session: Asterisk closes the connection seconds after its Shutdown.
+var errShutdown = errors.New("shutdown of Asterisk")
+
+// errNumbers refuses two feeds of a switch that does not number its events.
+var errNumbers = errors.New("redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
+
+type session struct {
+	platform *platform
+	conn     *ami.Conn
+	run      string   // of the switch, with the feed's name
+	notes    []string // see feed.Snapshot
+	headers  []kafka.Header
+
+	out        []feed.Event
+	hold       *hold
+	wrapUps    map[agent]wrapUp
+	nextResync time.Time
+	suspicious int       // packets that are not believed
+	suspected  time.Time // last resync for a broken packet
+	shutdown   bool
+}
+
+type agent struct{ account, id string }
+
+// wrapUp is a pause after a call, whose end is in no packet.
+type wrapUp struct {
+	until    time.Time
+	facts    event.Facts
+	identity feed.Identity // of its end: the same for all that read the switch
+}
+
+func newSession(p *platform, conn *ami.Conn) *session {
+	return &session{
+		platform: p, conn: conn,
+		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
+		hold:    newHold(), wrapUps: map[agent]wrapUp{},
+		nextResync: time.Now().Add(resyncInterval),
+	}
+}
+
+// Close implements feed.Session.
+func (s *session) Close() error {
+	s.conn.Close()
+	return nil
+}
+
+// Read implements feed.Session.
+func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
+	s.out = s.out[:0]
+	for {
+		ended := s.conn.Err()
+		packets := s.conn.Take()
+		now := time.Now()
+		for _, p := range packets {
+			if err := s.add(p, now); err != nil {
+				return nil, err
+			}
+		}
+		s.tick(now)
+		switch {
+		case len(s.out) > 0:
+			return s.out, nil
+		case s.shutdown:
+			return nil, errShutdown
+		case ended != nil:
+			if s.out = s.hold.expire(s.out, now.Add(holdTime)); len(s.out) > 0 {
+				return s.out, nil
+			}
+			return nil, ended
+		}
+		if err := s.wait(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait returns when packets have arrived, the connection has ended, or a tick is due.
+func (s *session) wait(ctx context.Context, now time.Time) error {
+	pause := s.nextResync.Sub(now)
+	if s.hold.count > 0 || len(s.wrapUps) > 0 {
+		pause = min(pause, 100*time.Millisecond)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-s.conn.Arrived():
+	case <-s.conn.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// tick appends the events that are due without a packet.
+func (s *session) tick(now time.Time) {
+	s.out = s.hold.expire(s.out, now)
+	for key, w := range s.wrapUps {
+		if now.Before(w.until) {
+			continue
+		}
+		delete(s.wrapUps, key)
+		e := resyncRecord(key.account, w.facts, now)
+		e.Identity = w.identity
+		s.out = append(s.out, e)
+	}
+	if !now.Before(s.nextResync) {
+		s.requestResync(now)
+	}
+}
+
+func (s *session) requestResync(now time.Time) {
+	s.nextResync = now.Add(resyncInterval)
+	s.out = append(s.out, feed.Event{Resync: true})
+}
+
+// add translates one packet.
+func (s *session) add(p *ami.Packet, now time.Time) error {
+	name := p.Name()
+	if s.distrusts(p, now) {
+		return nil
+	}
+	switch name {
+	case "Shutdown":
+		s.shutdown = true
+		return nil
+	case "FullyBooted", "Reload":
+		s.requestResync(now)
+		return nil
+	}
+	account, names := s.platform.tenants.find(p)
+	if account != "" {
+		for _, id := range calls(p) {
+			s.out = s.hold.release(s.out, id, account)
+		}
+	}
+	if !s.wants(p, account) {
+		return s.unnumbered(p)
+	}
+	e := feed.Event{
+		Topic: event.TopicRaw, Format: format.PacketFormat, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
+		Account: account, Names: names, Subjects: subjects(p),
+	}
+	if name == "Cdr" {
+		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.RecordFormat, s.headers
+	}
+	e.Identity = identity(p, s.run)
+	if err := s.unnumbered(p); err != nil {
+		return err
+	}
+	s.platform.seen.note(p, e.Subjects, now)
+	s.emit(e, p, now)
+	return nil
+}
+
+// identity returns the number of a packet in a run, the zero value where it has none.
+func identity(p *ami.Packet, run string) feed.Identity {
+	number, err := strconv.ParseInt(p.Get("SequenceNumber"), 10, 32)
+	if err != nil {
+		return feed.Identity{}
+	}
+	return feed.Identity{Run: run, Number: uint64(uint32(number))}
+}
+
+// unnumbered refuses a packet without a number where two feeds read the switch.
+func (s *session) unnumbered(p *ami.Packet) error {
+	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
+		return nil
+	}
+	return &feed.Refusal{Err: errNumbers, Advice: "manager.conf, [general]: debug = on; or redundancy: 1, with which another node takes the feed over and a resync corrects the state"}
+}
+
+// emit appends an event, or holds it until the account of its call is known.
+func (s *session) emit(e feed.Event, p *ami.Packet, now time.Time) {
+	id := value(p, "Linkedid")
+	if id == "" {
+		id = value(p, "DestLinkedid")
+	}
+	if e.Account == "" && id != "" && s.hold.add(id, e, now) {
+		return
+	}
+	s.out = append(s.out, e)
+	s.watchWrapUp(p, e.Account, now)
+}
+
+// wants reports whether a packet becomes a record. One that is about no call, agent or device
+// belongs to no account.
+func (s *session) wants(p *ami.Packet, account string) bool {
+	name := p.Name()
+	switch {
+	case len(s.platform.cfg.Events) > 0:
+		return account != "" || isForwarded(name)
+	case name == "VarSet":
+		return p.Get("Variable") == "QUEUESTATUS"
+	}
+	return isForwarded(name)
+}
+
+// distrusts reports whether a packet is broken by a line break in a value, or follows one that
+// is and may be the caller's own words. Those that were dropped are corrected by a resync.
+func (s *session) distrusts(p *ami.Packet, now time.Time) bool {
+	const doubtful = 8 // packets after a broken one, unless its rest comes before
+	broken, rest := brokenInTwo(p), p.Name() == ""
+	switch {
+	case rest, s.suspicious > 0 && repeatsKey(p):
+		s.suspicious = 0
+	case broken:
+		s.suspicious = doubtful
+	case s.suspicious > 0:
+		s.suspicious--
+	default:
+		return false
+	}
+	if (broken || rest) && now.Sub(s.suspected) >= suspectPause {
+		s.suspected = now
+		s.platform.deps.Log.Warn("manager interface: packet broken by a line break in a value")
+		s.requestResync(now)
+	}
+	return true
+}
+
+// watchWrapUp notes the end of an agent's wrap-up, and forgets it when the agent does something
+// else.
+func (s *session) watchWrapUp(p *ami.Packet, account string, now time.Time) {
+	id := value(p, "Interface")
+	if id == "" || account == "" {
+		return
+	}
+	key := agent{account, id}
+	switch p.Name() {
+	case "QueueMemberStatus":
+		m := memberOf(p, now)
+		if m.State() == event.WrapUp {
+			facts := event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: value(p, "MemberName"), State: event.Available}
+			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), facts, identity(p, s.run+"/wrap-up")}
+			return
+		}
+	case "AgentCalled", "QueueMemberPause", "QueueMemberRemoved", "AgentConnect":
+	default:
+		return
+	}
+	delete(s.wrapUps, key)
+}
+
+// memberOf parses the queue member in a packet, at the time of reading.
+func memberOf(p *ami.Packet, now time.Time) format.Member {
+	number := func(key string) int64 {
+		n, err := strconv.ParseInt(p.Get(key), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return format.Member{
+		Interface: member(p), Status: p.Get("Status"), InCall: p.Get("InCall") == "1", Paused: p.Get("Paused") == "1",
+		LastCall: number("LastCall"), WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
+	}
+}
+
+// resyncRecord returns a correction of the state.
+func resyncRecord(account string, facts event.Facts, now time.Time) feed.Event {
+	value := []byte(`{"resync":"asterisk","timestamp":`)
+	value = fmt.Appendf(value, "%d.%03d", now.Unix(), now.Nanosecond()/1e6)
+	value = append(value, `,"facts":`...)
+	text, _ := json.Marshal(facts) // strings always marshal
+	return feed.Event{
+		Topic: event.TopicRaw, Format: format.ResyncFormat, Value: append(append(value, text...), '}'),
+		Account: account, Subjects: []string{facts.AgentID},
+	}
+}

@@ -1,0 +1,226 @@
+package asterisk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/ingest/feed"
+	"trunkline/telephony/ami"
+)
+
+// Snapshot implements feed.Session.
+func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
+	q := &question{session: s, now: time.Now()}
+	q.Notes = slices.Clone(s.notes)
+	q.Unsettled = s.platform.seen.unsettled(q.now)
+	for _, ask := range []func(context.Context) error{q.askQueues, q.askPool, q.askChannels, q.askContacts} {
+		if err := ask(ctx); err != nil {
+			return feed.Snapshot{}, err
+		}
+	}
+	return q.Snapshot, nil
+}
+
+// question collects a snapshot.
+type question struct {
+	feed.Snapshot
+	session *session
+	now     time.Time
+	entries map[string]*ami.Packet // callers in queues by Uniqueid
+	agents  bool                   // the members of queues are complete
+}
+
+// list asks for a list. ok is false where Asterisk has no such action or refuses it; it is true
+// with an empty list where Asterisk says that there is nothing to list.
+func (q *question) list(ctx context.Context, action, class, missing string) (items []*ami.Packet, ok bool, err error) {
+	items, err = q.session.conn.List(ctx, action)
+	switch {
+	case err == nil:
+		return items, true, nil
+	case denied(err):
+		q.Notes = append(q.Notes, fmt.Sprintf("%s cannot be corrected after a break: manager.conf, [%s]: write = %s (for the action %s)",
+			missing, q.session.platform.cfg.Username, class, action))
+		return nil, false, nil
+	case unknownAction(err):
+		return nil, false, nil
+	case refused(err):
+		return nil, true, nil
+	case errors.Is(err, context.Cause(ctx)) && ctx.Err() != nil:
+		return nil, false, err
+	}
+	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
+}
+
+func (q *question) account(p *ami.Packet) string {
+	account, _ := q.session.platform.tenants.find(p)
+	return account
+}
+
+// askQueues asks for the members of queues and the callers that wait in them.
+func (q *question) askQueues(ctx context.Context) error {
+	items, ok, err := q.list(ctx, "QueueStatus", "all", "agents")
+	if err != nil || !ok {
+		return err
+	}
+	q.agents, q.entries = true, map[string]*ami.Packet{}
+	type memberships struct {
+		feed.Object
+		states []event.State
+	}
+	agents, order := map[agent]*memberships{}, []*memberships(nil)
+	for _, p := range items {
+		switch p.Name() {
+		case "QueueEntry":
+			q.entries[value(p, "Uniqueid")] = p
+		case "QueueMember":
+			key := agent{q.account(p), member(p)}
+			m := agents[key]
+			if m == nil {
+				m = &memberships{Object: feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
+					Facts: event.Facts{AgentID: key.id, AgentName: value(p, "Name")}, Queues: []string{}}}
+				agents[key], order = m, append(order, m)
+			}
+			m.Queues = append(m.Queues, value(p, "Queue"))
+			one := memberOf(p, q.now)
+			m.states = append(m.states, one.State())
+		}
+	}
+	for _, m := range order {
+		slices.Sort(m.Queues)
+		m.Facts.State = overall(m.states)
+		q.Objects = append(q.Objects, m.Object)
+	}
+	return nil
+}
+
+// overall returns the state of an agent from that in each of its queues, "" where they do not
+// tell it: the agent is on a break in some of them.
+func overall(states []event.State) event.State {
+	for _, s := range []event.State{event.Talking, event.Ringing, event.WrapUp} {
+		if slices.Contains(states, s) {
+			return s
+		}
+	}
+	for _, s := range states[1:] {
+		if s != states[0] {
+			return ""
+		}
+	}
+	return states[0]
+}
+
+// askPool asks for the agents of app_agent_pool, and ends the part about agents.
+func (q *question) askPool(ctx context.Context) error {
+	items, ok, err := q.list(ctx, "Agents", "agent", "agents of app_agent_pool")
+	if err != nil {
+		return err
+	}
+	denied := !ok && len(q.Notes) > 0 && strings.Contains(q.Notes[len(q.Notes)-1], "app_agent_pool")
+	for _, p := range items {
+		o := feed.Object{Account: q.account(p), Kind: state.Agent, ID: value(p, "Agent"), Facts: event.Facts{AgentID: value(p, "Agent")}}
+		switch p.Get("Status") {
+		case "AGENT_LOGGEDOFF":
+			continue
+		case "AGENT_IDLE":
+			o.Facts.State = event.Available
+		case "AGENT_ONCALL":
+			o.Facts.State = event.Talking
+		}
+		q.Objects = append(q.Objects, o)
+	}
+	if q.agents && !denied {
+		q.Kinds = append(q.Kinds, state.Agent)
+	}
+	return nil
+}
+
+// askChannels asks for all channels: each is a call.
+func (q *question) askChannels(ctx context.Context) error {
+	items, ok, err := q.list(ctx, "CoreShowChannels", "reporting", "calls")
+	if err != nil || !ok {
+		return err
+	}
+	q.Kinds = append(q.Kinds, state.Call)
+	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, where a queue rings an agent
+	for _, p := range items {
+		q.account(p) // learned from any leg
+		ids[value(p, "Uniqueid")] = true
+		if p.Get("Application") == "AppQueue" && p.Get("ChannelState") != "6" {
+			ringing[value(p, "Linkedid")] = true
+		}
+	}
+	held := q.session.platform.seen.onHold(ids)
+	for _, p := range items {
+		id, interaction := value(p, "Uniqueid"), value(p, "Linkedid")
+		if id == "" {
+			continue
+		}
+		facts := event.Facts{CallID: id, InteractionID: interaction, Caller: value(p, "CallerIDNum"), State: event.Ringing}
+		if exten := value(p, "Exten"); exten != "s" {
+			facts.Callee = exten
+		}
+		entry := q.entries[id]
+		switch {
+		case entry != nil:
+			facts.QueueID, facts.State = value(entry, "Queue"), event.Waiting
+			if ringing[interaction] {
+				facts.State = event.Ringing
+			}
+			if waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64); err == nil && facts.State == event.Waiting {
+				facts.TimestampMS = q.now.UnixMilli() - waited*1000
+			}
+		case p.Get("ChannelState") == "6" && held[id]:
+			facts.State = event.Held
+		case p.Get("ChannelState") == "6":
+			facts.State = event.Talking
+		}
+		q.Objects = append(q.Objects, feed.Object{Account: q.account(p), Kind: state.Call, ID: id, Facts: facts})
+	}
+	return nil
+}
+
+// askContacts asks for the registered phones of PJSIP, and for the devices of other channel
+// drivers, of which it is only known that they exist.
+func (q *question) askContacts(ctx context.Context) error {
+	items, ok, err := q.list(ctx, "PJSIPShowContacts", "system", "registrations")
+	if err != nil || !ok {
+		return err
+	}
+	others, ok, err := q.list(ctx, "DeviceStateList", "reporting", "registrations")
+	if err == nil && !ok {
+		q.Notes = append(q.Notes, "registrations cannot be corrected after a break without the action DeviceStateList: modules.conf: load = res_manager_devicestate.so")
+	}
+	if err != nil || !ok {
+		return err
+	}
+	q.Kinds = append(q.Kinds, state.Device)
+	endpoints := map[agent]bool{}
+	for _, p := range items {
+		account, endpoint := q.account(p), cmp.Or(value(p, "Endpoint"), value(p, "Aor"))
+		for _, id := range []string{endpoint, "PJSIP/" + endpoint} { // ContactStatus; PeerStatus
+			if endpoint == "" || endpoints[agent{account, id}] {
+				continue
+			}
+			endpoints[agent{account, id}] = true
+			q.Objects = append(q.Objects, feed.Object{Account: account, Kind: state.Device, ID: id,
+				Facts: event.Facts{AgentID: id, State: event.Registered}})
+		}
+	}
+	for _, p := range others {
+		device := value(p, "Device")
+		technology, _, ok := strings.Cut(device, "/")
+		if !ok || strings.Contains(technology, ":") || technology == "PJSIP" || technology == "Local" {
+			continue
+		}
+		q.Objects = append(q.Objects, feed.Object{Kind: state.Device, ID: device, Facts: event.Facts{AgentID: device}})
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+package feed
+
+import (
+	"slices"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/event/state"
+)
+
+// difference is a resync record: facts that bring the state of an account to what
+// the platform says.
+type difference struct {
+	account string
+	facts   event.Facts
+}
+
+// comparison compares a platform's snapshot with the state.
+type comparison struct {
+	source  string // of the feed's records
+	entries map[state.Key]*state.Entry
+	byID    map[entryID][]*state.Entry // in all accounts
+	skip    func(id string, e *state.Entry) bool
+	missed  map[state.Key]bool // calls that were missing in the round before
+
+	differences []difference
+	skipped     int                // objects that have to be asked again
+	ended       map[string]bool    // calls that the platform does not have any more
+	missing     map[state.Key]bool // calls that are missing now, for the first time
+}
+
+type entryID struct {
+	kind state.Kind
+	id   string
+}
+
+// round is the outcome of a comparison.
+type round struct {
+	differences []difference
+	skipped     int                // objects that have to be asked again
+	missing     map[state.Key]bool // of them the calls that are missing for the first time
+}
+
+// compare returns the differences between the snapshot and the entries, calls
+// before agents, because the end of a call changes its agent. It leaves out what
+// skip reports; e is nil for objects without an entry. A call has to be missing in
+// two rounds, because a platform may delete it shortly before it sends the event of
+// its end: missed are those that were missing in the round before.
+func compare(snapshot Snapshot, entries []*state.Entry, source string, missed map[state.Key]bool, skip func(id string, e *state.Entry) bool) round {
+	c := &comparison{
+		source: source, entries: map[state.Key]*state.Entry{}, byID: map[entryID][]*state.Entry{}, skip: skip, missed: missed,
+		ended: map[string]bool{}, missing: map[state.Key]bool{},
+	}
+	for _, e := range entries {
+		c.entries[e.Key()] = e
+		id := entryID{e.Kind, e.ID}
+		c.byID[id] = append(c.byID[id], e)
+	}
+	for _, kind := range []state.Kind{state.Call, state.Device, state.Agent} {
+		c.kind(kind, snapshot)
+	}
+	return round{c.differences, c.skipped, c.missing}
+}
+
+// kind compares the objects of one kind.
+func (c *comparison) kind(kind state.Kind, snapshot Snapshot) {
+	there := map[state.Key]bool{}
+	complete := slices.Contains(snapshot.Kinds, kind)
+	type pair struct {
+		object Object
+		entry  *state.Entry
+	}
+	var pairs []pair
+	for _, object := range snapshot.Objects {
+		if object.Kind != kind {
+			continue
+		}
+		e := c.find(object)
+		switch {
+		case e != nil:
+			object.Account = e.AccountID
+			there[e.Key()] = true
+		case object.Account == "": // its account is unknown
+			continue
+		}
+		pairs = append(pairs, pair{object, e})
+	}
+	if complete {
+		for _, e := range c.sorted(kind) {
+			if e.Source == c.source && !there[e.Key()] && (e.Live() || len(e.Queues) > 0) && !c.skips(e.ID, e) {
+				c.end(e)
+			}
+		}
+	}
+	for _, p := range pairs {
+		if c.skips(p.object.ID, p.entry) {
+			continue
+		}
+		switch kind {
+		case state.Call:
+			c.call(p.object, p.entry)
+		case state.Device:
+			c.device(p.object, p.entry)
+		case state.Agent:
+			c.agent(p.object, p.entry)
+		}
+	}
+}
+
+// sorted returns the entries of a kind in the order of their keys.
+func (c *comparison) sorted(kind state.Kind) []*state.Entry {
+	var all []*state.Entry
+	for key, e := range c.entries {
+		if key.Kind == kind {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b *state.Entry) int {
+		return strings.Compare(a.Key().String(), b.Key().String())
+	})
+	return all
+}
+
+// find returns the entry of an object. Where the platform does not tell the account,
+// it is the entry of this feed, else of any.
+func (c *comparison) find(object Object) *state.Entry {
+	if object.Account != "" {
+		return c.entries[state.Key{Account: object.Account, Kind: object.Kind, ID: object.ID}]
+	}
+	candidates := c.byID[entryID{object.Kind, object.ID}]
+	for _, e := range candidates {
+		if e.Source == c.source {
+			return e
+		}
+	}
+	if len(candidates) > 0 {
+		return candidates[0]
+	}
+	return nil
+}
+
+func (c *comparison) skips(id string, e *state.Entry) bool {
+	if !c.skip(id, e) {
+		return false
+	}
+	c.skipped++
+	return true
+}
+
+// add adds a difference: the facts of an object under a name.
+func (c *comparison) add(account string, name event.Name, facts event.Facts) {
+	facts.Name = name
+	c.differences = append(c.differences, difference{account, facts})
+}
+
+// end ends an object that the platform no longer has.
+func (c *comparison) end(e *state.Entry) {
+	if e.Kind == state.Call && !c.missed[e.Key()] {
+		c.missing[e.Key()] = true
+		c.skipped++
+		return
+	}
+	facts := event.Facts{AgentID: e.AgentID, QueueID: e.QueueID, CallID: e.CallID}
+	switch e.Kind {
+	case state.Call:
+		facts.CallID, facts.State = e.ID, event.Ended
+		c.ended[e.ID] = true
+		if e.QueueID != "" {
+			c.add(e.AccountID, event.NameQueueCallEnded, facts)
+		} else {
+			c.add(e.AccountID, event.NameCallEnded, facts)
+		}
+	case state.Device:
+		c.add(e.AccountID, event.NameDeviceUnregistered, event.Facts{AgentID: e.ID, State: event.Unregistered})
+	case state.Agent:
+		for _, queue := range e.Queues {
+			c.add(e.AccountID, event.NameAgentQueueLeave, event.Facts{AgentID: e.ID, QueueID: queue})
+		}
+		if e.Live() {
+			c.add(e.AccountID, event.NameAgentLogout, event.Facts{AgentID: e.ID, State: event.Offline})
+		}
+	}
+}
+
+func (c *comparison) device(o Object, e *state.Entry) {
+	facts := o.Facts
+	facts.AgentID = o.ID
+	registered := e != nil && e.State == event.Registered
+	switch {
+	case o.Facts.State == event.Unregistered:
+		if registered {
+			c.add(o.Account, event.NameDeviceUnregistered, facts)
+		}
+	case !registered:
+		facts.State = event.Registered
+		c.add(o.Account, event.NameDeviceRegistered, facts)
+	}
+}
+
+func (c *comparison) agent(o Object, e *state.Entry) {
+	facts := o.Facts
+	facts.AgentID = o.ID
+	var before event.State
+	var queues []string
+	var call string
+	if e != nil {
+		before, queues, call = e.State, e.Queues, e.CallID
+	}
+	if c.missing[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
+		c.skipped++ // compared when it is known what becomes of its call
+		return
+	}
+	// The end of a call makes its agent available, whatever the platform says.
+	if want := o.Facts.State; want != "" && (want != before || c.ended[call] && call != "") {
+		switch {
+		case want != event.Offline:
+			c.add(o.Account, event.NameAgentState, facts)
+		case before != "":
+			c.add(o.Account, event.NameAgentLogout, facts)
+		}
+	}
+	if o.Queues == nil {
+		return
+	}
+	for _, queue := range o.Queues {
+		if !slices.Contains(queues, queue) {
+			c.add(o.Account, event.NameAgentQueueJoin, event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
+		}
+	}
+	for _, queue := range queues {
+		if !slices.Contains(o.Queues, queue) {
+			c.add(o.Account, event.NameAgentQueueLeave, event.Facts{AgentID: o.ID, QueueID: queue})
+		}
+	}
+}
+
+func (c *comparison) call(o Object, e *state.Entry) {
+	facts := o.Facts
+	facts.CallID = o.ID
+	want, before := o.Facts.State, event.State("")
+	if e != nil && e.State == event.Ended && o.Facts.QueueID == "" && e.Reason != event.ReasonResync {
+		return // it has ended in its queue and its leg goes on, as an event would leave it
+	}
+	if e != nil && e.State != event.Ended {
+		before = e.State
+		if facts.QueueID == "" {
+			facts.QueueID = e.QueueID
+		}
+		if facts.AgentID == "" {
+			facts.AgentID = e.AgentID
+		}
+	}
+	sameAgent := e == nil || o.Facts.AgentID == "" || o.Facts.AgentID == e.AgentID
+	if want == before && sameAgent || want == "" && before != "" || want == event.Ended && before == "" {
+		return
+	}
+	queued := facts.QueueID != ""
+	if before == "" { // it began while the feed was not connected
+		entered := facts
+		if queued {
+			entered.AgentID, entered.AgentName, entered.State = "", "", event.Waiting
+			if at := entered.TimestampMS - entered.WaitMS.Value; at > 0 {
+				entered.TimestampMS = at
+			}
+			entered.WaitMS = event.Millis{}
+			c.add(o.Account, event.NameQueueCallEntered, entered)
+			before = event.Waiting
+		} else {
+			entered.State = event.Ringing
+			c.add(o.Account, event.NameCallCreated, entered)
+			before = event.Ringing
+		}
+		if want == before || want == "" {
+			return
+		}
+	}
+	if name := callChange(want, before, queued); name != "" {
+		c.add(o.Account, name, facts)
+	}
+}
+
+// callChange returns the name of the event that brings a call from one state to
+// another.
+func callChange(to, from event.State, queued bool) event.Name {
+	switch to {
+	case event.Waiting:
+		if from == event.Ringing {
+			return event.NameAgentNoAnswer
+		}
+		return event.NameQueueCallEntered
+	case event.Ringing:
+		if queued {
+			return event.NameQueueCallOffered
+		}
+		return event.NameCallRinging
+	case event.Talking:
+		switch {
+		case from == event.Held:
+			return event.NameCallResumed
+		case queued:
+			return event.NameQueueCallAnswered
+		}
+		return event.NameCallAnswered
+	case event.Held:
+		return event.NameCallHeld
+	case event.Ended:
+		if queued {
+			return event.NameQueueCallEnded
+		}
+		return event.NameCallEnded
+	}
+	return ""
+}

@@ -1,0 +1,20 @@
+package feed
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// count is a counter whose value goes to the metrics and to the status.
+type count struct {
+	metric prometheus.Counter
+	n      atomic.Uint64
+}
+
+func (c *count) add(n uint64) {
+	c.metric.Add(float64(n))
+	c.n.Add(n)
+}
+
+func (c *count) value() uint64 { return c.n.Load() }

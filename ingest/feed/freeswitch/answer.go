@@ -1,0 +1,96 @@
+package freeswitch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// table is an answer of callcenter_config: columns separated by "|", of which the
+// first line has the names.
+type table struct {
+	columns []string
+	rows    [][]string
+}
+
+// get returns a column of a row, "" where the switch's version does not have it.
+func (t *table) get(row []string, column string) string {
+	i := slices.Index(t.columns, column)
+	if i < 0 || row[i] == "(null)" {
+		return ""
+	}
+	return row[i]
+}
+
+var errAnswer = errors.New("the answer is not a list")
+
+// parseTable reads an answer of callcenter_config. Nothing in it is escaped: free
+// names the column in which "|" and line breaks may be, "" for none.
+func parseTable(answer, free string) (table, error) {
+	body, ok := strings.CutSuffix(strings.TrimRight(answer, "\r\n"), "+OK")
+	if !ok {
+		return table{}, fmt.Errorf("%w: it does not end with +OK", errAnswer)
+	}
+	if body == "" { // no rows: no names of columns either
+		return table{}, nil
+	}
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	t := table{columns: strings.Split(lines[0], "|")}
+	at, width := slices.Index(t.columns, free), len(t.columns)
+	for i := 1; i < len(lines); i++ {
+		text := lines[i]
+		for strings.Count(text, "|") < width-1 && i+1 < len(lines) {
+			i++
+			text += "\n" + lines[i]
+		}
+		row := strings.Split(text, "|")
+		extra := len(row) - width
+		if extra < 0 || extra > 0 && at < 0 {
+			return table{}, fmt.Errorf("%w: a row has %d columns, want %d", errAnswer, len(row), width)
+		}
+		if extra > 0 {
+			row = slices.Replace(row, at, at+extra+1, strings.Join(row[at:at+extra+1], "|"))
+		}
+		t.rows = append(t.rows, row)
+	}
+	return t, nil
+}
+
+// channelRow is a row of "show channels as json".
+type channelRow struct {
+	UUID           string `json:"uuid"`
+	Direction      string `json:"direction"`
+	CreatedEpoch   string `json:"created_epoch"`
+	Name           string `json:"name"`
+	CallerNumber   string `json:"cid_num"`
+	Destination    string `json:"dest"`
+	Context        string `json:"context"`
+	PresenceID     string `json:"presence_id"`
+	Accountcode    string `json:"accountcode"`
+	CallState      string `json:"callstate"`
+	CallUUID       string `json:"call_uuid"`
+	InitialContext string `json:"initial_context"`
+}
+
+// registrationRow is a row of "show registrations as json".
+type registrationRow struct {
+	User  string `json:"reg_user"`
+	Realm string `json:"realm"`
+}
+
+// parseRows reads an answer of "show … as json". An answer without rows has none.
+func parseRows[Row any](answer string) ([]Row, error) {
+	var list struct {
+		Count *int  `json:"row_count"`
+		Rows  []Row `json:"rows"`
+	}
+	if err := json.Unmarshal([]byte(answer), &list); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAnswer, err)
+	}
+	if list.Count == nil || *list.Count != len(list.Rows) {
+		return nil, fmt.Errorf("%w: row_count is missing or not the number of rows", errAnswer)
+	}
+	return list.Rows, nil
+}

@@ -1,0 +1,326 @@
+package freeswitch
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/setting"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const password = "open sesame"
+
+// fakeSwitch answers like mod_event_socket, for one connection after another.
+type fakeSwitch struct {
+	address string
+	// answers are those to api commands; a command without one is not known.
+	answers map[string]string
+	allowed func(word string) bool // a word of "event json"; nil: all
+	play    func(*peer)            // after the subscription; nil: nothing
+
+	mu       sync.Mutex
+	commands []string
+}
+
+// peer is the switch's end of a connection.
+type peer struct {
+	net.Conn
+	*fakeSwitch
+	writing sync.Mutex
+}
+
+func (p *peer) say(format string, args ...any) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	fmt.Fprintf(p.Conn, format, args...)
+}
+
+// frame is an event as it is on the wire.
+func frame(body string) string {
+	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
+}
+
+func (p *peer) events(bodies ...string) {
+	for _, body := range bodies {
+		p.say("%s", frame(body))
+	}
+}
+
+func (f *fakeSwitch) serve(t testing.TB) *fakeSwitch {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.address = l.Addr().String()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				f.talk(&peer{Conn: nc, fakeSwitch: f}, &all)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return f
+}
+
+// talk logs the client in and answers its commands until it has gone.
+func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
+	in := bufio.NewReader(p.Conn)
+	p.say("Content-Type: auth/request\n\n")
+	played := false
+	for {
+		command, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		f.commands = append(f.commands, command)
+		f.mu.Unlock()
+		verb, rest, _ := strings.Cut(command, " ")
+		switch verb {
+		case "auth", "userauth":
+			if !strings.HasSuffix(rest, password) {
+				p.say("Content-Type: command/reply\nReply-Text: -ERR invalid\n\n")
+				return
+			}
+			p.say("Content-Type: command/reply\nReply-Text: +OK accepted\n\n")
+		case "event":
+			words := strings.Fields(rest)[1:]
+			if f.allowed != nil && slices.ContainsFunc(words, func(word string) bool { return !f.allowed(word) }) {
+				p.say("Content-Type: command/reply\nReply-Text: -ERR permission denied\n\n")
+				continue
+			}
+			p.say("Content-Type: command/reply\nReply-Text: +OK event listener enabled json\n\n")
+		case "api":
+			f.mu.Lock()
+			answer, known := f.answers[rest]
+			f.mu.Unlock()
+			if rest == "" || answer == silence {
+				continue
+			}
+			if !known {
+				name, _, _ := strings.Cut(rest, " ")
+				answer = "-ERR " + name + " Command not found!\n"
+			}
+			p.say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
+		}
+		// The first question after the subscription ends the client's start.
+		if verb == "api" && f.play != nil && !played {
+			played = true
+			all.Go(func() { f.play(p) })
+		}
+	}
+}
+
+// silence is an answer that never comes.
+const silence = "\x00"
+
+// bannerServer is a server that says one thing and hangs up.
+func bannerServer(t *testing.T, banner string) *fakeSwitch {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		fmt.Fprint(nc, banner)
+		readCommand(bufio.NewReader(nc))
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return &fakeSwitch{address: l.Addr().String()}
+}
+
+// answers returns the answers of a switch, in files named after the commands.
+func answers(t testing.TB, name string) map[string]string {
+	t.Helper()
+	dir := filepath.Join("testdata", name)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(file.Name(), ".txt")] = string(text)
+	}
+	return all
+}
+
+func readCommand(in *bufio.Reader) (string, error) {
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		if line = strings.TrimSpace(line); line != "" {
+			return line, nil
+		}
+	}
+}
+
+func (f *fakeSwitch) answer(command, answer string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[command] = answer
+}
+
+func (f *fakeSwitch) asked(command string) (times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.commands {
+		if c == command {
+			times++
+		}
+	}
+	return times
+}
+
+// domains is a directory of accounts whose domains are known.
+type domains map[string]string
+
+func (d domains) Resolve(ref string) (string, bool) { return ref, true }
+func (d domains) ByDomain(domain string) (string, bool) {
+	id, ok := d[domain]
+	return id, ok
+}
+
+// at returns the platform of the switch.
+func (f *fakeSwitch) at(t testing.TB, cfg feed.Config, known domains) *platform {
+	t.Helper()
+	cfg.Name, cfg.Kind, cfg.Address = "pbx", feed.KindFreeSWITCH, f.address
+	if cfg.Password == "" {
+		cfg.Password = setting.Secret(password)
+	}
+	p, err := newPlatform(cfg, feed.Deps{Accounts: feed.NewAccounts(cfg, known), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.tableLag = 0
+	return p
+}
+
+func connect(t testing.TB, p *platform) feed.Session {
+	t.Helper()
+	s, err := p.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// read reads until n events have come.
+func read(t testing.TB, s feed.Session, n int) []feed.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all []feed.Event
+	for len(all) < n {
+		batch, err := s.Read(ctx)
+		if err != nil {
+			t.Fatalf("after %d of %d events: %v", len(all), n, err)
+		}
+		all = append(all, batch...)
+	}
+	return all
+}
+
+// readEnd reads until the session ends.
+func readEnd(t testing.TB, s feed.Session) ([]feed.Event, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all []feed.Event
+	for {
+		batch, err := s.Read(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				t.Fatal("the session goes on")
+			}
+			return all, err
+		}
+		all = append(all, batch...)
+	}
+}
+
+// lines returns the lines of a file.
+func lines(t testing.TB, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// golden compares v, as JSON lines, with a file.
+func golden[V any](t *testing.T, name string, values []V) {
+	t.Helper()
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	for _, v := range values {
+		if err := encoder.Encode(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, got := lines(t, path), strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	for i := range max(len(want), len(got)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("line %d of %s is\n%s, want\n%s", i+1, path, at(got, i), at(want, i))
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "missing"
+}

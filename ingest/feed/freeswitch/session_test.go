@@ -1,0 +1,425 @@
+package freeswitch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/ingest/feed"
+	"trunkline/internal/setting"
+)
+
+const captures = "../../../format/freeswitch/testdata/"
+
+// captured returns the events of a call to a queue and of a call between phones,
+// without those that are the session's own.
+func captured(t testing.TB) []string {
+	all := slices.Concat(lines(t, captures+"freeswitch.callcenter/captured.in.jsonl"), lines(t, captures+"freeswitch.event/captured.in.jsonl"))
+	return slices.DeleteFunc(all, func(body string) bool { return strings.Contains(body, `"Event-Name":"API"`) })
+}
+
+// Whatever pieces the events come in, they are read once, in their order and byte for
+// byte.
+func TestEventsAreReadAsTheyCame(t *testing.T) {
+	events := captured(t)
+	stream := ""
+	for _, body := range events {
+		stream += frame(body)
+	}
+	for name, piece := range map[string]func(sent int) int{
+		"at once":            func(int) int { return len(stream) },
+		"byte by byte":       func(sent int) int { return max(1, sent-20_000) }, // the first 20,000
+		"pieces of any size": func(int) int { return 1 + rand.IntN(3000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{play: func(p *peer) {
+				for sent := 0; sent < len(stream); {
+					n := min(piece(sent), len(stream)-sent)
+					p.say("%s", stream[sent:sent+n])
+					sent += n
+				}
+			}}
+			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			for i, e := range read(t, s, len(events)) {
+				if string(e.Value) != events[i] {
+					t.Fatalf("event %d is\n%s, want\n%s", i, e.Value, events[i])
+				}
+				if e.Account != "acme" || e.Topic != event.TopicRaw || e.Identity.Number == 0 || e.Hole != 0 || e.Resync {
+					t.Fatalf("event %d is %+v", i, e)
+				}
+			}
+		})
+	}
+}
+
+// The formats of records and the subjects are those by which the normalizer reads
+// them.
+func TestFormatsAndSubjectsAreTheNormalizers(t *testing.T) {
+	events := captured(t)
+	f := &fakeSwitch{play: func(p *peer) { p.events(events...) }}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	var fields format.Fields
+	for i, e := range read(t, s, len(events)) {
+		known, ok := registry.Lookup(e.Format)
+		if !ok {
+			t.Fatalf("event %d has the format %q", i, e.Format)
+		}
+		parsed, err := known.ReadEvent(e.Value, &fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Facts.Name != event.NameOther && parsed.Facts.CallID != "" && !slices.Contains(e.Subjects, parsed.Facts.CallID) {
+			t.Errorf("event %d is about %q and has the subjects %q", i, parsed.Facts.CallID, e.Subjects)
+		}
+		if isQueue := strings.Contains(events[i], `"CC-Action"`); isQueue != (e.Format == callcenterFormat) {
+			t.Errorf("event %d has the format %q", i, e.Format)
+		}
+	}
+}
+
+type accountRow struct {
+	About    string        `json:"about"`
+	Account  string        `json:"account"`
+	Names    []string      `json:"names,omitempty"`
+	Format   string        `json:"format"`
+	Identity feed.Identity `json:"identity"`
+	Resync   bool          `json:"resync,omitempty"`
+	Subjects []string      `json:"subjects,omitempty"`
+}
+
+func TestAccountsOfEvents(t *testing.T) {
+	for name, cfg := range map[string]feed.Config{
+		"domains":  {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}},
+		"settings": {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}, UseAccountcode: true, AccountVariable: "sip_auth_realm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rows []accountRow
+			var events []string
+			for _, line := range lines(t, "testdata/accounts.in.jsonl") {
+				var one struct {
+					About string
+					Event json.RawMessage
+				}
+				if err := json.Unmarshal([]byte(line), &one); err != nil {
+					t.Fatal(err)
+				}
+				rows, events = append(rows, accountRow{About: one.About}), append(events, string(one.Event))
+			}
+			f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) { p.events(events...) }}
+			s := connect(t, f.serve(t).at(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
+			for i, e := range read(t, s, len(events)) {
+				rows[i].Account, rows[i].Names, rows[i].Format = e.Account, e.Names, e.Format
+				rows[i].Identity, rows[i].Resync, rows[i].Subjects = e.Identity, e.Resync, e.Subjects
+			}
+			golden(t, "accounts."+name+".jsonl", rows)
+		})
+	}
+}
+
+// An agent that came after the connect is asked for, but not with every event.
+func TestUnknownAgentIsAskedFor(t *testing.T) {
+	const agents, tiers = "callcenter_config agent list", "callcenter_config tier list"
+	status := func(agent string) string {
+		return `{"Event-Name":"CUSTOM","Event-Subclass":"callcenter::info","CC-Action":"agent-status-change","CC-Agent":"` + agent + `","CC-Agent-Status":"Available"}`
+	}
+	for name, test := range map[string]struct {
+		pause time.Duration
+		want  string
+		asked int // with the connect
+	}{"asked long ago": {0, "acme", 2}, "asked just now": {time.Hour, "", 1}} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{answers: map[string]string{agents: "+OK\n", tiers: "+OK\n"}}
+			f.play = func(p *peer) {
+				f.answer(agents, "name|contact\nnew|user/1001@acme.example.com\n+OK\n")
+				p.events(status("new"), status("new"))
+			}
+			p := f.serve(t).at(t, feed.Config{}, domains{"acme.example.com": "acme"})
+			p.refreshPause = test.pause
+			for i, e := range read(t, connect(t, p), 2) {
+				if e.Account != test.want {
+					t.Errorf("event %d has the account %q, want %q", i, e.Account, test.want)
+				}
+			}
+			if got := f.asked("api " + agents); got != test.asked {
+				t.Errorf("the agents were asked for %d times, want %d", got, test.asked)
+			}
+		})
+	}
+}
+
+func TestEndsOfSessions(t *testing.T) {
+	first := `{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"r","Event-Sequence":"1","Unique-ID":"a"}`
+	second := frame(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"r","Event-Sequence":"2","Unique-ID":"b"}`)
+	for name, test := range map[string]struct {
+		play func(*peer)
+		want error
+	}{
+		"closed":              {func(p *peer) { p.events(first); p.Close() }, io.EOF},
+		"cut within an event": {func(p *peer) { p.events(first); p.say("%s", second[:len(second)/2]); p.Close() }, io.ErrUnexpectedEOF},
+		"shut down":           {func(p *peer) { p.events(first, `{"Event-Name":"SHUTDOWN","Core-UUID":"r"}`) }, errShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{play: test.play}
+			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			events, err := readEnd(t, s)
+			if len(events) != 1 || string(events[0].Value) != first || !errors.Is(err, test.want) {
+				t.Fatalf("got %d events and %v, want the first one and %v", len(events), err, test.want)
+			}
+		})
+	}
+}
+
+// A cut cable shows in no way but that nothing comes any more.
+func TestSilentConnectionEnds(t *testing.T) {
+	f := &fakeSwitch{answers: map[string]string{"status": silence}}
+	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p.idleAfter = time.Millisecond
+	s := connect(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := s.(*session).conn
+	go func() {
+		for f.asked("api status") == 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		client.Close() // as the client itself does after commandTimeout
+	}()
+	if _, err := s.Read(ctx); !errors.Is(err, errSilent) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestIdleConnectionGoesOnWhileTheSwitchAnswers(t *testing.T) {
+	f := &fakeSwitch{answers: map[string]string{"status": "-ERR permission denied\n"}} // an answer too
+	f.play = func(p *peer) {
+		for f.asked("api status") < 3 {
+			time.Sleep(time.Millisecond)
+		}
+		p.events(`{"Event-Name":"CHANNEL_ANSWER"}`)
+	}
+	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p.idleAfter = time.Millisecond
+	read(t, connect(t, p), 1)
+}
+
+func TestReadEndsWithItsContext(t *testing.T) {
+	s := connect(t, new(fakeSwitch).serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Read(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestSwitchRestartedWithinTheConnectionIsAResync(t *testing.T) {
+	f := &fakeSwitch{play: func(p *peer) {
+		p.events(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"one","Event-Sequence":"900"}`,
+			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"3"}`,
+			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"4"}`)
+	}}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
+	events := read(t, s, 3)
+	for i, want := range []bool{false, true, false} {
+		if e := events[i]; e.Resync != want || e.Hole != 0 {
+			t.Fatalf("event %d is %+v", i, e)
+		}
+	}
+}
+
+func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
+	api := func(command, argument string) string {
+		return fmt.Sprintf(`{"Event-Name":"API","API-Command":%q,"API-Command-Argument":%q}`, command, argument)
+	}
+	f := &fakeSwitch{play: func(p *peer) {
+		p.events(api("callcenter_config", "tier list"), api("status", ""), api("sofia_contact", "1001@acme.example.com"),
+			api("callcenter_config", "tier  add support@acme 1001 1 1"), `{"Event-Name":"HEARTBEAT"}`,
+			`{"Event-Name":"CHANNEL_ANSWER"}`, api("callcenter_config", "agent del 1001"))
+	}}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	events := read(t, s, 3)
+	for i, want := range []struct{ resync, stored bool }{{true, false}, {false, true}, {true, false}} {
+		if e := events[i]; e.Resync != want.resync || want.stored != (e.Value != nil) {
+			t.Errorf("event %d is %+v", i, e)
+		}
+	}
+}
+
+// A hole is seen where more numbers are missing than the switch leaves out itself,
+// with ALL; and where HEARTBEATs are missing.
+func TestHoles(t *testing.T) {
+	numbered := func(n int) string {
+		return fmt.Sprintf(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"r","Event-Sequence":"%d"}`, n)
+	}
+	beat := func(second int) string {
+		return fmt.Sprintf(`{"Event-Name":"HEARTBEAT","Core-UUID":"r","Event-Date-Timestamp":"%d000000"}`, second)
+	}
+	var gap []string // numbers 1 to 2000 without 500 to 599, two and two the wrong way round
+	for n := 1; n < 2000; n += 2 {
+		if n < 499 || n > 599 {
+			gap = append(gap, numbered(n+1), numbered(n))
+		}
+	}
+	for name, test := range map[string]struct {
+		words  []string
+		events []string
+		want   uint64
+	}{
+		"numbers with ALL":            {[]string{"ALL"}, gap, 102},
+		"numbers of a part":           {nil, gap, 0},
+		"regular heartbeats":          {nil, []string{beat(100), beat(120), beat(140), beat(161)}, 0},
+		"three heartbeats missing":    {nil, []string{beat(100), beat(120), beat(200)}, 3},
+		"a clock that was set back":   {nil, []string{beat(100), beat(120), beat(60), beat(80)}, 0},
+		"the first interval too long": {nil, []string{beat(100), beat(160), beat(180), beat(220)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"last"}`
+			f := &fakeSwitch{play: func(p *peer) { p.events(append(test.events, last)...) }}
+			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: test.words}, nil))
+			var lost uint64
+			for {
+				e := read(t, s, 1)
+				for _, one := range e {
+					lost += one.Hole
+				}
+				if string(e[len(e)-1].Value) == last {
+					break
+				}
+			}
+			if lost != test.want {
+				t.Errorf("%d events are missing, want %d", lost, test.want)
+			}
+		})
+	}
+}
+
+func TestEventsThatAreNotUTF8OrNotJSON(t *testing.T) {
+	f := &fakeSwitch{play: func(p *peer) {
+		p.events("{\"Event-Name\":\"CHANNEL_ANSWER\",\"Caller-Caller-ID-Name\":\"J\xf6rg\"}", `{"Event-Name":`, `{"Event-Name":"CHANNEL_ANSWER"}`)
+	}}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	events := read(t, s, 3)
+	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" + `rg"}`; string(events[0].Value) != want {
+		t.Errorf("got %q", events[0].Value)
+	}
+	if events[1].Value != nil || events[1].Hole != 1 || events[2].Value == nil {
+		t.Errorf("an unreadable event is %+v, the next one %+v", events[1], events[2])
+	}
+}
+
+func TestRefusalsSayWhatToChange(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg     feed.Config
+		allowed func(string) bool
+		advice  string
+	}{
+		"wrong password":       {feed.Config{Password: "no"}, nil, "event_socket.conf.xml"},
+		"wrong user":           {feed.Config{Password: "no", User: "a@b"}, nil, "esl-password"},
+		"events not permitted": {feed.Config{User: "a@b"}, func(word string) bool { return word != "CHANNEL_ANSWER" }, "esl-allowed-events"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := (&fakeSwitch{allowed: test.allowed}).serve(t).at(t, test.cfg, nil)
+			_, err := p.Connect(t.Context())
+			var refusal *feed.Refusal
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, test.advice) {
+				t.Fatalf("got %v, %+v", err, refusal)
+			}
+		})
+	}
+}
+
+func TestRefusalsOfOtherServers(t *testing.T) {
+	for name, test := range map[string]struct {
+		banner string
+		tls    bool
+		advice string
+	}{
+		"access list":  {"Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n", false, "apply-inbound-acl"},
+		"a web server": {"HTTP/1.1 400 Bad Request\r\n\r\n", false, "listen-port"},
+		"without TLS":  {"Content-Type: auth/request\n\n", true, "tls.enabled to false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := feed.Config{}
+			cfg.TLS.Enabled = test.tls
+			p := bannerServer(t, test.banner).at(t, cfg, nil)
+			_, err := p.Connect(t.Context())
+			var refusal *feed.Refusal
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, test.advice) {
+				t.Fatalf("got %v, %+v", err, refusal)
+			}
+		})
+	}
+}
+
+// A user that may not see API events reads all the same.
+func TestAPIEventsAreNotNeeded(t *testing.T) {
+	f := &fakeSwitch{allowed: func(word string) bool { return word != apiEvent }, answers: answers(t, "vanilla")}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	snapshot, err := s.Snapshot(t.Context())
+	if err != nil || len(snapshot.Notes) != 1 || !strings.Contains(snapshot.Notes[0], "esl-allowed-events") {
+		t.Fatalf("got %q, %v", snapshot.Notes, err)
+	}
+}
+
+func TestSubscription(t *testing.T) {
+	const subclasses = " CUSTOM callcenter::info conference::maintenance sofia::register sofia::unregister sofia::expire valet_parking::info"
+	for setting, want := range map[string]string{
+		"": "API CHANNEL_CREATE CHANNEL_PROGRESS CHANNEL_PROGRESS_MEDIA CHANNEL_ANSWER CHANNEL_BRIDGE CHANNEL_UNBRIDGE CHANNEL_HOLD " +
+			"CHANNEL_UNHOLD CHANNEL_HANGUP_COMPLETE CHANNEL_DESTROY DTMF RECORD_START RECORD_STOP HEARTBEAT SHUTDOWN" + subclasses,
+		"CUSTOM|callcenter::info|CHANNEL_ANSWER": "API CHANNEL_ANSWER HEARTBEAT SHUTDOWN CUSTOM callcenter::info",
+		"CHANNEL_ANSWER CUSTOM my_own HEARTBEAT": "API CHANNEL_ANSWER HEARTBEAT SHUTDOWN CUSTOM my_own",
+		"ALL":                                    "ALL" + subclasses,
+		"CHANNEL_ANSWER|ALL|x::y":                "ALL CUSTOM x::y",
+	} {
+		var words []string
+		if setting != "" {
+			words = strings.Split(setting, "|")
+		}
+		p := new(fakeSwitch).serve(t).at(t, feed.Config{Events: words}, nil)
+		if got := strings.Join(p.Subscription(), " "); got != want {
+			t.Errorf("%q subscribes to %q, want %q", setting, got, want)
+		}
+	}
+}
+
+func TestNewChecksTheConfiguration(t *testing.T) {
+	cfg := feed.Config{Address: "pbx:8021", Password: setting.Secret("a\nb")}
+	if _, err := New(cfg, feed.Deps{}); err == nil {
+		t.Error("a password of two lines is accepted")
+	}
+	cfg.Password, cfg.TLS.Enabled, cfg.TLS.CAFile = "a", true, "no such file"
+	if _, err := New(cfg, feed.Deps{}); err == nil {
+		t.Error("a file that is not there is accepted")
+	}
+}
+
+// A switch that comes back has another Core-UUID and counts from the beginning: its
+// events are not taken for those of the run before.
+func TestSwitchRestartedBetweenConnections(t *testing.T) {
+	runs := make(chan string, 2)
+	runs <- "one"
+	runs <- "two"
+	f := &fakeSwitch{play: func(p *peer) {
+		p.events(fmt.Sprintf(`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":%q,"Event-Sequence":"7"}`, <-runs))
+		p.Close()
+	}}
+	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	for _, run := range []string{"one", "two"} {
+		events, err := readEnd(t, connect(t, p))
+		if len(events) != 1 || !errors.Is(err, io.EOF) {
+			t.Fatalf("got %d events, %v", len(events), err)
+		}
+		if want := (feed.Identity{Run: run, Number: 7}); events[0].Identity != want || events[0].Resync {
+			t.Fatalf("got %+v, want %+v", events[0], want)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package freeswitch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/format/freeswitch"
+	"trunkline/ingest/feed"
+	"trunkline/telephony/esl"
+)
+
+// maxLookups bounds the channels of a snapshot that are asked for their account one
+// by one.
+const maxLookups = 2000
+
+// Snapshot implements feed.Session.
+func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
+	if err := s.settle(ctx); err != nil {
+		return feed.Snapshot{}, err
+	}
+	a := snapshot{session: s, served: make(map[string]event.Facts)}
+	s.mu.Lock()
+	a.Notes = slices.Clone(s.notes)
+	a.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
+	s.mu.Unlock()
+
+	queues, err := a.addQueues(ctx)
+	if err != nil {
+		return feed.Snapshot{}, err
+	}
+	channels, err := a.addChannels(ctx)
+	if err != nil {
+		return feed.Snapshot{}, err
+	}
+	if queues && channels {
+		a.Kinds = append(a.Kinds, state.Call)
+	}
+	if err := a.addDevices(ctx); err != nil {
+		return feed.Snapshot{}, err
+	}
+	return a.Snapshot, nil
+}
+
+// settle waits until the core's tables have what happened before the connection.
+func (s *session) settle(ctx context.Context) error {
+	wait := time.NewTimer(time.Until(s.connected.Add(s.tableLag)))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-s.conn.Done():
+		return s.conn.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// snapshot is a snapshot that is being made.
+type snapshot struct {
+	*session
+	feed.Snapshot
+	served map[string]event.Facts // the caller that an agent serves, by agent
+}
+
+// addQueues adds the callers in queues and the agents. ok reports whether all
+// callers are known.
+func (a *snapshot) addQueues(ctx context.Context) (ok bool, err error) {
+	agents, err := a.table(ctx, "callcenter_config agent list", "contact")
+	if notLoaded(err) {
+		a.Notes = append(a.Notes, "mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
+			"<load module=\"mod_callcenter\"/> in modules.conf.xml")
+		return true, nil
+	}
+	if err != nil {
+		return false, a.unlessRefused(err)
+	}
+	tiers, err := a.table(ctx, "callcenter_config tier list", "")
+	if err != nil {
+		return false, a.unlessRefused(err)
+	}
+	queues, err := a.table(ctx, "callcenter_config queue list", "record_template")
+	if err != nil {
+		return false, a.unlessRefused(err)
+	}
+	for _, row := range queues.rows {
+		members, err := a.table(ctx, "callcenter_config queue list members "+queues.get(row, "name"), "cid_name")
+		if err != nil {
+			return false, a.unlessRefused(err)
+		}
+		for _, member := range members.rows {
+			a.addMember(members, member)
+		}
+	}
+	a.known.setAgents(agentNames(agents, tiers))
+	memberships := queuesOf(tiers)
+	for _, row := range agents.rows {
+		a.addAgent(agents, row, memberships)
+	}
+	a.Kinds = append(a.Kinds, state.Agent)
+	return true, nil
+}
+
+// notLoaded reports whether the switch does not have the command.
+func notLoaded(err error) bool {
+	var refusal *esl.Refusal
+	return errors.As(err, &refusal) && strings.Contains(refusal.Reply, "ommand not found")
+}
+
+// unlessRefused notes a question that the switch refused, and returns any other
+// error.
+func (a *snapshot) unlessRefused(err error) error {
+	if !refused(err) {
+		return err
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("%v: allow the user callcenter_config, show, status and uuid_getvar with esl-allowed-api in the directory; "+
+		"show needs the core's database (not started with -nosql)", err))
+	return nil
+}
+
+// addMember adds a caller in a queue.
+func (a *snapshot) addMember(t table, row []string) {
+	word := t.get(row, "state")
+	facts := event.Facts{
+		State: freeswitch.MemberStateOf(word), QueueID: t.get(row, "queue"), CallID: t.get(row, "uuid"),
+		Caller: t.get(row, "cid_number"), InteractionID: t.get(row, "session_uuid"),
+	}
+	if facts.State == "" || facts.CallID == "" {
+		return
+	}
+	if known := a.known.leg(facts.InteractionID); known.interaction != "" {
+		facts.InteractionID = known.interaction
+	}
+	joined, bridged := epoch(t.get(row, "joined_epoch")), epoch(t.get(row, "bridge_epoch"))
+	switch facts.State {
+	case event.Waiting:
+		facts.TimestampMS = joined
+	case event.Talking:
+		facts.TimestampMS = bridged
+		if joined != 0 && bridged != 0 {
+			facts.WaitMS = event.MillisOf(bridged - joined)
+		}
+	}
+	// Strategies that ring many agents have their own name here.
+	if agent := t.get(row, "serving_agent"); facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
+		facts.AgentID = agent
+		a.served[agent] = facts
+	}
+	a.add(state.Call, facts.CallID, facts, nil, domainOf(facts.QueueID), facts.QueueID)
+}
+
+// addAgent adds an agent with the call that it serves.
+func (a *snapshot) addAgent(t table, row []string, memberships map[string][]string) {
+	agent := t.get(row, "name")
+	if agent == "" {
+		return
+	}
+	facts := event.Facts{AgentID: agent, State: freeswitch.AgentStateOf(t.get(row, "status"), t.get(row, "state"))}
+	since := []string{"last_status_change"}
+	switch facts.State {
+	case event.Available:
+		since = append(since, "last_bridge_end")
+	case event.Ringing:
+		since = []string{"last_offered_call"}
+	case event.Talking:
+		since = []string{"last_bridge_start"}
+	}
+	for _, column := range since {
+		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
+	}
+	if call, serves := a.served[agent]; serves && (facts.State == event.Ringing || facts.State == event.Talking) {
+		facts.CallID, facts.QueueID, facts.Caller, facts.InteractionID = call.CallID, call.QueueID, call.Caller, call.InteractionID
+	}
+	queues := slices.Sorted(slices.Values(memberships[agent]))
+	if queues == nil {
+		queues = []string{}
+	}
+	names, _ := a.known.agentNames(agent)
+	a.add(state.Agent, agent, facts, queues, names...)
+}
+
+// addChannels adds the legs. ok reports whether all are known.
+func (a *snapshot) addChannels(ctx context.Context) (ok bool, err error) {
+	rows, err := ask[channelRow](ctx, a.session, "show channels as json")
+	if err != nil {
+		return false, a.unlessRefused(err)
+	}
+	lookups := 0
+	for _, row := range rows {
+		if row.UUID == "" {
+			continue
+		}
+		facts := row.facts()
+		known := a.known.leg(row.UUID)
+		if known.interaction != "" {
+			facts.InteractionID = known.interaction
+		}
+		o := feed.Object{Account: known.account, Kind: state.Call, ID: row.UUID, Facts: facts}
+		if o.Account == "" && a.variable == "" {
+			o.Account = a.accounts.Account(row.names(a.billing)...)
+		}
+		if o.Account == "" && lookups < maxLookups {
+			lookups++
+			if o.Account, err = a.channelAccount(ctx, &row); err != nil {
+				return false, err
+			}
+		}
+		a.Objects = append(a.Objects, o)
+	}
+	return true, nil
+}
+
+// facts returns the facts of a leg, as the format reads them of an event.
+func (r *channelRow) facts() event.Facts {
+	facts := event.Facts{
+		CallID: r.UUID, State: freeswitch.LegStateOf(r.CallState), Caller: r.CallerNumber, Callee: r.Destination,
+		InteractionID: freeswitch.LegInteraction(r.Direction, r.UUID, r.CallUUID),
+	}
+	if user, _, isUser := strings.Cut(r.PresenceID, "@"); isUser && user != "" && r.Direction == "outbound" && !strings.HasPrefix(r.Name, "loopback/") {
+		facts.Callee = user // the destination is the contact of the user's phone
+	}
+	if facts.State == event.Ringing {
+		facts.TimestampMS = epoch(r.CreatedEpoch)
+	}
+	return facts
+}
+
+// names returns the names that may map to the leg's account.
+func (r *channelRow) names(billing bool) []string {
+	names := []string{domainOf(r.PresenceID), r.Context, r.InitialContext}
+	if billing {
+		names = append([]string{r.Accountcode}, names...)
+	}
+	return names
+}
+
+// channelAccount asks for the variables of a leg that name its account.
+func (a *snapshot) channelAccount(ctx context.Context, row *channelRow) (string, error) {
+	var names []string
+	for _, variable := range [...]string{a.variable, "domain_name", "sip_auth_realm"} {
+		if variable == "" {
+			continue
+		}
+		value, err := a.conn.API(ctx, "uuid_getvar "+row.UUID+" "+variable)
+		switch {
+		case refused(err): // the leg has ended meanwhile
+			return "", nil
+		case err != nil:
+			return "", fmt.Errorf("asking for a variable of a channel: %w", err)
+		}
+		if value = strings.TrimSpace(value); value != "_undef_" {
+			names = append(names, value)
+		}
+	}
+	return a.accounts.Account(append(names, row.names(a.billing)...)...), nil
+}
+
+// addDevices adds the registrations. A device that registered several times is one.
+func (a *snapshot) addDevices(ctx context.Context) error {
+	rows, err := ask[registrationRow](ctx, a.session, "show registrations as json")
+	if err != nil {
+		return a.unlessRefused(err)
+	}
+	seen := make(map[string]bool)
+	for _, row := range rows {
+		id := row.User
+		if row.Realm != "" && id != "" && !strings.Contains(id, "@") {
+			id += "@" + row.Realm
+		}
+		if id == "" || seen[id] {
+			continue
+		}
+		seen[id] = true
+		a.add(state.Device, id, event.Facts{AgentID: id, State: event.Registered}, nil, row.Realm, domainOf(id))
+	}
+	a.Kinds = append(a.Kinds, state.Device)
+	return nil
+}
+
+// add adds an object whose account is found by names.
+func (a *snapshot) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
+	a.Objects = append(a.Objects, feed.Object{
+		Account: a.accounts.Account(names...), Kind: kind, ID: id, Facts: facts, Queues: queues,
+	})
+}
+
+func ask[Row any](ctx context.Context, s *session, command string) ([]Row, error) {
+	answer, err := s.conn.API(ctx, command)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s: %w", command, err)
+	}
+	rows, err := parseRows[Row](answer)
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer to %s: %w", command, err)
+	}
+	return rows, nil
+}
+
+// epoch returns Unix milliseconds of Unix seconds, 0 for none.
+func epoch(text string) int64 {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds < 0 || seconds > 1<<40 {
+		return 0
+	}
+	return seconds * 1000
+}

@@ -1,0 +1,194 @@
+package freeswitch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/ingest/feed"
+)
+
+var known = domains{"acme.example.com": "acme", "beta.example.com": "beta"}
+
+func snapshotOf(t *testing.T, s feed.Session) feed.Snapshot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	snapshot, err := s.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot
+}
+
+func TestSnapshots(t *testing.T) {
+	for name, cfg := range map[string]feed.Config{
+		"vanilla":   {Account: "acme"},
+		"fusionpbx": {Accounts: []feed.AccountRule{{Match: "gamma-*", Account: "gamma"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{answers: answers(t, name)}
+			snapshot := snapshotOf(t, connect(t, f.serve(t).at(t, cfg, known)))
+			if want := []state.Kind{state.Agent, state.Call, state.Device}; !slices.Equal(snapshot.Kinds, want) {
+				t.Errorf("it is complete in %q, want %q", snapshot.Kinds, want)
+			}
+			if len(snapshot.Notes)+len(snapshot.Unsettled) > 0 {
+				t.Errorf("it has the notes %q and is unsettled in %q", snapshot.Notes, snapshot.Unsettled)
+			}
+			golden(t, "snapshot."+name+".jsonl", snapshot.Objects)
+		})
+	}
+}
+
+// Each state of an agent is the one that the events leading to it have.
+func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
+	for _, test := range []struct {
+		status, word string
+		want         event.State
+	}{
+		{"Available", "Waiting", event.Available}, {"Available", "Reserved", event.Available}, {"Available", "Receiving", event.Ringing},
+		{"Available (On Demand)", "In a queue call", event.Talking}, {"Available (On Demand)", "Idle", event.Available},
+		{"On Break", "In a queue call", event.Break}, {"Logged Out", "Receiving", event.Offline}, {"Unknown", "Waiting", event.OtherState},
+	} {
+		f := &fakeSwitch{answers: answers(t, "vanilla")}
+		f.answers["callcenter_config agent list"] = "name|status|state\na|" + test.status + "|" + test.word + "\n+OK\n"
+		for _, o := range snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))).Objects {
+			if o.Kind == state.Agent && o.Facts.State != test.want {
+				t.Errorf("%s, %s is %q, want %q", test.status, test.word, o.Facts.State, test.want)
+			}
+		}
+	}
+}
+
+// A part that the switch does not answer is left out, and the reason noted; calls are
+// complete only where their queues are known.
+func TestSnapshotsThatAreNotComplete(t *testing.T) {
+	const refusal = "-ERR permission denied\n"
+	for name, test := range map[string]struct {
+		change func(answers map[string]string)
+		kinds  []state.Kind
+		note   string
+	}{
+		"no mod_callcenter": {func(a map[string]string) {
+			maps.DeleteFunc(a, func(command, _ string) bool { return strings.HasPrefix(command, "callcenter_config") })
+		}, []state.Kind{state.Call, state.Device}, "modules.conf.xml"},
+		"no permission for queues": {func(a map[string]string) {
+			a["callcenter_config agent list"] = refusal
+		}, []state.Kind{state.Device}, "esl-allowed-api"},
+		"no database": {func(a map[string]string) {
+			a["show channels as json"], a["show registrations as json"] = "-ERR SQL disabled, no data available!\n", "-ERR SQL disabled, no data available!\n"
+		}, []state.Kind{state.Agent}, "-nosql"},
+		"a queue that has gone meanwhile": {func(a map[string]string) {
+			a["callcenter_config queue list members sales@default"] = "+OK\n"
+		}, []state.Kind{state.Agent, state.Call, state.Device}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{answers: answers(t, "vanilla")}
+			test.change(f.answers)
+			snapshot := snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
+			if !slices.Equal(snapshot.Kinds, test.kinds) || !strings.Contains(strings.Join(snapshot.Notes, " "), test.note) || test.note == "" && len(snapshot.Notes) > 0 {
+				t.Errorf("it is complete in %q with the notes %q", snapshot.Kinds, snapshot.Notes)
+			}
+			for _, o := range snapshot.Objects {
+				if o.Kind != state.Call && !slices.Contains(snapshot.Kinds, o.Kind) {
+					t.Errorf("it has %+v", o)
+				}
+			}
+		})
+	}
+}
+
+func TestSnapshotsThatFail(t *testing.T) {
+	for name, answer := range map[string]string{
+		"callcenter_config agent list": "name|status\nhalf of a row", "callcenter_config tier list": "queue|agent\nno agent\n+OK\n",
+		"show channels as json": `{"row_count":2,"rows":[{"uuid":"a"}]}`, "show registrations as json": "nothing",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSwitch{answers: answers(t, "vanilla")}
+			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			f.answer(name, answer)
+			if snapshot, err := s.Snapshot(t.Context()); !errors.Is(err, errAnswer) {
+				t.Errorf("got %+v, %v", snapshot, err)
+			}
+		})
+	}
+}
+
+// What had an event just before the question is unsettled; the interaction and the
+// account that events named are those of the snapshot.
+func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
+	f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) {
+		p.events(`{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"s-1","variable_interaction_id":"i-1","variable_domain_name":"beta.example.com"}`)
+	}}
+	p := f.serve(t).at(t, feed.Config{}, known)
+	p.tableLag = 10 * time.Second
+	s := connect(t, p)
+	read(t, s, 1)
+	s.(*session).connected = time.Now().Add(-time.Minute)
+	snapshot := snapshotOf(t, s)
+	if !slices.Equal(snapshot.Unsettled, []string{"s-1"}) {
+		t.Errorf("it is unsettled in %q", snapshot.Unsettled)
+	}
+	for _, o := range snapshot.Objects {
+		if o.ID == "s-1" && (o.Account != "beta" || o.Facts.InteractionID != "i-1") || o.ID == "m-1" && o.Facts.InteractionID != "i-1" {
+			t.Errorf("it has %+v", o)
+		}
+	}
+}
+
+// The core's tables are behind its events, so that a question too soon after the
+// connect would miss what happened before it.
+func TestSnapshotWaitsForTheTables(t *testing.T) {
+	f := &fakeSwitch{answers: answers(t, "vanilla")}
+	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
+	p.tableLag = time.Hour
+	s := connect(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Snapshot(ctx); !errors.Is(err, context.Canceled) || f.asked("api show channels as json") > 0 {
+		t.Errorf("got %v, and the switch was asked %d times", err, f.asked("api show channels as json"))
+	}
+}
+
+func TestParseTable(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer, free string
+		want         [][]string
+	}{
+		"nothing":                    {"+OK\n", "b", nil},
+		"names alone":                {"a|b\n+OK\n", "b", nil},
+		"rows":                       {"a|b\n1|2\n|\n+OK\n", "", [][]string{{"1", "2"}, {"", ""}}},
+		"a bar in the free column":   {"a|b|c\n1|x|y|z|3\n+OK\n", "b", [][]string{{"1", "x|y|z", "3"}}},
+		"a break in the free column": {"a|b|c\n1|x\ny|3\n4|5|6\n+OK\n", "b", [][]string{{"1", "x\ny", "3"}, {"4", "5", "6"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseTable(test.answer, test.free)
+			if err != nil || !slices.EqualFunc(got.rows, test.want, slices.Equal[[]string]) {
+				t.Errorf("got %q, %v", got.rows, err)
+			}
+		})
+	}
+	for _, answer := range []string{"", "a|b\n1|2\n", "a|b\n1\n+OK\n", "a|b\n1|2|3\n+OK\n"} {
+		if got, err := parseTable(answer, ""); !errors.Is(err, errAnswer) {
+			t.Errorf("%q is %q, %v", answer, got.rows, err)
+		}
+	}
+}
+
+func TestContactDomain(t *testing.T) {
+	for contact, want := range map[string]string{
+		"user/1001@acme.example.com": "acme.example.com", "[leg_timeout=10]user/1001@acme.example.com|user/2@b": "acme.example.com",
+		"{domain_name=acme.example.com,a=b}loopback/1": "acme.example.com", "{a=b,domain_name=acme}user/1@other": "acme",
+		"sofia/gateway/x/123": "", "user/1001": "", "": "", "domain_name=": "",
+	} {
+		if got := contactDomain(contact); got != want {
+			t.Errorf("%q has the domain %q, want %q", contact, got, want)
+		}
+	}
+}

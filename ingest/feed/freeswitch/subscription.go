@@ -1,0 +1,87 @@
+package freeswitch
+
+import (
+	"slices"
+	"strings"
+)
+
+// defaultEvents is subscribed to where the setting events is empty.
+var defaultEvents = []string{
+	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE", "CHANNEL_UNBRIDGE",
+	"CHANNEL_HOLD", "CHANNEL_UNHOLD", "CHANNEL_HANGUP_COMPLETE", "CHANNEL_DESTROY", "DTMF", "RECORD_START", "RECORD_STOP",
+}
+
+// defaultSubclasses are those of the CUSTOM events in the default subscription.
+var defaultSubclasses = []string{
+	"callcenter::info", "conference::maintenance", "sofia::register", "sofia::unregister", "sofia::expire", "valet_parking::info",
+}
+
+// ownEvents are for the session itself.
+var ownEvents = []string{"HEARTBEAT", "SHUTDOWN"}
+
+const (
+	allEvents    = "ALL"
+	customEvents = "CUSTOM"
+)
+
+// subscription is the list of events that a session subscribes to.
+type subscription struct {
+	names, subclasses []string
+	stored            map[string]bool // of ownEvents and API: those that the setting lists
+}
+
+// newSubscription reads the setting events. A word of capitals is the name of an
+// event, any other one the subclass of a CUSTOM event.
+func newSubscription(events []string) subscription {
+	s := subscription{stored: make(map[string]bool)}
+	for _, word := range strings.Fields(strings.Join(events, " ")) {
+		switch {
+		case word == customEvents:
+		case isName(word):
+			s.names = addOnce(s.names, word)
+			s.stored[word] = true
+		default:
+			s.subclasses = addOnce(s.subclasses, word)
+		}
+	}
+	if len(s.names)+len(s.subclasses) == 0 {
+		s.names, s.subclasses = slices.Clone(defaultEvents), slices.Clone(defaultSubclasses)
+	}
+	if s.all() {
+		for _, word := range append(ownEvents, apiEvent) {
+			s.stored[word] = true
+		}
+		s.names = []string{allEvents}
+		if len(s.subclasses) == 0 { // ALL has only those that a module has registered by now
+			s.subclasses = slices.Clone(defaultSubclasses)
+		}
+		return s
+	}
+	for _, word := range ownEvents {
+		s.names = addOnce(s.names, word)
+	}
+	return s
+}
+
+func isName(word string) bool {
+	return strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
+}
+
+func addOnce(words []string, word string) []string {
+	if slices.Contains(words, word) {
+		return words
+	}
+	return append(words, word)
+}
+
+func (s *subscription) all() bool { return slices.Contains(s.names, allEvents) }
+
+// words returns the words of the command. Behind CUSTOM the switch takes every word
+// for a subclass.
+func (s *subscription) words() []string {
+	words := slices.Clone(s.names)
+	if len(s.subclasses) > 0 {
+		words = append(append(words, customEvents), s.subclasses...)
+	}
+	return words
+}

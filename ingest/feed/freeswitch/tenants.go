@@ -1,0 +1,223 @@
+package freeswitch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"trunkline/format/freeswitch"
+)
+
+// maxLegs bounds the legs that a session remembers. A session that reaches it has
+// missed the ends of many, and forgets all.
+const maxLegs = 100_000
+
+// tenants maps ids to accounts, as a session has learned them in addition to what an event itself
+// says.
+type tenants struct {
+	mu     sync.Mutex
+	asked  time.Time           // when agents was read last
+	agents map[string][]string // names that may map to an account, by agent
+	legs   map[string]leg      // by uuid
+}
+
+// leg has the account facts of a leg's events.
+type leg struct{ account, interaction string }
+
+// agentNames returns the names of an agent's tiers and contact.
+func (t *tenants) agentNames(agent string) ([]string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	names, ok := t.agents[agent]
+	return names, ok
+}
+
+func (t *tenants) setAgents(agents map[string][]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.agents, t.asked = agents, time.Now()
+}
+
+// mayAsk reports whether agents were not asked for within pause, and counts as
+// asking.
+func (t *tenants) mayAsk(pause time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.asked) < pause {
+		return false
+	}
+	t.asked = time.Now()
+	return true
+}
+
+func (t *tenants) leg(uuid string) leg {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.legs[uuid]
+}
+
+func (t *tenants) setLeg(uuid string, l leg) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.legs) >= maxLegs || t.legs == nil {
+		t.legs = make(map[string]leg)
+	}
+	t.legs[uuid] = l
+}
+
+func (t *tenants) forgetLeg(uuid string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.legs, uuid)
+}
+
+// account returns the account of an event, and the names that were looked up where
+// none maps.
+func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
+	if account, names = s.mapped(ctx, e); account == "" {
+		account = e.Account
+	}
+	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
+		if account == "" && uuid != "" {
+			account = s.known.leg(uuid).account
+		}
+	}
+	switch own := e.Channels[0]; {
+	case own == "":
+	case e.Name == "CHANNEL_DESTROY":
+		s.known.forgetLeg(own)
+	case account != "" && e.Facts.CallID == own:
+		s.known.setLeg(own, leg{account, e.Facts.InteractionID})
+	}
+	if account != "" {
+		return account, nil
+	}
+	return "", names
+}
+
+// mapped returns the account that the names of an event map to. An event of an agent
+// alone has those of the agent's queues too.
+func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
+	names = e.Names
+	agent := e.Facts.AgentID
+	if agent == "" || e.Facts.QueueID != "" || e.Facts.CallID != "" {
+		return s.accounts.Account(names...), names
+	}
+	learned, known := s.known.agentNames(agent)
+	names = append(names, learned...)
+	if account = s.accounts.Account(names...); account != "" || known || e.Format != callcenterFormat {
+		return account, names
+	}
+	if !s.known.mayAsk(s.refreshPause) {
+		return "", names
+	}
+	if err := s.refreshAgents(ctx); err != nil { // the next Read finds the connection's end
+		s.log.Warn("lookup of agents failed", "error", err)
+		return "", names
+	}
+	learned, _ = s.known.agentNames(agent)
+	names = append(names, learned...)
+	return s.accounts.Account(names...), names
+}
+
+const callcenterFormat = "freeswitch.callcenter"
+
+// refreshAgents asks which queues the agents serve. A switch that does not answer
+// the command has none.
+func (s *session) refreshAgents(ctx context.Context) error {
+	agents, err := s.table(ctx, "callcenter_config agent list", "contact")
+	if refused(err) {
+		s.known.setAgents(nil)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	tiers, err := s.table(ctx, "callcenter_config tier list", "")
+	if err != nil {
+		return err
+	}
+	s.known.setAgents(agentNames(agents, tiers))
+	return nil
+}
+
+// agentNames returns the names that may map to an account, by agent: the domain of
+// its own name and of its queues, that of its contact, and its queues.
+func agentNames(agents, tiers table) map[string][]string {
+	queues := queuesOf(tiers)
+	all := make(map[string][]string, len(agents.rows))
+	for _, row := range agents.rows {
+		agent := agents.get(row, "name")
+		names := []string{domainOf(agent)}
+		for _, queue := range queues[agent] {
+			names = append(names, domainOf(queue))
+		}
+		names = append(names, contactDomain(agents.get(row, "contact")))
+		names = append(names, queues[agent]...)
+		var kept []string
+		for _, name := range names {
+			if name != "" {
+				kept = addOnce(kept, name)
+			}
+		}
+		all[agent] = kept
+	}
+	return all
+}
+
+// queuesOf returns the queues of each agent, in the order of the tiers.
+func queuesOf(tiers table) map[string][]string {
+	queues := make(map[string][]string)
+	for _, row := range tiers.rows {
+		agent, queue := tiers.get(row, "agent"), tiers.get(row, "queue")
+		if agent != "" && queue != "" {
+			queues[agent] = addOnce(queues[agent], queue)
+		}
+	}
+	return queues
+}
+
+// contactDomain returns the domain of a dial string: its variable domain_name, else
+// that of its first user.
+func contactDomain(contact string) string {
+	for _, mark := range [...]string{"domain_name=", "user/"} {
+		_, rest, found := strings.Cut(contact, mark)
+		if !found {
+			continue
+		}
+		if end := strings.IndexAny(rest, ",|:]}> "); end >= 0 {
+			rest = rest[:end]
+		}
+		if mark == "user/" {
+			rest = domainOf(rest)
+		}
+		if rest != "" {
+			return rest
+		}
+	}
+	return ""
+}
+
+// domainOf returns the part of a name after its last @, "" without one.
+func domainOf(name string) string {
+	if i := strings.LastIndexByte(name, '@'); i >= 0 {
+		return name[i+1:]
+	}
+	return ""
+}
+
+// table asks for an answer in columns. The error of an answer that is none is not
+// one of the connection.
+func (s *session) table(ctx context.Context, command, free string) (table, error) {
+	answer, err := s.conn.API(ctx, command)
+	if err != nil {
+		return table{}, fmt.Errorf("asking for %s: %w", command, err)
+	}
+	t, err := parseTable(answer, free)
+	if err != nil {
+		return table{}, fmt.Errorf("reading the answer to %s: %w", command, err)
+	}
+	return t, nil
+}

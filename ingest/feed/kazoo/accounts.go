@@ -1,0 +1,209 @@
+package kazoo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+const (
+	syncEvery   = time.Minute
+	syncTimeout = 10 * time.Second
+	learnEvery  = 5 * time.Second // for an unknown account in a message
+	shownID     = 8               // characters of the id in a name that would not be unique
+)
+
+// Directory has the accounts. *identity.Service implements it.
+type Directory interface {
+	Tree() *identity.Tree
+	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
+	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
+}
+
+// exists reports whether there is an account with Kazoo's id.
+func (p *platform) exists(id string) bool {
+	if p.directory == nil || id == "" {
+		return false
+	}
+	_, ok := p.directory.Tree().Account(id)
+	return ok
+}
+
+// learnAccount asks Crossbar for the accounts when a message has an unknown
+// one, and reports whether it did.
+func (p *platform) learnAccount(ctx context.Context, id string) bool {
+	if !p.sync || p.exists(id) {
+		return false
+	}
+	p.mu.Lock()
+	early := time.Since(p.syncedAt) < learnEvery
+	p.mu.Unlock()
+	if early {
+		return false
+	}
+	p.syncAccounts(ctx)
+	return true
+}
+
+// keepAccounts keeps the accounts equal until ctx ends.
+func (p *platform) keepAccounts(ctx context.Context) {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.syncAccounts(ctx)
+		}
+	}
+}
+
+// syncAccounts makes the accounts equal to Crossbar's. Failures are logged: the next
+// call tries again.
+func (p *platform) syncAccounts(ctx context.Context) {
+	p.syncing.Lock()
+	defer p.syncing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	p.mu.Lock()
+	p.syncedAt = time.Now()
+	p.mu.Unlock()
+	all, err := p.crossbar.accountsBelow(ctx)
+	if err != nil {
+		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
+			p.log.WarnContext(ctx, "accounts of Crossbar unknown", "error", err)
+		}
+		return
+	}
+	p.rememberRealms(all)
+	// Parents first.
+	slices.SortStableFunc(all, func(a, b account) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
+	differ := make(map[string]string)
+	here := make(map[string]bool)
+	for _, a := range all {
+		here[a.ID] = true
+		if err := p.syncAccount(ctx, all[0].ID, a); err != nil {
+			differ[a.ID] = err.Error()
+		}
+	}
+	for _, known := range p.directory.Tree().Accounts() {
+		if path := p.directory.Tree().Path(known.ID); !here[known.ID] && isKazooID(known.ID) && slices.Contains(path, all[0].ID) {
+			differ[known.ID] = "Crossbar does not have it any more; delete it with trunkline account delete"
+		}
+	}
+	for id, problem := range differ {
+		if p.reported[id] != problem {
+			p.log.WarnContext(ctx, "account differs from Crossbar's", "account_id", id, "problem", problem)
+		}
+	}
+	p.reported = differ
+}
+
+// Reasons for which an account is left as it is.
+var (
+	errForeignID = errors.New("its id is not one of Kazoo's")
+	errElsewhere = errors.New("an account with its id is not below that of the API key")
+	errNotBelow  = errors.New("the account above it is not below that of the API key")
+)
+
+// syncAccount makes one account equal. root is the account of the API key. Crossbar decides
+// about it and those below it only: others are not changed, and none is put below them.
+func (p *platform) syncAccount(ctx context.Context, root string, a account) error {
+	if !isKazooID(a.ID) {
+		return errForeignID
+	}
+	tree := p.directory.Tree()
+	known, exists := tree.Account(a.ID)
+	if other, found := tree.ByDomain(a.Realm); found && (!exists || other.ID == a.ID && !p.decides(tree, root, a.ID)) {
+		return nil // the account with this domain stands for it
+	}
+	parent := ""
+	switch {
+	case a.ID != root:
+		above := cmp.Or(lastOf(a.Tree), root)
+		parent = p.standsFor(tree, above)
+		if exists && !p.decides(tree, root, a.ID) {
+			return errElsewhere
+		}
+		if _, made := tree.Account(parent); made && parent == above && !p.decides(tree, root, parent) {
+			return errNotBelow
+		}
+	case exists:
+		parent = known.ParentID // where it is in our tree is ours to decide
+	}
+	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownID)] + ")", a.ID}
+	if exists && slices.Contains(names[1:], known.Name) && taken(tree, a) {
+		names = []string{known.Name}
+	}
+	var err error
+	for _, name := range names { // Kazoo's need not be unique
+		if exists && known.Name == name && known.Domain == strings.ToLower(a.Realm) && known.ParentID == parent {
+			return nil
+		}
+		if exists {
+			_, err = p.directory.UpdateAccount(ctx, a.ID, identity.AccountUpdate{Name: name, Domain: a.Realm, Parent: parent})
+		} else {
+			_, err = p.directory.CreateAccount(ctx, identity.NewAccount{ID: a.ID, Name: name, Domain: a.Realm, Parent: parent})
+		}
+		if kind := fault.KindOf(err); err == nil || kind != fault.KindConflict && kind != fault.KindInvalid {
+			return err
+		}
+	}
+	return err
+}
+
+// decides reports whether Crossbar decides about an account: it is that of the API key,
+// or below it.
+func (p *platform) decides(tree *identity.Tree, root, id string) bool {
+	return tree.Contains(p.standsFor(tree, root), id)
+}
+
+// taken reports whether another account has the name of a.
+func taken(tree *identity.Tree, a account) bool {
+	other, ok := tree.Resolve(a.Name)
+	return ok && other.ID != a.ID
+}
+
+// standsFor returns the id of our account for Kazoo's: the same, or that of the
+// account with its realm as domain.
+func (p *platform) standsFor(tree *identity.Tree, id string) string {
+	if _, ok := tree.Account(id); ok {
+		return id
+	}
+	p.mu.Lock()
+	realm := p.realms[id]
+	p.mu.Unlock()
+	if other, ok := tree.ByDomain(realm); ok && realm != "" {
+		return other.ID
+	}
+	return id
+}
+
+func (p *platform) rememberRealms(all []account) {
+	realms := make(map[string]string, len(all))
+	for _, a := range all {
+		realms[a.ID] = a.Realm
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.realms = realms
+}
+
+func lastOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[len(ids)-1]
+}
+
+// isKazooID reports whether an id is as Kazoo makes them: 32 hexadecimal digits.
+func isKazooID(id string) bool {
+	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
+}

@@ -1,0 +1,150 @@
+package kazoo
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/panics"
+)
+
+const (
+	queuePrefix = "trunkline."
+	maxQueued   = 500_000 // messages, on the broker's disk
+	prefetch    = 2000
+)
+
+// defaultBindings are the messages that package format/kazoo understands: exchange
+// and routing key.
+var defaultBindings = []string{
+	"callevt call.CHANNEL_CREATE.*",
+	"callevt call.CHANNEL_ANSWER.*",
+	"callevt call.CHANNEL_BRIDGE.*",
+	"callevt call.CHANNEL_HOLD.*",
+	"callevt call.CHANNEL_UNHOLD.*",
+	"callevt call.CHANNEL_TRANSFEROR.*",
+	"callevt call.CHANNEL_DESTROY.*",
+	"cdr cdr.report.*.*",
+	"conference conference.event.#",
+	"kapps acdc_stats.call.*.*",
+	"kapps acdc_stats.status.*.*",
+	"kapps acdc.queue.*.*",
+	"kapps acdc.queue.position.*.*",
+	"kapps acdc.queue.agent_change.*.*",
+	"kapps acdc.agent.action.#",
+	"callmgr acdc.member.#",
+	"registrar registration.success.*.*",
+}
+
+type binding struct{ exchange, key string }
+
+// platform is one Kazoo. It implements feed.Platform.
+type platform struct {
+	name      string
+	url       string
+	tls       *tls.Config
+	bindings  []binding
+	cdrEvents bool // every CHANNEL_DESTROY is a call record
+	maxQueued int
+	prefetch  int
+	watch     time.Duration // between two looks at the queue's length
+	accounts  feed.Accounts
+	crossbar  *crossbar // nil: not set
+	directory Directory // nil: not known
+	sync      bool      // keep the directory's accounts equal to Crossbar's
+	log       *slog.Logger
+	panics    *panics.Recoverer
+	seed      maphash.Seed
+
+	stored       recent       // of messages that Kafka has
+	originations originations // of calls
+
+	mu       sync.Mutex
+	realms   map[string]string // by Kazoo's account id, of the last answer of Crossbar
+	syncedAt time.Time         // guarded by mu: when the accounts were last asked for
+
+	reported map[string]string // accounts that differ and were logged; used by one sync at a time
+	syncing  sync.Mutex
+}
+
+// Constructor returns the constructor of feeds of kind kazoo. Without a directory,
+// accounts are known by the feed's rules and by domains only, and sync_accounts has no
+// effect.
+func Constructor(directory Directory) feed.Constructor {
+	return func(cfg feed.Config, deps feed.Deps) (feed.Platform, error) { return newPlatform(cfg, deps, directory) }
+}
+
+func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platform, error) {
+	if deps.Accounts == nil || deps.Log == nil {
+		return nil, errors.New("kazoo: no accounts or log")
+	}
+	secure, err := cfg.TLS.Load()
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{
+		name: cfg.Name, url: string(cfg.URL), tls: secure, maxQueued: maxQueued, prefetch: prefetch, watch: watchEvery,
+		accounts: deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics, seed: maphash.MakeSeed(),
+	}
+	if secure != nil { // tls.enabled means TLS whatever the scheme
+		p.url = strings.Replace(p.url, "amqp://", "amqps://", 1)
+	}
+	words := cfg.Events
+	if len(words) == 0 {
+		words = defaultBindings
+	}
+	p.cdrEvents = true
+	for _, word := range words {
+		exchange, key, ok := strings.Cut(word, " ")
+		if key = strings.TrimSpace(key); !ok || exchange == "" || key == "" {
+			return nil, fmt.Errorf("events: want an exchange and a routing key such as %q, got %q", defaultBindings[0], word)
+		}
+		p.bindings = append(p.bindings, binding{exchange, key})
+		p.cdrEvents = p.cdrEvents && exchange != "cdr"
+	}
+	if cfg.CrossbarURL != "" {
+		p.crossbar = newCrossbar(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, MaxIdleConnsPerHost: askers,
+		}})
+	}
+	p.sync = cfg.SyncAccounts && directory != nil && p.crossbar != nil
+	return p, nil
+}
+
+// Subscription implements feed.Platform.
+func (p *platform) Subscription() []string {
+	words := make([]string, len(p.bindings))
+	for i, b := range p.bindings {
+		words[i] = b.exchange + " " + b.key
+	}
+	return words
+}
+
+func (p *platform) queue() string { return queuePrefix + p.name }
+
+// account returns the account of what has Kazoo's account id and realm, "" where none
+// is known, and the names that were looked up. An id that no rule and no domain maps
+// is the account with the same id.
+func (p *platform) account(id, realm string) (account string, names []string) {
+	if realm == "" {
+		p.mu.Lock()
+		realm = p.realms[id]
+		p.mu.Unlock()
+	}
+	for _, name := range []string{id, realm} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if account = p.accounts.Account(names...); account == "" && p.exists(id) {
+		account = id
+	}
+	return account, names
+}

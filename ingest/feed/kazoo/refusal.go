@@ -1,0 +1,82 @@
+package kazoo
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"trunkline/ingest/feed"
+)
+
+// refused returns err of doing what, a *feed.Refusal where only a change of settings
+// can help. b is the binding that it was about.
+func (p *platform) refused(what string, err error, b binding) error {
+	err = fmt.Errorf("%s: %w", what, err)
+	if advice := p.advice(err, b); advice != "" {
+		return &feed.Refusal{Err: err, Advice: advice}
+	}
+	return err
+}
+
+func (p *platform) advice(err error, b binding) string {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return "set tls.ca_file to the CA that signed RabbitMQ's certificate (ssl_options.certfile), and use a host name that is in it"
+	}
+	var broker *amqp.Error
+	if !errors.As(err, &broker) {
+		return ""
+	}
+	user, vhost := p.loginNames()
+	switch broker.Code {
+	case amqp.AccessRefused:
+		switch {
+		case strings.Contains(broker.Reason, "exclusive use"):
+			return "" // another node, or a connection that RabbitMQ has not given up yet
+		case strings.Contains(broker.Reason, "access to"):
+			return p.permissions(user, vhost)
+		}
+		return fmt.Sprintf("the user or its password in url is wrong: rabbitmqctl add_user %s PASSWORD, or rabbitmqctl change_password %s PASSWORD; the user guest may only log in from RabbitMQ's own machine", user, user)
+	case amqp.NotAllowed:
+		return fmt.Sprintf("the vhost %s does not exist or the user has no rights in it: name Kazoo's vhost at the end of url (rabbitmqctl list_vhosts), and %s", vhost, p.permissions(user, vhost))
+	case amqp.NotFound:
+		if b.exchange == "" {
+			return ""
+		}
+		return fmt.Sprintf("Kazoo has not declared the exchange %s (rabbitmqctl -p %s list_exchanges): start the application that does, or leave its words out of events", b.exchange, vhost)
+	case amqp.PreconditionFailed:
+		return fmt.Sprintf("the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost", vhost, p.queue())
+	}
+	return ""
+}
+
+// permissions returns the command that gives the rights that the feed needs.
+func (p *platform) permissions(user, vhost string) string {
+	own := `trunkline\..*`
+	read := []string{own}
+	seen := map[string]bool{}
+	for _, b := range p.bindings {
+		if !seen[b.exchange] {
+			seen[b.exchange] = true
+			read = append(read, b.exchange)
+		}
+	}
+	return fmt.Sprintf("rabbitmqctl set_permissions -p %s %s '^%s$' '^%s$' '^(%s)$'", vhost, user, own, own, strings.Join(read, "|"))
+}
+
+func (p *platform) loginNames() (user, vhost string) {
+	user, vhost = "guest", "/"
+	if parsed, err := url.Parse(p.url); err == nil {
+		if parsed.User != nil {
+			user = parsed.User.Username()
+		}
+		if path := strings.TrimPrefix(parsed.Path, "/"); path != "" {
+			vhost = path
+		}
+	}
+	return user, vhost
+}

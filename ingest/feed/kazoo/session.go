@@ -1,0 +1,256 @@
+package kazoo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"trunkline/ingest/feed"
+)
+
+const (
+	heartbeat    = 5 * time.Second
+	dialTimeout  = 10 * time.Second
+	closeTimeout = 2 * time.Second
+	watchEvery   = 5 * time.Second
+	queueExpires = 24 * time.Hour // without a consumer
+	maxRead      = 256            // messages returned by one Read
+)
+
+// session is a connection that consumes the feed's queue. It implements feed.Session
+// and feed.Acknowledger.
+type session struct {
+	p          *platform
+	conn       *amqp.Connection
+	channel    *amqp.Channel
+	deliveries <-chan amqp.Delivery
+	closed     chan *amqp.Error
+	stop       context.CancelFunc
+	running    sync.WaitGroup
+	events     []feed.Event // reused by Read
+
+	mu       sync.Mutex
+	open     []delivered // returned by Read, not acknowledged, in order
+	overflow bool        // the queue has dropped messages before the next event
+}
+
+// delivered is a message that was returned by Read.
+type delivered struct {
+	tag    uint64
+	digest uint64
+}
+
+// Connect implements feed.Platform.
+func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
+	conn, err := amqp.DialConfig(p.url, amqp.Config{
+		Heartbeat: heartbeat, TLSClientConfig: p.tls.Clone(),
+		Properties: amqp.Table{"product": "Trunkline", "connection_name": "trunkline feed " + p.name},
+		Dial: func(network, address string) (net.Conn, error) {
+			dialer := net.Dialer{Timeout: dialTimeout}
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // of the login; the client clears it
+		},
+	})
+	if err != nil {
+		return nil, p.refused("logging in to RabbitMQ", err, binding{})
+	}
+	s := &session{p: p, conn: conn, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	length, err := s.declare()
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.overflow = length >= p.maxQueued
+	if p.sync {
+		p.syncAccounts(ctx)
+		s.start(background, p.keepAccounts)
+	}
+	if s.deliveries, err = s.channel.Consume(p.queue(), "", false, true, false, false, nil); err != nil {
+		return nil, errors.Join(p.refused("consuming "+p.queue(), err, binding{}), s.Close())
+	}
+	s.start(background, s.watch)
+	return s, nil
+}
+
+// declare declares the queue, binds it and returns its length.
+func (s *session) declare() (length int, err error) {
+	if s.channel, err = s.conn.Channel(); err != nil {
+		return 0, fmt.Errorf("opening a channel: %w", err)
+	}
+	known := map[string]bool{}
+	for _, b := range s.p.bindings {
+		if known[b.exchange] {
+			continue
+		}
+		known[b.exchange] = true
+		// Passive: RabbitMQ compares nothing but the name.
+		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
+			return 0, s.p.refused("looking for the exchange "+b.exchange, err, b)
+		}
+	}
+	queue, err := s.channel.QueueDeclare(s.p.queue(), true, false, false, false, s.p.queueArguments())
+	if err != nil {
+		return 0, s.p.refused("declaring the queue "+s.p.queue(), err, binding{})
+	}
+	for _, b := range s.p.bindings {
+		if err := s.channel.QueueBind(s.p.queue(), b.key, b.exchange, false, nil); err != nil {
+			return 0, s.p.refused("binding the queue to the exchange "+b.exchange, err, b)
+		}
+	}
+	if err := s.channel.Qos(s.p.prefetch, 0, false); err != nil {
+		return 0, fmt.Errorf("setting the prefetch count: %w", err)
+	}
+	return queue.Messages, nil
+}
+
+func (p *platform) queueArguments() amqp.Table {
+	return amqp.Table{
+		"x-max-length": int64(p.maxQueued), "x-overflow": "drop-head", "x-queue-mode": "lazy",
+		"x-expires": queueExpires.Milliseconds(),
+	}
+}
+
+// Read implements feed.Session.
+func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
+	s.events = s.events[:0]
+	for len(s.events) == 0 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return nil, s.ended()
+			}
+			s.take(ctx, d)
+		}
+	}
+	for range maxRead {
+		select {
+		case d, ok := <-s.deliveries:
+			if !ok {
+				return s.events, nil // the next call returns the error
+			}
+			s.take(ctx, d)
+		default:
+			return s.events, nil
+		}
+	}
+	return s.events, nil
+}
+
+// take appends the events of a message. A message that was delivered again although
+// Kafka has it is acknowledged here.
+func (s *session) take(ctx context.Context, d amqp.Delivery) {
+	digest := s.p.digest(d)
+	if d.Redelivered && s.p.stored.contains(digest) {
+		if err := d.Ack(false); err != nil {
+			s.p.log.DebugContext(ctx, "acknowledgement of a repeated message failed", "error", err)
+		}
+		return
+	}
+	first := len(s.events)
+	s.events = s.p.read(ctx, s.events, d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, delivered{d.DeliveryTag, digest})
+	if s.overflow {
+		s.overflow = false
+		s.events[first].Hole = 1 // RabbitMQ does not count dropped messages
+	}
+}
+
+// ended returns why the deliveries ended.
+func (s *session) ended() error {
+	select {
+	case err := <-s.closed:
+		if err != nil {
+			return fmt.Errorf("reading from RabbitMQ: %w", err)
+		}
+	case <-time.After(closeTimeout):
+	}
+	return errors.New("reading from RabbitMQ: the consumer was cancelled: the queue was deleted, or the connection closed")
+}
+
+// Acknowledge implements feed.Acknowledger.
+func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
+	s.mu.Lock()
+	n := 0
+	for n < len(s.open) && s.open[n].tag <= delivery {
+		s.p.stored.add(s.open[n].digest)
+		n++
+	}
+	if n == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	last := s.open[n-1].tag
+	s.open = s.open[n:]
+	s.mu.Unlock()
+	if err := s.channel.Ack(last, true); err != nil {
+		return fmt.Errorf("acknowledging messages: %w", err)
+	}
+	return nil
+}
+
+// Close implements feed.Session.
+func (s *session) Close() error {
+	s.stop()
+	err := s.conn.CloseDeadline(time.Now().Add(closeTimeout))
+	s.running.Wait()
+	if err != nil && !errors.Is(err, amqp.ErrClosed) {
+		return fmt.Errorf("closing the connection to RabbitMQ: %w", err)
+	}
+	return nil
+}
+
+func (s *session) start(ctx context.Context, run func(context.Context)) {
+	s.running.Go(func() { s.p.panics.Do("feed kazoo", func() { run(ctx) }) })
+}
+
+// watch notes when the queue begins to drop messages, and when it no longer does:
+// the second resync finds what changed in between.
+func (s *session) watch(ctx context.Context) {
+	tick := time.NewTicker(s.p.watch)
+	defer tick.Stop()
+	full := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		length, err := s.length()
+		if err != nil {
+			if ctx.Err() == nil && !s.conn.IsClosed() {
+				s.p.log.WarnContext(ctx, "queue length unknown", "error", err)
+			}
+			return
+		}
+		if now := length >= s.p.maxQueued; now != full {
+			full = now
+			s.mu.Lock()
+			s.overflow = true
+			s.mu.Unlock()
+		}
+	}
+}
+
+// length asks for the number of messages in the queue that are not delivered.
+func (s *session) length() (int, error) {
+	channel, err := s.conn.Channel()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = channel.Close() }() // asked for one answer
+	queue, err := channel.QueueDeclarePassive(s.p.queue(), true, false, false, false, nil)
+	return queue.Messages, err
+}

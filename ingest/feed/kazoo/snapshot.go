@@ -1,0 +1,297 @@
+package kazoo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/format"
+	"trunkline/format/kazoo"
+	"trunkline/ingest/feed"
+	"trunkline/internal/jsonscan"
+)
+
+// Snapshot implements feed.Session. It asks Crossbar for every account below that of
+// the API key:
+//
+//   - agents: /agents and /agents/status, for agents whose last status is older than
+//     the statuses' window (a day) /agents/ID/status;
+//   - calls: /queues/stats for those that wait or are with an agent, /channels for
+//     all legs;
+//   - devices: /registrations.
+//
+// A kind is complete if every account answered. Crossbar answers with no
+// registrations also when it could not ask for them, and lists no agents where an
+// installation has none of ACDc: an empty answer of all accounts is not complete.
+func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
+	c := s.p.crossbar
+	if c == nil {
+		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}}, nil
+	}
+	accounts, err := c.accountsBelow(ctx)
+	if errors.Is(err, errKey) {
+		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}}, nil
+	}
+	if err != nil {
+		return feed.Snapshot{}, err
+	}
+	s.p.rememberRealms(accounts)
+	b := &snapshotBuilder{p: s.p, failed: map[state.Kind]error{}, found: map[state.Kind]int{}}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(askers)
+	for _, a := range accounts {
+		for kind, ask := range map[state.Kind]func(context.Context, account) error{
+			state.Agent: b.agents, state.Call: b.calls, state.Device: b.devices,
+		} {
+			group.Go(func() error {
+				if err := ask(ctx, a); err != nil {
+					b.fail(kind, err)
+				}
+				return ctx.Err()
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return feed.Snapshot{}, fmt.Errorf("asking Crossbar: %w", err)
+	}
+	return b.snapshot(), nil
+}
+
+type snapshotBuilder struct {
+	p *platform
+
+	mu      sync.Mutex
+	objects []feed.Object
+	found   map[state.Kind]int
+	failed  map[state.Kind]error // the last of each kind
+}
+
+func (b *snapshotBuilder) snapshot() feed.Snapshot {
+	snapshot := feed.Snapshot{Objects: b.objects}
+	for _, kind := range []state.Kind{state.Agent, state.Call, state.Device} {
+		switch err := b.failed[kind]; {
+		case err != nil:
+			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar did not tell all of kind %s: %v", kind, err))
+		case kind == state.Call || b.found[kind] > 0:
+			snapshot.Kinds = append(snapshot.Kinds, kind)
+		default:
+			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar does not support kind %s", kind))
+		}
+	}
+	return snapshot
+}
+
+func (b *snapshotBuilder) fail(kind state.Kind, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed[kind] = err
+}
+
+func (b *snapshotBuilder) add(a account, objects []feed.Object) {
+	id, _ := b.p.account(a.ID, a.Realm)
+	if id == "" { // nothing of the account is stored
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range objects {
+		o.Account = id
+		b.objects = append(b.objects, o)
+		b.found[o.Kind]++
+	}
+}
+
+// agentStatus is a status of an agent, as of ACDc's statistics.
+type agentStatus struct {
+	Status    string          `json:"status"`
+	Timestamp json.RawMessage `json:"timestamp"` // Gregorian seconds
+	CallID    string          `json:"call_id"`
+	Caller    string          `json:"caller_id_number"`
+	QueueID   string          `json:"queue_id"`
+}
+
+func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
+	var listed []struct {
+		ID     string   `json:"id"`
+		First  string   `json:"first_name"`
+		Last   string   `json:"last_name"`
+		Queues []string `json:"queues"`
+	}
+	err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents")+"?paginate=false", &listed)
+	if errors.Is(err, errNotThere) || err == nil && len(listed) == 0 {
+		return nil // ACDc is not there, or has no agents in this account
+	}
+	if err != nil {
+		return err
+	}
+	var byAgent map[string]json.RawMessage
+	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents", "status"), &byAgent); err != nil {
+		return err
+	}
+	var objects []feed.Object
+	for _, agent := range listed {
+		status, err := latestStatus(byAgent[agent.ID])
+		if err != nil {
+			return err
+		}
+		if status.Status == "" {
+			if err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents", agent.ID, "status"), &status.Status); err != nil {
+				return err
+			}
+		}
+		o := feed.Object{Kind: state.Agent, ID: agent.ID, Facts: event.Facts{
+			AgentID: agent.ID, AgentName: strings.TrimSpace(agent.First + " " + agent.Last), State: event.Offline,
+		}}
+		if status.Status != "unknown" { // no status in this month and the one before
+			o.Facts.State = kazoo.AgentState(status.Status)
+		}
+		if ms, ok := format.UnixMillis(jsonscan.Value(status.Timestamp)); ok {
+			o.Facts.TimestampMS = ms
+		}
+		switch o.Facts.State {
+		case event.Ringing, event.Talking:
+			o.Facts.CallID, o.Facts.Caller, o.Facts.QueueID = status.CallID, status.Caller, status.QueueID
+		}
+		if o.Facts.State != event.Offline {
+			o.Queues = append([]string{}, agent.Queues...)
+		}
+		objects = append(objects, o)
+	}
+	b.add(a, objects)
+	return nil
+}
+
+// latestStatus returns the latest of an agent's statuses by their timestamps.
+func latestStatus(text json.RawMessage) (last agentStatus, err error) {
+	if len(text) == 0 {
+		return last, nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return last, fmt.Errorf("reading the statuses of an agent: %w", err)
+	}
+	if _, one := all["status"]; one {
+		err := json.Unmarshal(text, &last)
+		return last, err
+	}
+	var at string
+	for key, text := range all { // Gregorian seconds: of the same length for ages
+		if len(key) < len(at) || len(key) == len(at) && key < at {
+			continue
+		}
+		var status agentStatus
+		if err := json.Unmarshal(text, &status); err != nil {
+			return last, fmt.Errorf("reading the status of an agent: %w", err)
+		}
+		at, last = key, status
+	}
+	return last, nil
+}
+
+func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
+	var channels []struct {
+		ID          string `json:"uuid"`
+		Answered    bool   `json:"answered"`
+		OnHold      bool   `json:"is_onhold"`
+		Interaction string `json:"interaction_id"`
+		Destination string `json:"destination"`
+	}
+	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
+		return err
+	}
+	inQueues, known, err := b.queueCalls(ctx, a)
+	if err != nil {
+		return err
+	}
+	var objects []feed.Object
+	for _, c := range channels {
+		facts, inQueue := inQueues[c.ID]
+		facts.CallID, facts.InteractionID = c.ID, c.Interaction
+		switch {
+		case inQueue:
+		case c.OnHold:
+			facts.State = event.Held
+		case c.Answered && known: // a caller who waits in a queue has an answered channel
+			facts.State = event.Talking
+		}
+		if facts.Callee == "" {
+			facts.Callee = c.Destination
+		}
+		objects = append(objects, feed.Object{Kind: state.Call, ID: c.ID, Facts: facts})
+	}
+	b.add(a, objects)
+	return nil
+}
+
+// queueCalls returns the facts of the calls that wait in queues or are with an agent.
+// known is false where ACDc is not there to ask.
+func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[string]event.Facts, known bool, err error) {
+	var answer struct {
+		Stats []struct {
+			Status  string          `json:"status"`
+			CallID  string          `json:"call_id"`
+			QueueID string          `json:"queue_id"`
+			AgentID string          `json:"agent_id"`
+			Caller  string          `json:"caller_id_number"`
+			Entered json.RawMessage `json:"entered_timestamp"`
+			Handled json.RawMessage `json:"handled_timestamp"`
+		} `json:"stats"`
+	}
+	err = b.p.crossbar.get(ctx, accountPath(a.ID, "queues", "stats"), &answer)
+	if errors.Is(err, errNotThere) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	facts = map[string]event.Facts{}
+	for _, s := range answer.Stats {
+		f := event.Facts{CallID: s.CallID, QueueID: s.QueueID, Caller: s.Caller}
+		at := s.Entered
+		switch s.Status {
+		case "waiting":
+			f.State = event.Waiting
+		case "handled":
+			f.State, f.AgentID, at = event.Talking, s.AgentID, s.Handled
+		default:
+			continue
+		}
+		if ms, ok := format.UnixMillis(jsonscan.Value(at)); ok {
+			f.TimestampMS = ms
+		}
+		facts[s.CallID] = f
+	}
+	return facts, true, nil
+}
+
+func (b *snapshotBuilder) devices(ctx context.Context, a account) error {
+	var registrations []struct {
+		Username string `json:"username"`
+		Realm    string `json:"realm"`
+	}
+	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "registrations")+"?paginate=false", &registrations); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	var objects []feed.Object
+	for _, r := range registrations {
+		id := r.Username // as format/kazoo reads a registration
+		if id != "" && r.Realm != "" {
+			id += "@" + r.Realm
+		}
+		if id == "" || seen[id] {
+			continue
+		}
+		seen[id] = true
+		objects = append(objects, feed.Object{Kind: state.Device, ID: id, Facts: event.Facts{AgentID: id, State: event.Registered}})
+	}
+	b.add(a, objects)
+	return nil
+}

@@ -1,0 +1,63 @@
+package feed
+
+import (
+	"context"
+	"sync"
+)
+
+// memoryQueue keeps the records of a session whose platform keeps them too until
+// they are acknowledged. The platform bounds it: it sends no more than may be
+// unacknowledged.
+type memoryQueue struct {
+	session  Acknowledger
+	appended chan struct{}
+
+	mu      sync.Mutex
+	entries []entry
+	first   int64 // position of the first entry
+}
+
+func newMemoryQueue(session Acknowledger) *memoryQueue {
+	return &memoryQueue{session: session, appended: make(chan struct{}, 1)}
+}
+
+// Append adds records.
+func (q *memoryQueue) Append(entries []entry) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.entries = append(q.entries, entries...)
+	signal(q.appended)
+	return nil
+}
+
+// End returns the position behind the last record.
+func (q *memoryQueue) End() position {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return position{0, q.first + int64(len(q.entries))}
+}
+
+// Next returns the records before limit and the position behind them.
+func (q *memoryQueue) Next(limit position) ([]entry, position, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, size := 0, 0
+	for n < len(q.entries) && q.first+int64(n) < limit.offset && size < batchBytes {
+		size += len(q.entries[n].record.Value)
+		n++
+	}
+	return q.entries[:n:n], position{0, q.first + int64(n)}, nil
+}
+
+// Done acknowledges the records before p to the platform.
+func (q *memoryQueue) Done(ctx context.Context, p position) error {
+	q.mu.Lock()
+	n := p.offset - q.first
+	last := q.entries[n-1].delivery
+	q.entries, q.first = q.entries[n:], p.offset
+	q.mu.Unlock()
+	return q.session.Acknowledge(ctx, last)
+}
+
+// Wake returns a channel that gets a value after records were added.
+func (q *memoryQueue) Wake() <-chan struct{} { return q.appended }

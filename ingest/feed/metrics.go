@@ -1,0 +1,53 @@
+package feed
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of all feeds of a process.
+type metrics struct {
+	connected, spoolBytes, oldestUnsent              *prometheus.GaugeVec
+	events, bytes, holes, resyncDifferences, dropped *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	labels := []string{"feed", "kind"}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		connected:         gauge("trunkline_feed_connected", "1 while this node is connected to the feed's platform, else 0."),
+		spoolBytes:        gauge("trunkline_feed_spool_bytes", "Space on the disk of the events that Kafka does not have yet, and of the rest of their files."),
+		oldestUnsent:      gauge("trunkline_feed_oldest_unsent_seconds", "Age of the oldest event that Kafka does not have yet; 0: it has all."),
+		events:            counter("trunkline_feed_events_total", "Events read from the platform."),
+		bytes:             counter("trunkline_feed_bytes_total", "Bytes of the events read from the platform."),
+		holes:             counter("trunkline_feed_holes_total", "Places where the platform's numbering shows events missing."),
+		resyncDifferences: counter("trunkline_feed_resync_differences_total", "Differences between the platform and the state that a resync has corrected."),
+		dropped:           counter("trunkline_feed_dropped_total", "Events lost: missing in the platform's numbering, too large for Kafka, or damaged in the spool."),
+	}
+	for _, c := range []prometheus.Collector{m.connected, m.spoolBytes, m.oldestUnsent, m.events, m.bytes, m.holes, m.resyncDifferences, m.dropped} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// feedMetrics are those of one feed.
+type feedMetrics struct {
+	connected, spoolBytes, oldestUnsent              prometheus.Gauge
+	events, bytes, holes, resyncDifferences, dropped *count
+}
+
+func (m *metrics) of(cfg Config) feedMetrics {
+	counter := func(v *prometheus.CounterVec) *count { return &count{metric: v.WithLabelValues(cfg.Name, cfg.Kind)} }
+	return feedMetrics{
+		connected: m.connected.WithLabelValues(cfg.Name, cfg.Kind), spoolBytes: m.spoolBytes.WithLabelValues(cfg.Name, cfg.Kind),
+		oldestUnsent: m.oldestUnsent.WithLabelValues(cfg.Name, cfg.Kind),
+		events:       counter(m.events), bytes: counter(m.bytes), holes: counter(m.holes),
+		resyncDifferences: counter(m.resyncDifferences), dropped: counter(m.dropped),
+	}
+}

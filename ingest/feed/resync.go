@@ -1,0 +1,213 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+const (
+	resyncRounds    = 5
+	resyncPause     = time.Second // between rounds
+	snapshotTimeout = 10 * time.Second
+	// settleTime is for events that were on their way while the platform answered:
+	// they arrive and name the objects that are left for the next round.
+	settleTime = 200 * time.Millisecond
+	// stateTimeout bounds the wait for the state while the events are held.
+	stateTimeout = 15 * time.Second
+)
+
+// keepResynced resyncs when that is wanted, until ctx ends.
+func (r *runner) keepResynced(ctx context.Context, session Session, sends *sender) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.resyncWanted:
+		}
+		if !r.mayResync(ctx) {
+			continue
+		}
+		wait := retry.Backoff{First: time.Second, Max: 30 * time.Second}
+		for {
+			err := r.resync(ctx, session, sends)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			if refusal, ok := errors.AsType[*Refusal](err); ok {
+				r.log.Error("the platform refuses queries of its state", "error", err, "advice", refusal.Advice)
+				break
+			}
+			r.log.Warn("resync failed, trying again", "error", err)
+			if !wait.Wait(ctx) {
+				break
+			}
+		}
+		retry.Sleep(ctx, resyncPause)
+	}
+}
+
+// mayResync reports whether this node resyncs: the one that leads, or any where no
+// other one is connected.
+func (r *runner) mayResync(ctx context.Context) bool {
+	if r.leads.Load() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	other, err := r.store.otherConnected(ctx, r.cfg.Name, r.node)
+	if err != nil {
+		r.log.Warn("reading the status of a feed failed", "error", err)
+	}
+	return !other
+}
+
+// resync compares the platform with the state until no object changed during a
+// comparison, at most resyncRounds times.
+func (r *runner) resync(ctx context.Context, session Session, sends *sender) error {
+	began, total := time.Now(), 0
+	states := newStateReader(r.kafka)
+	var missed map[state.Key]bool
+	for n := 1; ; n++ {
+		found, err := r.resyncRound(ctx, session, sends, states, missed)
+		if err != nil {
+			return err
+		}
+		total += len(found.differences)
+		if found.skipped == 0 || n >= resyncRounds && len(found.missing) == 0 || n > resyncRounds {
+			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", found.skipped, "took", time.Since(began).Round(time.Millisecond))
+			return nil
+		}
+		missed = found.missing
+		if !retry.Sleep(ctx, resyncPause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// resyncRound reads the platform snapshot, waits for the state, compares, and stores
+// the differences. Events read meanwhile are sent meanwhile, and their subjects are left
+// for the next round; only while the differences are stored are events held. So another
+// node that reads the same platform is hardly ever ahead of this one.
+func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender, states *stateReader, missed map[state.Key]bool) (found round, err error) {
+	asked := time.Now()
+	requested := r.recordSubjects(sends)
+	defer r.releaseEvents(sends)
+	snapshot, err := r.platformSnapshot(ctx, session)
+	if err != nil {
+		return round{}, err
+	}
+	retry.Sleep(ctx, settleTime)
+	// Not within stateTimeout: Kafka may be unavailable for long.
+	if !sends.waitSent(ctx, requested) {
+		return round{}, context.Cause(ctx)
+	}
+	entries, err := r.readState(ctx, states)
+	if err != nil {
+		return round{}, err
+	}
+	changed := r.holdEvents(sends, snapshot.Unsettled)
+	for _, o := range snapshot.Objects { // an event of a call changes its agent
+		if changed[o.Facts.CallID] {
+			changed[o.ID] = true
+		}
+	}
+	found = compare(snapshot, entries, r.cfg.Source(), missed, func(id string, e *state.Entry) bool {
+		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(asked.UnixNano()))
+	})
+	records := r.resyncRecords(found.differences)
+	if len(records) > 0 && !produceAll(ctx, r.producer, records, r.sender.dropped, r.log) {
+		return round{}, context.Cause(ctx)
+	}
+	r.metrics.resyncDifferences.add(uint64(len(records)))
+	return found, nil
+}
+
+// recordSubjects records the subjects of the events read from now on, and returns the
+// position behind those read before.
+func (r *runner) recordSubjects(sends *sender) position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changedSubjects = map[string]bool{}
+	return sends.queue.End()
+}
+
+func (r *runner) releaseEvents(sends *sender) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changedSubjects = nil
+	sends.release()
+}
+
+// holdEvents holds events read from now on. It returns the ids of the objects that
+// events since recordSubjects are about, and of the unsettled objects.
+func (r *runner) holdEvents(sends *sender, unsettled []string) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sends.hold()
+	changed := maps.Clone(r.changedSubjects)
+	for _, id := range unsettled {
+		changed[id] = true
+	}
+	return changed
+}
+
+func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	snapshot, err := session.Snapshot(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("reading the platform snapshot: %w", err)
+	}
+	return snapshot, nil
+}
+
+func (r *runner) readState(ctx context.Context, states *stateReader) ([]*state.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	stalled, err := states.catchUp(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	if stalled {
+		r.log.Warn("normalizer stalled: the platform is compared with an older state")
+	}
+	return states.entries(), nil
+}
+
+// resyncRecords returns the records of the differences, in the format that package
+// format reads: <kind>.resync.
+func (r *runner) resyncRecords(differences []difference) []kafka.Record {
+	now := time.Now()
+	run := newRun()
+	records := make([]kafka.Record, len(differences))
+	for i, d := range differences {
+		at := d.facts.TimestampMS
+		if at == 0 || at > now.UnixMilli() {
+			at = now.UnixMilli()
+		}
+		d.facts.TimestampMS, d.facts.PreviousState, d.facts.PreviousSince = 0, "", 0
+		value := append([]byte(nil), `{"resync":`...)
+		value = event.AppendString(value, r.cfg.Kind)
+		value = append(value, `,"account_id":`...)
+		value = event.AppendString(value, d.account)
+		value = append(value, `,"timestamp":`...)
+		value = strconv.AppendFloat(value, float64(at)/1000, 'f', 3, 64)
+		value = append(value, `,"facts":`...)
+		value = append(d.facts.Append(value), '}')
+		records[i] = kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Key: []byte(d.account), Value: value, Headers: []kafka.Header{
+			{Key: event.HeaderFormat, Value: []byte(r.cfg.Kind + ".resync")},
+			{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
+			{Key: event.HeaderIdentity, Value: Identity{Run: run, Number: uint64(i + 1)}.Append(nil)},
+		}}
+	}
+	return records
+}

@@ -1,0 +1,138 @@
+package feed
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+)
+
+// ofResync returns the names of the resync records about a call, with their times.
+func (k *fakeKafka) ofResync(call string) (names []string, times []float64) {
+	for _, m := range k.read() {
+		if m.Resync != "" && m.Facts.CallID == call {
+			names, times = append(names, string(m.Facts.Name)), append(times, m.Timestamp)
+		}
+	}
+	return names, times
+}
+
+// mod_callcenter deletes a caller shortly before it sends the event of its end. A
+// question between them must not end the call.
+func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", State: event.Waiting}, "c", callIs("c", event.Waiting, "q", ""))
+	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "1", State: event.Talking}, "c", callIs("c", event.Talking, "q", "1"))
+	awaitResync(t, k, map[string]string{"call c": "talking"})
+	ended := make(chan struct{})
+	p.cut(func() {
+		delete(p.objects, "c")
+		p.asked = sync.OnceFunc(func() {
+			go func() { // behind the comparison of the first answer
+				defer close(ended)
+				time.Sleep(settleTime + resyncPause/2)
+				p.happen(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1", State: event.Ended}, "c", nil)
+			}()
+		})
+	})
+	<-ended
+	awaitResync(t, k, map[string]string{"call c": "ended"})
+	if names, _ := k.ofResync("c"); len(names) != 0 {
+		t.Errorf("the resync said %q of the call", names)
+	}
+}
+
+// A call whose queue gave it up goes on in the dialplan: it has ended, and its leg is
+// there.
+func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
+	ended := &state.Entry{AccountID: "acme", Kind: state.Call, ID: "c", Source: "feed:pbx", Facts: event.Facts{CallID: "c", QueueID: "q", State: event.Ended}}
+	leg := *callIs("c", event.Talking, "", "")
+	again := *callIs("c", event.Waiting, "q", "")
+	never := func(string, *state.Entry) bool { return false }
+	compared := func(object Object, reason string) (names []string) {
+		ended.Reason = reason
+		for _, d := range compare(Snapshot{Kinds: []state.Kind{state.Call}, Objects: []Object{object}}, []*state.Entry{ended}, "feed:pbx", nil, never).differences {
+			names = append(names, string(d.facts.Name))
+		}
+		return names
+	}
+	for _, test := range []struct {
+		object Object
+		reason string
+		want   string
+	}{
+		{leg, "timeout", ""},
+		{again, "timeout", "queue.call_entered"},
+		{leg, event.ReasonResync, "call.created call.answered"}, // a resync was wrong
+	} {
+		if got := strings.Join(compared(test.object, test.reason), " "); got != test.want {
+			t.Errorf("%s after an end by %s: %q, want %q", test.object.Facts.State, test.reason, got, test.want)
+		}
+	}
+}
+
+// The time of a difference is that of the platform, where it tells it.
+func TestDifferencesHaveThePlatformsTime(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	entered := time.Now().Add(-time.Minute).Truncate(time.Second).UnixMilli()
+	call := callIs("c", event.Talking, "q", "1")
+	call.Facts.TimestampMS, call.Facts.WaitMS = entered+20_000, event.MillisOf(20_000)
+	p.objects["c"] = *call
+	startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	awaitResync(t, k, map[string]string{"call c": "talking"})
+	names, times := k.ofResync("c")
+	if len(names) != 2 || names[0] != "queue.call_entered" || names[1] != "queue.call_answered" ||
+		times[0] != float64(entered)/1000 || times[1] != float64(entered+20_000)/1000 {
+		t.Errorf("%q at %v, want the call to enter at %d and to be answered 20 s later", names, times, entered/1000)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.partition.Find(state.Key{Account: "acme", Kind: state.Call, ID: "c"}); e.EnteredMS != entered || e.AnsweredMS != entered+20_000 || e.WaitMS.Value != 20_000 {
+		t.Errorf("entered %d, answered %d, waited %v; want %d, 20 s and 20 s", e.EnteredMS, e.AnsweredMS, e.WaitMS, entered)
+	}
+}
+
+// Repeats and dead letters at the end of cc.raw do not delay the comparison.
+func TestAResyncDoesNotWaitForRepeatsAndDeadLetters(t *testing.T) {
+	k := newFakeKafka()
+	r := kafka.Record{Topic: event.TopicRaw, Key: []byte("acme"), Value: []byte(`{"facts":{"name":"other"}}`), Headers: []kafka.Header{
+		{Key: event.HeaderSource, Value: []byte("feed:pbx")}, {Key: event.HeaderIdentity, Value: []byte("core/1")},
+	}}
+	unknown := r
+	unknown.Key = nil
+	if err := k.Produce(t.Context(), r, r, unknown, r); err != nil {
+		t.Fatal(err)
+	}
+	states := newStateReader(k)
+	if stalled, err := states.catchUp(t.Context()); stalled || err != nil {
+		t.Errorf("stalled %v, %v", stalled, err)
+	}
+	k.mu.Lock()
+	k.raw = append(k.raw, r) // one that the normalizer has not processed
+	k.mu.Unlock()
+	if stalled, err := states.catchUp(t.Context()); !stalled || err != nil {
+		t.Errorf("stalled %v, %v behind the end", stalled, err)
+	}
+}
+
+// A platform may refuse while events are read: no retry cures it.
+func TestARefusalWhileReadingIsOne(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.readRefusal = &Refusal{Err: errors.New("events without numbers"), Advice: "debug = on"}
+	var log bytes.Buffer
+	n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.NewTextHandler(&log, nil)))
+	eventually(t, "refused", n.is(StateRefused))
+	n.stop()
+	if p.connects != 1 || !strings.Contains(log.String(), `advice="debug = on"`) {
+		t.Errorf("%d connections; the log:\n%s", p.connects, log.String())
+	}
+}

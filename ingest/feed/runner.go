@@ -1,0 +1,386 @@
+package feed
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
+	"trunkline/internal/retry"
+)
+
+// runner runs one feed on this node.
+type runner struct {
+	cfg       Config
+	node      string
+	platform  Platform
+	store     *Store
+	log       *slog.Logger
+	kafka     Log
+	producer  Producer
+	metrics   feedMetrics
+	recoverer *panics.Recoverer
+
+	spool  *spool
+	sender *sender // of the spool
+	run    string  // the run of identities that the platform does not give
+	number uint64  // of the last such identity; used by the goroutine that reads
+
+	resyncWanted chan struct{} // capacity 1
+	numbered     atomic.Bool   // the platform gives identities
+	unnumbered   atomic.Bool   // it does not
+	warned       map[string]bool
+
+	// Used by the goroutine that keeps the lease.
+	leaseUntil time.Time
+	slot       int // -1: none
+
+	leads atomic.Bool // the lease is that of slot 0
+
+	mu              sync.Mutex
+	status          Status
+	failing         time.Time // since when there is no connection; zero: there is one
+	lastEvent       time.Time
+	changedSubjects map[string]bool // subjects of the events read since the current snapshot was requested; nil: none is
+}
+
+const (
+	panicPlace = "feed"
+
+	connectTimeout = 30 * time.Second
+	finishTimeout  = 5 * time.Second // for pending produce requests when a session ends
+	refusedWait    = 30 * time.Second
+	// A session that lasted this long was a good one: the next connection is tried
+	// at once.
+	goodSession = 10 * time.Second
+
+	// maxValue bounds an event's value, as for an HTTP body.
+	maxValue = 1 << 20
+	// appendBytes bounds the values of one append to the queue.
+	appendBytes = 512 << 10
+	maxWarned   = 1000
+)
+
+func newRun() string {
+	var run [16]byte
+	rand.Read(run[:])
+	return hex.EncodeToString(run[:])
+}
+
+// runUntil runs the feed until ctx ends.
+func (r *runner) runUntil(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { r.spool.Run(ctx) })
+	running.Go(func() {
+		if err := r.sender.Run(ctx); err != nil {
+			r.log.Error("sending stopped", "error", err)
+		}
+	})
+	running.Go(func() { r.publishStatus(ctx) })
+	r.keepLease(ctx)
+	running.Wait()
+	if err := r.spool.Close(); err != nil {
+		r.log.Error("closing the spool failed", "error", err)
+	}
+}
+
+// read connects to the platform again and again, until ctx ends.
+func (r *runner) read(ctx context.Context) {
+	wait := retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second}
+	var err error
+	for ctx.Err() == nil {
+		r.setState(StateConnecting, err)
+		began := time.Now()
+		err = r.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			r.setState(StateRefused, err)
+			r.log.Error("the platform refuses the feed", "error", err, "advice", refusal.Advice)
+			retry.Sleep(ctx, refusedWait)
+			continue
+		}
+		r.log.Warn("no connection to the platform", "error", err)
+		if time.Since(began) > goodSession {
+			wait.Reset()
+		}
+		r.setState(StateConnecting, err)
+		wait.Wait(ctx)
+	}
+}
+
+var (
+	errPanicked       = errors.New("a fault in this program ended the connection")
+	errConnectTimeout = fmt.Errorf("the platform has not answered within %v", connectTimeout)
+)
+
+// session connects and reads until the connection breaks.
+func (r *runner) session(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	session, err := r.connect(ctx, end)
+	if err != nil {
+		return err
+	}
+	q, sends := queue(r.spool), r.sender
+	acknowledger, acknowledges := session.(Acknowledger)
+	if acknowledges {
+		q = newMemoryQueue(acknowledger)
+		sends = newSender(q, r.producer, r.sender.dropped, r.log)
+		sends.finish = finishTimeout
+	}
+	r.setState(StateConnected, nil)
+	r.log.Info("connected to the platform")
+	r.metrics.connected.Set(1)
+	defer r.metrics.connected.Set(0)
+	defer sends.release()
+	var running sync.WaitGroup
+	run := func(work func(context.Context) error) {
+		running.Go(func() {
+			err := errPanicked
+			defer func() { end(err) }()
+			defer r.recoverer.Recover(panicPlace)
+			err = work(ctx)
+		})
+	}
+	signal(r.resyncWanted)
+	run(func(ctx context.Context) error { return r.readEvents(ctx, session, q, acknowledges) })
+	run(func(ctx context.Context) error { return r.keepResynced(ctx, session, sends) })
+	if acknowledges {
+		run(sends.Run)
+	}
+	<-ctx.Done()
+	if err := session.Close(); err != nil {
+		r.log.Debug("closing the connection failed", "error", err)
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *runner) connect(ctx context.Context, end context.CancelCauseFunc) (session Session, err error) {
+	err = errPanicked
+	defer r.recoverer.Recover(panicPlace)
+	timer := time.AfterFunc(connectTimeout, func() { end(errConnectTimeout) })
+	defer timer.Stop()
+	session, err = r.platform.Connect(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errConnectTimeout) {
+		err = errConnectTimeout
+	}
+	return session, err
+}
+
+// readEvents reads the session into the queue until it ends.
+func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep bool) error {
+	var entries []entry
+	for {
+		events, err := session.Read(ctx)
+		if err != nil {
+			return fmt.Errorf("reading events: %w", err)
+		}
+		now := time.Now()
+		for len(events) > 0 {
+			n, size := 0, 0
+			entries = entries[:0]
+			for n < len(events) && size < int(min(appendBytes, r.spool.limit/segmentsPerSpool)) {
+				one := &events[n]
+				size += len(one.Value)
+				n++
+				r.countEvent(one)
+				if e, ok := r.entryOf(one, now, keep); ok {
+					entries = append(entries, e)
+				}
+			}
+			if err := r.append(ctx, q, entries, events[:n]); err != nil {
+				return err
+			}
+			events = events[n:]
+		}
+		r.mu.Lock()
+		r.lastEvent = now
+		r.mu.Unlock()
+	}
+}
+
+// countEvent counts an event and the gap before it.
+func (r *runner) countEvent(e *Event) {
+	if e.Value != nil {
+		r.metrics.events.add(1)
+		r.metrics.bytes.add(uint64(len(e.Value)))
+	}
+	if e.Hole > 0 {
+		r.metrics.holes.add(1)
+		r.metrics.dropped.add(e.Hole)
+		r.log.Warn("events of the platform are missing", "events", e.Hole)
+	}
+	if e.Hole > 0 || e.Resync {
+		signal(r.resyncWanted)
+	}
+}
+
+// entryOf returns the record of an event; false where there is none. With keep it
+// shares no memory with the event.
+func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
+	if e.Value == nil {
+		return entry{}, false
+	}
+	if len(e.Value) > maxValue {
+		r.metrics.dropped.add(1)
+		r.log.Error("event dropped: too large for Kafka", "bytes", len(e.Value))
+		return entry{}, false
+	}
+	if e.Account == "" {
+		r.warnUnknown(e.Names)
+	}
+	identity := e.Identity
+	if identity.Valid() {
+		r.numbered.Store(true)
+	} else {
+		if r.cfg.Redundancy > 1 && !r.unnumbered.Swap(true) {
+			r.log.Error("redundancy has no effect: the platform does not number its events, so one node at a time reads")
+		}
+		r.number++
+		identity = Identity{Run: r.run, Number: r.number}
+	}
+	headers := make([]kafka.Header, 0, 3+len(e.Headers))
+	headers = append(headers, kafka.Header{Key: event.HeaderFormat, Value: []byte(e.Format)},
+		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
+		kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
+	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value, Headers: append(headers, e.Headers...)}
+	if e.Account != "" {
+		record.Key = []byte(e.Account)
+	}
+	if keep {
+		record.Value = bytes.Clone(e.Value)
+	}
+	return entry{at: now, record: record, delivery: e.Delivery}, true
+}
+
+// warnUnknown says once for each name how to map it to an account.
+func (r *runner) warnUnknown(names []string) {
+	for _, name := range names {
+		if name == "" || r.warned[name] || len(r.warned) >= maxWarned {
+			continue
+		}
+		r.warned[name] = true
+		// The name is in the message, so that warnings of other names do not hold it back.
+		r.log.Warn(fmt.Sprintf("no account for %q: its events become dead letters", name),
+			"setting", fmt.Sprintf("feeds: [{name: %s, accounts: [{match: %q, account: ACCOUNT}]}]", r.cfg.Name, name))
+	}
+}
+
+// append adds entries to the queue. While it is full nothing is read.
+func (r *runner) append(ctx context.Context, q queue, entries []entry, events []Event) error {
+	full := false
+	for {
+		err := r.tryAppend(q, entries, events)
+		if err == nil {
+			if full {
+				r.setState(StateConnected, nil)
+				r.log.Info("reading resumed: the spool has space")
+			}
+			return nil
+		}
+		if !full {
+			full = true
+			r.setState(StateSpoolFull, err)
+			r.log.Error("reading stopped", "error", err, "spool_bytes", r.spool.Bytes())
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.spool.freed:
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// tryAppend adds entries to the queue and notes the subjects of their events.
+func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(entries) > 0 {
+		if err := q.Append(entries); err != nil {
+			return err
+		}
+	}
+	if r.changedSubjects != nil {
+		for i := range events {
+			for _, subject := range events[i].Subjects {
+				if subject != "" {
+					r.changedSubjects[subject] = true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// setState sets the state that the status shows.
+func (r *runner) setState(state State, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if state == StateConnected && r.status.State != StateSpoolFull {
+		r.status.ConnectedAt = time.Now().Unix()
+	}
+	switch {
+	case state == StateConnected || state == StateSpoolFull || state == StateStandby:
+		r.failing = time.Time{}
+	case r.failing.IsZero():
+		r.failing = time.Now()
+	}
+	if state != StateConnected && state != StateSpoolFull {
+		r.status.ConnectedAt = 0
+	}
+	r.status.State, r.status.Error = state, ""
+	if err != nil {
+		r.status.Error = err.Error()
+	}
+}
+
+// currentStatus returns the status, and sets the gauges.
+func (r *runner) currentStatus(now time.Time) Status {
+	oldest := r.sender.oldestUnsent(now).Seconds()
+	r.metrics.oldestUnsent.Set(oldest)
+	r.metrics.spoolBytes.Set(float64(r.spool.Bytes()))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Name, s.Kind, s.Node = r.cfg.Name, r.cfg.Kind, r.node
+	s.Events, s.SpoolBytes, s.OldestUnsentSeconds = r.metrics.events.value(), r.spool.Bytes(), oldest
+	s.Holes, s.ResyncDifferences, s.Dropped = r.metrics.holes.value(), r.metrics.resyncDifferences.value(), r.metrics.dropped.value()
+	if !r.lastEvent.IsZero() {
+		s.LastEventAt = r.lastEvent.Unix()
+	}
+	return s
+}
+
+// publishStatus stores the status once a second until ctx ends.
+func (r *runner) publishStatus(ctx context.Context) {
+	for {
+		status := r.currentStatus(time.Now())
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		err := r.store.putStatus(limited, status)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("storing the status of a feed failed", "error", err)
+		}
+		if !retry.Sleep(ctx, time.Second) {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := r.store.deleteStatus(ctx, r.cfg.Name, r.node); err != nil {
+		r.log.Warn("deleting the status of a feed failed", "error", err)
+	}
+}

@@ -1,0 +1,212 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+// Producer stores records in Kafka: nil when all are durable. ErrTopicLimit of
+// package kafka means that all but those too large for their topic are.
+type Producer interface {
+	Produce(ctx context.Context, records ...kafka.Record) error
+}
+
+// queue keeps records between reading and Kafka: the spool, or the memory of an
+// Acknowledger's session.
+type queue interface {
+	Append(entries []entry) error
+	End() position
+	Next(limit position) (entries []entry, next position, err error)
+	Done(ctx context.Context, p position) error
+	Wake() <-chan struct{}
+}
+
+// sender produces the records of a queue in their order. Produce is called again
+// with the same records until it succeeds: repeats have the same identity, and the
+// normalizer drops them.
+type sender struct {
+	queue    queue
+	producer Producer
+	dropped  func(records int)
+	log      *slog.Logger
+	// finish is how long records that are being stored when Run's context ends have to
+	// be stored and acknowledged, so that the platform does not send them again.
+	finish time.Duration
+
+	oldest atomic.Int64 // Unix nanoseconds when the first unsent record was read; 0: all are sent
+
+	mu      sync.Mutex
+	limit   *position     // records from there on are held; nil: none
+	sent    position      // Kafka has all records before it
+	changed chan struct{} // closed and replaced when limit or sent change
+}
+
+func newSender(q queue, p Producer, dropped func(int), log *slog.Logger) *sender {
+	return &sender{queue: q, producer: p, dropped: dropped, log: log, changed: make(chan struct{})}
+}
+
+// Run sends until ctx ends or, with the queue of a session, acknowledging fails.
+func (s *sender) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		bound, changed := s.bound()
+		entries, next, err := s.queue.Next(bound)
+		if err != nil {
+			s.log.Error("reading the spool failed", "error", err)
+			retry.Sleep(ctx, time.Second)
+			continue
+		}
+		if len(entries) == 0 {
+			s.setSent(next)
+			s.setOldest(next)
+			select {
+			case <-ctx.Done():
+			case <-s.queue.Wake():
+			case <-changed:
+			}
+			continue
+		}
+		s.oldest.Store(entries[0].at.UnixNano())
+		if !s.produce(ctx, entries) {
+			return nil
+		}
+		if err := s.queue.Done(ctx, next); err != nil {
+			return err
+		}
+		s.setSent(next)
+	}
+	return nil
+}
+
+// setOldest sets oldest where nothing may be sent: zero, or about now where records
+// are held.
+func (s *sender) setOldest(next position) {
+	switch {
+	case !next.before(s.queue.End()):
+		s.oldest.Store(0)
+	case s.oldest.Load() == 0:
+		s.oldest.Store(time.Now().UnixNano())
+	}
+}
+
+// produce stores records in Kafka, however long that takes. It returns false when
+// ctx ended first.
+func (s *sender) produce(ctx context.Context, entries []entry) bool {
+	records := make([]kafka.Record, len(entries))
+	for i := range entries {
+		records[i] = entries[i].record
+	}
+	if s.finish > 0 {
+		lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		stop := context.AfterFunc(ctx, func() { time.AfterFunc(s.finish, cancel) })
+		defer stop()
+		ctx = lasting
+	}
+	return produceAll(ctx, s.producer, records, s.dropped, s.log)
+}
+
+func produceAll(ctx context.Context, p Producer, records []kafka.Record, dropped func(int), log *slog.Logger) bool {
+	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
+	for {
+		err := p.Produce(ctx, records...)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, kafka.ErrTopicLimit) || fault.KindOf(err) == fault.KindTooLarge && len(records) == 1:
+			dropped(1)
+			log.Error("records dropped: too large for Kafka", "error", err)
+			return true
+		case fault.KindOf(err) == fault.KindTooLarge: // one of them: none was sent
+			for i := range records {
+				if !produceAll(ctx, p, records[i:i+1], dropped, log) {
+					return false
+				}
+			}
+			return true
+		case ctx.Err() != nil:
+			return false
+		}
+		log.Warn("sending a feed's events to Kafka failed, trying again", "error", err)
+		if !wait.Wait(ctx) {
+			return false
+		}
+	}
+}
+
+// bound returns up to where records may be sent, and a channel that is closed when
+// that changes.
+func (s *sender) bound() (position, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit != nil {
+		return *s.limit, s.changed
+	}
+	return s.queue.End(), s.changed
+}
+
+// hold holds all records that are appended from now on.
+func (s *sender) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := s.queue.End()
+	s.limit = &end
+	s.notify()
+}
+
+// release sends the entries that were held back.
+func (s *sender) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = nil
+	s.notify()
+}
+
+func (s *sender) setSent(p position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent.before(p) {
+		s.sent = p
+		s.notify()
+	}
+}
+
+func (s *sender) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// waitSent waits until Kafka has all records before p. It returns false when ctx
+// ended first.
+func (s *sender) waitSent(ctx context.Context, p position) bool {
+	for {
+		s.mu.Lock()
+		done, changed := !s.sent.before(p), s.changed
+		s.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+	}
+}
+
+// oldestUnsent returns for how long the first unsent record has waited; 0: all are
+// sent.
+func (s *sender) oldestUnsent(now time.Time) time.Duration {
+	at := s.oldest.Load()
+	if at == 0 {
+		return 0
+	}
+	return max(0, now.Sub(time.Unix(0, at)))
+}

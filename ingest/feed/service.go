@@ -1,0 +1,100 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/panics"
+)
+
+// ServiceConfig holds the configuration of a Service.
+type ServiceConfig struct {
+	Settings
+	Feeds   []Config
+	DataDir string // the feeds' spools are in its folder feeds
+	Node    string // the name of this process, unique in the cluster
+}
+
+// ServiceDeps holds the dependencies of a Service.
+type ServiceDeps struct {
+	Store     *Store
+	Directory Directory
+	Platform  Constructor
+	Producer  Producer
+	Log       Log
+	Metrics   prometheus.Registerer
+	Logger    *slog.Logger
+}
+
+// Log reads topics. *kafka.Cluster implements it.
+type Log interface {
+	Partitions(ctx context.Context, topic string) (int, error)
+	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
+}
+
+// Service runs the feeds of a node.
+type Service struct {
+	runners []*runner
+}
+
+// NewService opens the spools and builds the platforms. It connects to nothing.
+func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
+	metrics, err := newMetrics(deps.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	recoverer, err := panics.New(deps.Metrics, deps.Logger)
+	if err != nil {
+		return nil, err
+	}
+	recoverer.Places(panicPlace)
+	s := &Service{}
+	for _, one := range cfg.Feeds {
+		r, err := newRunner(one, cfg, deps, metrics.of(one), recoverer)
+		if err != nil {
+			return nil, fmt.Errorf("feed %s: %w", one.Name, err)
+		}
+		s.runners = append(s.runners, r)
+	}
+	return s, nil
+}
+
+func newRunner(one Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics, recoverer *panics.Recoverer) (*runner, error) {
+	logger := deps.Logger.With("feed", one.Name)
+	platform, err := deps.Platform(one, Deps{
+		Accounts: NewAccounts(one, deps.Directory), Metrics: deps.Metrics, Log: logger, Panics: recoverer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	lost := func(n int) { metrics.dropped.add(uint64(n)) }
+	spool, err := openSpool(filepath.Join(cfg.DataDir, "feeds", one.Name), cfg.SpoolBytes, lost, logger)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{
+		cfg: one, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, producer: deps.Producer,
+		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, deps.Producer, lost, logger),
+		run: newRun(), resyncWanted: make(chan struct{}, 1), warned: map[string]bool{}, slot: -1,
+	}
+	r.setState(StateStandby, nil)
+	return r, nil
+}
+
+// Run runs the feeds until ctx ends. What Kafka does not have then stays in the
+// spools, and is sent by the next process.
+func (s *Service) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, r := range s.runners {
+		running.Go(func() { r.runUntil(ctx) })
+	}
+	running.Wait()
+	return nil
+}

@@ -1,0 +1,648 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// fakeKafka has one partition of cc.raw and of cc.state, and a normalizer between
+// them: it drops repeats by their identity and folds the facts of the rest.
+type fakeKafka struct {
+	mu         sync.Mutex
+	away       bool
+	raw        []kafka.Record
+	identities map[string]bool
+	messages   []message // what becomes of raw records that are no repeats
+	repeats    int
+	partition  *state.Partition
+	states     []kafka.Record
+	last       event.ID
+}
+
+// message is a raw record as the scripted platform and resyncs write it.
+type message struct {
+	N         int         `json:"n"`
+	Resync    string      `json:"resync"`
+	AccountID string      `json:"account_id"`
+	Timestamp float64     `json:"timestamp"`
+	Facts     event.Facts `json:"facts"`
+}
+
+func newFakeKafka() *fakeKafka {
+	return &fakeKafka{identities: map[string]bool{}, partition: state.NewPartition()}
+}
+
+func (k *fakeKafka) setAway(away bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.away = away
+}
+
+// Produce implements Producer. While Kafka is away it fails, now and then after
+// some of the records.
+func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := len(records)
+	if k.away {
+		n = rand.IntN(min(n, 2) + 1)
+	}
+	for _, r := range records[:n] {
+		r := *r.Clone()
+		r.Offset = int64(len(k.raw))
+		k.raw = append(k.raw, r)
+		k.normalize(&r)
+	}
+	if k.away {
+		return fault.Unavailable(nil, 0, "away")
+	}
+	return nil
+}
+
+func (k *fakeKafka) normalize(r *kafka.Record) {
+	defer func() {
+		position := state.Position{Kind: state.PositionKind, EventID: k.last, SourcePosition: event.Position{Offset: r.Offset}.String()}
+		k.states = append(k.states, kafka.Record{Key: []byte(state.PositionKey), Value: position.Append(nil)})
+	}()
+	if len(r.Key) == 0 {
+		return // a dead letter
+	}
+	if identity := string(r.Header(event.HeaderIdentity)); k.identities[identity] {
+		k.repeats++
+		return
+	} else {
+		k.identities[identity] = true
+	}
+	var m message
+	if err := json.Unmarshal(r.Value, &m); err != nil {
+		panic(err)
+	}
+	k.messages = append(k.messages, m)
+	k.last = max(k.last+1, event.ID(time.Now().UnixNano()))
+	if m.Resync != "" { // as package format reads it
+		m.Facts.Reason, m.Facts.TimestampMS = event.ReasonResync, int64(math.Round(m.Timestamp*1000))
+	}
+	k.partition.Apply(&state.Event{ID: k.last, Account: string(r.Key), Timestamp: time.Now().Unix(), Source: string(r.Header(event.HeaderSource)), Facts: m.Facts})
+	k.partition.Commit(func(c state.Change) {
+		record := kafka.Record{Key: []byte(c.Key.String())}
+		if c.Value != nil {
+			record.Value = c.Value.Append(nil)
+		} else {
+			record.Headers = []kafka.Header{{Key: state.HeaderEventID, Value: []byte(c.EventID.String())}}
+		}
+		k.states = append(k.states, record)
+	})
+}
+
+func (k *fakeKafka) topic(name string) []kafka.Record {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if name == event.TopicState {
+		return slices.Clone(k.states)
+	}
+	return slices.Clone(k.raw)
+}
+
+func (k *fakeKafka) Partitions(context.Context, string) (int, error) { return 1, nil }
+
+func (k *fakeKafka) Offsets(_ context.Context, topic string, _ int) (first, next int64, err error) {
+	return 0, int64(len(k.topic(topic))), nil
+}
+
+func (k *fakeKafka) ScanCompacted(_ context.Context, topic string, _ int, from int64, reset func(), each func(*kafka.Record)) (int64, error) {
+	reset()
+	all := k.topic(topic)
+	for i, r := range all[from:] {
+		r.Offset = from + int64(i)
+		each(&r)
+	}
+	return int64(len(all)), nil
+}
+
+func (k *fakeKafka) read() []message {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.messages)
+}
+
+// entry returns the state of an agent or call of the account acme; "" for none.
+func (k *fakeKafka) entry(kind state.Kind, id string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.partition.Find(state.Key{Account: "acme", Kind: kind, ID: id})
+	if e == nil {
+		return ""
+	}
+	return strings.TrimSpace(string(e.State) + " " + strings.Join(e.Queues, ","))
+}
+
+// fakePlatform is a scripted platform. It has objects, and numbers its events.
+type fakePlatform struct {
+	mu      sync.Mutex
+	refusal error
+	// readRefusal is returned by Read.
+	readRefusal error
+	events      []Event // all that ever were, with their identities
+	sessions    map[*fakeSession]bool
+	connects    int
+	objects     map[string]Object
+	asked       func() // called after the answer was made up
+	plain       bool   // events have no identities
+}
+
+func newFakePlatform() *fakePlatform {
+	return &fakePlatform{sessions: map[*fakeSession]bool{}, objects: map[string]Object{}}
+}
+
+type fakeSession struct {
+	platform *fakePlatform
+	next     int
+	idle     bool // it waits for events
+	news     chan struct{}
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (p *fakePlatform) Subscription() []string { return []string{"ALL"} }
+
+func (p *fakePlatform) Connect(context.Context) (Session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connects++
+	if p.refusal != nil {
+		return nil, p.refusal
+	}
+	s := &fakeSession{platform: p, next: len(p.events), news: make(chan struct{}, 1), closed: make(chan struct{})}
+	p.sessions[s] = true
+	return s, nil
+}
+
+// happen is an event about an object, which becomes what object says; nil: it goes.
+func (p *fakePlatform) happen(facts event.Facts, id string, object *Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.happenLocked(facts, id, object)
+}
+
+func (p *fakePlatform) happenLocked(facts event.Facts, id string, object *Object) {
+	delete(p.objects, id)
+	if object != nil {
+		p.objects[id] = *object
+	}
+	n := len(p.events) + 1
+	value, err := json.Marshal(message{N: n, AccountID: "acme", Facts: facts})
+	if err != nil {
+		panic(err)
+	}
+	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id}}
+	if !p.plain {
+		e.Identity = Identity{Run: "core", Number: uint64(n)}
+	}
+	p.events = append(p.events, e)
+	for s := range p.sessions {
+		signal(s.news)
+	}
+}
+
+// cut ends all connections, and changes the platform before there is another one.
+func (p *fakePlatform) cut(meanwhile func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.sessions {
+		s.end()
+	}
+	clear(p.sessions)
+	meanwhile()
+}
+
+// allRead reports whether all sessions have taken all events.
+func (p *fakePlatform) allRead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.sessions {
+		if !s.idle || s.next < len(p.events) {
+			return false
+		}
+	}
+	return len(p.sessions) > 0
+}
+
+// held reports whether the sender is waiting for a resync.
+func held(s *sender) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limit != nil
+}
+
+func (s *fakeSession) end() { s.once.Do(func() { close(s.closed) }) }
+
+func (s *fakeSession) Read(ctx context.Context) ([]Event, error) {
+	for {
+		if s.platform.readRefusal != nil {
+			return nil, s.platform.readRefusal
+		}
+		s.platform.mu.Lock()
+		events := slices.Clone(s.platform.events[s.next:])
+		s.next, s.idle = len(s.platform.events), len(events) == 0
+		s.platform.mu.Unlock()
+		if len(events) > 0 {
+			return events, nil
+		}
+		select {
+		case <-s.closed:
+			return nil, errors.New("cut")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.news:
+		}
+	}
+}
+
+func (s *fakeSession) Snapshot(context.Context) (Snapshot, error) {
+	p := s.platform
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device}, Objects: slices.Collect(maps.Values(p.objects))}
+	if p.asked != nil {
+		p.asked()
+	}
+	return snapshot, nil
+}
+
+func (s *fakeSession) Close() error {
+	s.platform.mu.Lock()
+	defer s.platform.mu.Unlock()
+	delete(s.platform.sessions, s)
+	s.end()
+	return nil
+}
+
+func agentIs(id string, s event.State, queues ...string) *Object {
+	return &Object{Account: "acme", Kind: state.Agent, ID: id, Facts: event.Facts{State: s}, Queues: append([]string{}, queues...)}
+}
+
+func callIs(id string, s event.State, queue, agent string) *Object {
+	return &Object{Account: "acme", Kind: state.Call, ID: id, Facts: event.Facts{State: s, QueueID: queue, AgentID: agent}}
+}
+
+func openTestStore(t *testing.T, url string) *Store {
+	t.Helper()
+	cfg := sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+	if url != "" {
+		cfg = sqldb.Config{URL: url}
+	}
+	db, err := sqldb.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := NewStore(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// node is a process with one feed. It can be killed: nothing that it does then has
+// an effect.
+type testNode struct {
+	*runner
+	kafka  *mortalKafka
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// mortalKafka is the Kafka that a process sees until it is killed.
+type mortalKafka struct {
+	*fakeKafka
+	mu    sync.Mutex
+	dead  bool
+	dieAt int // the number of calls after which the answer does not come any more; -1: none
+}
+
+func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return fault.Unavailable(nil, 0, "killed")
+	}
+	err := k.fakeKafka.Produce(ctx, records...)
+	if k.dieAt == 0 {
+		k.dead = true
+		return fault.Unavailable(nil, 0, "killed")
+	}
+	k.dieAt--
+	return err
+}
+
+// What may become of a node.
+const (
+	killed = "killed" // after one of its first answers from Kafka
+	narrow = "narrow" // its spool has little space
+)
+
+func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config) *testNode {
+	t.Helper()
+	return startNodeLog(t, name, dir, store, k, p, cfg, slog.New(slog.DiscardHandler))
+}
+
+func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config, log *slog.Logger) *testNode {
+	t.Helper()
+	dieAt := -1
+	if cfg.Kind == killed {
+		dieAt = rand.IntN(3)
+	}
+	settings := DefaultSettings()
+	if cfg.Kind == narrow {
+		settings.SpoolBytes = 16 << 10
+	}
+	cfg.Name, cfg.Kind = "pbx", KindFreeSWITCH
+	cfg.Redundancy = max(cfg.Redundancy, 1)
+	mortal := &mortalKafka{fakeKafka: k, dieAt: dieAt}
+	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name}, ServiceDeps{
+		Store: store, Directory: directory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
+		Producer: mortal, Log: mortal, Metrics: prometheus.NewRegistry(), Logger: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &testNode{runner: service.runners[0], kafka: mortal, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(n.done)
+		_ = service.Run(ctx)
+	}()
+	t.Cleanup(n.stop)
+	return n
+}
+
+func (n *testNode) stop() {
+	n.cancel()
+	<-n.done
+}
+
+// kill ends the process without its shutdown: its pending work has no effect any
+// more, and its lease stays.
+func (n *testNode) kill() {
+	n.kafka.mu.Lock()
+	n.kafka.dead = true
+	n.kafka.mu.Unlock()
+	n.stop()
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func (n *testNode) is(s State) func() bool {
+	return func() bool { return n.currentStatus(time.Now()).State == s }
+}
+
+// resynced waits until a session has compared everything.
+func awaitResync(t *testing.T, k *fakeKafka, want map[string]string) {
+	t.Helper()
+	eventually(t, fmt.Sprint("the state is ", want), func() bool {
+		for key, text := range want {
+			kind, id, _ := strings.Cut(key, " ")
+			if k.entry(state.Kind(kind), id) != text {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestResyncCorrectsEachDifference(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	for _, id := range []string{"gone", "talks", "stays", "breaks", "moves"} {
+		p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: id, State: event.Available, QueueID: "q1"}, id, agentIs(id, event.Available, "q1"))
+	}
+	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "lost", QueueID: "q1", State: event.Waiting}, "lost", callIs("lost", event.Waiting, "q1", ""))
+	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "lost", QueueID: "q1", AgentID: "talks", State: event.Talking}, "lost", callIs("lost", event.Talking, "q1", "talks"))
+	p.happen(event.Facts{Name: event.NameCallCreated, CallID: "leg", State: event.Ringing}, "leg", callIs("leg", event.Ringing, "", ""))
+	awaitResync(t, k, map[string]string{"agent talks": "talking q1", "agent moves": "available q1", "call lost": "talking", "call leg": "ringing"})
+	eventually(t, "the first resync is over", func() bool { return !held(n.sender) })
+
+	before := len(k.read())
+	p.cut(func() { // and meanwhile
+		delete(p.objects, "lost")
+		delete(p.objects, "gone")
+		p.objects["talks"] = *agentIs("talks", event.WrapUp, "q1")
+		p.objects["breaks"] = *agentIs("breaks", event.Break, "q1")
+		p.objects["moves"] = *agentIs("moves", event.Available, "q2")
+		p.objects["leg"] = *callIs("leg", event.Talking, "", "")
+		p.objects["new"] = *callIs("new", event.Waiting, "q1", "")
+		p.objects["dev"] = Object{Account: "acme", Kind: state.Device, ID: "dev", Facts: event.Facts{State: event.Registered}}
+	})
+	awaitResync(t, k, map[string]string{
+		"agent gone": "offline", "agent talks": "wrap_up q1", "agent stays": "available q1", "agent breaks": "break q1", "agent moves": "available q2",
+		"call lost": "ended", "call leg": "talking", "call new": "waiting", "device dev": "registered",
+	})
+	var names []string
+	for _, m := range k.read()[before:] {
+		names = append(names, string(m.Facts.Name))
+		if m.Resync != KindFreeSWITCH {
+			t.Errorf("%+v is no resync record", m)
+		}
+	}
+	slices.Sort(names)
+	want := []string{"agent.logout", "agent.queue_join", "agent.queue_leave", "agent.queue_leave", "agent.state", "agent.state",
+		"call.answered", "device.registered", "queue.call_ended", "queue.call_entered"}
+	if !slices.Equal(names, want) {
+		t.Errorf("differences %q, want %q", names, want)
+	}
+	before = len(k.read())
+	asked := 0
+	p.cut(func() { p.asked = func() { asked++ } })
+	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return asked > 0 })
+	p.happen(event.Facts{Name: event.NameAgentState, AgentID: "stays", State: event.Break}, "stays", agentIs("stays", event.Break, "q1"))
+	awaitResync(t, k, map[string]string{"agent stays": "break q1"})
+	for _, m := range k.read()[before:] {
+		if m.Resync != "" {
+			t.Errorf("a difference where there is none: %+v", m)
+		}
+	}
+}
+
+// An event that comes while the platform answers is about the same agent: the answer
+// is older, and must not overwrite it.
+func TestEventsDuringAResyncOverrideTheSnapshot(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1", agentIs("1", event.Available))
+	awaitResync(t, k, map[string]string{"agent 1": "available"})
+	times := 0
+	p.cut(func() {
+		p.objects["1"] = *agentIs("1", event.WrapUp) // missed
+		p.asked = func() {
+			if times++; times == 1 {
+				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "1", State: event.Break}, "1", agentIs("1", event.Break))
+			}
+		}
+	})
+	eventually(t, "asked again", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return times >= 2 })
+	awaitResync(t, k, map[string]string{"agent 1": "break"})
+	for _, m := range k.read() {
+		if m.Resync != "" {
+			t.Errorf("the old answer was stored: %+v", m)
+		}
+	}
+}
+
+func TestARefusalIsShownAndTriedAgain(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.refusal = &Refusal{Err: errors.New("wrong password"), Advice: "event_socket.conf.xml"}
+	store := openTestStore(t, "")
+	n := startNode(t, "a", t.TempDir(), store, k, p, Config{})
+	eventually(t, "refused", n.is(StateRefused))
+	eventually(t, "the status is stored", func() bool {
+		all, err := store.List(t.Context())
+		return err == nil && len(all) == 1 && all[0].State == StateRefused && all[0].Error == "wrong password" && all[0].Name == "pbx"
+	})
+}
+
+func TestALeaseGoesToAnotherNodeWithinFiveSeconds(t *testing.T) {
+	url := testservice.Postgres(t)
+	k, p := newFakeKafka(), newFakePlatform()
+	p.plain = true
+	a := startNode(t, "a", t.TempDir(), openTestStore(t, url), k, p, Config{})
+	eventually(t, "a is connected", a.is(StateConnected))
+	b := startNode(t, "b", t.TempDir(), openTestStore(t, url), k, p, Config{})
+	store := openTestStore(t, url)
+	eventually(t, "b waits", func() bool {
+		all, err := store.List(t.Context())
+		return err == nil && len(all) == 2 && all[0].State == StateConnected && all[1].State == StateStandby
+	})
+	if mine, err := store.claim(t.Context(), "pbx", 0, "c", leaseTime); err != nil || mine {
+		t.Errorf("a third node got the lease: %v", err)
+	}
+	a.stop() // gives it up
+	eventually(t, "b is connected", b.is(StateConnected))
+	if leaseTime+renewEvery > 5*time.Second {
+		t.Errorf("a killed node's lease lasts %v", leaseTime+renewEvery)
+	}
+}
+
+// With two nodes each event is there once, whichever is killed.
+func TestTwoNodesLoseNothingAndRepeatNothing(t *testing.T) {
+	url := testservice.Postgres(t)
+	k, p := newFakeKafka(), newFakePlatform()
+	start := func(name, dir string) *testNode {
+		return startNode(t, name, dir, openTestStore(t, url), k, p, Config{Redundancy: 2})
+	}
+	dirs := []string{t.TempDir(), t.TempDir()}
+	nodes := []*testNode{start("a", dirs[0]), start("b", dirs[1])}
+	const rounds, perRound = 4, 100
+	for round := range rounds {
+		for _, n := range nodes {
+			eventually(t, "both are connected", n.is(StateConnected))
+		}
+		for i := range perRound {
+			p.happen(event.Facts{Name: event.NameOther}, fmt.Sprint(i), nil)
+			if i == perRound/2 {
+				nodes[round%2].kill()
+			}
+		}
+		nodes[round%2] = start(fmt.Sprint("again", round), dirs[round%2])
+	}
+	wantAll(t, k, rounds*perRound)
+	if k.repeats == 0 {
+		t.Error("only one of them has read")
+	}
+}
+
+// wantAll waits until all events of the platform have become messages, each once.
+func wantAll(t *testing.T, k *fakeKafka, n int) {
+	t.Helper()
+	numbers := func() (all []int) {
+		for _, m := range k.read() {
+			if m.Resync == "" {
+				all = append(all, m.N)
+			}
+		}
+		return all
+	}
+	eventually(t, fmt.Sprint("all ", n, " events are there"), func() bool { return len(numbers()) >= n })
+	got := numbers()
+	if slices.Sort(got); len(got) != n || got[0] != 1 || got[n-1] != n || len(slices.Compact(slices.Clone(got))) != n {
+		t.Fatalf("%d events from %d to %d, want 1 to %d", len(got), got[0], got[len(got)-1], n)
+	}
+}
+
+// A process that is killed at any point, Kafka away for a while and a full disk:
+// what was read is there once and in order.
+func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.plain = true // the spool's own numbers must do
+	dir, store := t.TempDir(), openTestStore(t, "")
+	const total = 2000
+	sent := 0
+	for round := 0; sent < total; round++ {
+		cfg := Config{}
+		switch round % 3 {
+		case 0:
+			cfg.Kind = killed
+		case 1:
+			cfg.Kind = narrow
+			k.setAway(true)
+		}
+		n := startNode(t, fmt.Sprint("n", round), dir, store, k, p, cfg)
+		eventually(t, "connected", n.is(StateConnected))
+		for range 200 {
+			p.happen(event.Facts{Name: event.NameOther}, "x", nil)
+			sent++
+		}
+		if cfg.Kind == narrow {
+			eventually(t, "the spool is full", n.is(StateSpoolFull))
+			k.setAway(false)
+		}
+		eventually(t, "all was read", p.allRead)
+		if round%3 == 2 {
+			n.stop()
+		} else {
+			n.kill()
+		}
+	}
+	last := startNode(t, "last", dir, store, k, p, Config{})
+	wantAll(t, k, total)
+	previous := 0
+	for _, m := range k.read() {
+		if m.Resync == "" && m.N < previous {
+			t.Fatalf("event %d after %d", m.N, previous)
+		}
+		previous = max(previous, m.N)
+	}
+	last.stop()
+	if k.repeats == 0 {
+		t.Error("nothing was sent twice: the test kills nothing")
+	}
+}

@@ -1,0 +1,370 @@
+package feed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/setting"
+)
+
+// position is a place in a queue of records. Positions of one queue are ordered.
+type position struct {
+	segment uint64
+	offset  int64
+}
+
+func (p position) before(q position) bool {
+	return p.segment < q.segment || p.segment == q.segment && p.offset < q.offset
+}
+
+var (
+	// errSpoolFull is returned while the events that Kafka does not have yet take all
+	// the space there is: the setting's, or the disk's.
+	errSpoolFull = errors.New("the spool is full")
+	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// spool keeps records in files until Kafka has them. One goroutine appends, another
+// one reads and checkpoints.
+//
+// A segment is a file of records. A record is its length, its CRC-32C and its bytes.
+// Each process begins a new segment, so that a record that was cut when a process
+// ended is the last one of its segment.
+//
+// The checkpoint is written to two places of one file in turn, each with its
+// checksum: a torn write leaves the one before.
+type spool struct {
+	dir   string
+	limit int64
+	log   *slog.Logger
+	lost  func(records int)
+
+	size     atomic.Int64  // of all segments
+	appended chan struct{} // capacity 1: something was appended
+	freed    chan struct{} // capacity 1: a segment was deleted
+	open     func(name string, flag int, mode os.FileMode) (segmentFile, error)
+
+	// Used by the goroutine that appends.
+	file   segmentFile
+	failed bool // the last write or sync failed: begin a new segment
+	buffer []byte
+
+	mu      sync.Mutex
+	tail    position         // behind the last whole record
+	sizes   map[uint64]int64 // of the segments
+	unsaved segmentFile      // written to since the last sync
+	syncErr error
+	active  uint64 // the segment that is appended to; 0: none
+
+	// Used by the goroutine that reads.
+	reader     *os.File
+	readFrom   uint64   // the reader's segment
+	head       position // to read next
+	chunk      []byte
+	checkpoint *os.File
+	turn       int64
+}
+
+// segmentFile is an *os.File that is written to; tests make it fail.
+type segmentFile interface {
+	Write(b []byte) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+const (
+	recordHeader     = 8
+	segmentSuffix    = ".spool"
+	checkpointName   = "checkpoint"
+	checkpointSize   = 40
+	syncEvery        = 100 * time.Millisecond
+	maxSegment       = 64 << 20
+	segmentsPerSpool = 16
+	// maxRecord bounds a record in the spool, against damaged lengths.
+	maxRecord = kafka.MaxRecordBytes
+)
+
+// openSpool opens the spool in dir and makes it where it is not. lost is called with
+// the number of records that are damaged.
+func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slog.Logger) (*spool, error) {
+	s := &spool{
+		dir: dir, limit: int64(limit), log: log, lost: lost,
+		appended: make(chan struct{}, 1), freed: make(chan struct{}, 1), sizes: map[uint64]int64{},
+		open: func(name string, flag int, mode os.FileMode) (segmentFile, error) {
+			return os.OpenFile(name, flag, mode)
+		},
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the spool's folder: %w", err)
+	}
+	if err := s.findSegments(); err != nil {
+		return nil, fmt.Errorf("reading the spool's folder: %w", err)
+	}
+	if err := s.openCheckpoint(); err != nil {
+		return nil, fmt.Errorf("opening the spool's checkpoint: %w", err)
+	}
+	return s, nil
+}
+
+func (s *spool) segmentPath(segment uint64) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%016x%s", segment, segmentSuffix))
+}
+
+func (s *spool) findSegments() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, ours := strings.CutSuffix(e.Name(), segmentSuffix)
+		var segment uint64
+		if _, err := fmt.Sscanf(name, "%016x", &segment); !ours || err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		s.sizes[segment] = info.Size()
+		s.size.Add(info.Size())
+		if end := (position{segment, info.Size()}); s.tail.before(end) {
+			s.tail = end
+		}
+	}
+	return nil
+}
+
+// openCheckpoint opens the checkpoint and deletes segments before it.
+func (s *spool) openCheckpoint() error {
+	file, err := os.OpenFile(filepath.Join(s.dir, checkpointName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	s.checkpoint = file
+	content := make([]byte, 2*checkpointSize)
+	n, _ := file.ReadAt(content, 0) // less: a new file
+	for at := 0; at+checkpointSize <= n; at += checkpointSize {
+		one := content[at:][:checkpointSize]
+		if turn, p, ok := parseCheckpoint(one); ok && turn > s.turn {
+			s.turn, s.head = turn, p
+		}
+	}
+	for segment := range s.sizes {
+		if segment < s.head.segment || segment == s.head.segment && s.head.offset >= s.sizes[segment] {
+			if err := s.remove(segment); err != nil {
+				return err
+			}
+		}
+	}
+	// The first segment that there is: the checkpoint may be older than what was
+	// deleted by it.
+	if first, ok := s.firstFrom(s.head.segment); ok && first != s.head.segment {
+		s.head = position{first, 0}
+	}
+	if s.tail.before(s.head) { // its segment is gone: never use the number again
+		s.tail = s.head
+	}
+	return nil
+}
+
+func parseCheckpoint(b []byte) (turn int64, p position, ok bool) {
+	sum := crc32.Checksum(b[:checkpointSize-4], castagnoli)
+	if sum != binary.BigEndian.Uint32(b[checkpointSize-4:]) {
+		return 0, position{}, false
+	}
+	return int64(binary.BigEndian.Uint64(b)), position{binary.BigEndian.Uint64(b[8:]), int64(binary.BigEndian.Uint64(b[16:]))}, true
+}
+
+// Done says that Kafka has all records before p: they will not be read again.
+func (s *spool) Done(_ context.Context, p position) error {
+	s.turn++
+	b := make([]byte, checkpointSize)
+	binary.BigEndian.PutUint64(b, uint64(s.turn))
+	binary.BigEndian.PutUint64(b[8:], p.segment)
+	binary.BigEndian.PutUint64(b[16:], uint64(p.offset))
+	binary.BigEndian.PutUint32(b[checkpointSize-4:], crc32.Checksum(b[:checkpointSize-4], castagnoli))
+	if _, err := s.checkpoint.WriteAt(b, s.turn%2*checkpointSize); err != nil {
+		return fmt.Errorf("writing the spool's checkpoint: %w", err)
+	}
+	s.mu.Lock()
+	var old []uint64
+	for segment := range s.sizes {
+		sent := segment < p.segment || segment == p.segment && p.offset >= s.sizes[segment]
+		if sent && segment != s.active {
+			old = append(old, segment)
+		}
+	}
+	s.mu.Unlock()
+	for _, segment := range old {
+		if err := s.remove(segment); err != nil {
+			return fmt.Errorf("deleting a segment of the spool: %w", err)
+		}
+	}
+	if len(old) > 0 {
+		signal(s.freed)
+	}
+	return nil
+}
+
+func (s *spool) remove(segment uint64) error {
+	if err := os.Remove(s.segmentPath(segment)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size.Add(-s.sizes[segment])
+	delete(s.sizes, segment)
+	return nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// End returns the position behind the last record.
+func (s *spool) End() position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tail
+}
+
+// Append appends records, all or none of them. errSpoolFull: there is no space.
+func (s *spool) Append(entries []entry) error {
+	s.buffer = s.buffer[:0]
+	for i := range entries {
+		start := len(s.buffer)
+		s.buffer = append(s.buffer, make([]byte, recordHeader)...)
+		s.buffer = appendEntry(s.buffer, &entries[i])
+		body := s.buffer[start+recordHeader:]
+		binary.BigEndian.PutUint32(s.buffer[start:], uint32(len(body)))
+		binary.BigEndian.PutUint32(s.buffer[start+4:], crc32.Checksum(body, castagnoli))
+	}
+	if s.size.Load()+int64(len(s.buffer)) > s.limit {
+		return errSpoolFull
+	}
+	if err := s.takeSyncError(); err != nil {
+		s.failed = true
+		return fmt.Errorf("syncing the spool: %w", err)
+	}
+	if s.file == nil || s.failed || s.End().offset >= min(maxSegment, s.limit/segmentsPerSpool) {
+		if err := s.rotate(); err != nil {
+			return fmt.Errorf("beginning a segment of the spool: %w", err)
+		}
+	}
+	end := s.End()
+	if _, err := s.file.Write(s.buffer); err != nil {
+		// What was written in part is behind the end, and ignored.
+		s.failed = true
+		if cut := s.file.Truncate(end.offset); cut != nil {
+			err = errors.Join(err, cut)
+		}
+		return fmt.Errorf("writing to the spool: %w", err)
+	}
+	s.mu.Lock()
+	s.tail.offset += int64(len(s.buffer))
+	s.sizes[s.tail.segment] = s.tail.offset
+	s.unsaved = s.file
+	s.mu.Unlock()
+	s.size.Add(int64(len(s.buffer)))
+	signal(s.appended)
+	return nil
+}
+
+// rotate begins a new segment.
+func (s *spool) rotate() error {
+	if s.file != nil {
+		err := s.sync()
+		if closed := s.file.Close(); err == nil {
+			err = closed
+		}
+		s.file = nil
+		if err != nil && !s.failed {
+			return err
+		}
+	}
+	next := position{s.End().segment + 1, 0}
+	if s.failed && s.End().offset == 0 && next.segment > 1 { // nothing was written to it
+		next.segment--
+	}
+	file, err := s.open(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	s.file, s.failed = file, false
+	s.mu.Lock()
+	s.active = next.segment
+	s.tail = next
+	s.sizes[next.segment] = next.offset
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *spool) takeSyncError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.syncErr
+	s.syncErr = nil
+	return err
+}
+
+func (s *spool) sync() error {
+	s.mu.Lock()
+	file := s.unsaved
+	s.unsaved = nil
+	s.mu.Unlock()
+	if file == nil {
+		return nil
+	}
+	return file.Sync()
+}
+
+// Run writes appended records to the disk ten times a second, until ctx ends.
+func (s *spool) Run(ctx context.Context) {
+	ticker := time.NewTicker(syncEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: synced before
+			s.mu.Lock()
+			s.syncErr = err
+			s.mu.Unlock()
+		}
+	}
+}
+
+// Close closes the files. Nothing may append or read any more.
+func (s *spool) Close() error {
+	errs := []error{s.sync()}
+	if s.file != nil {
+		errs = append(errs, s.file.Close())
+	}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	return errors.Join(append(errs, s.checkpoint.Sync(), s.checkpoint.Close())...)
+}
+
+// Bytes returns the size of all segments.
+func (s *spool) Bytes() int64 { return s.size.Load() }
+
+// Wake returns a channel that gets a value after records were appended.
+func (s *spool) Wake() <-chan struct{} { return s.appended }

@@ -1,0 +1,115 @@
+package feed
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Store keeps the leases and the status of feeds in SQL.
+type Store struct {
+	db *sqldb.DB
+}
+
+// NewStore returns the store and makes its tables.
+func NewStore(ctx context.Context, db *sqldb.DB) (*Store, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "feeds", files); err != nil {
+		return nil, err
+	}
+	return &Store{db: db}, nil
+}
+
+// alone reports whether no other node can share the database.
+func (s *Store) alone() bool { return !s.db.Postgres() }
+
+func (s *Store) clock() string {
+	if s.db.Postgres() {
+		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	}
+	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+}
+
+// claim takes or renews the lease of a slot of a feed. It returns false while
+// another node has it.
+func (s *Store) claim(ctx context.Context, feed string, slot int, node string, lease time.Duration) (mine bool, err error) {
+	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		result, err := tx.ExecContext(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.clock()+` + $4)
+			ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
+			WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.clock(), feed, slot, node, lease.Milliseconds())
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		mine = n == 1
+		return err
+	})
+	return mine, sqldb.Wrap(err, "taking the lease of a feed")
+}
+
+// release gives the node's leases of a feed up, except that of slot keep; -1: all.
+func (s *Store) release(ctx context.Context, feed, node string, keep int) error {
+	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
+		return err
+	}), "giving up the lease of a feed")
+}
+
+// statusAge is how long the status of a node that says nothing any more is kept.
+const statusAge = time.Minute
+
+// putStatus stores the status of the node, and deletes those of nodes that are gone.
+func (s *Store) putStatus(ctx context.Context, status Status) error {
+	value, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.clock()+`)
+			ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status, updated_at = excluded.updated_at`,
+			status.Name, status.Node, status.State, string(value)); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.clock()+` - $1`, statusAge.Milliseconds())
+		return err
+	}), "storing the status of a feed")
+}
+
+// deleteStatus deletes the node's status of a feed.
+func (s *Store) deleteStatus(ctx context.Context, feed, node string) error {
+	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE feed = $1 AND node = $2`, feed, node)
+		return err
+	}), "deleting the status of a feed")
+}
+
+// otherConnected reports whether another node is connected to the feed's platform.
+func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.clock()+` - $4`,
+		feed, node, StateConnected, leaseTime.Milliseconds()).Scan(&n)
+	return n > 0, sqldb.Wrap(err, "reading the status of a feed")
+}
+
+// List returns the status of each node of each feed, by name and node; of nodes that
+// are alive.
+func (s *Store) List(ctx context.Context) ([]Status, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.clock()+` - $1 ORDER BY feed, node`, (10 * time.Second).Milliseconds())
+	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (status Status, err error) {
+		var value string
+		if err := scan(&value); err != nil {
+			return status, err
+		}
+		return status, json.Unmarshal([]byte(value), &status)
+	})
+}

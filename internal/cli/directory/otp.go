@@ -1,0 +1,83 @@
+package directory
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+func otpCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("otp", "The one-time passwords of a user", otpEnrol(p), otpDelete(p))
+}
+
+func otpEnrol(p *cli.Program) *cobra.Command {
+	var account string
+	command := &cobra.Command{
+		Use:   "enrol USERNAME --account ACCOUNT",
+		Short: "Give a user one-time passwords: print the authenticator's URI and, one a line, recovery codes, all shown once",
+		Args:  cli.ExactArgs("USERNAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "account"); err != nil {
+				return err
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				enrolment, codes, err := directory.EnrolOTP(cmd.Context(), account, args[0])
+				if err != nil {
+					return fmt.Errorf("setting up one-time passwords of %s: %w", args[0], err)
+				}
+				for _, line := range append([]string{enrolment.URI}, codes...) {
+					if _, err := fmt.Fprintln(p.Out, line); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
+	return command
+}
+
+func otpDelete(p *cli.Program) *cobra.Command {
+	var account string
+	command := &cobra.Command{
+		Use:   "delete USERNAME --account ACCOUNT",
+		Short: "Take one-time passwords and recovery codes from a user",
+		Args:  cli.ExactArgs("USERNAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "account"); err != nil {
+				return err
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				if err := directory.DeleteOTP(cmd.Context(), account, args[0]); err != nil {
+					return fmt.Errorf("deleting one-time passwords of %s: %w", args[0], err)
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
+	return command
+}
+
+func accountOTP(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "otp ACCOUNT optional|required",
+		Short: "Set whether the account's administrators need one-time passwords to log in",
+		Args:  cli.ExactArgs("ACCOUNT", "RULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] != "optional" && args[1] != "required" {
+				return cli.Usagef("the rule is optional or required, not %q", args[1])
+			}
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				if err := directory.RequireOTP(cmd.Context(), args[0], args[1] == "required"); err != nil {
+					return fmt.Errorf("setting the login rule of account %s: %w", args[0], err)
+				}
+				return nil
+			})
+		},
+	}
+}

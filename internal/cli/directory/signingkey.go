@@ -1,0 +1,42 @@
+package directory
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+func SigningKeyCommand(p *cli.Program) *cobra.Command {
+	return cli.Group("signingkey", "The keys that sign tokens", signingkeyRotate(p))
+}
+
+func signingkeyRotate(p *cli.Program) *cobra.Command {
+	var now bool
+	command := &cobra.Command{
+		Use:   "rotate [--now]",
+		Short: "Make a key that signs tokens from now on, and print its id",
+		Long: `Make a key that signs tokens from now on, and print its id. Running servers
+follow within a second.
+
+Without --now, tokens of the earlier keys stay valid until they expire. With it,
+the earlier keys and all refresh tokens are deleted: everyone has to log in
+again, and open sockets are closed with 4003. Use it when a copy of the database
+and of the master key may be in other hands.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
+				id, err := directory.RotateSigningKey(cmd.Context(), now)
+				if err != nil {
+					return fmt.Errorf("rotating the signing key: %w", err)
+				}
+				_, err = fmt.Fprintln(p.Out, id)
+				return err
+			})
+		},
+	}
+	command.Flags().BoolVar(&now, "now", false, "end every token and session")
+	return command
+}

@@ -1,0 +1,59 @@
+package feed
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/ingest/feed"
+	"trunkline/internal/cli"
+	"trunkline/internal/setting"
+)
+
+func list(p *cli.Program) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the feeds with their state on each node",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
+				store, err := feed.NewStore(cmd.Context(), stores.DB)
+				if err != nil {
+					return err
+				}
+				all, err := store.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return cli.JSONLine(p.Out, append([]feed.Status{}, all...))
+				}
+				now := time.Now()
+				rows := make([][]string, len(all))
+				for i, s := range all {
+					rows[i] = row(s, now)
+				}
+				return cli.Table(p.Out, []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT", "HOLES", "RESYNCED", "DROPPED", "ERROR"}, rows)
+			})
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
+	return command
+}
+
+func row(s feed.Status, now time.Time) []string {
+	ago := func(at int64) string {
+		if at == 0 {
+			return "-"
+		}
+		return setting.FormatDuration(max(0, now.Sub(time.Unix(at, 0)).Round(time.Second)))
+	}
+	return []string{
+		s.Name, s.Kind, s.Node, string(s.State), ago(s.ConnectedAt), ago(s.LastEventAt), strconv.FormatUint(s.Events, 10),
+		setting.Bytes(s.SpoolBytes).String(), fmt.Sprintf("%.1fs", s.OldestUnsentSeconds), strconv.FormatUint(s.Holes, 10),
+		strconv.FormatUint(s.ResyncDifferences, 10), strconv.FormatUint(s.Dropped, 10), cli.OrDash(cli.Printable(s.Error)),
+	}
+}

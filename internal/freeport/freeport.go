@@ -1,0 +1,57 @@
+// Package freeport finds loopback ports for the servers of tests.
+package freeport
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+)
+
+// The ports are below those that Linux takes for outgoing connections. A
+// connection of another test can therefore not take a port before its server
+// listens, or while the server restarts.
+const (
+	first = 10000
+	last  = 32000
+)
+
+// Find returns n different ports that nothing listens on.
+func Find(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range 100 * n {
+		port := first + rand.IntN(last-first)
+		listener, err := net.Listen("tcp4", onLoopback(port))
+		if err != nil {
+			continue // in use, perhaps found a moment ago: listeners stay open until all are found
+		}
+		defer listener.Close()
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("no %d free ports between %d and %d", n, first, last)
+}
+
+// Addresses returns n different loopback addresses that nothing listens on.
+func Addresses(t testing.TB, n int) []string {
+	t.Helper()
+	ports, err := Find(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := make([]string, n)
+	for i, port := range ports {
+		addresses[i] = onLoopback(port)
+	}
+	return addresses
+}
+
+// Address returns a loopback address that nothing listens on.
+func Address(t testing.TB) string {
+	t.Helper()
+	return Addresses(t, 1)[0]
+}
+
+func onLoopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,70 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// readableAfter returns the first offset after a damaged one that can be read.
+// It is for damage that hides where its batch ends: the broker or the batch's
+// own header does not contain. Brokers find later batches through their index. It
+// fetches at growing distances, then between the last two.
+func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, error) {
+	bad, good := damaged, end
+	for distance := int64(1); damaged+distance < end; distance *= 2 {
+		ok, err := r.readableAt(ctx, damaged+distance)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			good = damaged + distance
+			break
+		}
+		bad = damaged + distance
+	}
+	for good-bad > 1 {
+		middle := bad + (good-bad)/2
+		ok, err := r.readableAt(ctx, middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return good, nil
+}
+
+// readableAt reports whether a fetch at the offset begins with a sound batch.
+func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
+	leader, err := r.cluster.leaders.leader(ctx, r.name, r.partition)
+	if err != nil {
+		return false, err
+	}
+	asked := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
+	frame := appendFetch(nil, r.cluster.cfg.clientIDOrDefault(), noSession, 0, minPartBuffer, []fetchPartition{asked}, nil)
+	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
+	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
+		return false, err
+	}
+	sound, failed := false, errMalformed
+	whole, err := readFetch(e.response, func(_ fetchKey, f *fetched) {
+		failed = f.err
+		if failed == nil {
+			h, content, _, _, err := splitBatch(f.batches)
+			sound = err == nil && content != nil && h.last >= offset
+		}
+	})
+	if err = errors.Join(err, whole.err); err != nil {
+		return false, err
+	}
+	if errors.Is(failed, kafkago.InvalidMessage) {
+		return false, nil
+	}
+	return sound, failed
+}

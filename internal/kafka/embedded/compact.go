@@ -1,0 +1,193 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"trunkline/internal/kafka"
+)
+
+// kfake's own compaction rewrites a partition's files in place: a kill in the
+// middle of it loses them. So it is switched off, and this broker compacts by
+// means that a kill cannot interrupt harmfully: the last record of each key is
+// written again at the end of the log, then what lies before is deleted. Readers
+// see records with offsets that differ from the first ones, and some of them
+// twice.
+
+const (
+	compactBytes = 1 << 20        // a partition is compacted when it holds more than that, and
+	compactRatio = 2              // so many times what was left of it the last time
+	tombstoneAge = 24 * time.Hour // tombstones are deleted when they are older: consumers read them until then
+	never        = "3153600000000"
+	copyRecords  = 500 // written again in one call
+	drainWait    = 5 * time.Second
+)
+
+// isCompacted reports whether a topic is compacted.
+func (b *Broker) isCompacted(topic string) bool {
+	info := b.cluster.TopicInfo(topic)
+	if info == nil {
+		return false
+	}
+	policy := info.Configs["cleanup.policy"]
+	return policy != nil && *policy == "compact"
+}
+
+// compactAll compacts the partitions that have grown enough.
+func (b *Broker) compactAll(ctx context.Context, partitions []held) error {
+	var client *kafka.Cluster
+	var errs []error
+	for _, p := range partitions {
+		key := partition{p.topic, p.Partition}
+		if p.NumBytes <= max(compactBytes, compactRatio*b.compacted[key]) {
+			continue
+		}
+		if client == nil {
+			var err error
+			client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, b.log)
+			if err != nil {
+				return fmt.Errorf("opening a client: %w", err)
+			}
+			defer client.Close()
+		}
+		if err := b.compact(ctx, client, key); err != nil {
+			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", key.topic, key.number, err))
+			continue
+		}
+		b.compacted[key] = b.cluster.PartitionInfo(key.topic, key.number).NumBytes
+	}
+	return errors.Join(errs...)
+}
+
+func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error) {
+	return b.listener.dialAs(ctx, true)
+}
+
+// compact compacts one partition, to which nothing else writes meanwhile.
+func (b *Broker) compact(ctx context.Context, client *kafka.Cluster, p partition) error {
+	resume, err := b.durability.pause(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	info := b.cluster.PartitionInfo(p.topic, p.number)
+	if info == nil || info.HighWatermark == info.LogStartOffset {
+		return nil
+	}
+	producer := client.NewProducer(kafka.ProducerConfig{})
+	defer func() { _ = producer.Close(ctx) }()
+	from, end := info.LogStartOffset, info.HighWatermark
+	for {
+		records, err := lastRecords(ctx, client, p, from, end, time.Now().Add(-tombstoneAge))
+		if err != nil {
+			return err
+		}
+		next, err := appendAgain(ctx, producer, records)
+		if err != nil {
+			return err
+		}
+		// A request whose connection closed before pause may still have been
+		// appended. Its records come after the copies then.
+		if next == end+int64(len(records)) {
+			break
+		}
+		from = end
+		if end = b.cluster.PartitionInfo(p.topic, p.number).HighWatermark; len(records) == 0 {
+			break
+		}
+	}
+	now := b.cluster.PartitionInfo(p.topic, p.number)
+	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number, "records", now.HighWatermark-now.LogStartOffset)
+	return b.dropTo(held{p.topic, now}, info.HighWatermark)
+}
+
+// lastRecords returns the last record of each key, in the order of the log,
+// without tombstones from before oldest.
+func lastRecords(ctx context.Context, client *kafka.Cluster, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
+	last, place := []*kafka.Record{}, map[string]int{}
+	err := client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
+		if at, ok := place[string(r.Key)]; ok {
+			last[at] = nil
+		}
+		place[string(r.Key)] = len(last)
+		last = append(last, r.Clone())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	var records []kafka.Record
+	for _, r := range last {
+		if r != nil && (r.Value != nil || r.Time.After(oldest)) {
+			records = append(records, *r)
+		}
+	}
+	return records, nil
+}
+
+// appendAgain writes records at the end of the log and returns the offset after
+// them; -1 where it is not known.
+func appendAgain(ctx context.Context, producer *kafka.Producer, records []kafka.Record) (next int64, err error) {
+	for len(records) > 0 {
+		n := min(len(records), copyRecords)
+		written, err := producer.ProduceAt(ctx, records[:n]...)
+		if err != nil {
+			return 0, fmt.Errorf("writing: %w", err)
+		}
+		next, records = written.Next, records[n:]
+	}
+	return next, nil
+}
+
+// errPaused is the error of a produce request to a partition that is being
+// compacted.
+var errPaused = errors.New("the partition is being compacted")
+
+// pause keeps produce requests to a partition waiting until resume is called,
+// and returns when those before have been answered.
+func (d *durability) pause(ctx context.Context, p partition) (resume func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
+	resumed := make(chan struct{})
+	d.mu.Lock()
+	d.paused[p] = resumed
+	d.mu.Unlock()
+	resume = func() {
+		d.mu.Lock()
+		delete(d.paused, p)
+		d.mu.Unlock()
+		close(resumed)
+	}
+	for {
+		d.mu.Lock()
+		u := d.inFlight[p]
+		idle := u == nil || u.requests == 0
+		d.mu.Unlock()
+		if idle {
+			return resume, nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			resume()
+			return nil, fmt.Errorf("waiting for produce requests: %w", ctx.Err())
+		}
+	}
+}
+
+// awaitResume waits until none of the partitions is paused, or closed ends.
+func (d *durability) awaitResume(partitions []partition, closed <-chan struct{}) {
+	for _, p := range partitions {
+		d.mu.Lock()
+		resumed := d.paused[p]
+		d.mu.Unlock()
+		if resumed != nil {
+			select {
+			case <-resumed:
+			case <-closed:
+			}
+		}
+	}
+}

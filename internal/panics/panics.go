@@ -1,0 +1,77 @@
+// Package panics keeps a fault in one call, session or message from ending the process: it recovers
+// panics where foreign code begins (SIP, SDP and audio libraries) and in goroutines that handle one
+// such unit, counts them by place, and logs them with their stack: the first twenty, then one in ten seconds.
+//
+// What shares state with other units is not recovered: after a panic that state may be wrong, and a
+// restart is safer.
+package panics
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+)
+
+// Recoverer recovers panics. A nil Recoverer lets them pass.
+type Recoverer struct {
+	total *prometheus.CounterVec
+	log   *slog.Logger
+	lines rate.Sometimes // a packet that causes a panic may come fifty times a second
+}
+
+// New returns a Recoverer. All Recoverers of one registry share the metric.
+func New(reg prometheus.Registerer, log *slog.Logger) (*Recoverer, error) {
+	total := newTotal()
+	err := reg.Register(total)
+	var before prometheus.AlreadyRegisteredError
+	switch {
+	case errors.As(err, &before):
+		total = before.ExistingCollector.(*prometheus.CounterVec)
+	case err != nil:
+		return nil, fmt.Errorf("registering the panic metric: %w", err)
+	}
+	return &Recoverer{total: total, log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}, nil
+}
+
+// Places creates the metric's series of places, so that the first panic in each is seen as an increase.
+func (r *Recoverer) Places(places ...string) {
+	if r == nil {
+		return
+	}
+	for _, where := range places {
+		r.total.WithLabelValues(where)
+	}
+}
+
+// Recover ends a panic of the function that defers it. It must be deferred itself.
+func (r *Recoverer) Recover(where string) {
+	if r == nil {
+		return
+	}
+	if value := recover(); value != nil {
+		r.Report(where, value)
+	}
+}
+
+// Do runs f and reports whether it panicked.
+func (r *Recoverer) Do(where string, f func()) (panicked bool) {
+	panicked = true
+	defer r.Recover(where)
+	f()
+	return false
+}
+
+// Report counts and logs a panic that its caller has recovered, with further attributes. It must be called
+// by the function that recovered, whose stack is that of the panic.
+func (r *Recoverer) Report(where string, value any, attrs ...any) {
+	r.total.WithLabelValues(where).Inc()
+	r.lines.Do(func() {
+		attrs = append([]any{"where", where, "panic", fmt.Sprint(value)}, attrs...)
+		r.log.Error("panic recovered", append(attrs, "stack", string(debug.Stack()))...)
+	})
+}

@@ -1,0 +1,139 @@
+package setting
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Problem is one thing that is wrong with the settings.
+type Problem struct {
+	Where string // "conf.yaml:3", "TRUNKLINE_LISTEN", "--listen"; "" when it is the value, wherever set
+	Key   string // the setting; "" when it is the file
+	Text  string // what is invalid and what to set instead
+}
+
+func (p Problem) String() string {
+	text := p.Text
+	for _, before := range []string{p.Key, p.Where} {
+		if before != "" {
+			text = before + ": " + text
+		}
+	}
+	return text
+}
+
+// Problems is everything that is wrong with the settings; never empty as an
+// error.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Group is a struct of settings that can check its values. Validate looks at
+// nothing else: whether a file or a server exists is found out by who opens it.
+type Group interface {
+	Validate(*Check)
+}
+
+// Validate returns the problems of a group of settings, nil for none. key is the
+// group's, as "fanout"; "" for the top level.
+func Validate(key string, g Group) error {
+	c := &Check{in: key, problems: new(Problems)}
+	g.Validate(c)
+	if len(*c.problems) == 0 {
+		return nil
+	}
+	return *c.problems
+}
+
+// Check collects the problems of a group's values. Its methods take the name of
+// a setting within the group.
+type Check struct {
+	in       string // the group's key
+	problems *Problems
+}
+
+// Group returns a Check of the group called name within c's; its problems are
+// among c's.
+func (c *Check) Group(name string) *Check { return &Check{c.Key(name), c.problems} }
+
+// Key returns the whole key of a setting, for texts that name another one.
+func (c *Check) Key(name string) string {
+	if c.in == "" {
+		return name
+	}
+	return c.in + "." + name
+}
+
+// Must adds a problem unless ok. Durations among args are printed without zero
+// units.
+func (c *Check) Must(ok bool, name, format string, args ...any) {
+	if ok {
+		return
+	}
+	for i, arg := range args {
+		if d, isDuration := arg.(time.Duration); isDuration {
+			args[i] = FormatDuration(d)
+		}
+	}
+	*c.problems = append(*c.problems, Problem{Key: c.Key(name), Text: fmt.Sprintf(format, args...)})
+}
+
+// NoError adds err as a problem.
+func (c *Check) NoError(err error, name string) { c.Must(err == nil, name, "%v", err) }
+
+// OneOf checks a word.
+func (c *Check) OneOf(name, value string, allowed ...string) {
+	shown := slices.Clone(allowed)
+	for i, word := range shown {
+		if word == "" {
+			shown[i] = `""`
+		}
+	}
+	c.Must(slices.Contains(allowed, value), name, "want %s, got %q", strings.Join(shown, ", "), value)
+}
+
+// Together checks two settings of which none is set without the other.
+func (c *Check) Together(nameA, a, nameB, b string) {
+	c.Must(a == "" || b != "", nameB, "%s needs it", c.Key(nameA))
+	c.Must(b == "" || a != "", nameA, "%s needs it", c.Key(nameB))
+}
+
+// Positive checks a duration.
+func (c *Check) Positive(name string, d time.Duration) {
+	c.Must(d > 0, name, "must be longer than 0, is %s", d)
+}
+
+// NotNegative checks a number.
+func (c *Check) NotNegative(name string, n int) {
+	c.Must(n >= 0, name, "must not be negative, is %d", n)
+}
+
+// AtLeastOne checks a number.
+func (c *Check) AtLeastOne(name string, n int) {
+	c.Must(n >= 1, name, "must be at least 1, is %d", n)
+}
+
+// HostPort checks an address to listen on, and returns its host.
+func (c *Check) HostPort(name, address string) (host string) {
+	host, port, err := net.SplitHostPort(address)
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	c.Must(err == nil && portErr == nil, name, "want host:port or :port, got %q", address)
+	return host
+}
+
+// Dialable checks an address to connect to.
+func (c *Check) Dialable(name, address string) {
+	host, port, err := net.SplitHostPort(address)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	c.Must(err == nil && portErr == nil && host != "" && n > 0, name, "want host:port, got %q", address)
+}

@@ -1,0 +1,88 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
+)
+
+// lockFile holds the exclusive lock of a database that is not in WAL mode yet,
+// as another process does that turns it into it.
+func lockFile(t *testing.T, path string) (release func()) {
+	t.Helper()
+	if err := makeFile(path); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), `BEGIN EXCLUSIVE`); err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		if _, err := other.ExecContext(context.Background(), `ROLLBACK`); err != nil {
+			t.Error(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+const waits = "sqlite is busy or its disk is slow"
+
+func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	release := lockFile(t, path)
+	defer release()
+	log := &testservice.Log{}
+	opened := make(chan error, 1)
+	go func() {
+		db, err := Open(t.Context(), Config{Path: path, Log: slog.New(slog.NewTextHandler(log, nil)), attempt: 50 * time.Millisecond})
+		if err == nil {
+			err = db.Close()
+		}
+		opened <- err
+	}()
+	for !strings.Contains(log.String(), waits) {
+		select {
+		case err := <-opened:
+			t.Fatalf("gave up, or did not wait: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	release()
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpeningALockedFileEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	defer lockFile(t, path)()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := Open(ctx, Config{Path: path, attempt: 20 * time.Millisecond})
+	if fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpeningWhatIsNoDatabaseFailsAtOnce(t *testing.T) {
+	log := &testservice.Log{}
+	_, err := Open(t.Context(), Config{Path: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(log.String(), waits) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,495 @@
+package normalizer
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/internal/kafka"
+)
+
+// toldRecord returns a raw record of the generic format.
+func toldRecord(t event.Type, data string) kafka.Record {
+	r := rawEvent(0, today(), "acme")
+	r.Value = fmt.Appendf(nil, `{"type":"%s","account_id":"acme","data":%s}`, t, data)
+	r.Headers[0].Value = []byte("generic")
+	return r
+}
+
+// randomRecord returns a record about one of a few agents and calls, or one that
+// becomes a dead letter.
+func randomRecord(random *rand.Rand) kafka.Record {
+	agent, call := random.IntN(6), random.IntN(6)
+	types := []event.Type{event.AgentLogin, event.AgentLogout, event.AgentBreakStart, event.AgentStatus, event.AgentStatus,
+		event.AgentCallStart, event.AgentCallEnd, event.AgentQueueJoin, event.AgentQueueLeave, event.AgentTransfer, event.QueueCall, event.QueueCall}
+	word := []string{"entered", "offered", "answered", "missed", "abandoned", "hangup"}[random.IntN(6)]
+	status := []string{"available", "break", "offline", "talking", "after_call"}[random.IntN(5)]
+	r := toldRecord(types[random.IntN(len(types))], fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
+		agent, call, word, status, (agent+1)%6))
+	if random.IntN(10) == 0 {
+		r.Value = []byte(`{"type":"AGENT_DANCE"}`)
+	}
+	if random.IntN(2) == 0 { // one of 600: a copy of another one, now and then
+		r = identified(r, event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
+	}
+	return r
+}
+
+// foldOf folds the events of cc.evt as a consumer does, from the beginning.
+func foldOf(t *testing.T, k *fakeKafka) *state.Partition {
+	t.Helper()
+	p, last := state.NewPartition(), event.Position{Offset: -1}
+	for _, r := range k.all(event.TopicEvents, 0) {
+		at, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.Compare(last) <= 0 {
+			continue
+		}
+		last = at
+		e, _, err := state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Fold(&e)
+	}
+	return p
+}
+
+func factsOf(r *kafka.Record) string {
+	_, facts, ok := bytes.Cut(r.Value, []byte(`,"facts":`))
+	if !ok {
+		return ""
+	}
+	return string(facts)
+}
+
+// lines returns entries and numbers as their records are.
+func lines(values []state.Value) string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = v.Key().String() + " " + string(v.Append(nil)) + "\n"
+	}
+	slices.Sort(all)
+	return strings.Join(all, "")
+}
+
+// compactedState returns what Kafka leaves of cc.state: the last record of each
+// key, whatever a reader would ignore. Its position comes last.
+func compactedState(t *testing.T, k *fakeKafka) (entries string, position *state.Position) {
+	t.Helper()
+	last := map[string]kafka.Record{}
+	for _, r := range k.all(event.TopicState, 0) {
+		last[string(r.Key)] = r
+	}
+	var all []string
+	for key, r := range last {
+		record, err := state.ParseRecord(key, r.Value, r.Header(state.HeaderEventID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case record.Position != nil:
+			position = record.Position
+		case record.Value() != nil:
+			all = append(all, key+" "+string(r.Value)+"\n")
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ""), position
+}
+
+func viewOf(t *testing.T, k *fakeKafka) *state.View {
+	t.Helper()
+	v := state.NewView()
+	v.KeepNumbers = true
+	for _, r := range k.all(event.TopicState, 0) {
+		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Apply(record)
+	}
+	return v
+}
+
+// checkState checks that cc.state, also after compaction, is the fold of cc.evt up
+// to its end.
+func checkState(t *testing.T, k *fakeKafka) {
+	t.Helper()
+	want := foldOf(t, k)
+	got, position := compactedState(t, k)
+	if expected := lines(want.Values()); got != expected {
+		t.Errorf("cc.state has\n%s\nthe fold of cc.evt is\n%s", got, expected)
+	}
+	end := int64(len(k.all(event.TopicEvents, 0)))
+	if position == nil || position.Offset != end || position.EventID != want.Last() {
+		t.Errorf("position %+v, cc.evt ends at %d with %s", position, end, want.Last())
+	}
+	loaded := state.NewPartition()
+	loaded.Load(viewOf(t, k))
+	if lines(loaded.Values()) != lines(want.Values()) {
+		t.Errorf("a reader of cc.state has\n%s\nthe fold of cc.evt is\n%s", lines(loaded.Values()), lines(want.Values()))
+	}
+}
+
+// Normalizers overlap, are stopped and started at random, lose answers and
+// commits, and cannot write the state for a while. Every message has the facts
+// that it has without all that, however often it is written, and in the end
+// cc.state is the fold of cc.evt, byte for byte.
+func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
+	const total = 1200
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quiet := newFakeKafka(1)
+				k, _ := unreliableKafka(1, seed)
+				unreliable, stateAway := k.onProduce, new(atomic.Bool)
+				k.onProduce = func(records []kafka.Record) (int, error) {
+					if records[0].Topic != event.TopicState {
+						return unreliable(records)
+					}
+					time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+					switch { // a batch is written whole or not at all
+					case stateAway.Load() || rand.IntN(12) == 0:
+						return 0, errAway
+					case rand.IntN(12) == 0:
+						return len(records), errAway
+					}
+					return len(records), nil
+				}
+				random := rand.New(rand.NewPCG(seed, 3))
+				for range total {
+					r := randomRecord(random)
+					quiet.append(r)
+					k.append(r)
+				}
+				settle(newTestNormalizer(t, quiet, acmeOnly, event.TopicRaw))
+				want := map[string]string{}
+				for _, r := range quiet.all(event.TopicEvents, 0) {
+					want[string(r.Value[:40])] = factsOf(&r)
+				}
+				checkState(t, quiet)
+
+				run := func() func() { return start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw)) }
+				stops := []func(){run(), run()}
+				for range 40 {
+					time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+					stateAway.Store(rand.IntN(4) == 0)
+					i := rand.IntN(2)
+					stops[i]()
+					stops[i] = run()
+				}
+				stateAway.Store(false)
+				stops[1]()
+				k.calm()
+				time.Sleep(time.Hour)
+				stops[0]()
+				seen := map[string]bool{}
+				for _, r := range k.all(event.TopicEvents, 0) {
+					id := string(r.Value[:40])
+					if got := factsOf(&r); got != want[id] {
+						t.Fatalf("message %s has the facts %s, and without failures %s", id, got, want[id])
+					}
+					seen[id] = true
+				}
+				identities := map[string]string{}
+				for _, r := range k.all(event.TopicEvents, 0) {
+					identity, id := string(r.Header(event.HeaderIdentity)), string(r.Value[:40])
+					if identity != "" && identities[identity] != "" && identities[identity] != id {
+						t.Errorf("%s is the messages %s and %s", identity, identities[identity], id)
+					}
+					identities[identity] = id
+				}
+				if len(seen) != len(want) {
+					t.Errorf("%d different messages, want %d", len(seen), len(want))
+				}
+				checkState(t, k)
+				size := len(k.all(event.TopicState, 0))
+				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
+				stop := start(n)
+				time.Sleep(time.Minute)
+				if got := len(k.all(event.TopicState, 0)); got != size {
+					t.Errorf("a takeover with nothing to do wrote %d records", got-size)
+				}
+				agents := n.metrics.stateEntries.WithLabelValues(string(state.Agent))
+				if got := testutil.ToFloat64(agents); int(got) != foldOf(t, k).Size(state.Agent) {
+					t.Errorf("%v agents are counted", got)
+				}
+				if stop(); testutil.ToFloat64(agents) != 0 {
+					t.Error("entries are counted after the partition was given up")
+				}
+			})
+		})
+	}
+}
+
+// A normalizer that has lost its partition and does not know it yet writes its
+// last batch late. Readers ignore it; compaction would keep it, so the owner
+// writes its own again.
+func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
+	for name, busy := range map[string]bool{"while it is busy": true, "while it is idle": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newFakeKafka(1)
+				k.append(toldRecord(event.AgentLogin, `{"agent_id":"7"}`))
+				k.append(toldRecord(event.AgentLogin, `{"agent_id":"8"}`))
+				settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+				late := k.all(event.TopicState, 0) // both at work
+				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
+				stop := start(n)
+				k.append(toldRecord(event.AgentLogout, `{"agent_id":"7"}`))
+				k.append(toldRecord(event.AgentCallStart, `{"agent_id":"9","call_id":"c"}`))
+				time.Sleep(5 * time.Second)
+				k.append(late...)
+				k.append(kafka.Record{Topic: event.TopicState, Key: []byte("acme|agent|9"), Headers: []kafka.Header{
+					{Key: state.HeaderEventID, Value: []byte(viewOf(t, k).Position().EventID.String())}}})
+				if got, _ := compactedState(t, k); strings.Contains(got, "offline") {
+					t.Fatalf("the late batch is not the last: %s", got)
+				}
+				if v := viewOf(t, k); v.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "7"}).State != event.Offline {
+					t.Error("a reader takes what was written late")
+				}
+				if busy {
+					k.append(toldRecord(event.AgentLogin, `{"agent_id":"10"}`))
+					time.Sleep(5 * time.Second)
+				} else {
+					time.Sleep(kafka.GroupOverlap)
+				}
+				checkState(t, k)
+				if got := testutil.ToFloat64(n.metrics.repairs); got != 2 {
+					t.Errorf("%v repairs are counted", got)
+				}
+				size := len(k.all(event.TopicState, 0))
+				time.Sleep(time.Hour)
+				if got := len(k.all(event.TopicState, 0)); got != size {
+					t.Errorf("%d records more", got-size)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// cc.state lost its end, or was created again.
+func TestALostStateTopicIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		for i := range 20 {
+			k.append(toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			time.Sleep(time.Second)
+		}
+		k.truncate(event.TopicState, 0, 7)
+		k.append(toldRecord(event.AgentLogin, `{"agent_id":"20"}`))
+		time.Sleep(time.Second)
+		checkState(t, k)
+		stop()
+	})
+}
+
+// The first start with a state: the events that are there have no facts.
+func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		for i := range 10 {
+			k.append(toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			time.Sleep(time.Second)
+		}
+		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		k.recreate(event.TopicState)
+		withFacts := regexp.MustCompile(`,"facts":.*\}\}$`)
+		for i := range k.logs[event.TopicEvents][0] {
+			r := &k.logs[event.TopicEvents][0][i]
+			r.Value = withFacts.ReplaceAll(r.Value, []byte("}}"))
+		}
+		newest, err := event.MessageID(k.logs[event.TopicEvents][0][9].Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		got, position := compactedState(t, k)
+		if got != "" || position == nil || position.Offset != 10 || position.EventID != newest || position.Since != newest.Time().Unix() {
+			t.Fatalf("it begins with %q at %+v", got, position)
+		}
+		since := position.Since
+		k.append(toldRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
+		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		got, position = compactedState(t, k)
+		if strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":"3"`) || position.Since != since || position.Offset != 11 {
+			t.Errorf("it goes on with %s at %+v", got, position)
+		}
+	})
+}
+
+// A session of mod_callcenter as it was captured: what only the state makes known
+// is in names, types and facts.
+func TestACapturedSession(t *testing.T) {
+	in, err := os.ReadFile("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka(1)
+		for line := range bytes.Lines(append(in, in...)) { // the same agent logs in again
+			r := rawEvent(0, today(), "acme")
+			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte("freeswitch.callcenter")
+			k.append(r)
+		}
+		settle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }), event.TopicRaw))
+		var story []string
+		for _, r := range k.all(event.TopicEvents, 0) {
+			m, ok, err := event.MessageFacts(r.Value)
+			f := m.Metadata.Facts
+			if err != nil || !ok || string(r.Header(event.HeaderName)) != string(f.Name) {
+				t.Fatalf("%s: %v", r.Value, err)
+			}
+			if f.Name != event.NameOther {
+				story = append(story, strings.TrimSpace(fmt.Sprintf("%s %s %s %s>%s", r.Header(event.HeaderType), f.Name, f.AgentID, f.PreviousState, f.State)))
+			}
+		}
+		want := strings.Split(strings.TrimSpace(sessionStory), "\n")
+		for i := range max(len(story), len(want)) {
+			if i >= len(story) || i >= len(want) || story[i] != want[i] {
+				t.Errorf("event %d: %v\nwant %v", i, story[min(i, len(story)-1):], want[min(i, len(want)-1):])
+				break
+			}
+		}
+		checkState(t, k)
+	})
+}
+
+const sessionStory = `
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 >available
+svc_cc_queue_on_call_event queue.call_entered  >waiting
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 available>ringing
+svc_cc_queue_on_call_event queue.call_offered 1002@127.0.0.20 waiting>ringing
+svc_cc_queue_on_call_event queue.call_answered 1002@127.0.0.20 ringing>talking
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 talking>talking
+svc_cc_queue_on_call_event queue.call_ended 1002@127.0.0.20 talking>ended
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 available>available
+AGENT_BREAK_START agent.break_start 1002@127.0.0.20 available>break
+AGENT_LOGOUT agent.logout 1002@127.0.0.20 break>offline
+AGENT_LOGIN agent.login 1002@127.0.0.20 offline>available
+svc_cc_queue_on_call_event queue.call_entered  ended>waiting
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 available>ringing
+svc_cc_queue_on_call_event queue.call_offered 1002@127.0.0.20 waiting>ringing
+svc_cc_queue_on_call_event queue.call_answered 1002@127.0.0.20 ringing>talking
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 talking>talking
+svc_cc_queue_on_call_event queue.call_ended 1002@127.0.0.20 talking>ended
+svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 available>available
+AGENT_BREAK_START agent.break_start 1002@127.0.0.20 available>break
+AGENT_LOGOUT agent.logout 1002@127.0.0.20 break>offline
+`
+
+// TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk plays a captured day of an
+// agent of each platform twice: the second one begins where the agent is known
+// to be offline.
+func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
+	day := func(path, formatName, agent string) (names []string) {
+		in, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, ok := registry.Lookup(formatName)
+		if !ok {
+			t.Fatal(formatName)
+		}
+		partition, id := state.NewPartition(), event.NextID(0, testRecorded.UnixMilli(), 0)
+		again := false
+		for range 2 {
+			for line := range bytes.Lines(in) {
+				e, err := f.ReadEvent(bytes.TrimSpace(line), new(format.Fields))
+				if err != nil {
+					t.Fatal(err)
+				}
+				id = event.NextID(id, 0, 0)
+				told := state.Event{ID: id, Account: "acme", Timestamp: testRecorded.Unix(), Facts: e.Facts}
+				partition.Apply(&told)
+				if again && told.Facts.AgentID == agent {
+					switch told.Facts.Name {
+					case event.NameAgentLogin, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentLogout:
+						names = append(names, string(told.Facts.Name))
+					}
+				}
+			}
+			again = true
+		}
+		return slices.Compact(names) // Asterisk has an event for each queue of the agent
+	}
+	const login, pause, back, logout = "agent.login", "agent.break_start", "agent.break_end", "agent.logout"
+	// The captured FreeSWITCH agent does not come back from its break.
+	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl", "freeswitch.callcenter", "1002@127.0.0.20"); !slices.Equal(got, []string{login, pause, logout}) {
+		t.Errorf("FreeSWITCH: %v", got)
+	}
+	// In constructed events of the captured shape it does.
+	if got := day("../format/freeswitch/testdata/freeswitch.callcenter/constructed-break-return.in.jsonl", "freeswitch.callcenter", "1002@127.0.0.20"); !slices.Equal(got, []string{login, pause, back, logout}) {
+		t.Errorf("FreeSWITCH, constructed: %v", got)
+	}
+	if got := day("../format/asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl", "asterisk.ami", "Local/agent4@agents/n"); !slices.Equal(got, []string{login, pause, back, pause, back, logout}) {
+		t.Errorf("Asterisk: %v", got)
+	}
+}
+
+func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	b.state = state.NewPartition()
+	long := strings.Repeat("q", 250)
+	records := make([]kafka.Record, 3000)
+	for i := range records {
+		records[i] = toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%04d%s"}`, i, long))
+		records[i].Time = testRecorded
+	}
+	taken := 0
+	for taken < len(records) {
+		b.reset(b.last)
+		if err := b.fill(t.Context(), records[taken:], len(records)-taken); err != nil || b.taken == 0 {
+			t.Fatal(b.taken, err)
+		}
+		taken += b.taken
+		size, n := 0, 0
+		b.state.Commit(func(c state.Change) {
+			size += len(c.Value.Append(nil)) + len(c.Key.String()) + 32
+			n++
+		})
+		if size > requestBytes || n != b.taken || n != len(b.events) || taken < len(records) && size < stateBytes/3 {
+			t.Fatalf("%d records changed %d entries of %d bytes", b.taken, n, size)
+		}
+	}
+	if b.state.Size(state.Agent) != len(records) {
+		t.Errorf("%d agents", b.state.Size(state.Agent))
+	}
+}
+
+// What does not become an event leaves no trace in the state.
+func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	b.state = state.NewPartition()
+	b.limit = 2000
+	big := toldRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
+	small := toldRecord(event.AgentLogin, `{"agent_id":"2"}`)
+	for _, r := range []*kafka.Record{&big, &small} {
+		r.Time = testRecorded
+	}
+	if err := b.fill(t.Context(), []kafka.Record{big, small}, 2); err != nil || len(b.dead) != 1 {
+		t.Fatal(err, len(b.dead))
+	}
+	if all := b.state.All(); len(all) != 1 || all[0].ID != "2" {
+		t.Errorf("%d entries", len(all))
+	}
+}

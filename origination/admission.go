@@ -1,0 +1,358 @@
+package origination
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/audit"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/telephony/number"
+)
+
+// AdmissionConfig has the limits of calls that users place. The zero value limits nothing.
+type AdmissionConfig struct {
+	Rules   *Rules       // nil allows all destinations
+	Numbers *number.Plan // nil: numbers are not checked
+	// International allows numbers that leave the account's country.
+	International bool
+	// Premium are the numbers that are closed. nil closes none.
+	Premium *Premium
+	// OutsidePrefix is dialled before a number to leave by the trunk, and is no part of the number.
+	OutsidePrefix string
+	PerMinute     int // calls that a user may place in a minute; 0: no limit
+	UserCalls     int // calls of a user at once, in the cluster; 0: no limit
+	AccountCalls  int // calls of an account at once, in the cluster; 0: no limit
+}
+
+// Door is the way by which a user places a call.
+type Door string
+
+// The doors.
+const (
+	DoorREST     Door = "rest"
+	DoorSIP      Door = "sip"
+	DoorTransfer Door = "transfer" // by an AI provider, of a user's call
+)
+
+// Attempt is a call that a user is about to place.
+type Attempt struct {
+	Door      Door
+	CallID    string // unique in the cluster
+	AccountID string
+	UserID    string // "": a PBX in a trusted network
+	// Caller is the actor of the entry in the audit log.
+	Caller audit.Caller
+}
+
+// Auditor is the audit log.
+type Auditor interface {
+	Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry
+	ReportOnce(ctx context.Context, e audit.Entry)
+}
+
+// Slot is a call in progress.
+type Slot struct{ CallID, AccountID, UserID string }
+
+// Slots counts the calls in progress of all nodes. A slot expires unless it is renewed.
+type Slots interface {
+	// Take takes a slot unless the user has userMax or the account accountMax calls; 0 is no limit. It
+	// returns the reason if it did not.
+	Take(ctx context.Context, slot Slot, userMax, accountMax int) (full Reason, err error)
+	Renew(ctx context.Context, slots []Slot) error
+	Release(ctx context.Context, slots []Slot) error
+}
+
+// Reason is why a call is refused.
+type Reason string
+
+// The reasons.
+const (
+	ReasonUserCalls     Reason = "user_calls"
+	ReasonAccountCalls  Reason = "account_calls"
+	ReasonPerMinute     Reason = "user_per_minute"
+	ReasonInternational Reason = "international"
+	ReasonPremium       Reason = "premium"
+	ReasonRules         Reason = "rules"
+)
+
+const (
+	slotLife    = 30 * time.Second // after the last renewal
+	slotRenewal = 10 * time.Second
+	slotTimeout = time.Second
+)
+
+// AdmissionDeps are the dependencies of an Admission.
+type AdmissionDeps struct {
+	Limiter Limiter
+	Slots   Slots   // nil: calls are counted on this node only
+	Audit   Auditor // nil: no audit log
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
+}
+
+// Admission decides which calls users may place, by REST, from phones and by AI providers alike. It is
+// safe for concurrent use.
+//
+// The calls in progress of this node are held in memory, so that they are counted while Slots are
+// unavailable; then the limits apply to this node's calls alone.
+type Admission struct {
+	cfg     AdmissionConfig
+	deps    AdmissionDeps
+	refused *prometheus.CounterVec
+	wake    chan struct{} // holds at most one: slots are to be released
+
+	mu       sync.Mutex
+	held     map[string]Slot // by call
+	released []Slot
+}
+
+// NewAdmission returns an Admission. Run renews its slots.
+func NewAdmission(cfg AdmissionConfig, deps AdmissionDeps) *Admission {
+	if cfg.Rules == nil {
+		cfg.Rules = &Rules{}
+	}
+	return &Admission{
+		cfg: cfg, deps: deps, refused: newRefusedCalls(deps.Metrics),
+		wake: make(chan struct{}, 1), held: map[string]Slot{},
+	}
+}
+
+// CheckDestination returns fault.Forbidden for a destination that the account may not call.
+func (a *Admission) CheckDestination(ctx context.Context, who Attempt, destination string) error {
+	if a.cfg.Rules.Check(who.AccountID, destination) != nil {
+		return a.refuse(ctx, who, ReasonRules, forbidden("The account may not call this destination"))
+	}
+	if a.cfg.Numbers == nil {
+		return nil
+	}
+	dialled := destination
+	if !strings.HasPrefix(a.cfg.OutsidePrefix, "+") {
+		dialled = strings.TrimPrefix(destination, a.cfg.OutsidePrefix) // as the trunk does
+	}
+	switch {
+	case a.cfg.Premium.closes(a.cfg.Numbers, who.AccountID, dialled):
+		return a.refuse(ctx, who, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
+	case !a.cfg.International && a.cfg.Numbers.Abroad(who.AccountID, dialled):
+		return a.refuse(ctx, who, ReasonInternational, forbidden("International numbers may not be called"))
+	}
+	return nil
+}
+
+func forbidden(message string) error {
+	return &fault.Error{Kind: fault.KindForbidden, Message: message,
+		Fields: []fault.Field{{Field: "destination", Code: "not_allowed", Message: message}}}
+}
+
+// Count counts a call against its user's limit per minute. The error is fault.Limited above it.
+func (a *Admission) Count(ctx context.Context, who Attempt) error {
+	if a.cfg.PerMinute == 0 || who.UserID == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte("clicktocall\x00" + who.UserID))
+	wait := a.deps.Limiter.Fail(ctx, identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: a.cfg.PerMinute, Window: time.Minute})
+	if wait > 0 {
+		return a.refuse(ctx, who, ReasonPerMinute, fault.Limited(wait, "Too many calls, try again later"))
+	}
+	return nil
+}
+
+// Enter counts a call as in progress, until Leave. The error is fault.Limited if the user or the
+// account has too many.
+func (a *Admission) Enter(ctx context.Context, who Attempt) error {
+	slot := Slot{who.CallID, who.AccountID, who.UserID}
+	full := a.takeHere(slot)
+	if full == "" && a.deps.Slots != nil {
+		bounded, cancel := context.WithTimeout(ctx, slotTimeout)
+		defer cancel()
+		var err error
+		full, err = a.deps.Slots.Take(bounded, slot, a.cfg.UserCalls, a.cfg.AccountCalls)
+		if err != nil {
+			a.deps.Log.WarnContext(ctx, "counting calls in progress failed, counted on this node only", "error", err)
+		}
+		if full != "" {
+			a.drop(slot.CallID)
+		}
+	}
+	if full != "" {
+		return a.refuse(ctx, who, full, fault.Limited(time.Second, "Too many calls at once"))
+	}
+	return nil
+}
+
+// Hold keeps a slot of a call that this node has taken over.
+func (a *Admission) Hold(slot Slot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held[slot.CallID] = slot
+}
+
+func (a *Admission) drop(callID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.held, callID)
+}
+
+// takeHere holds a slot unless this node alone has too many calls of the user or the account.
+func (a *Admission) takeHere(slot Slot) (full Reason) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	users, accounts := 0, 0
+	for _, one := range a.held {
+		if one.AccountID == slot.AccountID {
+			accounts++
+			if one.UserID == slot.UserID {
+				users++
+			}
+		}
+	}
+	switch {
+	case a.cfg.UserCalls > 0 && users >= a.cfg.UserCalls:
+		return ReasonUserCalls
+	case a.cfg.AccountCalls > 0 && accounts >= a.cfg.AccountCalls:
+		return ReasonAccountCalls
+	}
+	a.held[slot.CallID] = slot
+	return ""
+}
+
+// Leave ends the counting of a call. It does not block, and may be called more than once.
+func (a *Admission) Leave(callID string) {
+	a.mu.Lock()
+	slot, ok := a.held[callID]
+	if ok {
+		delete(a.held, callID)
+		a.released = append(a.released, slot)
+	}
+	a.mu.Unlock()
+	if ok {
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run releases and renews slots until ctx ends, and then releases those that have been left.
+func (a *Admission) Run(ctx context.Context) error {
+	renew := time.NewTicker(slotRenewal)
+	defer renew.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.release(context.WithoutCancel(ctx))
+			return nil
+		case <-a.wake:
+			a.release(ctx)
+		case <-renew.C:
+			a.renew(ctx)
+		}
+	}
+}
+
+func (a *Admission) release(ctx context.Context) {
+	a.mu.Lock()
+	released := a.released
+	a.released = nil
+	a.mu.Unlock()
+	if len(released) == 0 || a.deps.Slots == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	if err := a.deps.Slots.Release(ctx, released); err != nil && ctx.Err() == nil {
+		a.deps.Log.WarnContext(ctx, "releasing calls in progress failed, they expire", "error", err)
+	}
+}
+
+func (a *Admission) renew(ctx context.Context) {
+	a.mu.Lock()
+	held := make([]Slot, 0, len(a.held))
+	for _, slot := range a.held {
+		held = append(held, slot)
+	}
+	a.mu.Unlock()
+	if len(held) == 0 || a.deps.Slots == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	if err := a.deps.Slots.Renew(ctx, held); err != nil && ctx.Err() == nil {
+		a.deps.Log.WarnContext(ctx, "renewing calls in progress failed", "error", err)
+	}
+}
+
+// refuse counts a refusal and writes it to the audit log.
+func (a *Admission) refuse(ctx context.Context, who Attempt, reason Reason, err error) error {
+	a.refused.WithLabelValues(string(who.Door), string(reason)).Inc()
+	if a.deps.Audit == nil {
+		return err
+	}
+	target := ""
+	if who.UserID != "" {
+		target = "user:" + who.UserID
+	}
+	e := a.deps.Audit.Entry(ctx, audit.CallRefuse, who.AccountID, target)
+	if who.Caller != (audit.Caller{}) {
+		e.Actor, e.Address = who.Caller.Actor, who.Caller.Address
+	}
+	e.Outcome = string(reason)
+	a.deps.Audit.ReportOnce(ctx, e)
+	return err
+}
+
+// Premium are numbers that are closed because of their price.
+type Premium struct {
+	known    bool // those of number.Plan.Premium
+	patterns []*regexp.Regexp
+}
+
+// Words in place of patterns.
+const (
+	premiumKnown = "known" // premium-rate numbers and global networks
+	premiumNone  = "none"
+)
+
+// ParsePremium parses patterns: regular expressions, "known" for the premium-rate numbers that are
+// known, or "none" alone.
+func ParsePremium(texts []string) (*Premium, error) {
+	p := &Premium{}
+	for _, text := range texts {
+		switch {
+		case text == premiumKnown:
+			p.known = true
+		case text == premiumNone && len(texts) > 1:
+			return nil, fmt.Errorf("%q stands alone", premiumNone)
+		case text == premiumNone:
+		default:
+			compiled, err := compile([]string{text})
+			if err != nil {
+				return nil, err
+			}
+			p.patterns = append(p.patterns, compiled...)
+		}
+	}
+	return p, nil
+}
+
+// closes reports whether a number is closed. Patterns are searched in the number as dialled and in
+// E.164.
+func (p *Premium) closes(numbers *number.Plan, accountID, dialled string) bool {
+	if p == nil {
+		return false
+	}
+	plain := number.Plain(dialled)
+	full := numbers.E164(accountID, plain)
+	return p.known && numbers.Premium(accountID, dialled) ||
+		slices.ContainsFunc(p.patterns, func(one *regexp.Regexp) bool { return one.MatchString(plain) || one.MatchString(full) })
+}

@@ -1,0 +1,237 @@
+package origination
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/audit"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+	"trunkline/telephony/number"
+)
+
+// auditLines keeps what was refused.
+type auditLines struct {
+	mu      sync.Mutex
+	entries []audit.Entry
+}
+
+func (a *auditLines) Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry {
+	caller := audit.CallerOf(ctx)
+	return audit.Entry{Actor: caller.Actor, Address: caller.Address, Action: action, AccountID: accountID, Target: target}
+}
+
+func (a *auditLines) ReportOnce(_ context.Context, e audit.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entries = append(a.entries, e)
+}
+
+func newTestAdmission(limits AdmissionConfig, slots Slots, lines *auditLines) *Admission {
+	return NewAdmission(limits, AdmissionDeps{
+		Limiter: identity.NewMemoryLimiter(), Slots: slots, Audit: lines, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func german(t *testing.T) *number.Plan {
+	t.Helper()
+	plan, err := number.NewPlan(number.Settings{Country: "DE"})
+	check(t, err)
+	return plan
+}
+
+func premium(t *testing.T, texts ...string) *Premium {
+	t.Helper()
+	p, err := ParsePremium(texts)
+	check(t, err)
+	return p
+}
+
+// TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
+// many as it can; nothing of it reaches the platform.
+func TestTollFraudByREST(t *testing.T) {
+	d := limitedNode(t, lite(t), AdmissionConfig{Numbers: german(t), Premium: premium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
+	for i := range 60 {
+		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
+		wantKind(t, err, fault.KindForbidden)
+	}
+	for _, closed := range []string{"0088216123456", "+15551230001", "09001234567", "0180 5 123456", "*31#0088216123456"} {
+		_, err := d.Originate(t.Context(), d.alice(), closed, "")
+		wantKind(t, err, fault.KindForbidden)
+		if f := fault.As(err); len(f.Fields) != 1 || f.Fields[0].Code != "not_allowed" {
+			t.Errorf("%s: %+v", closed, f)
+		}
+	}
+	if n := d.calls.size(); n != 0 {
+		t.Errorf("%d calls were placed", n)
+	}
+	for reason, want := range map[Reason]float64{ReasonPremium: 64, ReasonInternational: 1} {
+		if got := testutil.ToFloat64(d.admission.refused.WithLabelValues("rest", string(reason))); got != want {
+			t.Errorf("%s was counted %v times, want %v", reason, got, want)
+		}
+	}
+	lines := d.admission.deps.Audit.(*auditLines).entries
+	if len(lines) != 65 || lines[0].Action != audit.CallRefuse || lines[0].Outcome != "premium" || lines[0].Target != "user:"+d.users.alice || lines[0].AccountID != "demo" {
+		t.Errorf("the audit log has %d entries, the first %+v", len(lines), lines[0])
+	}
+	d.place("030 123456")
+	d.place("+49 30 123456")
+	d.place("1002")
+}
+
+// TestCallsAtOnce: a user has five calls at once, whatever their state, until one
+// ends, is not accepted by the platform, or has no id.
+func TestCallsAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		d := limitedNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()
+		ids := []string{d.place("1002"), d.place("1003"), d.place("1004")}
+		d.platform.says(ids[0], RingingUser, UserAnswered)
+		d.reaches(ids[0], UserAnswered)
+		_, err := d.Originate(t.Context(), d.alice(), "1005", "")
+		wantKind(t, err, fault.KindLimited)
+		if f := fault.As(err); f.RetryAfter < time.Second {
+			t.Errorf("retry after %s", f.RetryAfter)
+		}
+		if got := testutil.ToFloat64(d.admission.refused.WithLabelValues("rest", "user_calls")); got != 1 {
+			t.Errorf("counted %v times", got)
+		}
+		d.platform.says(ids[0], Ended)
+		d.reaches(ids[0], Ended)
+		d.platform.refuses(fault.Unavailable(nil, time.Second, "away"))
+		for range 5 {
+			_, err := d.Originate(t.Context(), d.alice(), "1006", "")
+			wantKind(t, err, fault.KindUnavailable)
+		}
+		d.platform.refuses(nil)
+		d.place("1007")
+		_, err = d.under("k", "1008")
+		wantKind(t, err, fault.KindLimited)
+		d.platform.says(ids[1], Ended)
+		d.reaches(ids[1], Ended)
+		if _, err := d.under("k", "1008"); err != nil {
+			t.Errorf("the key of a refused call: %v", err)
+		}
+	})
+}
+
+// onRedis runs a test over miniredis and over a real Redis.
+func onRedis(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
+	for name, address := range map[string]func(*testing.T) string{
+		"embedded": func(t *testing.T) string { return miniredis.RunT(t).Addr() },
+		"redis":    func(t *testing.T) string { return testservice.Redis(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := redis.NewClient(&redis.Options{Addr: address(t)})
+			t.Cleanup(func() { _ = client.Close() })
+			test(t, client)
+		})
+	}
+}
+
+// TestCallsAtOnceInTheCluster: nodes count together, and the calls of a killed node
+// stop to count when their slots expire.
+func TestCallsAtOnceInTheCluster(t *testing.T) {
+	onRedis(t, func(t *testing.T, client redis.UniversalClient) {
+		prefix := fmt.Sprint("test:", time.Now().UnixNano(), ":")
+		node := func() *Admission {
+			slots := NewRedisSlots(client, prefix)
+			slots.life = 500 * time.Millisecond
+			return newTestAdmission(AdmissionConfig{UserCalls: 2, AccountCalls: 3}, slots, &auditLines{})
+		}
+		a, b := node(), node()
+		enter := func(n *Admission, id, user string) error {
+			return n.Enter(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
+		}
+		check(t, enter(a, "1", "alice"))
+		check(t, enter(b, "2", "alice"))
+		wantKind(t, enter(a, "3", "alice"), fault.KindLimited)
+		wantKind(t, enter(b, "3", "alice"), fault.KindLimited)
+		check(t, enter(b, "4", "bob"))
+		wantKind(t, enter(a, "5", "carol"), fault.KindLimited) // the account's third and last
+		b.Leave("4")
+		b.release(t.Context())
+		check(t, enter(a, "5", "carol"))
+		a.Leave("5")
+		a.release(t.Context())
+		// a is killed; b goes on.
+		within(t, "the killed node's call is free", func() bool {
+			b.renew(t.Context())
+			return enter(b, "6", "alice") == nil
+		})
+		b.renew(t.Context())
+		wantKind(t, enter(b, "7", "alice"), fault.KindLimited)
+	})
+}
+
+func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
+	server := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	a := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
+	server.SetError("LOADING")
+	for i, want := range []fault.Kind{"", "", fault.KindLimited} {
+		wantKind(t, a.Enter(t.Context(), Attempt{CallID: fmt.Sprint(i), AccountID: "acme", UserID: "alice"}), want)
+	}
+	server.SetError("")
+	a.renew(t.Context())
+	other := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
+	wantKind(t, other.Enter(t.Context(), Attempt{CallID: "x", AccountID: "acme", UserID: "alice"}), fault.KindLimited)
+}
+
+func TestAdoptedCallsAreCounted(t *testing.T) {
+	at := lite(t)
+	dead := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, byItself).crashing()
+	id := dead.place("1002")
+	dead.platform.says(id, RingingUser)
+	dead.reaches(id, RingingUser)
+	dead.stop()
+	next := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, byItself).run()
+	_, err := next.Originate(t.Context(), next.alice(), "1003", "")
+	wantKind(t, err, fault.KindLimited)
+	next.platform.says(id, Ended)
+	next.reaches(id, Ended)
+	next.place("1003")
+}
+
+func TestPremiumPatterns(t *testing.T) {
+	plan := german(t)
+	for _, c := range []struct {
+		texts   []string
+		dialled string
+		want    bool
+	}{
+		{nil, "09001234567", false}, {[]string{"none"}, "09001234567", false},
+		{[]string{"known"}, "09001234567", true}, {[]string{"known"}, "0180512345", false},
+		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false}, {[]string{`^118`}, "11833", true},
+	} {
+		if got := premium(t, c.texts...).closes(plan, "demo", c.dialled); got != c.want {
+			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
+		}
+	}
+	for _, wrong := range [][]string{{"("}, {"none", "known"}} {
+		if _, err := ParsePremium(wrong); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+// TestTheOutsidePrefixIsNoPartOfTheNumber: what is checked is what the trunk dials.
+func TestTheOutsidePrefixIsNoPartOfTheNumber(t *testing.T) {
+	a := newTestAdmission(AdmissionConfig{Numbers: german(t), OutsidePrefix: "0"}, nil, &auditLines{})
+	for destination, want := range map[string]fault.Kind{
+		"0030123456": "", "000493012345": "", "00088216123456": fault.KindForbidden, " 0088216123456": fault.KindForbidden, "1002": "",
+	} {
+		wantKind(t, a.CheckDestination(t.Context(), Attempt{Door: DoorSIP, AccountID: "demo"}, destination), want)
+	}
+}

@@ -1,0 +1,81 @@
+package asterisk
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/origination/dialtext"
+	"trunkline/telephony/ami"
+)
+
+// Suffixes of the ids that are made from a call's.
+const (
+	ownerSuffix     = "-owner"     // unique id of the owner's channel
+	otherSuffix     = "-owner-2"   // unique id of the other side, where that is a Local channel
+	originateSuffix = "-originate" // ActionID of the Originate and its OriginateResponse
+)
+
+func ownerChannel(callID string) string { return callID + ownerSuffix }
+
+// originate returns the action that places the order. The error says why a value cannot be sent.
+func (c Config) originate(order origination.Order) (ami.Action, error) {
+	if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "id", Text: order.ID, Most: maxID},
+		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, Most: maxID}, dialtext.Value{Field: "account_id", Text: order.AccountID, Most: maxNumber}); err != nil {
+		return ami.Action{}, err
+	}
+	b := dialtext.Placeholders{"extension": order.Extension, "destination": order.Destination, "account": order.AccountID}
+	if order.Domain != "" {
+		if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "domain", Text: order.Domain, Most: maxDomain}); err != nil {
+			return ami.Action{}, err
+		}
+		b["domain"] = order.Domain
+	}
+	var err error
+	fill := func(template string) string {
+		text, e := b.Fill(template)
+		if e != nil && err == nil {
+			err = fault.Invalid("the call cannot be dialled: " + e.Error())
+		}
+		return text
+	}
+	b["context"] = fill(c.Context)
+	fields := []ami.Field{
+		{Key: "Channel", Value: channel(fill(c.Owner))},
+		{Key: "Application", Value: "Dial"},
+		{Key: "Data", Value: fmt.Sprintf("%s,%d", channel(fill(c.Destination)), int(c.RingDestination.Round(time.Second)/time.Second))},
+		{Key: "Timeout", Value: strconv.FormatInt(c.RingUser.Milliseconds(), 10)},
+		{Key: "Async", Value: "true"},
+		{Key: "ChannelId", Value: ownerChannel(order.ID)},
+		{Key: "OtherChannelId", Value: order.ID + otherSuffix},
+		{Key: "Variable", Value: "__origination_call_id=" + order.ID},
+		{Key: "Variable", Value: "__interaction_id=" + order.InteractionID},
+		// What the owner's phone shows is the connected line of its channel; what the destination is
+		// shown is the channel's caller. The field CallerID would set both to the same.
+		{Key: "Variable", Value: "CONNECTEDLINE(name,i)=" + ownerCallerName},
+		{Key: "Variable", Value: "CONNECTEDLINE(num,i)=" + order.Destination},
+		{Key: "Variable", Value: "CALLERID(name)=" + fill(c.CallerName)},
+		{Key: "Variable", Value: "CALLERID(num)=" + fill(c.CallerID)},
+	}
+	if c.AccountCode != "-" {
+		fields = append(fields, ami.Field{Key: "Account", Value: fill(c.AccountCode)})
+	}
+	return ami.Action{Name: "Originate", ID: order.ID + originateSuffix, Fields: fields}, err
+}
+
+// channel returns a dial string, that of a Local channel with the option /n if it has none.
+func channel(dial string) string {
+	if technology, rest, _ := strings.Cut(dial, "/"); technology == "Local" && !strings.Contains(rest, "/") {
+		return dial + "/n"
+	}
+	return dial
+}
+
+// hangUp returns the action that ends a call. Asterisk finds the channel by its unique id too.
+func hangUp(callID string) ami.Action {
+	return ami.Action{Name: "Hangup", Fields: []ami.Field{{Key: "Channel", Value: ownerChannel(callID)}}}
+}

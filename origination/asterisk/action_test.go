@@ -1,0 +1,97 @@
+package asterisk
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/setting"
+	"trunkline/origination"
+	"trunkline/telephony/ami"
+)
+
+func defaults() Config {
+	s := DefaultSettings()
+	s.Address, s.Username, s.Secret = "127.0.0.1:5038", testUser, testSecret
+	return Config{Settings: s}.withDefaults()
+}
+
+func TestOriginateAction(t *testing.T) {
+	got, err := defaults().originate(order("c1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ami.Action{Name: "Originate", ID: "c1-originate", Fields: []ami.Field{
+		{Key: "Channel", Value: "PJSIP/1001"}, {Key: "Application", Value: "Dial"}, {Key: "Data", Value: "Local/1002@default/n,60"},
+		{Key: "Timeout", Value: "30000"}, {Key: "Async", Value: "true"},
+		{Key: "ChannelId", Value: "c1-owner"}, {Key: "OtherChannelId", Value: "c1-owner-2"},
+		{Key: "Variable", Value: "__origination_call_id=c1"}, {Key: "Variable", Value: "__interaction_id=int-c1"},
+		{Key: "Variable", Value: "CONNECTEDLINE(name,i)=Click to call"}, {Key: "Variable", Value: "CONNECTEDLINE(num,i)=1002"},
+		{Key: "Variable", Value: "CALLERID(name)=1001"}, {Key: "Variable", Value: "CALLERID(num)=1001"},
+		{Key: "Account", Value: "acc"},
+	}}
+	if got.Name != want.Name || got.ID != want.ID || !slices.Equal(got.Fields, want.Fields) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	cfg := defaults()
+	cfg.Owner, cfg.Destination, cfg.Context, cfg.AccountCode = "Local/{extension}@phones/n", "PJSIP/{destination}@trunk", "{domain}-in", "-"
+	got, err = cfg.originate(order("c1"))
+	if err != nil || got.Fields[0].Value != "Local/1001@phones/n" || got.Fields[2].Value != "PJSIP/1002@trunk,60" || got.Fields[len(got.Fields)-1].Key == "Account" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Nothing that a user sends can end an AMI line, a dial string or a variable.
+func TestHostileValuesAreRefused(t *testing.T) {
+	hostile := []string{"", "1002\r\nAction: Command", "1002\n", "1002\x00", "1002,60", "1002&PJSIP/9", "1002@evil", "1002/n", "1002|x", "${SHELL(x)}",
+		"1002)", "(1002", "1 2", "a=b", "a;b", `"1002"`, "<1002>", "1002\\", "1002^x", "ä", "\xff", "1002:x", strings.Repeat("1", 65)}
+	for name, set := range map[string]func(o *origination.Order, v string){
+		"destination": func(o *origination.Order, v string) { o.Destination = v }, "extension": func(o *origination.Order, v string) { o.Extension = v },
+		"id": func(o *origination.Order, v string) { o.ID = v + "," }, "interaction": func(o *origination.Order, v string) { o.InteractionID = v + "," },
+		"account": func(o *origination.Order, v string) { o.AccountID = v }, "domain": func(o *origination.Order, v string) { o.Domain = v + "," },
+	} {
+		for _, value := range hostile {
+			o := order("c1")
+			set(&o, value)
+			if a, err := defaults().originate(o); fault.KindOf(err) != fault.KindInvalid {
+				t.Errorf("%s %q: got %+v, %v", name, value, a, err)
+			}
+		}
+	}
+	for _, number := range []string{"1002", "+4930123456", "*98", "#1", "alice", "ai-support", "a.b_c"} {
+		o := order("c1")
+		o.Destination = number
+		if _, err := defaults().originate(o); err != nil {
+			t.Errorf("%s: %v", number, err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for want, change := range map[string]func(s *Settings){
+		"address":          func(s *Settings) { s.Address = "pbx" },
+		"username":         func(s *Settings) { s.Username = "" },
+		"secret":           func(s *Settings) { s.Secret = "" },
+		"one line":         func(s *Settings) { s.Secret = "a\r\nAction: Command" },
+		"owner":            func(s *Settings) { s.Owner = "PJSIP/{phone}" },
+		"want a channel":   func(s *Settings) { s.Owner = "{extension}" },
+		"destination":      func(s *Settings) { s.Destination = "Local/{destination}@{context},30" },
+		"context":          func(s *Settings) { s.Context = "a b" },
+		"account_code":     func(s *Settings) { s.AccountCode = "a,b" },
+		"caller_name":      func(s *Settings) { s.CallerName = "a\nb" },
+		"ring_user":        func(s *Settings) { s.RingUser = 0 },
+		"ring_destination": func(s *Settings) { s.RingDestination = time.Millisecond },
+		"tls":              func(s *Settings) { s.TLS.CAFile = "ca.pem" },
+	} {
+		s := defaults().Settings
+		change(&s)
+		if err := setting.Validate("origination.asterisk", s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+	if err := setting.Validate("origination.asterisk", defaults().Settings); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,17 @@
+package asterisk
+
+// Characters that values may have besides letters, digits and ". _ -". An AMI line ends at a line
+// break, a dial string at a comma, a list of channels at "&", and the dialplan expands "${": none of
+// them is escaped, so a value with any other character is refused.
+const (
+	numberChars = "+*#"
+	nameChars   = numberChars + " "
+	dialChars   = numberChars + "@/:" // from the administrator
+)
+
+// Limits of values in bytes.
+const (
+	maxNumber = 64
+	maxDomain = 253
+	maxID     = 128 // Asterisk's limit for a unique id is 149
+)

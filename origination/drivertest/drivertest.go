@@ -1,0 +1,114 @@
+// Package drivertest has what the tests of drivers share: a log, the reports of a driver that is
+// followed, and waiting.
+package drivertest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/origination"
+)
+
+// Journal has the reports of a driver.
+type Journal struct {
+	mu    sync.Mutex
+	steps map[string][]origination.Progress
+	more  chan struct{} // closed at the next report
+}
+
+// Follow runs follow, a driver's Follow, until stop or the end of the test.
+func Follow(t *testing.T, follow func(context.Context, []origination.Open, func(origination.Progress)) error, open []origination.Open) (j *Journal, stop func()) {
+	t.Helper()
+	j = &Journal{steps: make(map[string][]origination.Progress), more: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := follow(ctx, open, j.report); err != nil {
+			t.Errorf("Follow: %v", err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return j, stop
+}
+
+func (j *Journal) report(p origination.Progress) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.steps[p.CallID] = append(j.steps[p.CallID], p)
+	close(j.more)
+	j.more = make(chan struct{})
+}
+
+// States returns the states of a call, each followed by its cause if it has one.
+func (j *Journal) States(id string) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var states []string
+	for _, p := range j.steps[id] {
+		states = append(states, string(p.State))
+		if p.Cause != "" {
+			states = append(states, p.Cause)
+		}
+	}
+	return states
+}
+
+// Await waits until a call has been reported in a state.
+func (j *Journal) Await(t *testing.T, id string, state origination.State) {
+	t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		j.mu.Lock()
+		there := slices.ContainsFunc(j.steps[id], func(p origination.Progress) bool { return p.State == state })
+		more := j.more
+		j.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			t.Fatalf("%s did not come to %s: %v", id, state, j.States(id))
+		}
+	}
+}
+
+// Until waits for a condition, which is evaluated while lock is held.
+func Until(t *testing.T, what string, holds func() bool, lock sync.Locker) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
+		lock.Lock()
+		ok := holds()
+		lock.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// Log is the output of a logger. Its methods may be called concurrently.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

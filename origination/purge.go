@@ -1,0 +1,47 @@
+package origination
+
+import (
+	"context"
+	"io/fs"
+
+	"trunkline/internal/sqldb"
+)
+
+// Purger deletes the calls of deleted accounts.
+type Purger struct{ db *sqldb.DB }
+
+// NewPurger migrates the tables, which exist only where the role origination has
+// run.
+func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return Purger{}, err
+	}
+	return Purger{db}, db.Migrate(ctx, "origination", files)
+}
+
+// PurgeAccount deletes some of the ended calls and idempotency keys of a deleted
+// account and returns their number; 0: none is left.
+func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
+	err = p.db.Alone(ctx, func(tx sqldb.Runner) error {
+		n = 0
+		for _, statement := range []string{
+			`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls
+				WHERE account_id = $1 AND NOT live LIMIT $2)`,
+			`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
+				WHERE account_id = $1 LIMIT $2)`,
+		} {
+			result, err := tx.ExecContext(ctx, statement, accountID, purgeLimit)
+			if err != nil {
+				return err
+			}
+			deleted, err := result.RowsAffected()
+			if err != nil {
+				return err
+			}
+			n += int(deleted)
+		}
+		return nil
+	})
+	return n, sqldb.Wrap(err, "purging calls")
+}

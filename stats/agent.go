@@ -1,0 +1,181 @@
+package stats
+
+import (
+	"unique"
+
+	"trunkline/event"
+	"trunkline/event/state"
+)
+
+// foldAgent changes the event's agent, and its figures. ofAnother says that the
+// event's call is known and another agent has it.
+func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
+	facts := &e.Facts
+	if facts.AgentID == "" || len(facts.AgentID) > maxText {
+		return
+	}
+	at = max(at, e.ID.Milli()-f.rules.Late.Milliseconds())
+	k := newKey(kindOpenAgent, e.Account, facts.AgentID, 0)
+	a, known := f.entries[k].(*agent)
+	if !known {
+		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
+	}
+	after := state.AgentAfter(facts, a.State, a.Busy, ofAnother)
+	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
+	if !known {
+		if after == "" && !step {
+			return
+		}
+		a.Seen = int64(e.ID)
+		f.add(a)
+	}
+	if step && (a.Step != facts.Name || a.StepCall != facts.CallID) {
+		f.count(a, facts.Name, at)
+		a.Step, a.StepCall = facts.Name, bounded(facts.CallID)
+	}
+	reason := a.reasonAfter(facts, after)
+	if after != a.State || reason != a.Reason {
+		f.change(a, after, reason, at)
+	}
+	a.takeCall(f, facts, ofAnother)
+	a.Seen = int64(e.ID)
+	f.touch(a)
+}
+
+// reasonAfter returns the reason of a break after an event.
+func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
+	switch {
+	case after != event.Break:
+		return ""
+	case facts.State == event.Break && facts.Reason != "" || facts.Name == event.NameAgentBreakStart && facts.Reason != "":
+		return bounded(facts.Reason)
+	case a.State == event.Break:
+		return a.Reason
+	}
+	return ""
+}
+
+// takeCall records which call the agent is busy with, as cc.state does.
+func (a *agent) takeCall(f *Fold, facts *event.Facts, ofAnother bool) {
+	if a.State != event.Ringing && a.State != event.Talking {
+		a.Busy = ""
+		return
+	}
+	switch facts.Name {
+	case event.NameQueueCallOffered, event.NameCallRinging:
+		if a.State == event.Ringing {
+			a.Busy = bounded(facts.CallID)
+		}
+	case event.NameQueueCallAnswered:
+		a.Busy = bounded(facts.CallID)
+		if c, ok := f.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
+			a.Queue, a.QueueStart = c.Queue, f.floor(c.EnteredMS)
+		}
+	case event.NameCallAnswered, event.NameCallBridged, event.NameCallTransferred:
+		if facts.CallID != "" {
+			a.Busy = bounded(facts.CallID)
+		}
+	default:
+		if a.Busy == "" && !ofAnother {
+			a.Busy = bounded(facts.CallID)
+		}
+	}
+}
+
+// count counts a step of a queue's call for the agent.
+func (f *Fold) count(a *agent, step event.Name, at int64) {
+	r := f.agentRow(a.key.account, a.key.id, f.floor(at))
+	if r == nil {
+		f.tooLate++
+		return
+	}
+	switch step {
+	case event.NameQueueCallOffered:
+		r.Offered++
+	case event.NameQueueCallAnswered:
+		r.Answered++
+	case event.NameAgentNoAnswer:
+		r.NoAnswer++
+	}
+}
+
+// change sets the agent's state from a time on. A time before the state was
+// entered is taken as that, so that no time counts twice when a clock is set back.
+// Where time up to an interval's end is counted already, it moves to the new state.
+func (f *Fold) change(a *agent, next event.State, reason string, at int64) {
+	at = max(at, a.SinceMS)
+	counted := max(at, a.CreditedMS)
+	if a.away() {
+		counted = at
+	} else if at >= a.CreditedMS {
+		f.credit(a, a.State, a.Reason, a.CreditedMS, at, 1)
+	} else {
+		f.credit(a, a.State, a.Reason, at, a.CreditedMS, -1)
+	}
+	if a.State == event.WrapUp || next == event.Talking || next == event.Offline { // the wrap-up of the call is over
+		defer func() { a.Queue, a.QueueStart = "", 0 }()
+	}
+	f.credit(a, next, reason, at, counted, 1)
+	a.State, a.Reason, a.SinceMS, a.CreditedMS = next, reason, at, counted
+}
+
+// credit adds the time from one time to another to the rows of the agent, with
+// sign -1 takes it away. It is split at the edges of intervals.
+func (f *Fold) credit(a *agent, s event.State, reason string, from, to, sign int64) {
+	if s == "" || s == event.Offline {
+		return
+	}
+	var wrapUp int64
+	for from < to {
+		start := f.floor(from)
+		until := min(to, (start+f.seconds())*1000)
+		if r := f.agentRow(a.key.account, a.key.id, start); r != nil {
+			r.add(s, reason, sign*(until-from))
+		}
+		if s == event.WrapUp && a.Queue != "" {
+			wrapUp += sign * (until - from)
+		}
+		from = until
+	}
+	if wrapUp == 0 {
+		return
+	}
+	if r := f.queueRow(a.key.account, unique.Make(a.Queue), a.QueueStart); r != nil {
+		r.WrapUpMS += wrapUp
+	}
+}
+
+// add adds time in a state to the row.
+func (r *AgentRow) add(s event.State, reason string, ms int64) {
+	r.LoggedInMS += ms
+	switch s {
+	case event.Available:
+		r.AvailableMS += ms
+	case event.Talking:
+		r.TalkingMS += ms
+	case event.WrapUp:
+		r.WrapUpMS += ms
+	case event.Break:
+		r.BreakMS += ms
+		r.addReason(reason, ms)
+	}
+}
+
+// addReason adds time of a break to its reason; a break without one has none.
+func (r *AgentRow) addReason(reason string, ms int64) {
+	if reason == "" {
+		return
+	}
+	if len(reason) > maxReason {
+		reason = otherReason
+	}
+	if r.BreakMSByReason == nil {
+		r.BreakMSByReason = map[string]int64{}
+	}
+	if _, ok := r.BreakMSByReason[reason]; !ok && (ms < 0 || len(r.BreakMSByReason) >= maxReasons) {
+		reason = otherReason
+	}
+	if r.BreakMSByReason[reason] += ms; r.BreakMSByReason[reason] == 0 {
+		delete(r.BreakMSByReason, reason)
+	}
+}

@@ -1,0 +1,258 @@
+package stats
+
+import (
+	"unique"
+
+	"trunkline/event"
+	"trunkline/event/state"
+)
+
+// findCall returns the call of a queue that an event is about, nil: none. Events of
+// the switch name one of the legs: then the interaction tells the call.
+func (f *Fold) findCall(e *state.Event) *call {
+	facts := &e.Facts
+	account := unique.Make(e.Account)
+	if facts.CallID != "" {
+		if c, ok := f.entries[key{account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
+			return c
+		}
+	}
+	switch facts.Name {
+	case event.NameCallHeld, event.NameCallResumed, event.NameCallTransferred:
+		if facts.InteractionID != "" {
+			return f.newest(interaction{account, unique.Make(facts.InteractionID)})
+		}
+	}
+	return nil
+}
+
+// foldCall changes the event's call, and the figures of its queue.
+func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
+	facts := &e.Facts
+	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) && facts.Name != event.NameQueueCallEntered {
+		if c.EndedMS == 0 {
+			return // late news of a queue that the call has left
+		}
+		c = nil
+	}
+	switch facts.Name {
+	case event.NameQueueCallEntered:
+		f.enter(e, c, at)
+		return
+	case event.NameQueueCallAnswered, event.NameQueueCallAbandoned:
+		if c == nil && facts.WaitMS.Known { // its entering was not told, or before the log begins
+			c = f.begin(e, at-facts.WaitMS.Value)
+		}
+	}
+	if c == nil {
+		return
+	}
+	switch facts.Name {
+	case event.NameQueueCallOffered:
+		if c.AnsweredMS == 0 && c.EndedMS == 0 && facts.AgentID != "" {
+			c.Agent = bounded(facts.AgentID)
+		}
+	case event.NameQueueCallAnswered:
+		f.answer(e, c, at)
+	case event.NameQueueCallAbandoned:
+		f.abandon(e, c, at)
+	case event.NameQueueCallEnded:
+		f.finish(e, c, at)
+	case event.NameCallEnded:
+		// An agent that has handed the call on ends it for itself alone.
+		if facts.AgentID == "" || c.Agent == "" || c.Agent == facts.AgentID {
+			f.finish(e, c, at)
+		}
+	case event.NameCallHeld:
+		if c.talking() && c.HeldMS == 0 {
+			c.HeldMS = at
+		}
+	case event.NameCallResumed:
+		f.resume(c, at)
+	case event.NameCallTransferred:
+		if c.AnsweredMS != 0 {
+			f.transfer(c)
+		}
+	default:
+		return
+	}
+	c.Seen = int64(e.ID)
+	f.touch(c)
+}
+
+func isQueueCall(name event.Name) bool {
+	switch name {
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded:
+		return true
+	}
+	return false
+}
+
+func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
+
+// row returns the row that the call counts in, nil when it takes no more events.
+func (f *Fold) row(c *call) *QueueRow {
+	r := f.queueRow(c.key.account, unique.Make(c.Queue), f.floor(c.EnteredMS))
+	if r == nil {
+		f.tooLate++
+	}
+	return r
+}
+
+// enter begins a pass of a call through a queue, unless the event repeats the
+// beginning of the present one. c is the pass before, nil: none.
+func (f *Fold) enter(e *state.Event, c *call, at int64) {
+	queue := e.Facts.QueueID
+	if queue == "" || len(queue) > maxText || e.Facts.CallID == "" || len(e.Facts.CallID) > maxText {
+		return
+	}
+	if c != nil && c.Queue == queue {
+		if c.AnsweredMS == 0 && c.EndedMS == 0 || at <= max(c.AnsweredMS, c.EndedMS) {
+			return
+		}
+	}
+	if c != nil && c.EndedMS == 0 {
+		f.finish(e, c, at)
+		if c.Queue != queue {
+			f.transfer(c)
+		}
+	}
+	f.begin(e, at)
+}
+
+// begin makes the entry of a call that has entered its queue at entered, and
+// counts it as offered. Returns nil when the event names no queue or call, or when
+// the interval takes no more events.
+func (f *Fold) begin(e *state.Event, entered int64) *call {
+	facts := &e.Facts
+	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
+		return nil
+	}
+	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
+		Queue: unique.Make(facts.QueueID).Value(), Interaction: bounded(facts.InteractionID), EnteredMS: entered, Seen: int64(e.ID)}
+	r := f.row(c)
+	if r == nil {
+		return nil
+	}
+	r.Offered++
+	if before, ok := f.entries[c.key]; ok {
+		f.remove(before)
+	}
+	f.add(c)
+	return c
+}
+
+// wait returns how long a call has waited until at.
+func (c *call) wait(facts *event.Facts, at int64) int64 {
+	if facts.WaitMS.Known {
+		return facts.WaitMS.Value
+	}
+	return max(0, at-c.EnteredMS)
+}
+
+func (f *Fold) answer(e *state.Event, c *call, at int64) {
+	if c.EndedMS == 0 || c.AnsweredMS == 0 {
+		f.stopRinging(e, c, at)
+		if e.Facts.AgentID != "" {
+			c.Agent = bounded(e.Facts.AgentID)
+		}
+	}
+	if c.AnsweredMS != 0 || c.Abandoned {
+		return
+	}
+	c.AnsweredMS = at
+	r := f.row(c)
+	if r == nil {
+		return
+	}
+	wait := c.wait(&e.Facts, at)
+	r.Answered++
+	r.WaitMS += wait
+	r.WaitMSMax = max(r.WaitMSMax, wait)
+	if wait <= r.ServiceLevelSeconds*1000 {
+		r.AnsweredWithin++
+	}
+	if c.EndedMS != 0 { // its end came first
+		r.TalkMS += max(0, c.EndedMS-at)
+	}
+}
+
+func (f *Fold) abandon(e *state.Event, c *call, at int64) {
+	if c.AnsweredMS != 0 || c.Abandoned {
+		f.finish(e, c, at)
+		return
+	}
+	c.Abandoned = true
+	if c.EndedMS == 0 {
+		c.EndedMS = at
+	}
+	r := f.row(c)
+	if r == nil {
+		return
+	}
+	wait := c.wait(&e.Facts, c.EndedMS)
+	r.Abandoned++
+	r.AbandonWaitMS += wait
+	r.WaitMSMax = max(r.WaitMSMax, wait)
+	if wait <= r.ShortAbandonSeconds*1000 {
+		r.AbandonedShort++
+	}
+}
+
+// finish ends a call that has not ended, and counts its talk.
+func (f *Fold) finish(e *state.Event, c *call, at int64) {
+	if c.EndedMS != 0 {
+		return
+	}
+	f.resume(c, at)
+	c.EndedMS = at
+	f.touch(c)
+	if c.AnsweredMS == 0 {
+		return
+	}
+	talk := max(0, at-c.AnsweredMS)
+	if e.Facts.TalkMS.Known && e.Facts.Name != event.NameQueueCallEntered {
+		talk = e.Facts.TalkMS.Value
+	}
+	if r := f.row(c); r != nil {
+		r.TalkMS += talk
+	}
+}
+
+// resume ends a hold.
+func (f *Fold) resume(c *call, at int64) {
+	if c.HeldMS == 0 {
+		return
+	}
+	if r := f.row(c); r != nil {
+		r.HoldMS += max(0, at-c.HeldMS)
+	}
+	c.HeldMS = 0
+}
+
+// transfer counts that a call went on from its queue, once.
+func (f *Fold) transfer(c *call) {
+	if c.Transferred {
+		return
+	}
+	c.Transferred = true
+	if r := f.row(c); r != nil {
+		r.Transferred++
+	}
+	f.touch(c)
+}
+
+// stopRinging makes the agent whose phone rang for the call available, because
+// another one has answered.
+func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
+	if c.Agent == "" || c.Agent == e.Facts.AgentID {
+		return
+	}
+	rang, ok := f.entries[key{c.key.account, unique.Make(c.Agent), 0, kindOpenAgent}].(*agent)
+	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
+		return
+	}
+	f.change(rang, event.Available, "", at)
+	rang.Busy, rang.Seen = "", int64(e.ID)
+	f.touch(rang)
+}

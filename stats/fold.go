@@ -1,0 +1,362 @@
+package stats
+
+import (
+	"cmp"
+	"slices"
+	"time"
+	"unique"
+
+	"trunkline/event"
+	"trunkline/event/state"
+)
+
+const (
+	// maxText bounds ids and texts of entries, in bytes, as in cc.state.
+	maxText = 256
+	// maxReasons bounds the reasons of breaks in one row; more count as "other".
+	maxReasons  = 16
+	maxReason   = 64 // bytes; a longer one counts as "other"
+	otherReason = "other"
+	// dueAtOnce bounds the entries that one event expires or adds time to: little
+	// enough for one request, and more than an event can create.
+	dueAtOnce = 64
+
+	callAge    = 24 * time.Hour // as in cc.state
+	agentAge   = 31 * 24 * time.Hour
+	endedAge   = 15 * time.Minute // a call that has ended
+	closeAfter = time.Minute      // after the end of an interval the time of agents without an event is added
+	// maxAhead is how far the clock of a source may be ahead of the log's. Beyond
+	// that the log's time counts.
+	maxAhead = 5 * time.Minute
+)
+
+// Thresholds are the limits that a queue's service level is counted by. A row
+// keeps those that were in force when it began.
+type Thresholds struct {
+	ServiceLevelSeconds int64 `json:"service_level_seconds"`
+	ShortAbandonSeconds int64 `json:"short_abandon_seconds"`
+}
+
+// DefaultThresholds returns the thresholds of a queue for which none are
+// configured.
+func DefaultThresholds() Thresholds { return Thresholds{20, 5} }
+
+// Rules hold what the figures depend on beside the facts.
+type Rules struct {
+	Interval   time.Duration
+	Late       time.Duration // how long after its end an interval takes late events
+	Thresholds func(account, queue string) Thresholds
+}
+
+// Fold computes the figures of one partition of cc.evt: a pure function of its
+// events' facts and of the rules. It is not for concurrent use.
+type Fold struct {
+	rules      Rules
+	lastFolded event.ID // of the last event folded
+	entries    map[key]entry
+	timers     timers
+	calls      map[interaction][]*call
+	dirty      map[key]event.ID // entries changed since Flush, with the last event that did
+	bytes      int              // of changed, estimated
+	counts     [len(kinds)]int
+	tooLate    int64 // events too late for their interval
+}
+
+type interaction struct{ account, id unique.Handle[string] }
+
+// NewFold returns the figures before any event.
+func NewFold(rules Rules) *Fold {
+	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, dirty: map[key]event.ID{}}
+}
+
+// Last returns the id of the last event folded, 0: none yet.
+func (f *Fold) Last() event.ID { return f.lastFolded }
+
+// Ignored returns how many events came too late for their interval.
+func (f *Fold) Ignored() int64 { return f.tooLate }
+
+// Changed returns the number of records that Flush will give.
+func (f *Fold) Changed() int { return len(f.dirty) }
+
+// ChangedBytes estimates the size of the records that Flush will give.
+func (f *Fold) ChangedBytes() int { return f.bytes }
+
+// Apply folds the next event. One at or below the last one folded changes nothing.
+func (f *Fold) Apply(e *state.Event) {
+	if e.ID <= f.lastFolded {
+		return
+	}
+	f.Advance(e.ID)
+	if !Counts(e.Facts.Name) {
+		return
+	}
+	at := f.millisOf(e)
+	c := f.findCall(e)
+	another := c != nil && c.Agent != e.Facts.AgentID
+	f.foldCall(e, c, at)
+	f.foldAgent(e, another, at)
+}
+
+// Counts reports whether events of a name can change figures. Of others only the
+// id counts, see Advance.
+func Counts(name event.Name) bool {
+	switch name {
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer,
+		event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned, event.NameQueueCallEnded,
+		event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged, event.NameCallHeld, event.NameCallResumed,
+		event.NameCallTransferred, event.NameCallEnded, event.NameConferenceLeft:
+		return true
+	}
+	return false
+}
+
+// Advance makes id the last event folded. What is due by then happens first:
+// entries expire, and agents without an event get the time of their interval.
+func (f *Fold) Advance(id event.ID) {
+	if id <= f.lastFolded {
+		return
+	}
+	f.lastFolded = id
+	for n := 0; n < dueAtOnce && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
+		switch e := f.timers[0].(type) {
+		case *agent:
+			if f.expires(e) <= id {
+				f.remove(e)
+				continue
+			}
+			edge := f.floor(e.CreditedMS) + f.seconds()
+			f.credit(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
+			e.CreditedMS = edge * 1000
+			f.touch(e)
+		default:
+			f.remove(e)
+		}
+	}
+}
+
+// millisOf returns when an event happened, in Unix milliseconds.
+func (f *Fold) millisOf(e *state.Event) int64 {
+	at := e.Facts.TimestampMS
+	if at == 0 {
+		at = e.Timestamp * 1000
+	}
+	if logged := e.ID.Milli(); at > logged+maxAhead.Milliseconds() {
+		return logged
+	}
+	return at
+}
+
+func (f *Fold) seconds() int64 { return int64(f.rules.Interval / time.Second) }
+
+// floor returns the beginning of the interval that a time is in, in Unix seconds.
+func (f *Fold) floor(millis int64) int64 {
+	seconds := millis / 1000
+	return seconds - seconds%f.seconds()
+}
+
+// rowDue returns the id at which a row is forgotten.
+func (f *Fold) rowDue(start int64) event.ID {
+	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(f.rules.Late)
+}
+
+// queueRow returns the row of a queue's interval, nil when it takes no more
+// events.
+func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *QueueRow {
+	k := key{account, queue, start, kindQueue}
+	if e, ok := f.entries[k]; ok {
+		f.mark(k)
+		return e.(*QueueRow)
+	}
+	if f.rowDue(start) <= f.lastFolded {
+		return nil
+	}
+	limits := f.rules.Thresholds(account.Value(), queue.Value())
+	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds, ShortAbandonSeconds: limits.ShortAbandonSeconds}
+	f.add(r)
+	return r
+}
+
+// agentRow does the same for an agent's interval.
+func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRow {
+	k := key{account, id, start, kindAgent}
+	if e, ok := f.entries[k]; ok {
+		f.mark(k)
+		return e.(*AgentRow)
+	}
+	if f.rowDue(start) <= f.lastFolded {
+		return nil
+	}
+	r := &AgentRow{header: header{key: k}}
+	f.add(r)
+	return r
+}
+
+// expires returns the id at which an agent without an event is forgotten. One that
+// is away stays as long as a late event may tell of the time before it went.
+func (f *Fold) expires(a *agent) event.ID {
+	if a.away() {
+		return event.ID(a.Seen) + event.ID(f.rules.Late)
+	}
+	return event.ID(a.Seen) + event.ID(agentAge)
+}
+
+// away reports whether no time is counted for the agent.
+func (a *agent) away() bool { return a.State == "" || a.State == event.Offline }
+
+// dueOf returns the id at which something happens to an entry by time alone.
+func (f *Fold) dueOf(e entry) event.ID {
+	switch e := e.(type) {
+	case *call:
+		if e.EndedMS != 0 {
+			return event.ID(e.Seen) + event.ID(endedAge)
+		}
+		return event.ID(e.Seen) + event.ID(callAge)
+	case *agent:
+		if e.away() {
+			return f.expires(e)
+		}
+		edge := event.ID((f.floor(e.CreditedMS)+f.seconds())*int64(time.Second)) + event.ID(closeAfter)
+		return min(f.expires(e), edge)
+	}
+	return f.rowDue(e.base().key.start)
+}
+
+// add adds an entry that the last event has made.
+func (f *Fold) add(e entry) {
+	f.attach(e)
+	f.mark(e.base().key)
+}
+
+func (f *Fold) attach(e entry) {
+	h := e.base()
+	h.due = f.dueOf(e)
+	f.entries[h.key] = e
+	f.timers.add(e)
+	f.counts[h.key.kind]++
+	if c, ok := e.(*call); ok && c.Interaction != "" {
+		at := c.interactionKey()
+		f.calls[at] = append(f.calls[at], c)
+	}
+}
+
+// newest returns the call of an interaction that entered its queue last, nil: none.
+func (f *Fold) newest(of interaction) (newest *call) {
+	for _, c := range f.calls[of] {
+		if newest == nil || cmp.Or(cmp.Compare(c.EnteredMS, newest.EnteredMS), c.key.compare(newest.key)) > 0 {
+			newest = c
+		}
+	}
+	return newest
+}
+
+func (c *call) interactionKey() interaction {
+	return interaction{c.key.account, unique.Make(c.Interaction)}
+}
+
+// touch records that the last event has changed an entry of a call or agent.
+func (f *Fold) touch(e entry) {
+	e.base().due = f.dueOf(e)
+	f.timers.moved(e)
+	f.mark(e.base().key)
+}
+
+func (f *Fold) mark(k key) {
+	const members = 420 // and framing
+	if _, ok := f.dirty[k]; !ok {
+		f.bytes += members + 2*(len(k.account.Value())+len(k.id.Value()))
+	}
+	f.dirty[k] = f.lastFolded
+}
+
+func (f *Fold) remove(e entry) {
+	h := e.base()
+	f.timers.remove(e)
+	delete(f.entries, h.key)
+	f.counts[h.key.kind]--
+	f.mark(h.key)
+	if c, ok := e.(*call); ok && c.Interaction != "" {
+		at := c.interactionKey()
+		if left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c }); len(left) > 0 {
+			f.calls[at] = left
+		} else {
+			delete(f.calls, at)
+		}
+	}
+}
+
+// bounded returns a text, or "" when it is too long to be kept.
+func bounded(text string) string {
+	if len(text) > maxText {
+		return ""
+	}
+	return text
+}
+
+// Record is one record of cc.stats: Value is nil where the entry is forgotten.
+type Record struct {
+	Key     string
+	Value   []byte
+	EventID event.ID // the last event that changed it
+}
+
+// Flush calls give with the records of all entries that changed since the last
+// Flush, ordered by key.
+func (f *Fold) Flush(give func(Record)) {
+	keys := make([]key, 0, len(f.dirty))
+	for k := range f.dirty {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, key.compare)
+	for _, k := range keys {
+		give(f.record(k))
+	}
+	clear(f.dirty)
+	f.bytes = 0
+}
+
+func (f *Fold) record(k key) Record {
+	r := Record{Key: k.String(), EventID: f.dirty[k]}
+	if e, ok := f.entries[k]; ok {
+		r.Value = f.encode(e)
+	}
+	return r
+}
+
+// find returns the value of a record by its key, nil: there is none.
+func (f *Fold) find(text string) []byte {
+	k, err := parseKey(text)
+	if err != nil {
+		return nil
+	}
+	e, ok := f.entries[k]
+	if !ok {
+		return nil
+	}
+	return f.encode(e)
+}
+
+// Load adds what a reader of cc.stats has found: the values of records by key, and
+// the last event folded. The fold must be new. It returns the keys that it does
+// not understand.
+func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) {
+	f.lastFolded = last
+	loaded := make([]entry, 0, len(values))
+	for text, value := range values {
+		k, err := parseKey(text)
+		if err == nil {
+			var e entry
+			if e, err = f.decode(k, value); err == nil {
+				loaded = append(loaded, e)
+			}
+		}
+		if err != nil {
+			foreign = append(foreign, text)
+		}
+	}
+	for _, e := range loaded {
+		f.attach(e)
+	}
+	slices.Sort(foreign)
+	return foreign
+}

@@ -1,0 +1,84 @@
+package stats
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type metrics struct {
+	events  prometheus.Counter
+	late    prometheus.Counter
+	lost    prometheus.Counter
+	invalid prometheus.Counter
+	batches prometheus.Counter
+	records prometheus.Counter
+	repairs prometheus.Counter
+	retries prometheus.Counter
+	entries *prometheus.GaugeVec // kind
+	load    prometheus.Histogram
+	lag     *lagCollector
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_stats_" + name, Help: help})
+	}
+	m := &metrics{
+		events:  counter("events_total", "Events of cc.evt folded into figures."),
+		late:    counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
+		lost:    counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
+		invalid: counter("invalid_records_total", "Records of cc.evt that could not be read."),
+		batches: counter("batches_total", "Record batches written to cc.stats."),
+		records: counter("records_total", "Records written to cc.stats."),
+		repairs: counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
+		retries: counter("retries_total", "Attempts repeated because Kafka was unavailable."),
+		entries: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents.",
+		}, []string{"kind"}),
+		load: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "trunkline_stats_load_seconds", Help: "Reading a partition of cc.stats at a takeover.", NativeHistogramBucketFactor: 1.1,
+			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+		}),
+		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_stats_lag_seconds",
+			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none.", []string{"partition"}, nil)},
+	}
+	for _, kind := range kinds {
+		m.entries.WithLabelValues(kind)
+	}
+	if reg != nil {
+		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.entries, m.load, m.lag)
+	}
+	return m
+}
+
+// lagCollector computes the age of the oldest waiting event at each scrape.
+type lagCollector struct {
+	desc    *prometheus.Desc
+	waiting sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest event, 0: none
+}
+
+// track adds a partition, until done is called. The caller keeps oldest up to date.
+func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) {
+	oldest = new(atomic.Int64)
+	c.waiting.Store(partition, oldest)
+	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
+}
+
+// Describe implements prometheus.Collector.
+func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
+	c.waiting.Range(func(partition, oldest any) bool {
+		var lag float64
+		if at := oldest.(*atomic.Int64).Load(); at != 0 {
+			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
+		return true
+	})
+}

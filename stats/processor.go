@@ -1,0 +1,72 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/setting"
+)
+
+// Deps are the dependencies of a processor.
+type Deps struct {
+	Log      Log
+	Producer Producer
+	// Thresholds returns the thresholds of a queue; nil: DefaultThresholds.
+	Thresholds func(account, queue string) Thresholds
+}
+
+// Processor computes the figures of the partitions that its consumer group gives
+// it. Any number may run at the same time.
+type Processor struct {
+	rules   Rules
+	deps    Deps
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// New makes a processor. It does nothing before Run.
+func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Processor, error) {
+	if err := setting.Validate("stats", settings); err != nil {
+		return nil, err
+	}
+	if deps.Log == nil || deps.Producer == nil {
+		return nil, errors.New("stats: needs a log and a producer")
+	}
+	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Thresholds}
+	if rules.Thresholds == nil {
+		rules.Thresholds = func(string, string) Thresholds { return DefaultThresholds() }
+	}
+	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg), log: log}, nil
+}
+
+// Run works until ctx ends, then returns nil.
+func (p *Processor) Run(ctx context.Context) error {
+	if err := p.deps.Log.Work(ctx, p.runPartition); err != nil {
+		return fmt.Errorf("computing figures: %w", err)
+	}
+	return nil
+}
+
+// runPartition computes the figures of one partition until ctx ends or something
+// unexpected happens; then the group starts it again.
+func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
+	oldest, done := p.metrics.lag.track(partition)
+	defer done()
+	for {
+		w := &worker{Processor: p, partition: partition, commit: commit, oldest: oldest}
+		err := w.process(ctx)
+		w.countEntries(false)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errBehind):
+			p.log.Info("partition's figures computed by another process", "partition", partition)
+		default:
+			return fmt.Errorf("figures of partition %d: %w", partition, err)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package stats
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+func openKafka(t testing.TB, partitions int) *kafka.Cluster {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// produce writes events to partition 0 of cc.evt.
+func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
+	t.Helper()
+	p := c.NewProducer(kafka.ProducerConfig{})
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	records := make([]kafka.Record, len(events))
+	for i, e := range events {
+		m := event.Message{ID: e.ID, Type: "AGENT_STATUS_CHANGE", AccountID: e.Account, Timestamp: e.Timestamp, Data: []byte(`{}`),
+			Metadata: event.Metadata{Source: "test", OriginalFormat: "test", Facts: e.Facts}}
+		records[i] = kafka.Record{Topic: event.TopicEvents, Partition: 0, Key: []byte(e.Account), Value: m.Append(nil), Time: e.ID.Time(),
+			Headers: []kafka.Header{{Key: event.HeaderName, Value: []byte(e.Facts.Name)}}}
+	}
+	if err := p.Produce(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs a processor until stop is called.
+func start(t testing.TB, c *kafka.Cluster) (stop func()) {
+	t.Helper()
+	producer := c.NewProducer(kafka.ProducerConfig{})
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		_ = producer.Close(context.Background())
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// readFigures returns what partition 0 of cc.stats says, and the last event folded.
+func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
+	t.Helper()
+	var v *view
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() }, func(r *kafka.Record) { v.apply(r) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.foreign != nil {
+		t.Fatal(v.foreign)
+	}
+	values = topic{}
+	for key, value := range v.live() {
+		values[key] = string(value)
+	}
+	if v.position != nil {
+		last = v.position.EventID
+	}
+	return values, last
+}
+
+// await waits until the figures are those of all events.
+func await(t testing.TB, c *kafka.Cluster, events []state.Event) topic {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		values, last := readFigures(t, c)
+		if last >= events[len(events)-1].ID {
+			return values
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the figures end at %s, the events at %s", last, events[len(events)-1].ID)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func folded(events []state.Event) topic {
+	want, f := topic{}, NewFold(testRules())
+	for i := range events {
+		f.Apply(&events[i])
+	}
+	want.flush(f)
+	return want
+}
+
+func compare(t testing.TB, got, want topic) {
+	t.Helper()
+	if maps.Equal(got, want) {
+		return
+	}
+	for key := range want {
+		if got[key] != want[key] {
+			t.Errorf("%s:\n got %s\nwant %s", key, got[key], want[key])
+			return
+		}
+	}
+	t.Errorf("%d records, want %d", len(got), len(want))
+}
+
+func TestAProcessorThatTakesOverGivesTheSameBytes(t *testing.T) {
+	c, events := openKafka(t, 1), randomDay(1, 300)
+	events = append(events, lastEvent(events))
+	for _, part := range [][]state.Event{events[:100], events[100:200], events[200:]} {
+		produce(t, c, part)
+		stop := start(t, c)
+		compare(t, await(t, c, part), folded(events[:indexAfter(events, part)]))
+		stop()
+	}
+}
+
+// lastEvent ends a log with an event that changes figures.
+func lastEvent(events []state.Event) state.Event {
+	last := events[len(events)-1]
+	return state.Event{ID: last.ID + event.MaxPartitions, Account: account, Timestamp: last.Timestamp, Facts: entered("q", "last")}
+}
+
+func indexAfter(events, part []state.Event) int {
+	for i := range events {
+		if events[i].ID == part[len(part)-1].ID {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// newWorker returns a worker that has loaded partition 0.
+func newWorker(t testing.TB, c *kafka.Cluster) *worker {
+	t.Helper()
+	producer := c.NewProducer(kafka.ProducerConfig{})
+	t.Cleanup(func() { _ = producer.Close(context.Background()) })
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest, done := p.metrics.lag.track(0)
+	t.Cleanup(done)
+	w := &worker{Processor: p, commit: func(int64) {}, oldest: oldest}
+	if err := w.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *worker) foldAll(t testing.TB, events []state.Event) {
+	t.Helper()
+	for i := range events {
+		w.fold.Apply(&events[i])
+	}
+	if err := w.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
+	c, events := openKafka(t, 1), randomDay(2, 400)
+	late, owner := newWorker(t, c), newWorker(t, c)
+	owner.foldAll(t, events[:300])
+	// The late one has not stopped yet, and writes older figures over them.
+	for i := range events[:100] {
+		late.fold.Apply(&events[i])
+	}
+	if err := late.flush(t.Context()); err != errBehind {
+		t.Errorf("the late processor: %v, want that it is behind", err)
+	}
+	owner.foldAll(t, events[300:301])
+	if err := owner.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Compaction keeps the last record of each key, whatever its event id.
+	last := topic{}
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { clear(last) }, func(r *kafka.Record) {
+		if string(r.Key) == state.PositionKey {
+			return
+		}
+		if last[string(r.Key)] = string(r.Value); r.Value == nil {
+			delete(last, string(r.Key))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, last, folded(events[:301]))
+	values, _ := readFigures(t, c)
+	compare(t, values, folded(events[:301]))
+}
+
+// A batch without its position is not shown.
+func TestABatchCountsAsAWhole(t *testing.T) {
+	v := newView()
+	v.apply(&kafka.Record{Key: []byte("acme|open_agent|a1"), Value: []byte(`{}`)})
+	if len(v.live()) != 0 {
+		t.Error("a record counts before the position of its batch")
+	}
+	at := state.Position{Kind: state.PositionKind, EventID: event.NextID(0, day.UnixMilli(), 0)}
+	v.apply(&kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
+	if len(v.live()) != 1 || v.position == nil {
+		t.Error("a batch does not count with its position")
+	}
+}
+
+func TestKeysWithSeparatorsInIds(t *testing.T) {
+	for _, k := range []key{newKey(kindQueue, "acme", "a|b|7", 900), newKey(kindAgent, "acme", "x", 0), newKey(kindOpenCall, "acme", "c|1", 0), newKey(kindOpenAgent, "acme", "", 0)} {
+		if parsed, err := parseKey(k.String()); err != nil || parsed != k {
+			t.Errorf("%s: %v %v", k, parsed, err)
+		}
+	}
+	for _, wrong := range []string{"", "acme", "acme|queue|x", "acme|queue|x|y", "acme|other|x", "|position", strings.Repeat("|", 4)} {
+		if k, err := parseKey(wrong); err == nil {
+			t.Errorf("%q is %v", wrong, k)
+		}
+	}
+}

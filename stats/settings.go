@@ -1,0 +1,25 @@
+package stats
+
+import (
+	"time"
+
+	"trunkline/internal/setting"
+)
+
+// Settings holds the settings of the figures of queues and agents.
+type Settings struct {
+	Interval   time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
+	LateEvents time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
+}
+
+// DefaultSettings returns the settings where nothing is set.
+func DefaultSettings() Settings {
+	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour}
+}
+
+// Validate implements setting.Group.
+func (s Settings) Validate(c *setting.Check) {
+	c.Must(s.Interval == time.Minute || s.Interval == 5*time.Minute || s.Interval == 15*time.Minute, "interval",
+		"must be 1m, 5m or 15m, is %s", s.Interval)
+	c.Must(s.LateEvents >= callAge && s.LateEvents <= agentAge, "late_events", "must be %s to %s, is %s", callAge, agentAge, s.LateEvents)
+}

@@ -1,0 +1,42 @@
+package stats
+
+import (
+	"cmp"
+	"container/heap"
+)
+
+// timers is a heap of entries by the event id at which they are due. Its order is
+// total, so that what is due first does not depend on how the heap came about.
+type timers []entry
+
+func (t timers) Len() int { return len(t) }
+
+func (t timers) Less(i, j int) bool {
+	a, b := t[i].base(), t[j].base()
+	return cmp.Or(cmp.Compare(a.due, b.due), a.key.compare(b.key)) < 0
+}
+
+func (t timers) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].base().place, t[j].base().place = i, j
+}
+
+// Push implements heap.Interface.
+func (t *timers) Push(e any) {
+	added := e.(entry)
+	added.base().place = len(*t)
+	*t = append(*t, added)
+}
+
+// Pop implements heap.Interface.
+func (t *timers) Pop() any {
+	last := len(*t) - 1
+	e := (*t)[last]
+	(*t)[last] = nil
+	*t = (*t)[:last]
+	return e
+}
+
+func (t *timers) add(e entry)    { heap.Push(t, e) }
+func (t *timers) remove(e entry) { heap.Remove(t, e.base().place) }
+func (t *timers) moved(e entry)  { heap.Fix(t, e.base().place) }

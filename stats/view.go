@@ -1,0 +1,73 @@
+package stats
+
+import (
+	"fmt"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+)
+
+// view collects what a partition of cc.stats says. Records show only with the
+// position of their batch, which is its last record.
+type view struct {
+	values   map[string]stored
+	position *state.Position
+	staged   []stagedRecord // of a batch whose position has not come yet
+	foreign  error          // a record that is no record of the figures
+}
+
+type stored struct {
+	value   []byte // nil: a tombstone
+	eventID event.ID
+}
+
+type stagedRecord struct {
+	key string
+	stored
+}
+
+func newView() *view { return &view{values: map[string]stored{}} }
+
+// apply adds the next record. It keeps no reference to it.
+func (v *view) apply(r *kafka.Record) {
+	key := string(r.Key)
+	if key != state.PositionKey {
+		s := stagedRecord{key: key, stored: stored{value: append([]byte(nil), r.Value...)}}
+		if id := r.Header(state.HeaderEventID); id != nil {
+			var err error
+			if s.eventID, err = event.ParseID(string(id)); err != nil {
+				v.foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+				return
+			}
+		}
+		v.staged = append(v.staged, s)
+		return
+	}
+	record, err := state.ParseRecord(key, r.Value, nil)
+	if err != nil {
+		v.foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+		return
+	}
+	for _, s := range v.staged {
+		if before, ok := v.values[s.key]; !ok || s.eventID >= before.eventID {
+			v.values[s.key] = s.stored
+		}
+	}
+	clear(v.staged)
+	v.staged = v.staged[:0]
+	if v.position == nil || record.Position.EventID >= v.position.EventID {
+		v.position = record.Position
+	}
+}
+
+// live returns the values of keys that are not deleted.
+func (v *view) live() map[string][]byte {
+	values := make(map[string][]byte, len(v.values))
+	for key, s := range v.values {
+		if s.value != nil {
+			values[key] = s.value
+		}
+	}
+	return values
+}

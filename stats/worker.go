@@ -1,0 +1,410 @@
+package stats
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+const (
+	// flushBytes is the estimated size of changed records at which they are
+	// written: less than one request may have.
+	flushBytes = 500_000
+	// gatherTime is the least time between batches, unless flushBytes have changed:
+	// under load a row changes many times in it and is written once.
+	gatherTime = 200 * time.Millisecond
+	// positionEvery is the time between batches with a position alone.
+	positionEvery = 10 * time.Second
+)
+
+// worker computes the figures of one partition, in one goroutine.
+type worker struct {
+	*Processor
+	partition int
+	commit    func(next int64)
+	oldest    *atomic.Int64 // time of the oldest event that is not written, 0: none
+
+	fold    *Fold
+	at      state.Position // up to where the fold is that of cc.evt
+	next    int64          // offset in cc.stats after the last record that is known
+	wrote   time.Time
+	moved   bool      // at is not written yet
+	checkAt time.Time // when to look for what another processor wrote; zero: done
+	ignored int64     // of the fold, as counted in the metric
+	sizes   [len(kinds)]int
+}
+
+// errBehind is returned when another processor has written figures of later
+// events.
+var errBehind = errors.New("another processor is ahead")
+
+// process folds what comes, from where cc.stats ends.
+func (w *worker) process(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	for {
+		err := w.read(ctx)
+		gap, ok := kafka.PassableGap(err)
+		if !ok || ctx.Err() != nil {
+			return err
+		}
+		if err := w.skip(ctx, gap); err != nil {
+			return err
+		}
+	}
+}
+
+// load reads the figures from cc.stats, and checks that cc.evt goes on where they
+// end.
+func (w *worker) load(ctx context.Context) error {
+	began := time.Now()
+	var v *view
+	err := w.retry(ctx, "reading the figures", func() (err error) {
+		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() }, func(r *kafka.Record) { v.apply(r) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if v.foreign != nil {
+		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "err", v.foreign)
+	}
+	w.fold = NewFold(w.rules)
+	w.wrote, w.checkAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
+	if v.position == nil {
+		err = w.retry(ctx, "starting figures", func() error { return w.begin(ctx) })
+	} else {
+		w.at = *v.position
+		if foreign := w.fold.Load(v.live(), w.at.EventID); len(foreign) > 0 {
+			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition, "records", len(foreign), "first", foreign[0])
+		}
+		err = w.checkPosition(ctx)
+	}
+	w.countEntries(true)
+	w.metrics.load.Observe(time.Since(began).Seconds())
+	return err
+}
+
+// begin sets the position to the beginning of cc.evt.
+func (w *worker) begin(ctx context.Context) error {
+	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
+	if err != nil {
+		return err
+	}
+	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
+	w.at = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
+	return err
+}
+
+// logPosition returns the position in cc.evt.
+func (w *worker) logPosition() kafka.LogPosition {
+	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
+	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written where topics have no ids
+		at.TopicID = id
+	}
+	return at
+}
+
+// checkPosition moves the position to where cc.evt goes on, when it does not there.
+func (w *worker) checkPosition(ctx context.Context) error {
+	err := w.retry(ctx, "checking the normalized log", func() error {
+		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
+	})
+	if gap, ok := kafka.PassableGap(err); ok {
+		return w.skip(ctx, gap)
+	}
+	return err
+}
+
+// skip goes on behind a gap in cc.evt. Events that come again there, with the ids
+// that they had, change nothing.
+func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
+	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition, "kind", gap.Kind,
+		"folded", w.at.Offset, "resume", gap.Resume, "err", gap)
+	w.metrics.lost.Add(float64(gap.Lost()))
+	return w.retry(ctx, "going on behind a gap", func() error {
+		id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
+		if err != nil {
+			return err
+		}
+		w.at.Offset, w.at.LeaderEpoch, w.at.TopicID, w.moved = gap.Resume, kafka.UnknownEpoch, id.String(), true
+		return nil
+	})
+}
+
+// read folds and writes until an error.
+func (w *worker) read(ctx context.Context) error {
+	reader := w.deps.Log.Read(w.partition, w.logPosition())
+	defer reader.Close()
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	for {
+		records, err := w.await(ctx, reader)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && unavailable(err):
+			w.metrics.retries.Inc()
+			if !backoff.Wait(ctx) {
+				return ctx.Err()
+			}
+		case err != nil:
+			return err
+		default:
+			backoff.Reset()
+		}
+		for i := range records {
+			w.foldRecord(&records[i])
+			if w.fold.ChangedBytes() >= flushBytes {
+				if err := w.flush(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		if err := w.writeDue(ctx); err != nil {
+			return err
+		}
+		if reader.Lag() == 0 && w.fold.Changed() == 0 {
+			w.oldest.Store(0)
+		}
+	}
+}
+
+// await reads the next records, or returns none when it is time to write.
+func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, error) {
+	until := w.wrote.Add(positionEvery)
+	switch {
+	case w.fold.Changed() > 0:
+		until = w.wrote.Add(gatherTime)
+	case !w.moved:
+		until = time.Now().Add(positionEvery)
+	}
+	if !w.checkAt.IsZero() && w.checkAt.Before(until) {
+		until = w.checkAt
+	}
+	within, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	records, err := reader.Read(within)
+	if err != nil && within.Err() != nil {
+		return nil, nil
+	}
+	return records, err
+}
+
+// writeDue writes what is due by now.
+func (w *worker) writeDue(ctx context.Context) error {
+	since := time.Since(w.wrote)
+	if w.fold.Changed() > 0 && since >= gatherTime || w.moved && since >= positionEvery {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if w.checkAt.IsZero() || time.Now().Before(w.checkAt) {
+		return nil
+	}
+	w.checkAt = time.Time{}
+	if err := w.flush(ctx); err != nil { // so that the fold is what is on the topic
+		return err
+	}
+	return w.repair(ctx)
+}
+
+// foldRecord folds the next record of cc.evt.
+func (w *worker) foldRecord(r *kafka.Record) {
+	if w.oldest.Load() == 0 {
+		w.oldest.Store(r.Time.UnixMilli())
+	}
+	w.at.Offset, w.at.LeaderEpoch, w.moved = r.Offset+1, r.LeaderEpoch, true
+	w.metrics.events.Inc()
+	if !Counts(event.Name(r.Header(event.HeaderName))) {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
+			w.reportInvalid(r, err)
+			return
+		}
+		w.fold.Advance(id)
+		return
+	}
+	e, _, err := state.ParseEvent(r.Key, r.Value, nil)
+	if err != nil {
+		w.reportInvalid(r, err)
+		return
+	}
+	w.fold.Apply(&e)
+}
+
+func (w *worker) reportInvalid(r *kafka.Record, err error) {
+	w.metrics.invalid.Inc()
+	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "err", err)
+}
+
+// flush makes what has changed durable, with the position, in one record batch.
+func (w *worker) flush(ctx context.Context) error {
+	w.at.EventID = w.fold.Last()
+	var records []kafka.Record
+	w.fold.Flush(func(r Record) { records = append(records, w.record(r)) })
+	if err := w.write(ctx, records); err != nil {
+		return err
+	}
+	w.moved = false
+	w.oldest.Store(0)
+	w.commit(w.at.Offset)
+	w.countEntries(true)
+	w.metrics.late.Add(float64(w.fold.Ignored() - w.ignored))
+	w.ignored = w.fold.Ignored()
+	return nil
+}
+
+func (w *worker) record(r Record) kafka.Record {
+	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
+		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
+}
+
+// write writes records and the position behind them. Where they do not lie just
+// behind what is known of the topic, another processor wrote too.
+func (w *worker) write(ctx context.Context, records []kafka.Record) error {
+	written, err := w.produce(ctx, records)
+	if err != nil {
+		return err
+	}
+	if n := int64(len(records)) + 1; written == (kafka.Appended{First: w.next, Next: w.next + n}) {
+		w.next = written.Next
+		return nil
+	}
+	return w.repair(ctx)
+}
+
+func (w *worker) produce(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
+	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.at.Append(nil)})
+	err = w.retry(ctx, "writing figures", func() (err error) {
+		written, err = w.deps.Producer.ProduceAt(ctx, records...)
+		return err
+	})
+	w.wrote = time.Now()
+	w.metrics.batches.Inc()
+	w.metrics.records.Add(float64(len(records)))
+	return written, err
+}
+
+// repair compares the last records of the topic that are not known to be this
+// processor's own with its own, and writes again those that differ: compaction
+// keeps the last record of a key. Returns errBehind when another processor has
+// folded later events. Nothing may have changed since the last flush.
+func (w *worker) repair(ctx context.Context) error {
+	last := map[string][]byte{}
+	behind := false
+	end, err := w.scan(ctx, w.next, last, &behind)
+	if err == nil && end < w.next {
+		w.log.Error("topic of figures has lost its end, its records are written again", "topic", event.TopicStats, "partition", w.partition,
+			"written", w.next, "end", end)
+		for key := range w.fold.entries {
+			last[key.String()] = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if behind {
+		return errBehind
+	}
+	w.next = end
+	var records []kafka.Record
+	size := 0
+	write := func() error {
+		written, err := w.produce(ctx, records)
+		if n := int64(len(records)) + 1; err == nil && written.First == w.next {
+			w.next += n
+		}
+		records, size = nil, 0
+		return err
+	}
+	for key, value := range last {
+		own := w.fold.find(key)
+		if bytes.Equal(own, value) && (own == nil) == (value == nil) {
+			continue
+		}
+		records = append(records, w.record(Record{Key: key, Value: own, EventID: w.at.EventID}))
+		w.metrics.repairs.Inc()
+		if size += len(key) + len(own) + 64; size >= flushBytes {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	return write()
+}
+
+// scan reads the last record of each key from an offset on.
+func (w *worker) scan(ctx context.Context, from int64, last map[string][]byte, behind *bool) (end int64, err error) {
+	err = w.retry(ctx, "checking the figures", func() (err error) {
+		reset := func() { clear(last); *behind = false }
+		end, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, from, reset, func(r *kafka.Record) {
+			if string(r.Key) != state.PositionKey {
+				last[string(r.Key)] = append([]byte(nil), r.Value...)
+				return
+			}
+			if p, err := state.ParseRecord(state.PositionKey, r.Value, nil); err == nil && p.Position.EventID > w.at.EventID {
+				*behind = true
+			}
+		})
+		return err
+	})
+	return end, err
+}
+
+// countEntries sets the share of this partition in the metric of entries: its
+// sizes, or none.
+func (w *worker) countEntries(held bool) {
+	for i, kind := range kinds {
+		size := 0
+		if held && w.fold != nil {
+			size = w.fold.counts[i]
+		}
+		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.sizes[i]))
+		w.sizes[i] = size
+	}
+}
+
+// How long a worker waits before it tries again: at first, and at most.
+const (
+	firstWait   = 50 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// retry calls do until it does not fail with fault.KindUnavailable, with growing
+// waits between. It returns ctx's error when ctx ends.
+func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !unavailable(err):
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		w.metrics.retries.Inc()
+		wait := backoff.Next()
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
+		if !retry.Sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// unavailable reports whether trying again later may help.
+func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

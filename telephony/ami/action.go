@@ -1,0 +1,170 @@
+package ami
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Action is a request to Asterisk.
+type Action struct {
+	Name string
+	// ID is the ActionID, which the response and later events such as OriginateResponse repeat. ""
+	// lets the connection choose one, for actions whose response is all that matters: later events
+	// with a chosen id are dropped.
+	ID     string
+	Fields []Field // a key may be repeated
+}
+
+// waiter waits for the response to an action, or for the end of its list.
+type waiter struct {
+	list     bool
+	done     chan outcome  // has capacity 1
+	progress chan struct{} // has capacity 1; a token says that a part of the list has arrived
+	items    []*Packet
+	bytes    int
+}
+
+type outcome struct {
+	response *Packet
+	items    []*Packet
+	err      error
+}
+
+func (w *waiter) notify() {
+	select {
+	case w.progress <- struct{}{}:
+	default:
+	}
+}
+
+// Do sends an action and returns its response. The error is a *Refusal if Asterisk answered Error.
+func (c *Conn) Do(ctx context.Context, a Action) (*Packet, error) {
+	o := c.roundTrip(ctx, a, false)
+	return o.response, o.err
+}
+
+// List sends a list action, such as QueueStatus, and returns its events without the last one, whose
+// EventList is Complete.
+func (c *Conn) List(ctx context.Context, name string, fields ...Field) ([]*Packet, error) {
+	o := c.roundTrip(ctx, Action{Name: name, Fields: fields}, true)
+	return o.items, o.err
+}
+
+// roundTrip sends an action, waits for its outcome, and counts it.
+func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) outcome {
+	if a.ID == "" {
+		a.ID = c.newID()
+	}
+	w := &waiter{list: list, done: make(chan outcome, 1), progress: make(chan struct{}, 1)}
+	o := outcome{err: c.enqueue(a.ID, w)}
+	if o.err == nil {
+		defer c.forget(a.ID, w)
+		if o.err = c.write(a); o.err == nil {
+			o = c.wait(ctx, w)
+		}
+	}
+	c.client.metrics.actions.WithLabelValues(result(o.err)).Inc()
+	return o
+}
+
+// result returns the metric label for the outcome of an action.
+func result(err error) string {
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &refusal), errors.Is(err, ErrAction), errors.Is(err, ErrDuplicate),
+		errors.Is(err, ErrList), errors.Is(err, ErrListSize):
+		return "refused"
+	case errors.Is(err, ErrTimeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, ErrBusy):
+		return "busy"
+	}
+	return "broken"
+}
+
+func (c *Conn) wait(ctx context.Context, w *waiter) outcome {
+	limit := c.client.cfg.ActionTimeout
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	for {
+		select {
+		case o := <-w.done:
+			return o
+		case <-w.progress:
+			timeout.Reset(limit)
+		case <-c.endSignal:
+			select { // the response may have arrived just before the end
+			case o := <-w.done:
+				return o
+			default:
+				return outcome{err: c.Err()}
+			}
+		case <-ctx.Done():
+			return outcome{err: ctx.Err()}
+		case <-timeout.C:
+			return outcome{err: ErrTimeout}
+		}
+	}
+}
+
+func (c *Conn) enqueue(id string, w *waiter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.endReason != nil:
+		return c.endReason
+	case len(c.waiters) >= c.client.cfg.MaxPending:
+		return ErrBusy
+	case c.waiters[id] != nil:
+		return ErrDuplicate
+	}
+	c.waiters[id] = w
+	return nil
+}
+
+// forget removes a waiter that may still be there: its action was given up.
+func (c *Conn) forget(id string, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiters[id] == w {
+		delete(c.waiters, id)
+	}
+}
+
+// write writes an action. It waits for the socket for at most ActionTimeout and ends the connection
+// after that, because part of the action may have been written.
+func (c *Conn) write(a Action) error {
+	text, err := a.encode()
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err = c.net.SetWriteDeadline(time.Now().Add(c.client.cfg.ActionTimeout))
+	if err == nil {
+		_, err = io.WriteString(c.net, text)
+	}
+	if err != nil {
+		c.end(fmt.Errorf("writing to the manager interface: %w", err))
+		return c.Err()
+	}
+	return nil
+}
+
+func (a Action) encode() (string, error) {
+	var b strings.Builder
+	for _, f := range append([]Field{{"Action", a.Name}, {"ActionID", a.ID}}, a.Fields...) {
+		if strings.ContainsAny(f.Key, lineBreaks+":") || strings.ContainsAny(f.Value, lineBreaks) {
+			return "", ErrAction
+		}
+		b.WriteString(f.Key + ": " + f.Value + "\r\n")
+	}
+	b.WriteString("\r\n")
+	return b.String(), nil
+}

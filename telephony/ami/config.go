@@ -1,0 +1,83 @@
+package ami
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/panics"
+)
+
+// Config has the address and the limits of one manager interface.
+type Config struct {
+	Address  string      // host:port; Asterisk listens on port 5038, with TLS on port 5039
+	TLS      *tls.Config // nil: plain TCP
+	Username string
+	Secret   string
+	// Challenge logs in with an MD5 digest in place of the secret.
+	Challenge bool
+	// Events is the event mask of the login: "on", "off", or classes such as "call,agent".
+	Events string
+
+	DialTimeout   time.Duration // limit for connecting and logging in
+	ActionTimeout time.Duration // limit for a response, for the next event of a list, and for writing
+	PingInterval  time.Duration // a ping is sent when nothing has arrived for so long
+	MaxPacket     int           // largest packet in bytes
+	MaxPending    int           // largest number of actions without a response
+	MaxList       int           // largest memory of the answer to a list action, in bytes
+	QueueEvents   int           // largest number of events waiting for Take
+	QueueBytes    int           // largest memory of the events waiting for Take, in bytes
+}
+
+// WithDefaults returns c with its zero values replaced by the defaults.
+func (c Config) WithDefaults() Config {
+	setDefault(&c.Events, "off")
+	setDefault(&c.DialTimeout, 5*time.Second)
+	setDefault(&c.ActionTimeout, 5*time.Second)
+	setDefault(&c.PingInterval, 10*time.Second)
+	setDefault(&c.MaxPacket, 1<<20)
+	setDefault(&c.MaxPending, 4096)
+	setDefault(&c.MaxList, 256<<20)
+	setDefault(&c.QueueEvents, 50_000)
+	setDefault(&c.QueueBytes, 64<<20)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate checks a Config that has its defaults filled in.
+func (c Config) Validate() error {
+	switch {
+	case c.Address == "":
+		return fault.InvalidField("address", "required", "the manager interface's address is missing")
+	case c.Username == "":
+		return fault.InvalidField("username", "required", "the manager interface's user name is missing")
+	case c.Secret == "":
+		return fault.InvalidField("secret", "required", "the manager interface's secret is missing")
+	case strings.ContainsAny(c.Username+c.Secret, lineBreaks):
+		return fault.InvalidField("secret", "invalid", "the manager interface's user name and secret are one line each")
+	case strings.ContainsAny(c.Events, lineBreaks):
+		return fault.InvalidField("events", "invalid", "the manager interface's event mask is one line")
+	case c.DialTimeout <= 0 || c.ActionTimeout <= 0 || c.PingInterval <= 0:
+		return fault.InvalidField("action_timeout", "invalid", "the manager interface's timeouts are positive")
+	case c.MaxPacket < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxPacket || c.MaxList < c.MaxPacket:
+		return fault.InvalidField("max_packet", "invalid", "the manager interface's limits are positive, and its queue and lists hold a packet")
+	}
+	return nil
+}
+
+// Deps has the dependencies of a Client. Clients of one registry share the metrics.
+type Deps struct {
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	Panics  *panics.Recoverer // of the connections' readers; nil: panics pass
+}

@@ -1,0 +1,44 @@
+package ami
+
+import "errors"
+
+// Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
+// returns the network error.
+var (
+	ErrDenied    = errors.New("manager interface: login refused")
+	ErrMalformed = errors.New("manager interface: malformed packet")
+	ErrTooLarge  = errors.New("manager interface: packet larger than the limit")
+	ErrSlow      = errors.New("manager interface: event queue full")
+	ErrSilent    = errors.New("manager interface: no answer to a ping")
+	ErrClosed    = errors.New("manager interface: connection closed")
+)
+
+// Reasons for which an action failed while its connection stays open.
+var (
+	ErrTimeout   = errors.New("manager interface: timeout waiting for a response")
+	ErrBusy      = errors.New("manager interface: too many actions without a response")
+	ErrAction    = errors.New("manager interface: action contains a line break or a zero byte")
+	ErrDuplicate = errors.New("manager interface: an action with this id waits for its response")
+	ErrListSize  = errors.New("manager interface: list larger than the limit")
+	ErrList      = errors.New("manager interface: list cancelled by Asterisk")
+)
+
+// Refusal is a response that says Error.
+type Refusal struct {
+	Message string // at most 200 bytes
+}
+
+func (r *Refusal) Error() string { return "manager interface: " + r.Message }
+
+// reason returns the metric label for the end of a connection.
+func reason(err error) string {
+	for name, sentinel := range map[string]error{
+		"denied": ErrDenied, "malformed": ErrMalformed, "too_large": ErrTooLarge,
+		"slow": ErrSlow, "silent": ErrSilent, "closed": ErrClosed,
+	} {
+		if errors.Is(err, sentinel) {
+			return name
+		}
+	}
+	return "broken"
+}

@@ -1,0 +1,116 @@
+package ami
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+)
+
+const lineBreaks = "\r\n\x00"
+
+// Field is one line of a packet or an action.
+type Field struct{ Key, Value string }
+
+// Packet is one response or event: its lines in the order on the wire, at least one.
+type Packet struct {
+	Fields []Field
+	Size   int // bytes on the wire
+}
+
+// fieldBytes is the size of a Field without its texts, on 64-bit systems.
+const fieldBytes = 32
+
+// memory returns the bytes that the packet takes: much more than Size if its lines are short.
+func (p *Packet) memory() int { return p.Size + len(p.Fields)*fieldBytes }
+
+// Get returns the value of the first occurrence of a key, or "" if there is none. Keys are compared
+// case-insensitively: Asterisk writes Uniqueid in some events and UniqueID in others.
+func (p *Packet) Get(key string) string {
+	for i := range p.Fields {
+		if len(p.Fields[i].Key) == len(key) && strings.EqualFold(p.Fields[i].Key, key) {
+			return p.Fields[i].Value
+		}
+	}
+	return ""
+}
+
+// Name returns the name of an event, such as QueueCallerJoin. It is "" for a response, and for a
+// packet that is neither.
+func (p *Packet) Name() string { return p.head("Event") }
+
+// head returns the value of the first line if it has this key.
+func (p *Packet) head(key string) string {
+	if p.Fields[0].Key != key {
+		return ""
+	}
+	return p.Fields[0].Value
+}
+
+// isResponse reports whether the packet answers an action. OriginateResponse is an event that has a
+// Response key too.
+func (p *Packet) isResponse() bool { return p.Fields[0].Key == "Response" }
+
+// lastOfList reports whether an event ends the answer to a list action.
+func (p *Packet) lastOfList() bool {
+	return strings.EqualFold(p.Get("EventList"), "Complete") || strings.HasSuffix(p.Name(), "Complete")
+}
+
+// readPacket reads the next packet. It returns io.EOF only for end of input between packets. Empty
+// lines before a packet are skipped.
+func readPacket(in *bufio.Reader, limit int) (*Packet, error) {
+	var block []byte
+	for skipped := 0; ; {
+		line, err := in.ReadSlice('\n')
+		if len(block)+len(line)+skipped > limit {
+			return nil, ErrTooLarge
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			block = append(block, line...)
+			continue
+		}
+		if err != nil {
+			if len(block)+len(line) > 0 && errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if !endsPacket(block, line) {
+			block = append(block, line...)
+			continue
+		}
+		if len(block) > 0 {
+			return parsePacket(block), nil
+		}
+		skipped += len(line)
+	}
+}
+
+// endsPacket reports whether line is the empty line after a packet. It is not empty when it ends a
+// line that was longer than the reader's buffer.
+func endsPacket(block, line []byte) bool {
+	if len(block) > 0 && block[len(block)-1] != '\n' {
+		return false
+	}
+	return len(line) == 1 || len(line) == 2 && line[0] == '\r'
+}
+
+// parsePacket parses lines of "Key: Value". The block has at least one line.
+func parsePacket(block []byte) *Packet {
+	text := strings.ToValidUTF8(string(block), "\uFFFD")
+	p := &Packet{Fields: make([]Field, 0, strings.Count(text, "\n")), Size: len(block)}
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		p.Fields = append(p.Fields, parseField(strings.TrimSuffix(line, "\r")))
+	}
+	return p
+}
+
+// parseField splits a line at the first colon that is followed by a space. A key may contain a colon
+// ("ChanVariable(AudioSocket/127.0.0.1:9092)"). A line without one is a key without a value.
+func parseField(line string) Field {
+	key, value, ok := strings.Cut(line, ": ")
+	if !ok {
+		key = strings.TrimSuffix(key, ":")
+	}
+	return Field{key, value}
+}

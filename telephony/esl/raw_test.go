@@ -1,0 +1,79 @@
+package esl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func TestRawEventsAreTheBytesThatCame(t *testing.T) {
+	bodies := []string{`{"Event-Name":"X","a":"1"}`, `{"Event-Name": "Y" }`, "not JSON \xff"}
+	address := serve(t, func(p *peer) {
+		p.login()
+		for _, body := range bodies {
+			p.say("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
+		}
+		p.event("Event-Name: plain\n\n")
+		p.hold()
+	})
+	c := dial(t, Config{Address: address, Raw: true})
+	var events []*Event
+	for len(events) < len(bodies)+1 {
+		select {
+		case <-c.Arrived():
+			events = append(events, c.Take()...)
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%d events arrived", len(events))
+		}
+	}
+	for i, body := range bodies {
+		if got := string(events[i].Raw()); got != body {
+			t.Errorf("event %d is %q, want %q", i, got, body)
+		}
+	}
+	if last := events[len(bodies)]; last.Name() != "plain" || last.Raw() != nil {
+		t.Errorf("a plain event is %q, raw %q", last.Name(), last.Raw())
+	}
+}
+
+func TestDialWithTLS(t *testing.T) {
+	certificates := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
+	t.Cleanup(certificates.Close)
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certificates.Certificate())
+	for name, test := range map[string]struct {
+		roots *x509.CertPool
+		known bool
+	}{"trusted": {trusted, true}, "unknown authority": {x509.NewCertPool(), false}} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, func(p *peer) {
+				secure := tls.Server(p.Conn, certificates.TLS)
+				p.Conn = secure
+				p.in.Reset(secure)
+				if p.login() {
+					p.hold()
+				}
+			})
+			client := newClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: test.roots}})
+			c, err := client.Dial(t.Context())
+			if c != nil {
+				c.Close()
+			}
+			var untrusted *tls.CertificateVerificationError
+			if test.known != (err == nil) || !test.known && !errors.As(err, &untrusted) {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestClientsWithoutMetricsDoNotCollide(t *testing.T) {
+	for range 2 {
+		if _, err := New(Config{Address: "a:1", Password: "p"}, Deps{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

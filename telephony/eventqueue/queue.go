@@ -1,0 +1,50 @@
+// Package eventqueue has the queue between a connection's reader and whoever takes its events. It is
+// bounded by number and by memory, so that a slow taker cannot exhaust the memory.
+package eventqueue
+
+import "sync"
+
+// Queue holds events of type E. Its methods may be called concurrently.
+type Queue[E any] struct {
+	maxEvents, maxBytes int
+	size                func(E) int
+	token               chan struct{} // holds a token while the queue may have events
+
+	mu     sync.Mutex
+	events []E
+	bytes  int
+}
+
+// New returns an empty queue with its limits. size returns the memory that an event takes, in bytes.
+func New[E any](maxEvents, maxBytes int, size func(E) int) *Queue[E] {
+	return &Queue[E]{maxEvents: maxEvents, maxBytes: maxBytes, size: size, token: make(chan struct{}, 1)}
+}
+
+// Arrived returns a channel that has a token while the queue may have events.
+func (q *Queue[E]) Arrived() <-chan struct{} { return q.token }
+
+// Put adds an event and reports whether there was room for it.
+func (q *Queue[E]) Put(e E) bool {
+	size := q.size(e)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.events) >= q.maxEvents || q.bytes+size > q.maxBytes {
+		return false
+	}
+	q.events = append(q.events, e)
+	q.bytes += size
+	select {
+	case q.token <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// Take returns all events and empties the queue.
+func (q *Queue[E]) Take() []E {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	events := q.events
+	q.events, q.bytes = nil, 0
+	return events
+}

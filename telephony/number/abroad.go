@@ -1,0 +1,201 @@
+package number
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// Abroad reports whether a number as the account dials it may leave the account's
+// country. Extensions, short codes and names do not. An unrecognised number is taken
+// to leave it: a number that begins like an international one and is none, one
+// with a code such as *31# before it, and, without a country, every number that
+// is or can be meant as an international one.
+//
+// A number is also judged without a code before it, because what comes after us may
+// take it off.
+func (p *Plan) Abroad(accountID, number string) bool {
+	return p.leaves(accountID, parseDialled(number)) || p.leaves(accountID, parseDialled(Plain(number)))
+}
+
+func (p *Plan) leaves(accountID string, d dialled) bool {
+	country := p.country
+	if own, ok := p.accounts[accountID]; ok {
+		country = own
+	}
+	switch {
+	case d.plus:
+		return !within(country, d.digits)
+	case len(d.digits) <= longestExtension:
+		return false
+	case d.code:
+		return true
+	case country == "":
+		return strings.HasPrefix(d.digits, "00") || strings.HasPrefix(d.digits, "011") ||
+			len(d.digits) > longestNational && isInternational(d.digits)
+	}
+	parsed, err := phonenumbers.ParseAndKeepRawInput(d.digits, country)
+	if err != nil {
+		return true // an international prefix without a country code, or too long
+	}
+	if parsed.GetCountryCodeSource() == phonenumbers.PhoneNumber_FROM_NUMBER_WITH_IDD {
+		return !belongs(country, parsed)
+	}
+	if phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE && dialledInFull(d.digits, country, parsed) {
+		return !belongs(country, parsed)
+	}
+	// A trunk may take it for an international number without its prefix, or its beginning for the code
+	// of a carrier.
+	return isInternational(d.digits) && !within(country, d.digits) ||
+		!phonenumbers.IsValidNumber(parsed) && hasInternationalEnd(country, d.digits)
+}
+
+// hasInternationalEnd reports whether digits end in "00" and a number that is not one of the country.
+func hasInternationalEnd(country, digits string) bool {
+	for i := range digits {
+		if end, ok := strings.CutPrefix(digits[i:], "00"); ok && isInternational(end) && !within(country, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// longestNational is the number of digits of the longest national number that can
+// be dialled where the country is not known.
+const longestNational = 10
+
+// within reports whether the digits of a number in E.164 are those of a country.
+func within(country, digits string) bool {
+	parsed, err := phonenumbers.Parse("+"+digits, "")
+	return err == nil && belongs(country, parsed)
+}
+
+func isInternational(digits string) bool {
+	parsed, err := phonenumbers.Parse("+"+digits, "")
+	return err == nil && phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE
+}
+
+// belongs reports whether a number is one of a country's. Countries can share a
+// country code, as those of the NANP; a number that is known of none of them
+// belongs to each.
+func belongs(country string, parsed *phonenumbers.PhoneNumber) bool {
+	if country == "" || int(parsed.GetCountryCode()) != phonenumbers.GetCountryCodeForRegion(country) {
+		return false
+	}
+	region := phonenumbers.GetRegionCodeForNumber(parsed)
+	return region == "" || region == country || phonenumbers.IsValidNumberForRegion(parsed, country)
+}
+
+// Premium reports whether a number as the account dials it is a premium-rate
+// number of any country, or in a satellite or global network (country codes 870,
+// 881, 882, 883, 979; ITU-T E.164). Exchanges ignore digits after a complete number,
+// so a number that is of no known type is judged by its longest beginning that is.
+func (p *Plan) Premium(accountID, number string) bool {
+	plain := Plain(number)
+	for ; len(plain) > longestExtension; plain = plain[:len(plain)-1] {
+		full := p.E164(accountID, plain)
+		if !strings.HasPrefix(full, "+") {
+			continue
+		}
+		for _, network := range []string{"+870", "+881", "+882", "+883", "+979"} {
+			if strings.HasPrefix(full, network) {
+				return true
+			}
+		}
+		if kind := typeOf(full); kind != phonenumbers.UNKNOWN {
+			return kind == phonenumbers.PREMIUM_RATE
+		}
+	}
+	return false
+}
+
+// typeOf returns the type of a number in E.164.
+func typeOf(full string) phonenumbers.PhoneNumberType {
+	parsed, err := phonenumbers.Parse(full, "")
+	if err != nil {
+		return phonenumbers.UNKNOWN
+	}
+	return phonenumbers.GetNumberType(parsed)
+}
+
+// Plain returns a number in ASCII digits, with its "+" and without a code before it
+// and all other characters. It returns names unchanged.
+func Plain(number string) string {
+	d := parseDialled(number[strings.LastIndexAny(number, "*#")+1:])
+	switch {
+	case d.digits == "":
+		return number
+	case d.plus:
+		return "+" + d.digits
+	}
+	return d.digits
+}
+
+// dialled is a number without the characters that only separate.
+type dialled struct {
+	plus   bool   // begins with "+"
+	code   bool   // has characters of which it is not known what comes of them, such as * and #
+	digits string // ASCII; "" of a name
+}
+
+// parseDialled reads the digits of any script, because what comes after us may. A
+// text that begins with a letter is a name, unless it is letters and then a number,
+// such as w0088216123456 or tel:+88216123456: what comes after us may drop them.
+func parseDialled(number string) (d dialled) {
+	var digits []byte
+	var letters bool // before the first digit
+	for _, r := range number {
+		if n, ok := digit(r); ok {
+			digits = append(digits, '0'+n)
+			continue
+		}
+		switch {
+		case r == '+' || r == '＋' || r == '﹢':
+			d.plus = d.plus || len(digits) == 0
+		case separates(r):
+		case letters && len(digits) > 0 && strings.ContainsRune("@;", r):
+			return endName(d, digits)
+		case letters && len(digits) > 0 && !d.plus && !d.code && unicode.IsLetter(r):
+			return dialled{}
+		case len(digits) == 0 && !d.plus && !d.code && unicode.IsLetter(r):
+			letters = true
+		default:
+			d.code = true
+		}
+	}
+	if letters {
+		return endName(d, digits)
+	}
+	d.digits = string(digits)
+	return d
+}
+
+// endName returns what the number after letters is: none if it is short.
+func endName(d dialled, digits []byte) dialled {
+	if len(digits) <= longestExtension {
+		return dialled{}
+	}
+	d.code, d.digits = true, string(digits)
+	return d
+}
+
+func separates(r rune) bool {
+	return strings.ContainsRune("./()", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf, unicode.Mn)
+}
+
+// digit returns the value of a decimal digit of any script. A block of decimal
+// digits has ten of them, from 0 on.
+func digit(r rune) (value byte, ok bool) {
+	for _, block := range unicode.Nd.R16 {
+		if rune(block.Lo) <= r && r <= rune(block.Hi) {
+			return byte((r - rune(block.Lo)) % 10), true
+		}
+	}
+	for _, block := range unicode.Nd.R32 {
+		if rune(block.Lo) <= r && r <= rune(block.Hi) {
+			return byte((r - rune(block.Lo)) % 10), true
+		}
+	}
+	return 0, false
+}

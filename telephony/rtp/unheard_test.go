@@ -1,0 +1,41 @@
+package rtp_test
+
+import (
+	"testing"
+	"time"
+
+	pion "github.com/pion/rtp"
+
+	"trunkline/telephony/rtp"
+)
+
+// A session description may name anybody's address: media goes there only after
+// it was heard from, or if it is the host of the peer's signalling.
+func TestMediaGoesToAnAddressOnlyAfterItWasHeardFrom(t *testing.T) {
+	ports := newPorts(t, 25400, 25420)
+	caller, victim := newPhone(t), newPhone(t)
+	near, far := open(t, ports), open(t, ports)
+	near.SetRemote(caller.addr(), loopback)
+	far.SetRemote(victim.addr()) // named by the description alone
+	rtp.NewRelay(near, far, mapping(0, 0), mapping(0, 0))
+	for i := range 50 {
+		caller.send(near, pion.Packet{Header: pion.Header{SequenceNumber: uint16(i)}, Payload: []byte("flood")})
+	}
+	if packet, ok := victim.listen(100 * time.Millisecond); ok {
+		t.Fatalf("an address that sent nothing got %q", packet.Payload)
+	}
+	victim.send(far, pion.Packet{Payload: []byte("here I am")})
+	if got := caller.hear(); string(got.Payload) != "here I am" {
+		t.Errorf("heard %q", got.Payload)
+	}
+	caller.send(near, pion.Packet{Header: pion.Header{SequenceNumber: 60}, Payload: []byte("hello")})
+	if got := victim.hear(); string(got.Payload) != "hello" {
+		t.Errorf("heard %q", got.Payload)
+	}
+	next := newPhone(t)
+	far.SetRemote(next.addr()) // a later offer names another
+	caller.send(near, pion.Packet{Header: pion.Header{SequenceNumber: 61}, Payload: []byte("flood")})
+	if packet, ok := next.listen(100 * time.Millisecond); ok {
+		t.Errorf("an address that sent nothing got %q", packet.Payload)
+	}
+}

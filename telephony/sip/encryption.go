@@ -1,0 +1,125 @@
+package sip
+
+import (
+	"trunkline/internal/fault"
+	"trunkline/telephony/srtp"
+)
+
+// Encryption says whether the media of legs is encrypted with SRTP, whose keys are exchanged in session
+// descriptions (SDES, RFC 4568).
+type Encryption string
+
+// The values of Encryption. The zero value is EncryptionOff.
+const (
+	EncryptionOff Encryption = "off"
+	// EncryptionOptional accepts SRTP and plain RTP, and offers SRTP in a description of plain RTP.
+	EncryptionOptional Encryption = "optional"
+	// EncryptionRequired accepts and offers SRTP only.
+	EncryptionRequired Encryption = "required"
+)
+
+// Encryptions returns the names of the values.
+func Encryptions() []string {
+	return []string{string(EncryptionOff), string(EncryptionOptional), string(EncryptionRequired)}
+}
+
+// Over returns e for a leg whose signalling goes over a transport. Who reads the signalling has the keys,
+// so without TLS there is no SRTP: EncryptionOptional is off, and the error of EncryptionRequired is
+// fault.KindUnsupported.
+func (e Encryption) Over(transport string) (Encryption, error) {
+	switch {
+	case transport == networkTLS:
+		return e, nil
+	case e == EncryptionRequired:
+		return e, fault.New(fault.KindUnsupported, "encrypted media requires TLS")
+	}
+	return EncryptionOff, nil
+}
+
+// Encrypt sets the encryption of the leg. It must be called before the first offer or answer.
+func (l *Local) Encrypt(e Encryption) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.encryption = e
+}
+
+// key returns the leg's own key of a suite, which stays the same. The caller holds mu.
+func (l *Local) key(suite srtp.Suite) srtp.Key {
+	k, had := l.keys[suite]
+	if !had {
+		k = srtp.NewKey(suite)
+		l.keys[suite] = k
+	}
+	return k
+}
+
+// security is the encryption of one description.
+type security struct {
+	secure bool
+	crypto []srtp.Attribute
+}
+
+// offered returns the encryption of an offer. Once SRTP is agreed it stays: an offer then has the agreed
+// suite and profile only.
+func (l *Local) offered() security {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	suites := srtp.Suites()
+	offer := security{secure: l.encryption == EncryptionRequired}
+	switch {
+	case l.agreed.suite != "":
+		suites, offer.secure = []srtp.Suite{l.agreed.suite}, l.agreed.secure
+	case l.encryption != EncryptionOptional && l.encryption != EncryptionRequired:
+		return security{}
+	}
+	for i, suite := range suites {
+		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: l.key(suite)})
+	}
+	return offer
+}
+
+// answered returns the encryption of the answer to an offer, and the keys. The error is
+// fault.KindUnsupported if the two sides cannot agree.
+func (l *Local) answered(offer *Session) (security, srtp.Keys, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	off := l.encryption != EncryptionOptional && l.encryption != EncryptionRequired
+	switch {
+	case len(offer.Crypto) > 0 && !off:
+		theirs := offer.Crypto[0]
+		ours := l.key(theirs.Key.Suite())
+		l.agreed.suite, l.agreed.secure = theirs.Key.Suite(), offer.Secure
+		return security{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}}, srtp.Keys{Send: ours, Receive: theirs.Key}, nil
+	case offer.Secure:
+		return security{}, srtp.Keys{}, fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
+	}
+	return security{}, srtp.Keys{}, l.plain()
+}
+
+// accepted returns the keys that an answer to our offer agrees on. The error is fault.KindUnsupported if
+// the answer does not fit the offer.
+func (l *Local) accepted(offer, answer *Session) (srtp.Keys, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, theirs := range answer.Crypto {
+		for _, ours := range offer.Crypto {
+			if ours.Tag == theirs.Tag && ours.Key.Suite() == theirs.Key.Suite() {
+				l.agreed.suite, l.agreed.secure = ours.Key.Suite(), offer.Secure
+				return srtp.Keys{Send: ours.Key, Receive: theirs.Key}, nil
+			}
+		}
+	}
+	if answer.Secure || offer.Secure {
+		return srtp.Keys{}, fault.New(fault.KindUnsupported, "the answer has no key for its encrypted media")
+	}
+	return srtp.Keys{}, l.plain()
+}
+
+// plain returns an error if the leg must not have plain media: encryption is required, or was agreed
+// before. The caller holds mu.
+func (l *Local) plain() error {
+	if l.encryption == EncryptionRequired || l.agreed.suite != "" {
+		return fault.New(fault.KindUnsupported, "this leg's media must be encrypted")
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+// errGlare is the error of an offer that crossed the peer's (RFC 3261, section 14.1).
+var errGlare = errors.New("sip: both sides made an offer at once")
+
+// glareAttempts is the number of attempts for an offer that crosses the peer's.
+const glareAttempts = 4
+
+// Reinvite sends a new offer to the peer and returns its answer, after 32 s at most per attempt. A
+// *Failure leaves the session unchanged, unless the peer has no such dialog any more: then the leg has
+// ended. ctx is observed between attempts.
+func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
+	for attempt := 1; ; attempt++ {
+		answer, err := l.sendReinvite(offer)
+		if !errors.Is(err, errGlare) {
+			return answer, err
+		}
+		if attempt == glareAttempts {
+			return nil, &Failure{Status: 491, Cause: NormalTemporaryFailure}
+		}
+		select {
+		case <-time.After(l.glareDelay()):
+		case <-l.endSignal:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// glareDelay returns a random delay before the next attempt. The side that chose the Call-ID waits
+// longer (RFC 3261, section 14.1).
+func (l *Leg) glareDelay() time.Duration {
+	if l.called {
+		return 2100*time.Millisecond + rand.N(1900*time.Millisecond)
+	}
+	return rand.N(2000 * time.Millisecond)
+}
+
+func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
+	request, err := l.beginOffer(offer)
+	if err != nil {
+		return nil, err
+	}
+	defer l.endOffer()
+	for attempt := 0; ; attempt++ {
+		tx, err := l.server.transactions.Request(l.ctx, request)
+		if err != nil {
+			return nil, &Failure{Cause: NormalTemporaryFailure}
+		}
+		answer, err := l.awaitAnswer(tx)
+		if err != nil {
+			return nil, err
+		}
+		if attempt > 0 || l.password == "" || !isChallenge(answer) {
+			return l.offerAnswered(tx, request, answer, offer)
+		}
+		if request, err = l.server.authorize(request, answer, l.username, l.password); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		l.next() // authorize increased CSeq
+		l.mu.Unlock()
+	}
+}
+
+func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended:
+		return nil, fault.Conflict("the call has ended")
+	case l.offering || l.answering:
+		return nil, errGlare
+	}
+	request := l.newRequest(sipmsg.INVITE, l.next())
+	request.AppendHeader(l.contact.Clone())
+	request.AppendHeader(sipmsg.NewHeader("Allow", allowed))
+	request.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	if l.interval > 0 {
+		request.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
+	}
+	if err := describe(request, offer); err != nil {
+		return nil, err
+	}
+	l.offering = true
+	return request, nil
+}
+
+func (l *Leg) endOffer() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offering = false
+}
+
+// awaitAnswer waits for the final response to a re-INVITE.
+func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
+	limit := time.NewTimer(64 * t1)
+	defer limit.Stop()
+	for {
+		select {
+		case answer := <-tx.Responses():
+			if !answer.IsProvisional() {
+				return answer, nil
+			}
+		case <-tx.Done():
+		case <-limit.C:
+			tx.Terminate()
+		case <-l.endSignal:
+			tx.Terminate()
+			return nil, fault.Conflict("the call has ended")
+		}
+		select {
+		case <-tx.Done():
+			l.Hangup(RecoveryOnTimerExpire) // RFC 3261, section 12.2.1.2: the peer has no such dialog
+			return nil, &Failure{Status: 408, Cause: RecoveryOnTimerExpire}
+		default:
+		}
+	}
+}
+
+func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response, offer *Session) (*Session, error) {
+	switch {
+	case answer.StatusCode == 491:
+		return nil, errGlare
+	case answer.StatusCode == 481 || answer.StatusCode == 408:
+		l.Hangup(NormalTemporaryFailure)
+		return nil, &Failure{Status: answer.StatusCode, Cause: NormalTemporaryFailure}
+	case !answer.IsSuccess():
+		return nil, &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
+	}
+	l.mu.Lock()
+	l.refreshTarget(answer.Contact())
+	ack := l.newAck(request)
+	l.mu.Unlock()
+	l.acknowledgeAll(tx, ack, func(*sipmsg.Response) bool { return true })
+	session, err := l.server.parseSession(answer.Body())
+	if err != nil {
+		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
+		// 14.1).
+		l.Hangup(IncompatibleDestination)
+		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
+	}
+	l.negotiateTimer(answer)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ours, l.peers = offer, session
+	return session, nil
+}
+
+// refreshTarget sets the remote target to the peer's new contact (RFC 3261, section 12.2). The caller
+// holds mu.
+func (l *Leg) refreshTarget(contact *sipmsg.ContactHeader) {
+	if contact != nil {
+		l.target = contact.Address
+	}
+}

@@ -1,0 +1,124 @@
+/**
+ * What an event's facts (docs/facts.md) make of its agent and its call, by the
+ * rules of event/state; a test compares the two. A message has its facts already
+ * completed from the state before it, so that a board that began with a snapshot
+ * computes the same state.
+ */
+
+/**
+ * @typedef {object} Facts
+ * @property {string} name
+ * @property {string} [agent_id]
+ * @property {string} [agent_name]
+ * @property {string} [queue_id]
+ * @property {string} [call_id]
+ * @property {string} [caller]
+ * @property {string} [callee]
+ * @property {string} [state]
+ * @property {string} [reason]
+ * @property {string} [previous_state]
+ * @property {number} [wait_ms]
+ * @property {number} [talk_ms]
+ *
+ * @typedef {import("./floor.js").Agent} Agent
+ * @typedef {import("./floor.js").Call} Call
+ */
+
+/** The facts of a message; undefined for messages from before there were facts. @returns {Facts|undefined} */
+export function factsOf(/** @type {any} */ message) {
+  const facts = message.metadata?.facts;
+  return typeof facts?.name === "string" ? facts : undefined;
+}
+
+/** What the event is about: the state of an agent, of a call, or of neither. @returns {"agent"|"call"|""} */
+export function subjectOf(/** @type {Facts} */ f) {
+  const [kind] = f.name.split(".");
+  if (kind === "agent") return "agent";
+  if (kind === "device") return "";
+  if (kind === "queue" || kind === "call" && f.name !== "call.progress") return "call";
+  return f.call_id && f.state ? "call" : "";
+}
+
+/** Whether an agent in this state is busy with a call. */
+export function onCall(/** @type {string} */ state) { return state === "ringing" || state === "talking"; }
+
+const agentOnly = new Set(["offline", "available", "wrap_up", "break", "other"]);
+const callOnly = new Set(["waiting", "ringing", "talking", "held", "ended"]);
+
+/**
+ * The state of the event's agent after it; "" where nothing is known of it.
+ * @param {Facts} f
+ * @param {Agent|undefined} agent before the event
+ * @param {Call|undefined} call before the event
+ */
+export function agentAfter(f, agent, call) {
+  const before = agent?.state ?? "", state = f.state ?? "";
+  switch (f.name) {
+    case "agent.logout": return "offline";
+    case "agent.break_start": return "break";
+    case "agent.login": case "agent.break_end": return state || "available";
+    case "agent.queue_join": case "agent.queue_leave": case "agent.state": return state || before;
+    case "agent.no_answer":
+      if (agentOnly.has(state)) return state;
+      return before === "ringing" ? "available" : before;
+    case "queue.call_offered": case "call.ringing": return before === "talking" ? before : "ringing";
+    case "queue.call_answered": case "call.answered": case "call.bridged": return "talking";
+    case "call.transferred": return call && call.agent !== f.agent_id ? "talking" : before; // given to this agent
+    case "queue.call_abandoned": case "queue.call_ended": case "call.ended": case "conference.left":
+      if (f.name === "conference.left" && state !== "ended") return before;
+      if (agentOnly.has(state)) return state;
+      return agent && onCall(before) && (agent.call === "" || agent.call === f.call_id) ? "available" : before;
+  }
+  return before;
+}
+
+/** Whether the event begins a call that has ended anew. */
+export function reopens(/** @type {Facts} */ f) {
+  return f.name === "queue.call_entered" || f.name === "call.created" || f.name === "call.answered" && Boolean(f.agent_id);
+}
+
+/**
+ * The state of the event's call after it; "" where nothing is known of it.
+ * @param {Facts} f
+ * @param {Call|undefined} call before the event
+ */
+export function callAfter(f, call) {
+  let before = call?.state ?? (subjectOf(f) === "call" ? f.previous_state ?? "" : "");
+  let queue = call?.queue ?? (before && f.queue_id);
+  if (before === "ended") {
+    if (!reopens(f)) return "ended";
+    before = queue = "";
+  }
+  const talking = before === "talking" || before === "held", queued = !talking && Boolean(queue);
+  switch (f.name) {
+    case "queue.call_entered": return "waiting";
+    case "queue.call_offered": return talking ? before : "ringing";
+    case "call.created": return before || (f.state === "talking" ? "talking" : "ringing");
+    case "call.ringing": return talking || queued ? before : "ringing";
+    case "call.answered": case "call.bridged": return queued && !f.agent_id ? before : "talking";
+    case "queue.call_answered": case "call.resumed": return "talking";
+    case "call.held": return "held";
+    case "agent.no_answer": return before === "ringing" ? "waiting" : before;
+    // An agent that has transferred the call ends only its own leg.
+    case "call.ended": return !f.agent_id || !call?.agent || call.agent === f.agent_id ? "ended" : before;
+    case "queue.call_abandoned": case "queue.call_ended": return "ended";
+    case "call.transferred": case "call.dtmf": return before;
+  }
+  if (subjectOf(f) === "agent") return before;
+  return before && callOnly.has(f.state ?? "") ? f.state ?? "" : before;
+}
+
+/** Whether the event gives its call to its agent. */
+export function givesCall(/** @type {Facts} */ f) {
+  return Boolean(f.agent_id) && ["queue.call_offered", "queue.call_answered", "call.ringing", "call.answered", "call.bridged",
+    "call.transferred"].includes(f.name);
+}
+
+const maxText = 256; // bytes; longer ids are not folded, longer texts are left out
+const utf8 = new TextEncoder();
+
+/** The text, or "" when there is none or it is too long. */
+export function bounded(/** @type {string|undefined} */ text) {
+  if (!text || text.length > maxText || text.length * 3 > maxText && utf8.encode(text).length > maxText) return "";
+  return text;
+}
