@@ -1,6 +1,7 @@
 // Package logthrottle keeps a fault that lasts from filling the log, and the disk
-// that the log is on: of warnings with the same words a few are written, then
-// one in a while, which says how many were held back.
+// that the log is on: of warnings with the same message, and the same route where
+// they have one, a few are written, then one in a while, which says how many were
+// held back. So a fault of one route of the API does not hide that of another.
 //
 // It refuses to hold back anything but warnings: an error is written each
 // time, and so is what is no fault at all. It has no goroutine.
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-// Limits of the warnings with one message.
+// Limits of the warnings with one message and route.
 const (
 	Burst = 5                // in each Period
 	Every = 30 * time.Second // Period
@@ -40,7 +41,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level != slog.LevelWarn {
 		return h.inner.Handle(ctx, r)
 	}
-	held, due := h.counts.due(r.Message, r.Time)
+	held, due := h.counts.due(key(r), r.Time)
 	if !due {
 		return nil
 	}
@@ -49,6 +50,19 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.Int("held_back", held))
 	}
 	return h.inner.Handle(ctx, r)
+}
+
+// key is the message, with the value of the attribute route where r has one.
+func key(r slog.Record) string {
+	key := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "route" {
+			key += " " + a.Value.String()
+			return false
+		}
+		return true
+	})
+	return key
 }
 
 // WithAttrs implements slog.Handler.
@@ -61,7 +75,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.inner.WithGroup(name), h.counts}
 }
 
-// counts are the warnings of late, by message.
+// counts are the warnings of late, by key.
 type counts struct {
 	mu    sync.Mutex
 	lines map[string]*line
@@ -73,21 +87,21 @@ type line struct {
 	held   int       // since the last one that was logged
 }
 
-// most bounds what is remembered. Messages are constants, and few.
+// most bounds what is remembered. Messages and routes are constants, and few.
 const most = 1000
 
-// due reports whether a message may be written, and how many were not since the
+// due reports whether a warning may be written, and how many were not since the
 // last one.
-func (c *counts) due(message string, now time.Time) (held int, due bool) {
+func (c *counts) due(key string, now time.Time) (held int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[message]
+	l := c.lines[key]
 	if l == nil {
 		if len(c.lines) >= most {
 			clear(c.lines)
 		}
 		l = &line{since: now}
-		c.lines[message] = l
+		c.lines[key] = l
 	}
 	// A clock that was set back begins a period too.
 	if age := now.Sub(l.since); age >= Every || age < 0 {

@@ -56,6 +56,17 @@ func TestOnlyWarningsWithTheSameWordsAreHeldBack(t *testing.T) {
 	}
 }
 
+func TestRoutesAreHeldBackApart(t *testing.T) {
+	log, said := recorder()
+	for range 2 * Burst {
+		log.Warn("request failed", "request_id", "1", "route", "/a", "error", "the disk is full")
+	}
+	log.Warn("request failed", "request_id", "1", "route", "/b", "error", "the database is away")
+	if n := strings.Count(said.String(), "\n"); n != Burst+1 || !strings.Contains(said.String(), "database") {
+		t.Errorf("%d lines:\n%s", n, said)
+	}
+}
+
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	c := counts{lines: map[string]*line{}}
 	for i := range 3 * most {
