@@ -25,6 +25,22 @@
 // platform without numbers is read by one node, whatever its redundancy. What is in
 // a node's spool is sent whether or not the node has the lease.
 //
+// # Order of two nodes
+//
+// Each of two nodes sends the events that it reads in their order, and the first copy
+// of each counts; so all are in order while the events of one node begin no later
+// than where the other one is. A node that starts or connects therefore holds the
+// events from there on, and begins to send and to resync when each other node that is
+// alive has sent
+//
+//   - the first of them, or a later event of the same run of the platform; or
+//   - all that it had read peerDelay after it, while no earlier event waits there:
+//     the other node connected later, or nothing happens on the platform.
+//
+// Nodes learn this from each other's status in the database. After orderTimeout the
+// events are sent anyway. What a node has left in its spool when it died is sent when
+// it returns: late, where the other node did not read it.
+//
 // # Repeats
 //
 // Each record has an identity: the platform's, else one of the spool's own run. A

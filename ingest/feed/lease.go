@@ -79,7 +79,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		slots = 1
 	}
 	for slot := range slots {
-		mine, err := r.store.claim(ctx, r.cfg.Name, slot, r.node, leaseTime)
+		mine, err := r.store.claim(ctx, r.cfg.Name, slot, r.node, r.leaseTime)
 		switch {
 		case err != nil:
 			r.log.Warn("renewing the lease of a feed failed", "error", err)
@@ -106,7 +106,7 @@ func (r *runner) tookSlot(ctx context.Context, slot int, at time.Time) {
 		}
 		signal(r.resyncWanted)
 	}
-	r.slot, r.leaseUntil = slot, at.Add(leaseTime)
+	r.slot, r.leaseUntil = slot, at.Add(r.leaseTime)
 	r.leads.Store(slot == 0)
 }
 
@@ -127,6 +127,6 @@ func (r *runner) releaseLease(ctx context.Context) {
 	if err := r.store.release(ctx, r.cfg.Name, r.node, -1); err != nil {
 		r.log.Warn("giving up the lease of a feed failed", "error", err)
 	}
-	r.slot, r.leaseUntil = -1, time.Now().Add(2*leaseTime)
+	r.slot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
 	r.leads.Store(false)
 }

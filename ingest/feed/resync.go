@@ -25,8 +25,12 @@ const (
 	stateTimeout = 15 * time.Second
 )
 
-// keepResynced resyncs when that is wanted, until ctx ends.
+// keepResynced resyncs when that is wanted, until ctx ends. The first time is behind
+// the events of other nodes that precede the connection.
 func (r *runner) keepResynced(ctx context.Context, session Session, sends *sender) error {
+	if !sends.waitReleased(ctx) {
+		return context.Cause(ctx)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,7 +156,7 @@ func (r *runner) releaseEvents(sends *sender) {
 func (r *runner) holdEvents(sends *sender, unsettled []string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sends.hold()
+	sends.hold(sends.queue.End())
 	changed := maps.Clone(r.changedSubjects)
 	for _, id := range unsettled {
 		changed[id] = true

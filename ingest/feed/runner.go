@@ -35,7 +35,11 @@ type runner struct {
 	run    string  // the run of identities that the platform does not give
 	number uint64  // of the last such identity; used by the goroutine that reads
 
+	leaseTime    time.Duration
+	orderTimeout time.Duration
+
 	resyncWanted chan struct{} // capacity 1
+	holds        chan struct{} // capacity 1: events are held for another node
 	numbered     atomic.Bool   // the platform gives identities
 	unnumbered   atomic.Bool   // it does not
 	warned       map[string]bool
@@ -50,6 +54,7 @@ type runner struct {
 	status          Status
 	failing         time.Time // since when there is no connection; zero: there is one
 	lastEvent       time.Time
+	begun           beginning
 	changedSubjects map[string]bool // subjects of the events read since the current snapshot was requested; nil: none is
 }
 
@@ -78,8 +83,10 @@ func newRun() string {
 
 // runUntil runs the feed until ctx ends.
 func (r *runner) runUntil(ctx context.Context) {
+	r.holdForPeers(position{}) // what an earlier process has left
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
+	running.Go(func() { r.keepOrder(ctx) })
 	running.Go(func() {
 		if err := r.sender.Run(ctx); err != nil {
 			r.log.Error("sending stopped", "error", err)
@@ -138,12 +145,13 @@ func (r *runner) session(ctx context.Context) error {
 		q = newMemoryQueue(acknowledger)
 		sends = newSender(q, r.producer, r.sender.dropped, r.log)
 		sends.finish = finishTimeout
+	} else {
+		r.holdForPeers(r.spool.End())
 	}
 	r.setState(StateConnected, nil)
 	r.log.Info("connected to the platform")
 	r.metrics.connected.Set(1)
 	defer r.metrics.connected.Set(0)
-	defer sends.release()
 	var running sync.WaitGroup
 	run := func(work func(context.Context) error) {
 		running.Go(func() {
@@ -313,6 +321,7 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 			return err
 		}
 	}
+	r.noteFirst(events)
 	if r.changedSubjects != nil {
 		for i := range events {
 			for _, subject := range events[i].Subjects {
@@ -367,9 +376,9 @@ func (r *runner) currentStatus(now time.Time) Status {
 // publishStatus stores the status once a second until ctx ends.
 func (r *runner) publishStatus(ctx context.Context) {
 	for {
-		status := r.currentStatus(time.Now())
+		status, progress := r.currentStatus(time.Now()), r.progress()
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := r.store.putStatus(limited, status)
+		err := r.store.putStatus(limited, status, progress)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("storing the status of a feed failed", "error", err)

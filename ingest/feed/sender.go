@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
@@ -46,6 +47,7 @@ type sender struct {
 	mu      sync.Mutex
 	limit   *position     // records from there on are held; nil: none
 	sent    position      // Kafka has all records before it
+	last    Identity      // of the last record that Kafka has; zero: none since the start
 	changed chan struct{} // closed and replaced when limit or sent change
 }
 
@@ -64,7 +66,7 @@ func (s *sender) Run(ctx context.Context) error {
 			continue
 		}
 		if len(entries) == 0 {
-			s.setSent(next)
+			s.setSent(next, nil)
 			s.setOldest(next)
 			select {
 			case <-ctx.Done():
@@ -80,7 +82,7 @@ func (s *sender) Run(ctx context.Context) error {
 		if err := s.queue.Done(ctx, next); err != nil {
 			return err
 		}
-		s.setSent(next)
+		s.setSent(next, &entries[len(entries)-1].record)
 	}
 	return nil
 }
@@ -152,13 +154,14 @@ func (s *sender) bound() (position, <-chan struct{}) {
 	return s.queue.End(), s.changed
 }
 
-// hold holds all records that are appended from now on.
-func (s *sender) hold() {
+// hold holds the records from p on, and those that are held already.
+func (s *sender) hold(p position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := s.queue.End()
-	s.limit = &end
-	s.notify()
+	if s.limit == nil || p.before(*s.limit) {
+		s.limit = &p
+		s.notify()
+	}
 }
 
 // release sends the entries that were held back.
@@ -169,9 +172,14 @@ func (s *sender) release() {
 	s.notify()
 }
 
-func (s *sender) setSent(p position) {
+// setSent notes that Kafka has all records before p, the last of which is given; nil:
+// as before.
+func (s *sender) setSent(p position, last *kafka.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if last != nil {
+		s.last, _ = event.ParseIdentity(string(last.Header(event.HeaderIdentity))) // zero: none
+	}
 	if s.sent.before(p) {
 		s.sent = p
 		s.notify()
@@ -183,12 +191,33 @@ func (s *sender) notify() {
 	s.changed = make(chan struct{})
 }
 
+// progress returns the identity of the last record that Kafka has, and whether there
+// are others that are not held.
+func (s *sender) progress() (last Identity, pending bool) {
+	bound, _ := s.bound()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.sent.before(bound)
+}
+
+// waitReleased waits until no records are held. It returns false when ctx ended
+// first.
+func (s *sender) waitReleased(ctx context.Context) bool {
+	return s.wait(ctx, func() bool { return s.limit == nil })
+}
+
 // waitSent waits until Kafka has all records before p. It returns false when ctx
 // ended first.
 func (s *sender) waitSent(ctx context.Context, p position) bool {
+	return s.wait(ctx, func() bool { return !s.sent.before(p) })
+}
+
+// wait waits until a condition, which is called with s.mu, holds. It returns false
+// when ctx ended first.
+func (s *sender) wait(ctx context.Context, holds func() bool) bool {
 	for {
 		s.mu.Lock()
-		done, changed := !s.sent.before(p), s.changed
+		done, changed := holds(), s.changed
 		s.mu.Unlock()
 		if done {
 			return true

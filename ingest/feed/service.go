@@ -82,7 +82,8 @@ func newRunner(one Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetr
 	r := &runner{
 		cfg: one, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, producer: deps.Producer,
 		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, deps.Producer, lost, logger),
-		run: newRun(), resyncWanted: make(chan struct{}, 1), warned: map[string]bool{}, slot: -1,
+		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout,
+		resyncWanted: make(chan struct{}, 1), holds: make(chan struct{}, 1), warned: map[string]bool{}, slot: -1,
 	}
 	r.setState(StateStandby, nil)
 	return r, nil

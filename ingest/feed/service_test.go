@@ -328,9 +328,10 @@ func openTestStore(t *testing.T, url string) *Store {
 // an effect.
 type testNode struct {
 	*runner
-	kafka  *mortalKafka
-	cancel context.CancelFunc
-	done   chan struct{}
+	service *Service
+	kafka   *mortalKafka
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
 // mortalKafka is the Kafka that a process sees until it is killed.
@@ -338,10 +339,37 @@ type mortalKafka struct {
 	*fakeKafka
 	mu    sync.Mutex
 	dead  bool
-	dieAt int // the number of calls after which the answer does not come any more; -1: none
+	dieAt int           // the number of calls after which the answer does not come any more; -1: none
+	gate  chan struct{} // closed when Produce goes on; nil: it does
+}
+
+// pause makes Produce wait until resume.
+func (k *mortalKafka) pause() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.gate = make(chan struct{})
+}
+
+func (k *mortalKafka) resume() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.gate != nil {
+		close(k.gate)
+		k.gate = nil
+	}
 }
 
 func (k *mortalKafka) Produce(ctx context.Context, records ...kafka.Record) error {
+	k.mu.Lock()
+	gate := k.gate
+	k.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.dead {
@@ -369,6 +397,13 @@ func startNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fa
 
 func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config, log *slog.Logger) *testNode {
 	t.Helper()
+	n := newTestNode(t, name, dir, store, k, p, cfg, log)
+	n.start(t)
+	return n
+}
+
+func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *fakePlatform, cfg Config, log *slog.Logger) *testNode {
+	t.Helper()
 	dieAt := -1
 	if cfg.Kind == killed {
 		dieAt = rand.IntN(3)
@@ -387,14 +422,21 @@ func startNodeLog(t *testing.T, name, dir string, store *Store, k *fakeKafka, p 
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := &testNode{runner: service.runners[0], service: service, kafka: mortal, done: make(chan struct{})}
+	if cfg.Redundancy > 1 { // a slow machine must not end a lease or the order
+		n.leaseTime, n.orderTimeout = 2*time.Minute, 2*time.Minute
+	}
+	return n
+}
+
+func (n *testNode) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &testNode{runner: service.runners[0], kafka: mortal, cancel: cancel, done: make(chan struct{})}
+	n.cancel = cancel
 	go func() {
 		defer close(n.done)
-		_ = service.Run(ctx)
+		_ = n.service.Run(ctx)
 	}()
 	t.Cleanup(n.stop)
-	return n
 }
 
 func (n *testNode) stop() {

@@ -68,9 +68,15 @@ func (s *Store) release(ctx context.Context, feed, node string, keep int) error 
 // statusAge is how long the status of a node that says nothing any more is kept.
 const statusAge = time.Minute
 
+// published is what is stored of a node's part of a feed.
+type published struct {
+	Status
+	Progress progress `json:"progress"`
+}
+
 // putStatus stores the status of the node, and deletes those of nodes that are gone.
-func (s *Store) putStatus(ctx context.Context, status Status) error {
-	value, err := json.Marshal(status)
+func (s *Store) putStatus(ctx context.Context, status Status, p progress) error {
+	value, err := json.Marshal(published{status, p})
 	if err != nil {
 		return err
 	}
@@ -99,6 +105,23 @@ func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, er
 	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.clock()+` - $4`,
 		feed, node, StateConnected, leaseTime.Milliseconds()).Scan(&n)
 	return n > 0, sqldb.Wrap(err, "reading the status of a feed")
+}
+
+// peers returns the progress of the feed's other nodes, of those that have stored it
+// within the time given.
+func (s *Store) peers(ctx context.Context, feed, node string, within time.Duration) ([]peer, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT status, `+s.clock()+` - updated_at FROM feeds_status
+		WHERE feed = $1 AND node <> $2 AND updated_at > `+s.clock()+` - $3`, feed, node, within.Milliseconds())
+	return sqldb.Collect(rows, err, "reading the progress of a feed", func(scan sqldb.ScanFunc) (peer, error) {
+		var value string
+		var age int64
+		if err := scan(&value, &age); err != nil {
+			return peer{}, err
+		}
+		var p published
+		err := json.Unmarshal([]byte(value), &p)
+		return peer{p.Progress, time.Duration(age) * time.Millisecond}, err
+	})
 }
 
 // List returns the status of each node of each feed, by name and node; of nodes that
