@@ -79,7 +79,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	}
 	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes)
 	for _, r := range routes {
-		handle := r.handle
+		handle := withScope(r.scope, r.handle)
 		if !r.noTimeout && !r.longLived {
 			handle = a.withTimeout(handle)
 		}

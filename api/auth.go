@@ -77,11 +77,27 @@ func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
 	if shown.key == "" {
 		return nil, fault.Unauthenticated("An API key is required")
 	}
-	p, err := a.identity.AuthenticateKey(c.Request().Context(), shown.key)
+	return a.callerOfKey(c, shown.key)
+}
+
+const contextScope = "scope"
+
+// withScope sets the scope that API keys need for the route; "": it takes none.
+func withScope(scope identity.Scope, next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Set(contextScope, scope)
+		return next(c)
+	}
+}
+
+// callerOfKey returns the principal of an API key that has the route's scope.
+func (a auth) callerOfKey(c echo.Context, key string) (*identity.Principal, error) {
+	p, err := a.identity.AuthenticateKey(c.Request().Context(), key)
 	if err != nil {
 		return nil, err
 	}
-	return rememberCaller(c, p), nil
+	scope, _ := c.Get(contextScope).(identity.Scope)
+	return rememberCaller(c, p), p.RequireScope(scope)
 }
 
 // authenticateAny returns the principal of the request's API key or portal token.

@@ -104,7 +104,7 @@ func (e *env) seed() {
 	must(e.t, err)
 	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	must(e.t, err)
-	e.key, _, err = e.identity.CreateAPIKey(ctx, "demo", "test")
+	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test"})
 	must(e.t, err)
 }
 

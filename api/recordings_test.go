@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"trunkline/identity"
 	"trunkline/recording"
 )
 
@@ -146,7 +147,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
 		t.Errorf("%q", w.Body)
 	}
-	below, _, err := e.identity.CreateAPIKey(t.Context(), "sub", "")
+	below, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "sub"})
 	must(t, err)
 	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "", nil); w.Body.String() != "of sub" {
 		t.Errorf("%q", w.Body)

@@ -4,12 +4,16 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
 )
 
 // route is a method and a path. openapi.yaml describes each.
 type route struct {
 	method, path string
 	handle       echo.HandlerFunc
+	// scope is what an API key needs; "": no API key is accepted.
+	scope identity.Scope
 	// noTimeout: RequestTimeout does not apply; the handler has its own limits.
 	noTimeout bool
 	// longLived: the client ends it, so its duration is not measured.
@@ -53,7 +57,7 @@ func (a *API) routes() []route {
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest, a.auth}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, noTimeout: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, scope: identity.ScopeIngest, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
@@ -73,22 +77,22 @@ func (a *API) routes() []route {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: all, handle: r.list},
-			route{method: http.MethodPut, path: one, handle: r.upload, noTimeout: true},
-			route{method: http.MethodGet, path: one, handle: r.play, noTimeout: true},
-			route{method: http.MethodDelete, path: one, handle: r.delete},
-			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata},
+			route{method: http.MethodGet, path: all, handle: r.list, scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: one, handle: r.upload, scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: one, handle: r.play, scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodDelete, path: one, handle: r.delete, scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata, scope: identity.ScopeRecordings},
 		)
 	}
 	if a.deps.Reports != nil {
 		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.auth, a.withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit, a.auth}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: l.list})
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: l.list, scope: identity.ScopeRead})
 	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)
@@ -115,10 +119,10 @@ func (a *API) aiRoutes() (routes []route) {
 	}
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
-		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: s.announce})
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: s.announce, scope: identity.ScopeCalls})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, scope: identity.ScopeCalls, longLived: true})
 	}
 	return routes
 }
@@ -126,10 +130,10 @@ func (a *API) aiRoutes() (routes []route) {
 func (r callRoutes) paths() []route {
 	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
 	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: r.originate}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: r.originate},
-		{method: http.MethodGet, path: call, handle: r.progress},
-		{method: http.MethodDelete, path: call, handle: r.cancel},
+		{method: http.MethodPost, path: clickToCall, handle: r.originate, scope: identity.ScopeCalls}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: r.originate, scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: r.progress, scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: r.cancel, scope: identity.ScopeCalls},
 	}
 }
 

@@ -129,12 +129,10 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 		return nil, fault.Unauthenticated("Send one credential only")
 	}
 	ctx := c.Request().Context()
-	var caller *identity.Principal
-	if strings.Contains(inQuery, ".") { // as every JWT does and no API key
-		caller, err = r.auth.identity.Authenticate(ctx, inQuery, identity.AudienceAPI)
-	} else {
-		caller, err = r.auth.identity.AuthenticateKey(ctx, inQuery)
+	if !strings.Contains(inQuery, ".") { // as every JWT does and no API key
+		return r.auth.callerOfKey(c, inQuery)
 	}
+	caller, err := r.auth.identity.Authenticate(ctx, inQuery, identity.AudienceAPI)
 	if err != nil {
 		return nil, err
 	}

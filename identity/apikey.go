@@ -15,52 +15,63 @@ import (
 const keyPrefix = "tk_"
 
 // AuthenticateKey returns which account's key this is. It looks for the key's
-// hash, which takes the same time whatever part of a key is right.
+// hash, which takes the same time whatever part of a key is right. A key that does
+// not exist or has expired is fault.Unauthenticated.
 func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
-	p, ok := s.findKey(ctx, key)
-	if !ok {
+	p, err := s.findKey(ctx, key)
+	if err != nil {
 		s.metrics.keyChecks.WithLabelValues(resultWrong).Inc()
-		return nil, fault.Unauthenticated("The API key is not valid")
+		return nil, err
 	}
 	s.metrics.keyChecks.WithLabelValues(resultOK).Inc()
 	return p, nil
 }
 
-func (s *Service) findKey(ctx context.Context, key string) (*Principal, bool) {
+func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
+	wrong := fault.Unauthenticated("The API key is not valid")
 	if len(key) != len(keyPrefix)+secretLength || !strings.HasPrefix(key, keyPrefix) {
-		return nil, false
+		return nil, wrong
 	}
 	hash := hashSecret(key)
 	found, ok := s.directory.Load().byHash[hash]
 	if !ok {
 		s.catchUp(ctx) // another process may just have made it
-		found, ok = s.directory.Load().byHash[hash]
+		if found, ok = s.directory.Load().byHash[hash]; !ok {
+			return nil, wrong
+		}
 	}
-	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: RoleAdmin}
-	return p, ok && s.Valid(p) == nil
+	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: RoleAdmin, Scopes: found.Scopes}
+	err := s.Valid(p)
+	if fault.KindOf(err) == fault.KindForbidden {
+		return nil, wrong
+	}
+	return p, err
+}
+
+// NewAPIKey has the fields of an API key to create.
+type NewAPIKey struct {
+	Account   string    // id, name or domain
+	Name      string    // "": none
+	Scopes    []Scope   // nil: DefaultScopes
+	ExpiresAt time.Time // zero: never
 }
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
-func (s *Service) CreateAPIKey(ctx context.Context, accountRef, name string) (key string, k APIKey, err error) {
-	if name != "" {
-		var bad problems
-		bad.text("name", name, maxName, printable)
-		if err := bad.fault("Invalid API key"); err != nil {
-			return "", APIKey{}, err
-		}
+func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
+	if k, err = s.apiKeyOf(n); err != nil {
+		return "", APIKey{}, err
 	}
 	key = keyPrefix + newSecret()
-	k = APIKey{ID: newID(), Name: name, CreatedAt: s.now()}
 	entry := s.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
 	err = s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
-		account, err := resolve(ctx, tx, accountRef)
+		account, err := resolve(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
 		k.AccountID = account.ID
-		_, err = tx.ExecContext(ctx,
-			`INSERT INTO identity_api_keys (id, account_id, name, hash, created_at) VALUES ($1, $2, $3, $4, $5)`,
-			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli())
+		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt))
 		if err != nil {
 			return sqldb.Wrap(err, "storing an API key")
 		}
@@ -74,21 +85,60 @@ func (s *Service) CreateAPIKey(ctx context.Context, accountRef, name string) (ke
 	return key, k, nil
 }
 
-// APIKeys lists an account's keys, oldest first.
+// apiKeyOf checks n and returns its key, without the account.
+func (s *Service) apiKeyOf(n NewAPIKey) (APIKey, error) {
+	var bad problems
+	if n.Name != "" {
+		bad.text("name", n.Name, maxName, printable)
+	}
+	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(s.cfg.Now()) {
+		bad.add("expires_at", codeInvalid, "expires_at is in the past")
+	}
+	if err := bad.fault("Invalid API key"); err != nil {
+		return APIKey{}, err
+	}
+	granted, err := checkedScopes(n.Scopes)
+	return APIKey{ID: newID(), Name: n.Name, Scopes: granted, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
+}
+
+// toMillis returns a time as it is stored, in milliseconds; the zero time is kept.
+func toMillis(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.UnixMilli(t.UnixMilli())
+}
+
+// nullTime returns a column's value: Unix milliseconds, NULL for the zero time.
+func nullTime(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
+}
+
+const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at`
+
+// scanAPIKey reads apiKeyColumns, after those that first takes.
+func scanAPIKey(scan sqldb.ScanFunc, first ...any) (APIKey, error) {
+	var key APIKey
+	var created int64
+	var granted string
+	var expires sql.NullInt64
+	err := scan(append(first, &key.ID, &key.AccountID, &key.Name, &created, &granted, &expires)...)
+	key.CreatedAt, key.Scopes = time.UnixMilli(created), splitScopes(granted)
+	if expires.Valid {
+		key.ExpiresAt = time.UnixMilli(expires.Int64)
+	}
+	return key, err
+}
+
+// APIKeys lists an account's keys, oldest first, expired ones included.
 func (s *Service) APIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
 	account, err := resolve(ctx, s.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, name, created_at FROM identity_api_keys
+	rows, err := s.db.QueryContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys
 		WHERE account_id = $1 ORDER BY created_at, id`, account.ID)
-	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) {
-		key := APIKey{AccountID: account.ID}
-		var created int64
-		err := scan(&key.ID, &key.Name, &created)
-		key.CreatedAt = time.UnixMilli(created)
-		return key, err
-	})
+	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
 // DeleteAPIKey ends a key by its id.

@@ -50,7 +50,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		must(s.CreateAccount(ctx, NewAccount{ID: "a", Name: "a", Domain: "a"}))(t)
 		must(s.CreateAccount(ctx, NewAccount{ID: "below", Name: "below", Domain: "below", Parent: "a"}))(t)
 		user := must(s.CreateUser(ctx, NewUser{Account: "below", Username: "u", Password: password}))(t)
-		_, key, err := s.CreateAPIKey(ctx, "below", "")
+		_, key, err := s.CreateAPIKey(ctx, NewAPIKey{Account: "below"})
 		if err != nil {
 			t.Fatal(err)
 		}

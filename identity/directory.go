@@ -12,7 +12,7 @@ import (
 type directory struct {
 	tree    *Tree
 	byHash  map[string]APIKey // by hashSecret of the key
-	keyIDs  map[string]struct{}
+	keys    map[string]APIKey // by id
 	signing signingKeys
 	jwks    []byte
 	checked *checkedTokens
@@ -30,7 +30,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(stray), "first", stray[0])
 	}
 	d := &directory{tree: tree, checked: newCheckedTokens()}
-	if d.byHash, d.keyIDs, err = readKeyHashes(ctx, s.db); err != nil {
+	if d.byHash, d.keys, err = readKeyHashes(ctx, s.db); err != nil {
 		return nil, err
 	}
 	if d.signing, err = s.readSigningKeys(ctx, s.db); err != nil {
@@ -54,19 +54,16 @@ func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	})
 }
 
-func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash map[string]APIKey, ids map[string]struct{}, err error) {
-	byHash, ids = make(map[string]APIKey), make(map[string]struct{})
-	rows, err := db.QueryContext(ctx, `SELECT hash, id, account_id, name, created_at FROM identity_api_keys`)
+func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash, byID map[string]APIKey, err error) {
+	byHash, byID = make(map[string]APIKey), make(map[string]APIKey)
+	rows, err := db.QueryContext(ctx, `SELECT hash, `+apiKeyColumns+` FROM identity_api_keys`)
 	_, err = sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (struct{}, error) {
 		var hash string
-		var key APIKey
-		var created int64
-		err := scan(&hash, &key.ID, &key.AccountID, &key.Name, &created)
-		key.CreatedAt = time.UnixMilli(created)
-		byHash[hash], ids[key.ID] = key, struct{}{}
+		key, err := scanAPIKey(scan, &hash)
+		byHash[hash], byID[key.ID] = key, key
 		return struct{}{}, err
 	})
-	return byHash, ids, err
+	return byHash, byID, err
 }
 
 // revision is the change that memory has followed to.

@@ -21,7 +21,7 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 		aliceToken := a.mustLogin(t, "alice").AccessToken
 		alice := must(b.Authenticate(t.Context(), aliceToken))(t)
 		bob := must(b.Authenticate(t.Context(), a.mustLogin(t, "bob").AccessToken))(t)
-		key, made, err := a.CreateAPIKey(t.Context(), "demo", "")
+		key, made, err := a.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		b := start(t, cfg, Config{})
 		a := start(t, cfg, Config{}).demo(t)
-		key, _, err := a.CreateAPIKey(t.Context(), "demo", "")
+		key, _, err := a.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestManyChangesAtOnceAllHappen(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 30 {
 			group.Go(func() {
-				if _, _, err := nodes[i%2].CreateAPIKey(t.Context(), "demo", ""); err != nil {
+				if _, _, err := nodes[i%2].CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"}); err != nil {
 					t.Error(err)
 				}
 			})

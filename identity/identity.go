@@ -41,8 +41,12 @@ type APIKey struct {
 	ID        string
 	AccountID string
 	Name      string
+	Scopes    []Scope
+	ExpiresAt time.Time // zero: never
 	CreatedAt time.Time
 }
+
+func (k APIKey) expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
 // Audience is the purpose of a token. Audiences are not interchangeable.
 type Audience string
@@ -57,13 +61,14 @@ const (
 func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
 
 // Principal is the authenticated maker of a request: a user with a token, or an
-// API key, which is a virtual administrator of its account.
+// API key, which is a virtual administrator of its account within its scopes.
 type Principal struct {
 	UserID    string // "" of an API key
 	Username  string // "" of an API key
 	KeyID     string // "" of a token
 	AccountID string
 	Role      Role     // RoleAdmin of an API key
+	Scopes    []Scope  // of an API key
 	Audience  Audience // "" of an API key: it is no token
 	TokenID   string
 	FamilyID  string    // of the portal login and its refreshes; "" of a channel login by password

@@ -1,11 +1,14 @@
 package identity
 
 import (
+	"database/sql"
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
@@ -180,10 +183,82 @@ func TestUsersOfAnAccount(t *testing.T) {
 	})
 }
 
+func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		at := newClock()
+		s := start(t, cfg, Config{Now: at.now}).demo(t)
+		plain, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := must(s.AuthenticateKey(t.Context(), plain))(t)
+		for _, scope := range Scopes() {
+			if want := slices.Contains(DefaultScopes(), scope); (p.RequireScope(scope) == nil) != want {
+				t.Errorf("a key without scopes has %s: %v", scope, !want)
+			}
+		}
+		wantKind(t, "no scope", p.RequireScope(""), fault.KindForbidden)
+		if err := (&Principal{UserID: "u"}).RequireScope(ScopeAdmin); err != nil {
+			t.Errorf("a user needs a scope: %v", err)
+		}
+
+		short, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{
+			Account: "demo", Scopes: []Scope{ScopeRead, ScopeSubscribe, ScopeRead}, ExpiresAt: at.now().Add(time.Hour),
+		})
+		if err != nil || !slices.Equal(made.Scopes, []Scope{ScopeSubscribe, ScopeRead}) {
+			t.Fatalf("scopes %v: %v", made.Scopes, err)
+		}
+		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 2 ||
+			!slices.ContainsFunc(keys, func(k APIKey) bool { return reflect.DeepEqual(k, made) }) {
+			t.Errorf("keys %+v", keys)
+		}
+		p = must(s.AuthenticateKey(t.Context(), short))(t)
+		wantKind(t, "another scope", p.RequireScope(ScopeIngest), fault.KindForbidden)
+		at.add(time.Hour - time.Millisecond)
+		must(s.AuthenticateKey(t.Context(), short))(t)
+		at.add(time.Millisecond)
+		_, err = s.AuthenticateKey(t.Context(), short)
+		wantKind(t, "an expired key", err, fault.KindUnauthenticated)
+		wantKind(t, "its principal", s.Valid(p), fault.KindUnauthenticated)
+		must(s.AuthenticateKey(t.Context(), plain))(t)
+
+		for name, n := range map[string]NewAPIKey{
+			"no scopes":        {Account: "demo", Scopes: []Scope{}},
+			"an unknown scope": {Account: "demo", Scopes: []Scope{"read", "root"}},
+			"two in one":       {Account: "demo", Scopes: []Scope{"read,admin"}},
+			"an empty scope":   {Account: "demo", Scopes: []Scope{""}},
+			"an expiry passed": {Account: "demo", ExpiresAt: at.now()},
+		} {
+			_, _, err := s.CreateAPIKey(t.Context(), n)
+			wantKind(t, name, err, fault.KindInvalid)
+		}
+	})
+}
+
+// TestKeysOfEarlierVersionsKeepTheirRights stores a key as before migration 0009.
+func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		key := keyPrefix + newSecret()
+		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
+				VALUES ('old', 'demo', '', $1, 1)`, hashSecret(key))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := must(s.AuthenticateKey(t.Context(), key))(t)
+		if !slices.Equal(p.Scopes, DefaultScopes()) {
+			t.Errorf("scopes %v", p.Scopes)
+		}
+	})
+}
+
 func TestAPIKeys(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
-		key, made, err := s.CreateAPIKey(t.Context(), "demo.local", "switch")
+		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo.local", Name: "switch"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,12 +280,12 @@ func TestAPIKeys(t *testing.T) {
 			_, err := s.AuthenticateKey(t.Context(), wrong)
 			wantKind(t, name, err, fault.KindUnauthenticated)
 		}
-		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 1 || keys[0] != made {
+		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 1 || !reflect.DeepEqual(keys[0], made) {
 			t.Errorf("keys %+v, want %+v", keys, made)
 		}
-		_, _, err = s.CreateAPIKey(t.Context(), "nowhere", "")
+		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "nowhere"})
 		wantKind(t, "no account", err, fault.KindNotFound)
-		_, _, err = s.CreateAPIKey(t.Context(), "demo", "a\nb")
+		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a\nb"})
 		wantKind(t, "a bad name", err, fault.KindInvalid)
 		if err := s.DeleteAPIKey(t.Context(), made.ID); err != nil {
 			t.Error(err)
@@ -222,7 +297,7 @@ func TestAPIKeys(t *testing.T) {
 			wantKind(t, "deleting "+id, s.DeleteAPIKey(t.Context(), id), fault.KindNotFound)
 		}
 
-		of, _, err := s.CreateAPIKey(t.Context(), "demo", "")
+		of, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +328,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			if p.AccountID != account.ID || p.Username != text {
 				t.Errorf("principal %+v", p)
 			}
-			_, key, err := s.CreateAPIKey(t.Context(), text, text)
+			_, key, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: text, Name: text})
 			if err != nil || key.Name != text {
 				t.Errorf("key %+v: %v", key, err)
 			}

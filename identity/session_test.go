@@ -100,7 +100,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	s := start(t, cfg, Config{}).demo(t)
 	session := s.mustLogin(t, "alice")
 	session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
-	key, _, err := s.CreateAPIKey(t.Context(), "demo", "k")
+	key, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}

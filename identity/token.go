@@ -173,7 +173,7 @@ func (c *claims) principal() *Principal {
 }
 
 // Valid reports whether a principal that was authenticated before still may act,
-// from memory alone: unauthenticated when its token has expired, forbidden
+// from memory alone: unauthenticated when its token or key has expired, forbidden
 // when it was revoked or its user, key or account is gone.
 func (s *Service) Valid(p *Principal) error {
 	d := s.directory.Load()
@@ -181,8 +181,12 @@ func (s *Service) Valid(p *Principal) error {
 		return fault.Forbidden("The account was deleted")
 	}
 	if p.IsKey() {
-		if _, known := d.keyIDs[p.KeyID]; !known {
+		key, known := d.keys[p.KeyID]
+		if !known {
 			return fault.Forbidden("The API key was deleted")
+		}
+		if key.expired(s.cfg.Now()) {
+			return fault.Unauthenticated("The API key has expired")
 		}
 		return nil
 	}

@@ -136,7 +136,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 	}
 	if b.username == "" {
 		err := b.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
-			key, _, err = directory.CreateAPIKey(ctx, a.domain, "trunkline-bench")
+			key, _, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{Account: a.domain, Name: "trunkline-bench"})
 			return err
 		})
 		if err != nil {

@@ -93,7 +93,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err error) {
 	var made identity.APIKey
 	err = d.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
-		d.apiKey, made, err = directory.CreateAPIKey(ctx, *account, "trunkline demo")
+		d.apiKey, made, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{
+			Account: *account, Name: "trunkline demo", Scopes: []identity.Scope{identity.ScopeIngest},
+		})
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,9 @@ func TestDirectoryCommands(t *testing.T) {
 	}
 	if out := w.Must("apikey", "list"); strings.Contains(out, key) {
 		t.Error("apikey list shows the key")
+	}
+	if got := names(keys[0].Scopes); !slices.Equal(got, []string{"ingest", "read", "recordings", "calls"}) || keys[0].ExpiresAt != 0 {
+		t.Errorf("a key without --scope and --expires: %+v", keys[0])
 	}
 
 	w.Must("user", "delete", "alice", "--account", "head.example")
@@ -137,5 +141,24 @@ func TestSigningKeyRotate(t *testing.T) {
 	second := strings.TrimSpace(w.Must("signingkey", "rotate", "--now"))
 	if len(first) != 32 || len(second) != 32 || first == second {
 		t.Errorf("signingkey rotate prints %q and %q", first, second)
+	}
+}
+
+func TestAPIKeyScopesAndExpiry(t *testing.T) {
+	w := newEnv(t)
+	w.Must("account", "create", "Head", "--domain", "head.example", "--id", "head")
+	w.Must("apikey", "create", "--account", "head", "--name", "wall", "--scope", "subscribe, read", "--expires", "90d")
+	var keys []apikeyRow
+	w.List(&keys, "apikey", "list", "--json")
+	if len(keys) != 1 || !slices.Equal(names(keys[0].Scopes), []string{"subscribe", "read"}) || keys[0].ExpiresAt-keys[0].CreatedAt != 90*24*3600 {
+		t.Errorf("apikey list gives %+v", keys)
+	}
+	if out := w.Must("apikey", "list"); !strings.Contains(out, "subscribe,read") || !strings.Contains(out, "EXPIRES") {
+		t.Errorf("apikey list prints %q", out)
+	}
+	w.Fails(cli.ExitFailed, "unknown scope", "apikey", "create", "--account", "head", "--scope", "everything")
+	w.Fails(cli.ExitFailed, "at least one scope", "apikey", "create", "--account", "head", "--scope", "")
+	for _, life := range []string{"90", "d", "-1d", "0d", "1.5d", "99999999999d", "36601d", "-1h", "soon"} {
+		w.Fails(cli.ExitUsage, "--expires", "apikey", "create", "--account", "head", "--expires="+life)
 	}
 }

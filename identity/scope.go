@@ -1,0 +1,86 @@
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"trunkline/internal/fault"
+)
+
+// Scope is a right of an API key.
+type Scope string
+
+// The scopes.
+const (
+	ScopeIngest     Scope = "ingest"     // post events and call records
+	ScopeSubscribe  Scope = "subscribe"  // log in to the events channel
+	ScopeRead       Scope = "read"       // read call records, figures and the audit log
+	ScopeRecordings Scope = "recordings" // store, read and delete recordings
+	ScopeCalls      Scope = "calls"      // follow and cancel calls, connect them to AI providers
+	ScopeAdmin      Scope = "admin"      // manage accounts, users and API keys
+)
+
+var scopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecordings, ScopeCalls, ScopeAdmin}
+
+// Scopes returns every scope, in the order in which they are shown.
+func Scopes() []Scope { return slices.Clone(scopes) }
+
+// DefaultScopes returns the scopes of a key that is made without any: the rights
+// that keys had before there were scopes, as in migration 0009.
+func DefaultScopes() []Scope {
+	return []Scope{ScopeIngest, ScopeRead, ScopeRecordings, ScopeCalls}
+}
+
+// checkedScopes returns the scopes of a new key in their order, each once. None
+// given (nil) are the default ones; an empty list is invalid.
+func checkedScopes(given []Scope) ([]Scope, error) {
+	if given == nil {
+		return DefaultScopes(), nil
+	}
+	var bad problems
+	if len(given) == 0 {
+		bad.add("scopes", codeRequired, "at least one scope is required")
+	}
+	for i, one := range given {
+		if !slices.Contains(scopes, one) {
+			bad.add(fmt.Sprintf("scopes[%d]", i), "unknown_scope",
+				"unknown scope "+quote(string(one))+"; the scopes are "+joinScopes(scopes, ", "))
+		}
+	}
+	if err := bad.fault("Invalid API key"); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(Scopes(), func(one Scope) bool { return !slices.Contains(given, one) }), nil
+}
+
+func joinScopes(list []Scope, separator string) string {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = string(one)
+	}
+	return strings.Join(names, separator)
+}
+
+// splitScopes reads the scopes of a row.
+func splitScopes(text string) []Scope {
+	var list []Scope
+	for name := range strings.SplitSeq(text, ",") {
+		list = append(list, Scope(name))
+	}
+	return list
+}
+
+// RequireScope returns fault.Forbidden for an API key without the scope; no key has
+// the scope "". Tokens of users have no scopes: their role decides.
+func (p *Principal) RequireScope(scope Scope) error {
+	switch {
+	case !p.IsKey():
+		return nil
+	case scope == "":
+		return fault.Forbidden("API keys are not accepted here")
+	case slices.Contains(p.Scopes, scope):
+		return nil
+	}
+	return fault.Forbidden("The API key does not have the scope " + string(scope))
+}
