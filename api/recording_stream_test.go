@@ -18,11 +18,11 @@ import (
 )
 
 // overNetwork runs test against a server that gives a whole request little time,
-// over both HTTPs.
-func overNetwork(t *testing.T, test func(t *testing.T, e *env, server *httptest.Server)) {
+// and a stalled client so much, over both HTTPs.
+func overNetwork(t *testing.T, stall time.Duration, test func(t *testing.T, e *env, server *httptest.Server)) {
 	for _, version := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(version, func(t *testing.T) {
-			e := newEnv(t, func(c *Config, _ *Deps) { c.StallTimeout = 400 * time.Millisecond })
+			e := newEnv(t, func(c *Config, _ *Deps) { c.StallTimeout = stall })
 			server := httptest.NewUnstartedServer(e.api)
 			server.Config.ReadTimeout = 300 * time.Millisecond
 			server.EnableHTTP2 = version == "HTTP/2"
@@ -56,7 +56,7 @@ func (d *drops) Read(p []byte) (int, error) {
 }
 
 func TestARecordingMayTakeItsTime(t *testing.T) {
-	overNetwork(t, func(t *testing.T, e *env, server *httptest.Server) {
+	overNetwork(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
 		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &drops{12, 100 * time.Millisecond})
 		must(t, err)
 		var stored recording.Metadata
@@ -122,7 +122,7 @@ func (s *never) Close() error {
 }
 
 func TestAClientThatStopsIsGivenUp(t *testing.T) {
-	overNetwork(t, func(t *testing.T, e *env, server *httptest.Server) {
+	overNetwork(t, 400*time.Millisecond, func(t *testing.T, e *env, server *httptest.Server) {
 		body := &never{first: "some", done: make(chan struct{})}
 		ended := make(chan int, 1)
 		go func() {
