@@ -38,8 +38,9 @@ type stateWriter struct {
 }
 
 const (
-	// positionEvery is the time between records of a position alone.
-	positionEvery = time.Second
+	// positionEvery is the time between records of a position alone. A resync of a feed
+	// waits for it.
+	positionEvery = 300 * time.Millisecond
 	// gatherState is the least time between record batches, unless what waits
 	// fills half a request: under load an entry changes several times in it and is
 	// written once.

@@ -20,13 +20,11 @@ type comparison struct {
 	source  string // of the feed's records
 	entries map[state.Key]*state.Entry
 	byID    map[entryID][]*state.Entry // in all accounts
+	before  *round                     // nil: this is the first one
 	skip    func(id string, e *state.Entry) bool
-	missed  map[state.Key]bool // calls that were missing in the round before
 
-	differences []difference
-	skipped     int                // objects that have to be asked again
-	ended       map[string]bool    // calls that the platform does not have any more
-	missing     map[state.Key]bool // calls that are missing now, for the first time
+	found round
+	ended map[string]bool // calls that the platform does not have any more
 }
 
 type entryID struct {
@@ -37,19 +35,20 @@ type entryID struct {
 // round is the outcome of a comparison.
 type round struct {
 	differences []difference
-	skipped     int                // objects that have to be asked again
+	open        map[string]bool    // ids of the objects that have to be asked for again
 	missing     map[state.Key]bool // of them the calls that are missing for the first time
 }
 
 // compare returns the differences between the snapshot and the entries, calls
-// before agents, because the end of a call changes its agent. It leaves out what
+// before agents, because the end of a call changes its agent. In a further round only
+// the objects that the round before left open are compared. It leaves open what
 // skip reports; e is nil for objects without an entry. A call has to be missing in
 // two rounds, because a platform may delete it shortly before it sends the event of
-// its end: missed are those that were missing in the round before.
-func compare(snapshot Snapshot, entries []*state.Entry, source string, missed map[state.Key]bool, skip func(id string, e *state.Entry) bool) round {
+// its end.
+func compare(snapshot Snapshot, entries []*state.Entry, source string, before *round, skip func(id string, e *state.Entry) bool) *round {
 	c := &comparison{
-		source: source, entries: map[state.Key]*state.Entry{}, byID: map[entryID][]*state.Entry{}, skip: skip, missed: missed,
-		ended: map[string]bool{}, missing: map[state.Key]bool{},
+		source: source, entries: map[state.Key]*state.Entry{}, byID: map[entryID][]*state.Entry{}, before: before, skip: skip,
+		found: round{open: map[string]bool{}, missing: map[state.Key]bool{}}, ended: map[string]bool{},
 	}
 	for _, e := range entries {
 		c.entries[e.Key()] = e
@@ -59,7 +58,7 @@ func compare(snapshot Snapshot, entries []*state.Entry, source string, missed ma
 	for _, kind := range []state.Kind{state.Call, state.Device, state.Agent} {
 		c.kind(kind, snapshot)
 	}
-	return round{c.differences, c.skipped, c.missing}
+	return &c.found
 }
 
 // kind compares the objects of one kind.
@@ -139,25 +138,28 @@ func (c *comparison) find(object Object) *state.Entry {
 	return nil
 }
 
+// skips reports whether an object is not compared in this round.
 func (c *comparison) skips(id string, e *state.Entry) bool {
-	if !c.skip(id, e) {
-		return false
+	if c.before != nil && !c.before.open[id] {
+		return true
 	}
-	c.skipped++
-	return true
+	if c.skip(id, e) {
+		c.found.open[id] = true
+	}
+	return c.found.open[id]
 }
 
 // add adds a difference: the facts of an object under a name.
 func (c *comparison) add(account string, name event.Name, facts event.Facts) {
 	facts.Name = name
-	c.differences = append(c.differences, difference{account, facts})
+	c.found.differences = append(c.found.differences, difference{account, facts})
 }
 
 // end ends an object that the platform no longer has.
 func (c *comparison) end(e *state.Entry) {
-	if e.Kind == state.Call && !c.missed[e.Key()] {
-		c.missing[e.Key()] = true
-		c.skipped++
+	if e.Kind == state.Call && (c.before == nil || !c.before.missing[e.Key()]) {
+		c.found.missing[e.Key()] = true
+		c.found.open[e.ID] = true
 		return
 	}
 	facts := event.Facts{AgentID: e.AgentID, QueueID: e.QueueID, CallID: e.CallID}
@@ -206,8 +208,8 @@ func (c *comparison) agent(o Object, e *state.Entry) {
 	if e != nil {
 		before, queues, call = e.State, e.Queues, e.CallID
 	}
-	if c.missing[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
-		c.skipped++ // compared when it is known what becomes of its call
+	if c.found.missing[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
+		c.found.open[o.ID] = true // compared when it is known what becomes of its call
 		return
 	}
 	// The end of a call makes its agent available, whatever the platform says.

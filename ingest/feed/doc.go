@@ -11,10 +11,12 @@
 // # Resync
 //
 // After each connect, and after a hole in a platform's sequence, the feed asks the
-// platform for its agents, calls and devices, waits until the state (cc.state) has
-// everything that was read before the request, compares both, and stores one resync
-// record for each difference. Objects with events meanwhile are left for the next
-// round. Events go on being sent; only while the differences are stored are they held.
+// platform for its agents, calls and devices, waits meanwhile until the state (cc.state)
+// has everything that was read before the request, compares both, and stores one resync
+// record for each difference. Objects with events meanwhile are compared in a further
+// round, and so are calls that the platform does not have any more: at most
+// resyncRounds, because events tell the state of an object that changes all the time.
+// Events go on being sent; only while the differences are stored are they held.
 //
 // # Leases
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"trunkline/event"
@@ -15,13 +16,15 @@ import (
 )
 
 const (
-	resyncRounds    = 5
-	resyncPause     = time.Second // between rounds
+	// resyncRounds bounds how often an object that changes during each round is asked
+	// for. A call that the last of them misses is asked for once more.
+	resyncRounds    = 3
+	resyncPause     = 500 * time.Millisecond // between rounds
 	snapshotTimeout = 10 * time.Second
 	// settleTime is for events that were on their way while the platform answered:
 	// they arrive and name the objects that are left for the next round.
 	settleTime = 200 * time.Millisecond
-	// stateTimeout bounds the wait for the state while the events are held.
+	// stateTimeout bounds the wait for the state after Kafka has the events.
 	stateTimeout = 15 * time.Second
 )
 
@@ -74,49 +77,53 @@ func (r *runner) mayResync(ctx context.Context) bool {
 	return !other
 }
 
-// resync compares the platform with the state until no object changed during a
-// comparison, at most resyncRounds times.
+// resync compares the platform with the state, and again those objects that changed
+// during the comparison.
 func (r *runner) resync(ctx context.Context, session Session, sends *sender) error {
 	began, total := time.Now(), 0
 	states := newStateReader(r.kafka)
-	var missed map[state.Key]bool
+	var found *round
 	for n := 1; ; n++ {
-		found, err := r.resyncRound(ctx, session, sends, states, missed)
-		if err != nil {
+		var err error
+		if found, err = r.resyncRound(ctx, session, sends, states, found); err != nil {
 			return err
 		}
 		total += len(found.differences)
-		if found.skipped == 0 || n >= resyncRounds && len(found.missing) == 0 || n > resyncRounds {
-			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", found.skipped, "took", time.Since(began).Round(time.Millisecond))
+		if len(found.open) == 0 || n >= resyncRounds && len(found.missing) == 0 || n > resyncRounds {
+			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", len(found.open), "took", time.Since(began).Round(time.Millisecond))
 			return nil
 		}
-		missed = found.missing
 		if !retry.Sleep(ctx, resyncPause) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// resyncRound reads the platform snapshot, waits for the state, compares, and stores
-// the differences. Events read meanwhile are sent meanwhile, and their subjects are left
-// for the next round; only while the differences are stored are events held. So another
-// node that reads the same platform is hardly ever ahead of this one.
-func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender, states *stateReader, missed map[state.Key]bool) (found round, err error) {
+// resyncRound reads the platform snapshot and, meanwhile, the state up to what was read
+// before, compares, and stores the differences. Events read meanwhile are sent meanwhile,
+// and their subjects are left for the next round; only while the differences are stored
+// are events held. So another node that reads the same platform is hardly ever ahead of
+// this one.
+func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender, states *stateReader, before *round) (*round, error) {
 	asked := time.Now()
 	requested := r.recordSubjects(sends)
 	defer r.releaseEvents(sends)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var entries []*state.Entry
+	var stateErr error
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { entries, stateErr = r.readState(ctx, sends, requested, states) })
 	snapshot, err := r.platformSnapshot(ctx, session)
 	if err != nil {
-		return round{}, err
+		cancel()
+		return nil, err
 	}
 	retry.Sleep(ctx, settleTime)
-	// Not within stateTimeout: Kafka may be unavailable for long.
-	if !sends.waitSent(ctx, requested) {
-		return round{}, context.Cause(ctx)
-	}
-	entries, err := r.readState(ctx, states)
-	if err != nil {
-		return round{}, err
+	reading.Wait()
+	if stateErr != nil {
+		return nil, stateErr
 	}
 	changed := r.holdEvents(sends, snapshot.Unsettled)
 	for _, o := range snapshot.Objects { // an event of a call changes its agent
@@ -124,12 +131,12 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 			changed[o.ID] = true
 		}
 	}
-	found = compare(snapshot, entries, r.cfg.Source(), missed, func(id string, e *state.Entry) bool {
+	found := compare(snapshot, entries, r.cfg.Source(), before, func(id string, e *state.Entry) bool {
 		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(asked.UnixNano()))
 	})
 	records := r.resyncRecords(found.differences)
 	if len(records) > 0 && !produceAll(ctx, r.producer, records, r.sender.dropped, r.log) {
-		return round{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	r.metrics.resyncDifferences.add(uint64(len(records)))
 	return found, nil
@@ -174,7 +181,12 @@ func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapsho
 	return snapshot, nil
 }
 
-func (r *runner) readState(ctx context.Context, states *stateReader) ([]*state.Entry, error) {
+// readState reads the state when it includes the records before a position.
+func (r *runner) readState(ctx context.Context, sends *sender, requested position, states *stateReader) ([]*state.Entry, error) {
+	// Not within stateTimeout: Kafka may be unavailable for long.
+	if !sends.waitSent(ctx, requested) {
+		return nil, context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	stalled, err := states.catchUp(ctx)

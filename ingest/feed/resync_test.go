@@ -3,7 +3,9 @@ package feed
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -33,21 +35,89 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 	p.happen(event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", State: event.Waiting}, "c", callIs("c", event.Waiting, "q", ""))
 	p.happen(event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "1", State: event.Talking}, "c", callIs("c", event.Talking, "q", "1"))
 	awaitResync(t, k, map[string]string{"call c": "talking"})
-	ended := make(chan struct{})
 	p.cut(func() {
 		delete(p.objects, "c")
-		p.asked = sync.OnceFunc(func() {
-			go func() { // behind the comparison of the first answer
-				defer close(ended)
-				time.Sleep(settleTime + resyncPause/2)
-				p.happen(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1", State: event.Ended}, "c", nil)
-			}()
-		})
+		questions := 0
+		p.asking = func() {
+			if questions++; questions == 2 {
+				p.happenLocked(event.Facts{Name: event.NameQueueCallEnded, CallID: "c", QueueID: "q", AgentID: "1", State: event.Ended}, "c", nil)
+			}
+		}
 	})
-	<-ended
 	awaitResync(t, k, map[string]string{"call c": "ended"})
 	if names, _ := k.ofResync("c"); len(names) != 0 {
 		t.Errorf("the resync said %q of the call", names)
+	}
+}
+
+// resyncs returns the numbers of rounds and of open objects of the resyncs that a log
+// has.
+func (l *testLog) resyncs() (rounds, open []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range regexp.MustCompile(`msg="resync done" .*rounds=(\d+) still_changing=(\d+)`).FindAllStringSubmatch(l.text.String(), -1) {
+		rounds, open = append(rounds, m[1]), append(open, m[2])
+	}
+	return rounds, open
+}
+
+type testLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// Under traffic each answer is older than some event. Only the objects of such events
+// are asked for again.
+func TestAResyncConvergesUnderTraffic(t *testing.T) {
+	for name, test := range map[string]struct {
+		agent  func(question int) string // that has an event with each question
+		rounds int
+		open   string
+	}{
+		"another agent each time": {func(question int) string { return fmt.Sprint(question) }, 2, "0"},
+		"one agent each time":     {func(int) string { return "1" }, resyncRounds, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, p := newFakeKafka(), newFakePlatform()
+			for i := range 10 {
+				p.objects[fmt.Sprint(i)] = *agentIs(fmt.Sprint(i), event.Available, "q")
+			}
+			questions := 0
+			p.asked = func() {
+				questions++
+				id := test.agent(questions)
+				p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: id, State: event.Break}, id, agentIs(id, event.Break, "q"))
+			}
+			log := &testLog{}
+			n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.NewTextHandler(log, nil)))
+			eventually(t, "the resync is done", func() bool { rounds, _ := log.resyncs(); return len(rounds) > 0 })
+			n.stop()
+			rounds, open := log.resyncs()
+			if questions != test.rounds || rounds[0] != fmt.Sprint(test.rounds) || open[0] != test.open {
+				t.Errorf("%d questions, %v rounds, %v agents open; want %d and %s", questions, rounds, open, test.rounds, test.open)
+			}
+			if got := k.entry(state.Agent, "9"); got != "available q" {
+				t.Errorf("an agent without events is %q", got)
+			}
+			joins := 0
+			for _, m := range k.read() {
+				if m.Resync != "" && m.Facts.AgentID == test.agent(1) && m.Facts.State != "" {
+					t.Errorf("an answer older than an event was stored: %+v", m)
+				}
+				if m.Facts.Name == event.NameAgentQueueJoin {
+					joins++
+				}
+			}
+			if want := map[string]int{"0": 10, "1": 9}[test.open]; joins != want {
+				t.Errorf("%d queues joined, want %d", joins, want)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -167,7 +168,8 @@ type fakePlatform struct {
 	sessions    map[*fakeSession]bool
 	connects    int
 	objects     map[string]Object
-	asked       func() // called after the answer was made up
+	asking      func() // called before the answer is made up
+	asked       func() // called after it
 	plain       bool   // events have no identities
 }
 
@@ -279,15 +281,26 @@ func (s *fakeSession) Read(ctx context.Context) ([]Event, error) {
 	}
 }
 
-func (s *fakeSession) Snapshot(context.Context) (Snapshot, error) {
-	p := s.platform
+func (s *fakeSession) Snapshot(ctx context.Context) (Snapshot, error) {
+	snapshot, scripted := s.platform.snapshot()
+	// The answer comes behind the events before it.
+	for scripted && !s.platform.allRead() && retry.Sleep(ctx, time.Millisecond) {
+	}
+	return snapshot, nil
+}
+
+// snapshot returns the answer, and whether events may have come with it.
+func (p *fakePlatform) snapshot() (_ Snapshot, scripted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.asking != nil {
+		p.asking()
+	}
 	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call, state.Device}, Objects: slices.Collect(maps.Values(p.objects))}
 	if p.asked != nil {
 		p.asked()
 	}
-	return snapshot, nil
+	return snapshot, p.asking != nil || p.asked != nil
 }
 
 func (s *fakeSession) Close() error {

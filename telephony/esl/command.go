@@ -13,7 +13,38 @@ import (
 // or -USAGE. The switch runs a connection's api commands one at a time and sends no events meanwhile,
 // so use API for quick commands only.
 func (c *Conn) API(ctx context.Context, command string) (string, error) {
-	f, err := c.roundTrip(ctx, "api "+command)
+	return c.output(c.roundTrip(ctx, "api "+command))
+}
+
+// Answer is the output of an api command. Err is an error of API.
+type Answer struct {
+	Output string
+	Err    error
+}
+
+// apisAhead is the number of commands that APIs sends before it waits for the first
+// of their answers.
+const apisAhead = 64
+
+// APIs runs api commands as API does and returns their answers in the same order. A
+// command does not wait for the answer to the one before it.
+func (c *Conn) APIs(ctx context.Context, commands []string) []Answer {
+	answers := make([]Answer, len(commands))
+	waiters := make([]*waiter, len(commands))
+	for i := range len(commands) + apisAhead {
+		if i < len(commands) {
+			waiters[i] = &waiter{reply: make(chan frame, 1)}
+			answers[i].Err = c.send(waiters[i], "api "+commands[i])
+		}
+		if at := i - apisAhead; at >= 0 && answers[at].Err == nil {
+			answers[at].Output, answers[at].Err = c.output(c.await(ctx, waiters[at]))
+		}
+	}
+	return answers
+}
+
+// output returns the output in the reply to an api command.
+func (c *Conn) output(f frame, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
@@ -86,6 +117,11 @@ func (c *Conn) roundTrip(ctx context.Context, lines ...string) (frame, error) {
 	if err := c.send(w, lines...); err != nil {
 		return frame{}, err
 	}
+	return c.await(ctx, w)
+}
+
+// await waits for the reply to a command that was sent, at most CommandTimeout.
+func (c *Conn) await(ctx context.Context, w *waiter) (frame, error) {
 	timeout := time.NewTimer(c.client.cfg.CommandTimeout)
 	defer timeout.Stop()
 	select {

@@ -144,6 +144,47 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 	all.Wait()
 }
 
+// Commands are sent without waiting for the answers, and not all at once.
+func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
+	const commands = 3*apisAhead + 7
+	address := serve(t, func(p *peer) {
+		p.login()
+		for answered := 0; answered < commands; {
+			var read []string
+			for len(read) < min(apisAhead, commands-answered) { // before the first of them is answered
+				command, err := p.command()
+				if err != nil {
+					return
+				}
+				read = append(read, strings.TrimPrefix(command, "api "))
+			}
+			for _, command := range read {
+				if answered%10 == 3 {
+					command = "-ERR " + command
+				}
+				p.output(command)
+				answered++
+			}
+		}
+	})
+	c := dial(t, Config{Address: address, MaxPending: 2 * apisAhead})
+	var all []string
+	for i := range commands {
+		all = append(all, fmt.Sprint("echo ", i))
+	}
+	for i, answer := range c.APIs(t.Context(), all) {
+		if refusal := new(Refusal); i%10 == 3 && !errors.As(answer.Err, &refusal) || i%10 != 3 && (answer.Err != nil || answer.Output != all[i]) {
+			t.Errorf("%q answered %+v", all[i], answer)
+		}
+	}
+	c.Close()
+	for _, answer := range c.APIs(t.Context(), all[:2]) {
+		if answer.Err == nil {
+			t.Errorf("a closed connection answered %+v", answer)
+		}
+	}
+}
+
 func TestLateReplyIsNobodyElses(t *testing.T) {
 	release := make(chan struct{})
 	address := serve(t, func(p *peer) {

@@ -35,6 +35,9 @@ type fakeSwitch struct {
 	answers map[string]string
 	allowed func(word string) bool // a word of "event json"; nil: all
 	play    func(*peer)            // after the subscription; nil: nothing
+	// together is the number of api commands with a beginning that are read before the
+	// first of them is answered.
+	together map[string]int
 
 	mu       sync.Mutex
 	commands []string
@@ -93,6 +96,7 @@ func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
 	in := bufio.NewReader(p.Conn)
 	p.say("Content-Type: auth/request\n\n")
 	played := false
+	waiting := make(map[string][]string) // answers, by the beginning of their commands
 	for {
 		command, err := readCommand(in)
 		if err != nil {
@@ -127,7 +131,18 @@ func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
 				name, _, _ := strings.Cut(rest, " ")
 				answer = "-ERR " + name + " Command not found!\n"
 			}
-			p.say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
+			ready := []string{answer}
+			for beginning, n := range f.together {
+				if strings.HasPrefix(rest, beginning) {
+					waiting[beginning] = append(waiting[beginning], answer)
+					if ready = nil; len(waiting[beginning]) == n {
+						ready, waiting[beginning] = waiting[beginning], nil
+					}
+				}
+			}
+			for _, answer := range ready {
+				p.say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(answer), answer)
+			}
 		}
 		// The first question after the subscription ends the client's start.
 		if verb == "api" && f.play != nil && !played {

@@ -89,8 +89,12 @@ func (a *snapshot) addQueues(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, a.unlessRefused(err)
 	}
+	var questions []string
 	for _, row := range queues.rows {
-		members, err := a.table(ctx, "callcenter_config queue list members "+queues.get(row, "name"), "cid_name")
+		questions = append(questions, "callcenter_config queue list members "+queues.get(row, "name"))
+	}
+	for i, answer := range a.conn.APIs(ctx, questions) {
+		members, err := readTable(questions[i], "cid_name", answer)
 		if err != nil {
 			return false, a.unlessRefused(err)
 		}
@@ -191,7 +195,7 @@ func (a *snapshot) addChannels(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, a.unlessRefused(err)
 	}
-	lookups := 0
+	var unknown []lookup
 	for _, row := range rows {
 		if row.UUID == "" {
 			continue
@@ -205,15 +209,51 @@ func (a *snapshot) addChannels(ctx context.Context) (ok bool, err error) {
 		if o.Account == "" && a.variable == "" {
 			o.Account = a.accounts.Account(row.names(a.billing)...)
 		}
-		if o.Account == "" && lookups < maxLookups {
-			lookups++
-			if o.Account, err = a.channelAccount(ctx, &row); err != nil {
-				return false, err
-			}
+		if o.Account == "" && len(unknown) < maxLookups {
+			unknown = append(unknown, lookup{len(a.Objects), row.names(a.billing)})
 		}
 		a.Objects = append(a.Objects, o)
 	}
-	return true, nil
+	return true, a.lookUpAccounts(ctx, unknown)
+}
+
+// lookup is a leg whose variables have to tell the account.
+type lookup struct {
+	object int      // in Snapshot.Objects
+	names  []string // behind those of the variables
+}
+
+// lookUpAccounts asks for the variables that name the accounts of legs.
+func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
+	variables := []string{"domain_name", "sip_auth_realm"}
+	if a.variable != "" {
+		variables = slices.Insert(variables, 0, a.variable)
+	}
+	var questions []string
+	for _, leg := range legs {
+		for _, variable := range variables {
+			questions = append(questions, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
+		}
+	}
+	answers := a.conn.APIs(ctx, questions)
+	for i, leg := range legs {
+		var names []string
+		ended := false
+		for _, answer := range answers[i*len(variables):][:len(variables)] {
+			switch value := strings.TrimSpace(answer.Output); {
+			case refused(answer.Err): // the leg has ended meanwhile
+				ended = true
+			case answer.Err != nil:
+				return fmt.Errorf("asking for a variable of a channel: %w", answer.Err)
+			case value != "_undef_":
+				names = append(names, value)
+			}
+		}
+		if !ended {
+			a.Objects[leg.object].Account = a.accounts.Account(append(names, leg.names...)...)
+		}
+	}
+	return nil
 }
 
 // facts returns the facts of a leg, as the format reads them of an event.
@@ -238,27 +278,6 @@ func (r *channelRow) names(billing bool) []string {
 		names = append([]string{r.Accountcode}, names...)
 	}
 	return names
-}
-
-// channelAccount asks for the variables of a leg that name its account.
-func (a *snapshot) channelAccount(ctx context.Context, row *channelRow) (string, error) {
-	var names []string
-	for _, variable := range [...]string{a.variable, "domain_name", "sip_auth_realm"} {
-		if variable == "" {
-			continue
-		}
-		value, err := a.conn.API(ctx, "uuid_getvar "+row.UUID+" "+variable)
-		switch {
-		case refused(err): // the leg has ended meanwhile
-			return "", nil
-		case err != nil:
-			return "", fmt.Errorf("asking for a variable of a channel: %w", err)
-		}
-		if value = strings.TrimSpace(value); value != "_undef_" {
-			names = append(names, value)
-		}
-	}
-	return a.accounts.Account(append(names, row.names(a.billing)...)...), nil
 }
 
 // addDevices adds the registrations. A device that registered several times is one.

@@ -3,6 +3,7 @@ package freeswitch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +44,35 @@ func TestSnapshots(t *testing.T) {
 			}
 			golden(t, "snapshot."+name+".jsonl", snapshot.Objects)
 		})
+	}
+}
+
+// The time for a snapshot does not grow by a round trip with each queue and leg.
+func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
+	const queues, legs = 100, 50
+	f := &fakeSwitch{answers: answers(t, "vanilla"), together: map[string]int{"callcenter_config queue list members ": queues / 2, "uuid_getvar ": legs}}
+	list := "name|strategy\n"
+	for i := range queues {
+		name := fmt.Sprintf("q%d@acme.example.com", i)
+		list += name + "|ring-all\n"
+		f.answers["callcenter_config queue list members "+name] = fmt.Sprintf("queue|uuid|state\n%s|call-%d|Waiting\n+OK\n", name, i)
+	}
+	f.answers["callcenter_config queue list"] = list + "+OK\n"
+	var rows []string
+	for i := range legs {
+		rows = append(rows, fmt.Sprintf(`{"uuid":"leg-%d","callstate":"ACTIVE"}`, i))
+		f.answers[fmt.Sprintf("uuid_getvar leg-%d domain_name", i)] = "_undef_"
+		f.answers[fmt.Sprintf("uuid_getvar leg-%d sip_auth_realm", i)] = "beta.example.com"
+	}
+	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, legs, strings.Join(rows, ","))
+	calls := make(map[string]string)
+	for _, o := range snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
+		if o.Kind == state.Call {
+			calls[o.ID] = o.Account
+		}
+	}
+	if len(calls) != queues+legs || calls["call-99"] != "acme" || calls["leg-0"] != "beta" || calls["leg-49"] != "beta" {
+		t.Errorf("it has %d calls, want %d: %v", len(calls), queues+legs, calls)
 	}
 }
 

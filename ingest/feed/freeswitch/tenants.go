@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trunkline/format/freeswitch"
+	"trunkline/telephony/esl"
 )
 
 // maxLegs bounds the legs that a session remembers. A session that reaches it has
@@ -208,14 +209,19 @@ func domainOf(name string) string {
 	return ""
 }
 
-// table asks for an answer in columns. The error of an answer that is none is not
-// one of the connection.
+// table asks for an answer in columns.
 func (s *session) table(ctx context.Context, command, free string) (table, error) {
-	answer, err := s.conn.API(ctx, command)
-	if err != nil {
-		return table{}, fmt.Errorf("asking for %s: %w", command, err)
+	output, err := s.conn.API(ctx, command)
+	return readTable(command, free, esl.Answer{Output: output, Err: err})
+}
+
+// readTable reads the answer to a command in columns. The error of an answer that is
+// none is not one of the connection.
+func readTable(command, free string, answer esl.Answer) (table, error) {
+	if answer.Err != nil {
+		return table{}, fmt.Errorf("asking for %s: %w", command, answer.Err)
 	}
-	t, err := parseTable(answer, free)
+	t, err := parseTable(answer.Output, free)
 	if err != nil {
 		return table{}, fmt.Errorf("reading the answer to %s: %w", command, err)
 	}
