@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net"
@@ -12,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/audit/audittest"
 	"trunkline/event"
 	"trunkline/fanout"
+	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
@@ -35,6 +38,34 @@ func TestBothPathSetsLogIn(t *testing.T) {
 		if err != nil || len(p.AccountIDs) != 1 || p.AccountIDs[0] != "sub" || len(p.EventTypes) != 1 {
 			t.Errorf("principal %+v, %v", p, err)
 		}
+	}
+}
+
+func TestAKeyLogsInToTheChannel(t *testing.T) {
+	e := newEnv(t)
+	key := e.keyWith(identity.ScopeSubscribe)
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		for _, credential := range []header{{"X-API-Key": key}, {"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
+			var got session
+			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
+			p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
+			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {
+				t.Errorf("principal %+v, %v", p, err)
+			}
+			e.want(200, "GET", prefix+"/stats", bearer(got.AccessToken), "", nil)
+			e.want(403, "GET", auditPath+today(), bearer(got.AccessToken), "", nil)
+		}
+		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key + "x"}, `{}`, nil)
+		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key, "Authorization": "Bearer x"}, `{}`, nil)
+		e.want(403, "POST", prefix+"/login", header{"X-API-Key": e.key}, `{}`, nil)
+		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"account_ids":["stranger"]}`, nil)
+		e.want(400, "POST", prefix+"/login", header{"X-API-Key": key}, `{"otp":"123456"}`, nil)
+		e.want(401, "POST", prefix+"/login", header{"X-API-Key": key}, `{"username":"alice","password":"wrong","domain":"demo.local"}`, nil)
+		e.want(200, "POST", prefix+"/login", header{"X-API-Key": key}, loginBody("alice"), nil)
+	}
+	logins := audittest.Entries(t, e.audit, "demo", "login apikey:")
+	if len(logins) != 4 {
+		t.Errorf("the audit log has %v", logins)
 	}
 }
 

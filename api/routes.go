@@ -140,7 +140,7 @@ func (r callRoutes) paths() []route {
 // paths returns one path set of the events channel.
 func (c channelRoutes) paths(prefix, socket string) []route {
 	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.login},
+		{method: http.MethodPost, path: prefix + "/login", handle: c.login, scope: identity.ScopeSubscribe},
 		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.health},

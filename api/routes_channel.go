@@ -43,14 +43,15 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without credentials in the body a portal token is exchanged.
-	exchange := c.Request().Header.Get("Authorization") != "" &&
+	// Without credentials in the body a portal token or an API key is exchanged.
+	header := c.Request().Header
+	exchange := (header.Get("Authorization") != "" || header.Get("X-API-Key") != "") &&
 		!body.Has("username") && !body.Has("password") && !body.Has("domain")
 	var caller *identity.Principal
 	var credentials identity.Credentials
 	if !exchange {
 		credentials = readCredentials(body, c)
-	} else if caller, err = r.auth.authenticateBearer(c, identity.AudienceAPI); err != nil {
+	} else if caller, err = r.auth.authenticateAny(c); err != nil {
 		return err
 	}
 	filter := identity.Filter{

@@ -59,6 +59,31 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	n.login(t, apiPaths, user("bob"))
 }
 
+// A wallboard logs in with a key, and its socket ends with the key.
+func TestAKeysSocketEndsWithTheKey(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "wallboard", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
+	n.start(t)
+	key := strings.TrimSpace(n.cli(t, "apikey", "create", "--account", "demo", "--scope", "subscribe", "--expires", "90d"))
+	a := n.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key}, `{"event_types":["AGENT_LOGIN"]}`)
+	s := n.subscribe(t, subscription{paths: apiPaths, token: portalOf(t, a).AccessToken})
+	var keys []struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(n.cli(t, "apikey", "list", "--json")), &keys); err != nil || len(keys) != 1 {
+		t.Fatalf("keys %v: %v", keys, err)
+	}
+	n.cli(t, "apikey", "delete", keys[0].ID)
+	deleted := time.Now()
+	if code, _ := s.awaitEnd(t); code != 4003 {
+		t.Errorf("after the deletion of its key the socket is closed with %d", code)
+	}
+	t.Logf("closed %v after the command", time.Since(deleted))
+	if a := n.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": key}, `{}`); a.status != http.StatusUnauthorized {
+		t.Errorf("a login with the deleted key: %s", a)
+	}
+}
+
 func portalOf(t *testing.T, a answer) (s portalSession) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, &s); err != nil || s.AccessToken == "" {

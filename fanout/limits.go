@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -58,7 +59,7 @@ func (c Config) scopes(account, user, address string) []Scope {
 // scopes.
 func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
-	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, p.UserID, s.address)}
+	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
 
 // acquireLease applies the connection limits. It returns fault.KindLimited when

@@ -1,7 +1,9 @@
 package identity
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"trunkline/internal/sqldb"
@@ -13,9 +15,18 @@ type directory struct {
 	tree    *Tree
 	byHash  map[string]APIKey // by hashSecret of the key
 	keys    map[string]APIKey // by id
+	expiry  []time.Time       // of the keys that expire, in order
 	signing signingKeys
 	jwks    []byte
 	checked *checkedTokens
+}
+
+// expiresIn reports whether a key expires after one time and not after another.
+func (d *directory) expiresIn(after, until time.Time) bool {
+	next, _ := slices.BinarySearchFunc(d.expiry, after, func(one, after time.Time) int {
+		return cmp.Or(one.Compare(after), -1)
+	})
+	return next < len(d.expiry) && !d.expiry[next].After(until)
 }
 
 // readDirectory reads without a transaction: what changes meanwhile has a
@@ -33,6 +44,12 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if d.byHash, d.keys, err = readKeyHashes(ctx, s.db); err != nil {
 		return nil, err
 	}
+	for _, key := range d.keys {
+		if !key.ExpiresAt.IsZero() {
+			d.expiry = append(d.expiry, key.ExpiresAt)
+		}
+	}
+	slices.SortFunc(d.expiry, time.Time.Compare)
 	if d.signing, err = s.readSigningKeys(ctx, s.db); err != nil {
 		return nil, err
 	}

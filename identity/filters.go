@@ -42,12 +42,13 @@ func (f Filter) unique() Filter {
 	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs), unique(f.Names)}
 }
 
-// checkFilter names every field of a channel login's filter that cannot be met.
-func (s *Service) checkFilter(user User, f Filter) error {
+// checkFilter names every field that an account's channel login cannot
+// meet.
+func (s *Service) checkFilter(accountID string, f Filter) error {
 	var bad problems
 	tree := s.Tree()
 	for i, id := range f.AccountIDs {
-		if !tree.Contains(user.AccountID, id) {
+		if !tree.Contains(accountID, id) {
 			bad.add(fmt.Sprintf("account_ids[%d]", i), "unknown_account", "unknown account "+quote(id))
 		}
 	}

@@ -21,6 +21,7 @@ func (s *Service) Run(ctx context.Context) error {
 	pause := followEvery
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
+	looked := s.cfg.Now()
 	chores := time.NewTicker(housekeep)
 	defer chores.Stop()
 	for {
@@ -33,10 +34,21 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 		case <-tick.C:
 			err := s.pollWithin(ctx)
+			looked = s.followExpiry(looked)
 			pause = s.nextPause(ctx, err, pause)
 			tick.Reset(pause)
 		}
 	}
+}
+
+// followExpiry fires Changed if an API key has expired since the last look: its
+// channel tokens end with it. It returns the time of this look.
+func (s *Service) followExpiry(last time.Time) time.Time {
+	now := s.cfg.Now()
+	if s.directory.Load().expiresIn(last, now) {
+		s.changes.fire()
+	}
+	return now
 }
 
 // nextPause logs when the database goes and when it returns, not in between.

@@ -63,9 +63,9 @@ func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents 
 // Principal is the authenticated maker of a request: a user with a token, or an
 // API key, which is a virtual administrator of its account within its scopes.
 type Principal struct {
-	UserID    string // "" of an API key
-	Username  string // "" of an API key
-	KeyID     string // "" of a token
+	UserID    string // "" of an API key and its tokens
+	Username  string // "" of an API key and its tokens
+	KeyID     string // of the API key, or of the one that a channel token was made from; "" of a user's token
 	AccountID string
 	Role      Role     // RoleAdmin of an API key
 	Scopes    []Scope  // of an API key
@@ -79,12 +79,12 @@ type Principal struct {
 	generation int64  // of the user's password when the session began
 }
 
-// IsKey reports whether the principal is an API key.
-func (p *Principal) IsKey() bool { return p.KeyID != "" }
+// IsKey reports whether the principal is an API key, not a token.
+func (p *Principal) IsKey() bool { return p.KeyID != "" && p.Audience == "" }
 
 // Actor returns the principal as the audit log names it.
 func (p *Principal) Actor() string {
-	if p.IsKey() {
+	if p.KeyID != "" {
 		return "apikey:" + p.KeyID
 	}
 	return "user:" + p.UserID

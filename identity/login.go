@@ -182,7 +182,7 @@ func (s *Service) channelToken(ctx context.Context, c Credentials, f Filter) (st
 	if err != nil {
 		return "", err
 	}
-	filter, err := s.channelFilter(ctx, user, f)
+	filter, err := s.channelFilter(ctx, user.AccountID, f)
 	if err != nil {
 		return "", err
 	}
@@ -192,12 +192,44 @@ func (s *Service) channelToken(ctx context.Context, c Credentials, f Filter) (st
 	return s.sign(user, AudienceEvents, s.cfg.EventsTTL, filter)
 }
 
-// EventsExchange returns a channel token for the user of a portal token, from the
-// address. The token ends with the logout of that session.
+// EventsExchange returns a channel token for a portal token or an API key with
+// ScopeSubscribe, from the address. It ends with the logout of the token's session,
+// or with the key.
 func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string, f Filter) (token string, expiresIn time.Duration, err error) {
-	token, err = s.exchange(ctx, p, address, f)
+	if p.IsKey() {
+		token, expiresIn, err = s.exchangeKey(ctx, p, f)
+	} else {
+		token, err = s.exchange(ctx, p, address, f)
+		expiresIn = s.cfg.EventsTTL
+	}
 	s.countLogin(AudienceEvents, err)
-	return token, s.cfg.EventsTTL, err
+	return token, expiresIn, err
+}
+
+func (s *Service) exchangeKey(ctx context.Context, p *Principal, f Filter) (token string, life time.Duration, err error) {
+	if err := p.RequireScope(ScopeSubscribe); err != nil {
+		return "", 0, err
+	}
+	if err := s.Valid(p); err != nil {
+		return "", 0, fault.Unauthenticated("The API key is not valid")
+	}
+	filter, err := s.channelFilter(ctx, p.AccountID, f)
+	if err != nil {
+		return "", 0, err
+	}
+	filter.Key = p.KeyID
+	life = s.cfg.EventsTTL
+	if expires := s.directory.Load().keys[p.KeyID].ExpiresAt; !expires.IsZero() {
+		life = min(life, expires.Sub(s.cfg.Now()))
+	}
+	if life < time.Second { // tokens have whole seconds
+		return "", 0, fault.Unauthenticated("The API key has expired")
+	}
+	if err := s.audit.Record(ctx, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents))); err != nil {
+		return "", 0, err
+	}
+	token, err = s.sign(User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, AudienceEvents, life, filter)
+	return token, life, err
 }
 
 func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (string, error) {
@@ -211,7 +243,7 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 	if err != nil {
 		return "", err
 	}
-	filter, err := s.channelFilter(ctx, user, f)
+	filter, err := s.channelFilter(ctx, user.AccountID, f)
 	if err != nil {
 		return "", err
 	}
@@ -227,15 +259,15 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 
 // channelFilter checks the filter of a channel login and returns the claims that
 // carry it.
-func (s *Service) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter) (claims, error) {
 	distinct := f.unique()
 	if err := distinct.checkLengths(); err != nil {
 		return claims{}, err
 	}
-	if !s.seesAll(user.AccountID, distinct.AccountIDs) {
+	if !s.seesAll(accountID, distinct.AccountIDs) {
 		s.catchUp(ctx) // another node may just have made one
 	}
-	if err := s.checkFilter(user, f); err != nil {
+	if err := s.checkFilter(accountID, f); err != nil {
 		return claims{}, err
 	}
 	return s.filterClaim(ctx, distinct)

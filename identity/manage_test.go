@@ -240,14 +240,8 @@ func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		key := keyPrefix + newSecret()
-		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
-			_, err := tx.ExecContext(t.Context(), `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
-				VALUES ('old', 'demo', '', $1, 1)`, hashSecret(key))
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		execAsChange(t, s, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
+			VALUES ('old', 'demo', '', $1, 1)`, hashSecret(key))
 		p := must(s.AuthenticateKey(t.Context(), key))(t)
 		if !slices.Equal(p.Scopes, DefaultScopes()) {
 			t.Errorf("scopes %v", p.Scopes)
@@ -400,4 +394,105 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 			wantKind(t, name, err, c.kind)
 		}
 	})
+}
+
+func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		at := newClock()
+		s := start(t, cfg, Config{Now: at.now}).demo(t)
+		other := start(t, cfg, Config{Now: at.now})
+		other.run(t)
+		subscribe := func(n NewAPIKey) (*Principal, APIKey) {
+			t.Helper()
+			n.Account, n.Scopes = "demo", []Scope{ScopeSubscribe}
+			key, made, err := s.CreateAPIKey(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := must(s.AuthenticateKey(t.Context(), key))(t)
+			token, life, err := s.EventsExchange(t.Context(), p, "", Filter{EventTypes: []string{"AGENT_LOGIN"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Authenticate(t.Context(), token, AudienceAPI)
+			wantKind(t, "the token at the portal", err, fault.KindForbidden)
+			open := must(other.Authenticate(t.Context(), token, AudienceEvents))(t)
+			if open.ExpiresAt.Unix() != at.now().Add(life).Unix() {
+				t.Errorf("a life of %s ends at %s", life, open.ExpiresAt)
+			}
+			return open, made
+		}
+
+		open, made := subscribe(NewAPIKey{})
+		if open.IsKey() || open.KeyID != made.ID || open.UserID != "" || open.AccountID != "demo" || open.Role != RoleUser ||
+			open.Actor() != "apikey:"+made.ID || len(open.EventTypes) != 1 || !open.ExpiresAt.Equal(at.now().Add(24*time.Hour)) {
+			t.Errorf("principal %+v", open)
+		}
+		_, _, err := s.EventsExchange(t.Context(), open, "", Filter{})
+		wantKind(t, "an exchange of the token", err, fault.KindForbidden)
+		if err := s.DeleteAPIKey(t.Context(), made.ID); err != nil {
+			t.Fatal(err)
+		}
+		within(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
+
+		open, made = subscribe(NewAPIKey{})
+		execAsChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
+		within(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
+
+		open, _ = subscribe(NewAPIKey{ExpiresAt: at.now().Add(time.Hour)})
+		if !open.ExpiresAt.Equal(at.now().Add(time.Hour)) {
+			t.Errorf("the token outlives the key: %s", open.ExpiresAt)
+		}
+
+		// A key whose end was moved: followers are told when it comes.
+		open, made = subscribe(NewAPIKey{})
+		execAsChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
+		within(t, "the new end is followed", func() bool { return len(other.directory.Load().expiry) == 2 })
+		if err := other.Valid(open); err != nil {
+			t.Error(err)
+		}
+		changed := other.Changed()
+		at.add(time.Minute)
+		wantKind(t, "the token of an expired key", other.Valid(open), fault.KindUnauthenticated)
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Second):
+			t.Error("followers are not told that a key has expired")
+		}
+
+		plain, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = s.EventsExchange(t.Context(), must(s.AuthenticateKey(t.Context(), plain))(t), "", Filter{})
+		wantKind(t, "a key without the scope", err, fault.KindForbidden)
+		_, _, err = s.EventsExchange(t.Context(), &Principal{KeyID: made.ID, AccountID: "demo", Scopes: []Scope{ScopeSubscribe}}, "", Filter{})
+		wantKind(t, "an expired key", err, fault.KindUnauthenticated)
+	})
+}
+
+// execAsChange runs a statement as a change of the directory.
+func execAsChange(t *testing.T, s *service, statement string, args ...any) {
+	t.Helper()
+	err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
+		_, err := tx.ExecContext(t.Context(), statement, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExpiriesBetweenTwoLooks(t *testing.T) {
+	at := time.Unix(1000, 0)
+	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
+	d := &directory{expiry: []time.Time{second(1), second(3), second(3)}}
+	for _, tc := range []struct {
+		after, until int
+		want         bool
+	}{{0, 1, true}, {1, 2, false}, {0, 0, false}, {1, 3, true}, {2, 9, true}, {3, 9, false}} {
+		if got := d.expiresIn(second(tc.after), second(tc.until)); got != tc.want {
+			t.Errorf("after %d until %d: %v", tc.after, tc.until, got)
+		}
+	}
 }

@@ -101,7 +101,7 @@ func (s *Service) Tree() *Tree { return s.directory.Load().tree }
 func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
 
 // Changed is closed when accounts, API keys or revocations change the next
-// time. Ask for it before looking at them, so that no change is missed.
+// time, and when an API key expires. Ask for it before looking at them, so that no change is missed.
 func (s *Service) Changed() <-chan struct{} { return s.changes.next() }
 
 // staleness is what a change makes stale in memory. Users are followed with the

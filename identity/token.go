@@ -28,6 +28,7 @@ type claims struct {
 	Username  string   `json:"username"`
 	Role      Role     `json:"role"`
 	Family    string   `json:"family,omitempty"`
+	Key       string   `json:"key,omitempty"` // id of the API key that the token was made from; then the subject too
 	Filter
 	FilterID   string `json:"filter,omitempty"`     // names a stored filter
 	Generation int64  `json:"generation,omitempty"` // of the user's password
@@ -36,7 +37,8 @@ type claims struct {
 }
 
 // sign makes a token of audience about user, that lives for ttl. The claims
-// that only one audience has are in extra.
+// that only some tokens have are in extra. The user of an API key's token has the
+// key's id.
 func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
 	now := s.cfg.Now()
 	key, err := s.directory.Load().signing.signer(now)
@@ -84,8 +86,11 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if _, known := s.Tree().Account(p.AccountID); !known {
 		s.catchUp(ctx) // another node may just have made it
 	}
-	if _, known := s.known.find(p.UserID); !known && !s.revoked.has(p.UserID) {
+	if _, known := s.known.find(p.UserID); !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
 		s.lookupUser(ctx, p.UserID)
+	}
+	if _, known := s.directory.Load().keys[p.KeyID]; !known && p.KeyID != "" {
+		s.catchUp(ctx)
 	}
 	if err := s.Valid(p); err != nil {
 		if fault.KindOf(err) == fault.KindUnauthenticated {
@@ -153,6 +158,8 @@ func (c *claims) check(s Settings, now time.Time) error {
 		return errors.New("another issuer made it")
 	case c.Subject == "" || c.ID == "" || c.AccountID == "" || c.ExpiresAt == nil || c.IssuedAt == nil:
 		return errors.New("it lacks a claim")
+	case c.Key != "" && (c.Key != c.Subject || c.Audience != AudienceEvents || c.Role != RoleUser):
+		return errors.New("an API key has no such token")
 	case !c.Audience.Known() || !c.Role.Known() || c.Identity != c.Subject+":"+c.AccountID:
 		return errors.New("it has a wrong claim")
 	case c.IssuedAt.After(latest) || c.NotBefore != nil && c.NotBefore.After(latest):
@@ -164,12 +171,16 @@ func (c *claims) check(s Settings, now time.Time) error {
 }
 
 func (c *claims) principal() *Principal {
-	return &Principal{
+	p := &Principal{
 		UserID: c.Subject, Username: c.Username, AccountID: c.AccountID, Role: c.Role,
 		Audience: c.Audience, TokenID: c.ID, FamilyID: c.Family,
 		ExpiresAt:  c.ExpiresAt.Time,
 		signingKey: c.signingKey, generation: c.Generation,
 	}
+	if c.Key != "" {
+		p.UserID, p.KeyID = "", c.Key
+	}
+	return p
 }
 
 // Valid reports whether a principal that was authenticated before still may act,
@@ -180,21 +191,22 @@ func (s *Service) Valid(p *Principal) error {
 	if _, known := d.tree.Account(p.AccountID); !known {
 		return fault.Forbidden("The account was deleted")
 	}
-	if p.IsKey() {
-		key, known := d.keys[p.KeyID]
-		if !known {
-			return fault.Forbidden("The API key was deleted")
+	if p.KeyID != "" {
+		if err := s.validKey(d, p); err != nil || p.IsKey() {
+			return err
 		}
-		if key.expired(s.cfg.Now()) {
-			return fault.Unauthenticated("The API key has expired")
-		}
-		return nil
 	}
 	if !s.cfg.Now().Before(p.ExpiresAt) {
 		return fault.Unauthenticated("The token has expired")
 	}
 	if _, known := d.signing.find(p.signingKey); !known {
 		return fault.Forbidden("The signing key was replaced")
+	}
+	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
+		return fault.Forbidden("Access was revoked")
+	}
+	if p.KeyID != "" {
+		return nil
 	}
 	user, known := s.known.find(p.UserID)
 	if !known || user.accountID != p.AccountID || user.role != p.Role {
@@ -203,8 +215,20 @@ func (s *Service) Valid(p *Principal) error {
 	if p.generation < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
 		return fault.Forbidden("The password was changed")
 	}
-	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
-		return fault.Forbidden("Access was revoked")
+	return nil
+}
+
+// validKey is Valid for the API key of a principal, which may be a token made from
+// it.
+func (s *Service) validKey(d *directory, p *Principal) error {
+	key, known := d.keys[p.KeyID]
+	switch {
+	case !known || key.AccountID != p.AccountID:
+		return fault.Forbidden("The API key was deleted")
+	case key.expired(s.cfg.Now()):
+		return fault.Unauthenticated("The API key has expired")
+	case !p.IsKey() && !slices.Contains(key.Scopes, ScopeSubscribe):
+		return fault.Forbidden("The API key lost the scope " + string(ScopeSubscribe))
 	}
 	return nil
 }

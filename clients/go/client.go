@@ -32,7 +32,7 @@ type Config struct {
 	Username, Password, Domain string
 
 	PortalToken func(context.Context) (string, error) // returns the current access token
-	APIKey      string                                // with the scope subscribe, for servers that have scopes
+	APIKey      string                                // with the scope subscribe
 
 	TLS *tls.Config // nil: the system's authorities
 }
