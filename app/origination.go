@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/tracing"
 	"trunkline/origination"
 	"trunkline/origination/asterisk"
+	"trunkline/origination/eventdriver"
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
 	"trunkline/origination/simulator"
@@ -66,13 +67,14 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 // originationDriver returns the driver of the configured platform.
 func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (origination.Driver, error) {
 	s := a.settings.Origination
+	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: a.log, Metrics: a.registry}
 	switch s.Driver {
 	case "", "sip":
 		return a.sipDriver(phones, sessions, producer)
 	case "asterisk":
-		return asterisk.New(asterisk.Config{Settings: s.Asterisk, MaxCalls: s.MaxCalls}, asterisk.Deps{Log: a.log, Metrics: a.registry})
+		return asterisk.New(asterisk.Config{Settings: s.Asterisk, Limits: limits}, deps)
 	case "freeswitch":
-		return a.freeswitchDriver()
+		return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, Limits: limits}, deps)
 	case "kazoo":
 		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
 	}
@@ -109,11 +111,6 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 	phones.server.Watch(driver)
 	a.life.runs("sip driver", driver.Run)
 	return driver, nil
-}
-
-func (a *App) freeswitchDriver() (*freeswitch.Driver, error) {
-	s := a.settings.Origination
-	return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, MaxCalls: s.MaxCalls}, freeswitch.Deps{Log: a.log, Metrics: a.registry})
 }
 
 // callEvents sends the progress of calls on its way to the channel.

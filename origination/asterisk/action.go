@@ -74,8 +74,3 @@ func channel(dial string) string {
 	}
 	return dial
 }
-
-// hangUp returns the action that ends a call. Asterisk finds the channel by its unique id too.
-func hangUp(callID string) ami.Action {
-	return ami.Action{Name: "Hangup", Fields: []ami.Field{{Key: "Channel", Value: ownerChannel(callID)}}}
-}

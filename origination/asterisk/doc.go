@@ -2,10 +2,6 @@
 // owner's phone rings first, and once it is answered Asterisk dials the destination through a Local
 // channel and joins the two.
 //
-// Every state that it reports was seen in Asterisk's events or in its list of channels. It keeps
-// nothing that must survive a restart: all ids are made from the call's, so that a later process finds
-// the calls of an earlier one.
-//
 // # The legs of a call
 //
 // The owner's channel has the unique id "<call id>-owner" (ChannelId), and where the owner is dialled
@@ -31,26 +27,8 @@
 // The login asks for the class call alone. A user with the write privilege system gets a filter for
 // our calls' events (Filter); without that privilege the rest of the class is read and dropped.
 //
-// # What may be missed, and how it is found
+// # The rest
 //
-// AMI sends nothing of what happened while a client was away. After each connect, every AuditEvery and
-// when calls were taken over, the driver lists all channels (CoreShowChannels) and compares. That
-// tells states that were missed, and calls that are gone; a call has only ended this way when two
-// comparisons, GoneAfter apart, found neither its owner's channel nor an event of it.
-//
-// # Goroutines and who stops them
-//
-// Follow works in the caller's goroutine: it connects, reads events, compares and reports, so that
-// progress is in order. Hang-ups that events or comparisons demand each have a goroutine, which ends
-// with the response or the connection; Follow closes the connection and waits for them.
-//
-// # When it is full
-//
-// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A report that takes long makes
-// events wait; beyond telephony/ami's bounds the connection is given up and made again, and the
-// comparison after that finds what was missed.
-//
-// # Lock order
-//
-// Driver.mu alone; no action is sent and nothing reported while it is held.
+// Package eventdriver says how calls are followed, what may be missed, which goroutines run and what
+// happens when it is full. The list of channels is that of CoreShowChannels.
 package asterisk

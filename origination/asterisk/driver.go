@@ -3,32 +3,20 @@ package asterisk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
-	"time"
 
-	"trunkline/internal/fault"
 	"trunkline/internal/panics"
 	"trunkline/internal/setting"
 	"trunkline/origination"
+	"trunkline/origination/eventdriver"
 	"trunkline/telephony/ami"
 )
 
-// Driver places calls on one Asterisk; it is an origination.Driver.
+// Driver places calls on one Asterisk; it is an origination.Driver and Adopter.
 type Driver struct {
-	cfg     Config
-	client  *ami.Client
-	log     *slog.Logger
-	metrics *metrics
-	panics  *panics.Recoverer
-	adopted chan struct{} // signals that calls were taken over and have not been compared yet
-
-	mu    sync.Mutex
-	conn  *ami.Conn        // nil while disconnected
-	away  error            // why there is no connection
-	epoch int              // number of conn; increases with each
-	calls map[string]*call // unfinished calls by id
+	*eventdriver.Driver[*call, *ami.Conn]
 }
 
 var (
@@ -36,11 +24,8 @@ var (
 	_ origination.Adopter = (*Driver)(nil)
 )
 
-// retryAfter is the Retry-After while there is no connection.
-const retryAfter = 2 * time.Second
-
 // New checks the configuration. The driver places calls while Follow runs.
-func New(cfg Config, deps Deps) (*Driver, error) {
+func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	cfg = cfg.withDefaults()
 	if err := setting.Validate("origination.asterisk", cfg.Settings); err != nil {
 		return nil, err
@@ -57,117 +42,114 @@ func New(cfg Config, deps Deps) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(placeSession, placeHangUp)
-	return &Driver{
-		cfg: cfg, client: client, log: deps.Log, metrics: newMetrics(deps.Metrics), panics: recoverer,
-		adopted: make(chan struct{}, 1), calls: make(map[string]*call),
-	}, nil
+	return &Driver{eventdriver.New(eventdriver.Config{
+		Limits: cfg.Limits, Name: "asterisk", Connection: "manager interface", Address: cfg.Address, RingUser: cfg.RingUser,
+	}, &platform{cfg: cfg, client: client, log: deps.Log}, deps, recoverer)}, nil
 }
 
-// Originate implements origination.Driver. The call's id is the order's.
-func (d *Driver) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
-	err := d.placeOrder(ctx, order)
-	d.metrics.originated(err)
-	if err != nil {
-		return origination.Placed{}, err
-	}
-	return origination.Placed{CallID: order.ID}, nil
+// platform implements eventdriver.Platform.
+type platform struct {
+	cfg    Config
+	client *ami.Client
+	log    *slog.Logger
 }
 
-func (d *Driver) placeOrder(ctx context.Context, order origination.Order) error {
-	action, err := d.cfg.originate(order)
+// filters select the events of our calls by their Linkedid and ActionID.
+var filters = []string{"Linkedid: [A-Za-z0-9._-]+" + ownerSuffix, "ActionID: [A-Za-z0-9._-]+" + originateSuffix}
+
+func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
+	conn, err := p.client.Dial(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, conn, err := d.begin(order.ID)
-	if err != nil {
-		return err
+	if err := p.filter(ctx, conn); err != nil {
+		conn.Close()
+		return nil, err
 	}
-	if _, err = conn.Do(ctx, action); err == nil {
+	return conn, nil
+}
+
+// filter restricts the events to those of our calls, where the user may do so.
+func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
+	for _, text := range filters {
+		_, err := conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
+		var refusal *ami.Refusal
+		if errors.As(err, &refusal) {
+			p.log.InfoContext(ctx, "manager interface connected without a filter: the events of all calls are read", "address", p.cfg.Address, "error", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	p.log.InfoContext(ctx, "manager interface connected", "address", p.cfg.Address)
+	return nil
+}
+
+func (p *platform) NewCall(c eventdriver.Call) *call {
+	return &call{
+		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(), reached: c.State == origination.Bridged,
+	}
+}
+
+func (p *platform) Key(callID string) string { return callID }
+
+func (p *platform) Prepare(_ context.Context, _ *ami.Conn, order origination.Order) (func(context.Context, *ami.Conn) error, error) {
+	action, err := p.cfg.originate(order)
+	return func(ctx context.Context, conn *ami.Conn) error {
+		_, err := conn.Do(ctx, action)
+		return err
+	}, err
+}
+
+// HangUp ends a channel. Asterisk finds it by its unique id too.
+func (p *platform) HangUp(ctx context.Context, conn *ami.Conn, channel string) error {
+	_, err := conn.Do(ctx, ami.Action{Name: "Hangup", Fields: []ami.Field{{Key: "Channel", Value: channel}}})
+	var refusal *ami.Refusal
+	if errors.As(err, &refusal) && strings.EqualFold(refusal.Message, "No such channel") {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var refusal *ami.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		d.forget(c)
-		d.log.WarnContext(ctx, "call refused by Asterisk", "error", err, "advice", advice(err))
-		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused the call", Cause: err}
-	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrAction), errors.Is(err, ami.ErrDuplicate):
-		d.forget(c) // it was not sent
-	default:
-		// Asterisk may have received the action. The caller gets an error, so no phone may ring: hang up
-		// the call whenever its channel appears.
-		c.cancelled, c.unwanted = true, true
-	}
-	return fault.Unavailable(err, retryAfter, "the phone platform did not answer")
+	return err
 }
 
-// begin adds a call before Asterisk can send events of it.
-func (d *Driver) begin(id string) (*call, *ami.Conn, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.conn == nil && errors.Is(d.away, ami.ErrDenied):
-		return nil, nil, fault.Unavailable(d.away, retryAfter, "the phone platform rejects our login")
-	case d.conn == nil:
-		return nil, nil, fault.Unavailable(d.away, retryAfter, "the phone platform cannot be reached")
-	case d.calls[id] != nil:
-		return nil, nil, fault.Conflict("there is a call with this id")
-	case len(d.calls) >= d.cfg.MaxCalls:
-		return nil, nil, fault.Unavailable(nil, retryAfter, "too many calls are being placed")
+func (p *platform) Events(conn *ami.Conn) (events []eventdriver.Observation[*call], missing bool) {
+	for _, e := range conn.Take() {
+		events = append(events, observe(e))
 	}
-	c := newCall(id, origination.Accepted, d.epoch)
-	d.remember(c)
-	return c, d.conn, nil
+	return events, false
 }
 
-// Cancel implements origination.Driver. If the call has no channel yet, or was placed over a lost
-// connection, it is hung up when a channel appears.
-func (d *Driver) Cancel(ctx context.Context, callID string) error {
-	d.mu.Lock()
-	c, conn := d.calls[callID], d.conn
-	if c == nil || c.unwanted {
-		d.mu.Unlock()
-		return fault.NotFound("no such call")
+func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventdriver.Observation[*call], error) {
+	rows, err := conn.List(ctx, "CoreShowChannels")
+	if err != nil {
+		return nil, fmt.Errorf("listing the channels: %w", err)
 	}
-	c.cancelled = true
-	d.mu.Unlock()
-	d.metrics.cancels.Inc()
-	if conn == nil {
-		return nil
+	var channels []eventdriver.Observation[*call]
+	for _, row := range rows {
+		if id, ours := strings.CutSuffix(row.Get("Uniqueid"), ownerSuffix); ours {
+			channels = append(channels, eventdriver.Observation[*call]{
+				Keys: []string{id}, Apply: func(c *call) eventdriver.Change { return c.applyRow(row) },
+			})
+		}
 	}
-	_, err := conn.Do(ctx, hangUp(callID))
-	var refusal *ami.Refusal
-	if errors.As(err, &refusal) && !strings.EqualFold(refusal.Message, "No such channel") {
-		d.log.WarnContext(ctx, "hang-up refused by Asterisk", "error", err, "advice", advice(err))
-		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
-	}
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return nil // after a lost connection the comparison hangs it up
+	return channels, nil
 }
 
-// advice returns what to change in manager.conf about a refusal.
-func advice(err error) string {
+// Exists returns false: the list has all channels.
+func (p *platform) Exists(context.Context, *ami.Conn, []string) (bool, error) { return false, nil }
+
+// Explain says what to change in manager.conf.
+func (p *platform) Explain(err error) (failure eventdriver.Failure, advice string) {
 	var refusal *ami.Refusal
 	switch {
 	case errors.Is(err, ami.ErrDenied):
-		return "compare origination.asterisk.username and .secret with the user's section in manager.conf, and its permit and deny with this address"
+		return eventdriver.LoginDenied, "compare origination.asterisk.username and .secret with the user's section in manager.conf, and its permit and deny with this address"
 	case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Message), "permission"):
-		return "the user's section in manager.conf needs read = call and write = originate,call,reporting"
+		return eventdriver.Refused, "the user's section in manager.conf needs read = call and write = originate,call,reporting"
+	case errors.As(err, &refusal):
+		return eventdriver.Refused, ""
+	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrAction), errors.Is(err, ami.ErrDuplicate):
+		return eventdriver.NotSent, ""
 	}
-	return ""
-}
-
-func (d *Driver) remember(c *call) {
-	d.calls[c.id] = c
-	d.metrics.calls.Set(float64(len(d.calls)))
-}
-
-func (d *Driver) forget(c *call) {
-	delete(d.calls, c.id)
-	d.metrics.calls.Set(float64(len(d.calls)))
+	return eventdriver.Unanswered, ""
 }

@@ -1,9 +1,11 @@
 package asterisk
 
 import (
+	"cmp"
 	"strings"
 
 	"trunkline/origination"
+	"trunkline/origination/eventdriver"
 	"trunkline/telephony/ami"
 )
 
@@ -13,47 +15,46 @@ const (
 	stateUp      = "6"
 )
 
-// event applies one event and returns the reports and hang-ups that follow.
-func (d *Driver) event(e *ami.Packet) outcome {
+// observe returns an event with the calls that it names.
+func observe(e *ami.Packet) eventdriver.Observation[*call] {
 	name := e.Name()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var c *call
 	if name == "OriginateResponse" {
 		id, ours := strings.CutSuffix(e.Get("ActionID"), originateSuffix)
-		if c = d.calls[id]; !ours || c == nil {
-			return outcome{}
+		if !ours {
+			return eventdriver.Observation[*call]{}
 		}
-		c.markSeen()
-		return d.conclude(c, c.response(e), false)
+		return eventdriver.Observation[*call]{Keys: []string{id}, Apply: func(c *call) eventdriver.Change {
+			return eventdriver.Change{Steps: c.response(e)}
+		}}
 	}
+	var ids []string
 	for _, key := range []string{"Linkedid", "DestLinkedid", "Uniqueid", "DestUniqueid"} {
-		if id, ours := strings.CutSuffix(e.Get(key), ownerSuffix); ours && d.calls[id] != nil {
-			c = d.calls[id]
-			break
+		if id, ours := strings.CutSuffix(e.Get(key), ownerSuffix); ours {
+			ids = append(ids, id)
 		}
 	}
-	if c == nil {
-		return outcome{}
-	}
-	c.markSeen()
-	steps := c.apply(name, e)
-	return d.conclude(c, steps, c.cancelled && name == "Newchannel")
+	return eventdriver.Observation[*call]{Keys: ids, Apply: func(c *call) eventdriver.Change {
+		change := eventdriver.Change{Steps: c.apply(name, e)}
+		if name == "Newchannel" {
+			change.Channel = ownerChannel(c.ID)
+		}
+		return change
+	}}
 }
 
 // response applies the result of the Originate.
 func (c *call) response(e *ami.Packet) []origination.State {
 	if strings.EqualFold(e.Get("Response"), "Success") {
 		c.answered = true
-		return c.advance(origination.UserAnswered)
+		return c.Advance(origination.UserAnswered)
 	}
-	c.failed = firstOf(reasons[e.Get("Reason")], origination.CauseLost)
+	c.failed = cmp.Or(reasons[e.Get("Reason")], origination.CauseLost)
 	return nil
 }
 
 // apply applies one event of the call's channels.
 func (c *call) apply(name string, e *ami.Packet) []origination.State {
-	owner := ownerChannel(c.id)
+	owner := ownerChannel(c.ID)
 	ofOwner := e.Get("Uniqueid") == owner
 	toOwner := e.Get("DestUniqueid") == owner
 	switch name {
@@ -63,7 +64,7 @@ func (c *call) apply(name string, e *ami.Packet) []origination.State {
 			c.created = true
 		case c.answered:
 			c.tried = true
-			return c.advance(origination.Dialling)
+			return c.Advance(origination.Dialling)
 		}
 	case "Newstate":
 		if ofOwner {
@@ -71,19 +72,19 @@ func (c *call) apply(name string, e *ami.Packet) []origination.State {
 		}
 	case "DialState":
 		if status := e.Get("DialStatus"); toOwner && (status == "RINGING" || status == "PROGRESS") {
-			return c.advance(origination.RingingUser)
+			return c.Advance(origination.RingingUser)
 		}
 	case "DialBegin":
 		if ofOwner {
 			c.answered, c.tried = true, true
-			return c.advance(origination.Dialling)
+			return c.Advance(origination.Dialling)
 		}
 	case "DialEnd":
 		return c.dialEnd(e.Get("DialStatus"), ofOwner, toOwner)
 	case "BridgeEnter":
 		if ofOwner {
 			c.answered, c.reached = true, true
-			return c.advance(origination.Bridged)
+			return c.Advance(origination.Bridged)
 		}
 	case "Hangup":
 		if ofOwner {
@@ -101,10 +102,10 @@ func (c *call) ownerState(state string) []origination.State {
 	c.created = true
 	switch state {
 	case stateRinging:
-		return c.advance(origination.RingingUser)
+		return c.Advance(origination.RingingUser)
 	case stateUp:
 		c.answered = true
-		return c.advance(origination.UserAnswered)
+		return c.Advance(origination.UserAnswered)
 	}
 	return nil
 }
@@ -115,14 +116,31 @@ func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State
 	switch {
 	case toOwner && status == "ANSWER":
 		c.answered = true
-		return c.advance(origination.UserAnswered)
+		return c.Advance(origination.UserAnswered)
 	case ofOwner && status == "ANSWER":
 		c.answered, c.reached = true, true
-		return c.advance(origination.Bridged)
+		return c.Advance(origination.Bridged)
 	case ofOwner:
 		c.answered = true
-		c.dialStatus = firstOf(c.dialStatus, status)
-		return c.advance(origination.Dialling)
+		c.dialStatus = cmp.Or(c.dialStatus, status)
+		return c.Advance(origination.Dialling)
 	}
 	return nil
+}
+
+// applyRow applies the owner's channel in the list.
+func (c *call) applyRow(row *ami.Packet) eventdriver.Change {
+	if c.over {
+		return eventdriver.Change{Outdated: true}
+	}
+	steps := c.ownerState(row.Get("ChannelState"))
+	switch {
+	case !c.answered:
+	case row.Get("BridgeId") != "":
+		c.reached = true
+		steps = append(steps, c.Advance(origination.Bridged)...)
+	case row.Get("Application") == "Dial":
+		steps = append(steps, c.Advance(origination.Dialling)...)
+	}
+	return eventdriver.Change{Steps: steps, Channel: ownerChannel(c.ID)}
 }

@@ -3,15 +3,15 @@ package asterisk
 import (
 	"testing"
 
-	"trunkline/origination"
+	"trunkline/origination/drivertest"
 )
 
 const (
-	ringing   = string(origination.RingingUser)
-	answered  = string(origination.UserAnswered)
-	dialling  = string(origination.Dialling)
-	joined    = string(origination.Bridged)
-	over      = string(origination.Ended)
+	ringing   = drivertest.Ringing
+	answered  = drivertest.Answered
+	dialling  = drivertest.Dialling
+	joined    = drivertest.Bridged
+	over      = drivertest.Ended
 	ownerLeg  = capturedCall + ownerSuffix
 	remoteLeg = "1795348574.91"
 )
@@ -117,26 +117,4 @@ func scripts(t *testing.T) map[string][]packet {
 		all[number] = c.script
 	}
 	return all
-}
-
-func orderTo(id, number string) origination.Order {
-	o := order(id)
-	o.Destination = number
-	return o
-}
-
-// wellFormed reports whether the states rise and end once, with a cause.
-func wellFormed(states []string) bool {
-	last := 0
-	for i, s := range states {
-		if s == over {
-			return i == len(states)-2
-		}
-		r := origination.State(s).Rank()
-		if r <= last {
-			return false
-		}
-		last = r
-	}
-	return false
 }

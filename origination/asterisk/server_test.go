@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"trunkline/origination/drivertest"
 )
 
 const (
@@ -89,89 +89,35 @@ func captured(t *testing.T, file string) []packet {
 	return script
 }
 
-// timing is how a scripted Asterisk writes.
-type timing struct {
-	name  string
-	pause time.Duration // before each event
-	split bool          // a few bytes at a time
-}
-
-func timings() []timing {
-	return []timing{{name: "at once"}, {name: "a few bytes at a time", split: true}, {name: "slowly", pause: time.Millisecond}}
-}
-
 // scripted is an Asterisk that plays scripts to whoever originates calls. It takes only the actions
 // that the driver has a reason to send, and fails the test over any other.
 type scripted struct {
-	t        *testing.T
-	listener net.Listener
-	done     sync.WaitGroup
-
-	timing   timing
+	*drivertest.Platform
 	scripts  map[string][]packet // by destination
-	refuse   string              // Message of the error to Originate; "" accepts
 	noFilter bool                // the user has no write privilege system
 	noList   bool                // nor reporting
 
-	mu         sync.Mutex
-	cond       *sync.Cond
-	client     net.Conn          // nil while there is none
-	channels   map[string]packet // rows of CoreShowChannels, by unique id
-	plays      map[string]*play  // by call
-	denied     int
-	filters    int // of the connection
-	listed     int
-	originates []packet
-	killed     []string
-	cut        func(packet) bool // whether to break the connection within this event
-	mute       bool              // do not answer an Originate; break the connection instead
-	hold       string            // event at whose first occurrence plays wait
-	closed     bool
+	channels map[string]packet // rows of CoreShowChannels, by unique id
+	filters  int               // of the connection
 }
-
-// play is one call on the scripted Asterisk.
-type play struct{ killed, released bool }
 
 func newScripted(t *testing.T, s *scripted) *scripted {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if s.Platform == nil {
+		s.Platform = &drivertest.Platform{}
 	}
-	s.t, s.listener = t, l
-	s.cond = sync.NewCond(&s.mu)
-	s.channels, s.plays = make(map[string]packet), make(map[string]*play)
-	s.done.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.converse(nc)
-		}
-	})
-	t.Cleanup(func() {
-		s.mu.Lock()
-		s.closed = true
-		s.cond.Broadcast()
-		if s.client != nil {
-			s.client.Close()
-		}
-		s.mu.Unlock()
-		l.Close()
-		s.done.Wait()
-	})
+	s.scripts, s.channels = scripts(t), make(map[string]packet)
+	s.CountChannels = func() int { return len(s.channels) }
+	s.ForgetChannels = func() { clear(s.channels) }
+	s.Start(t, s.converse)
 	return s
 }
 
 func (s *scripted) config() Config {
 	settings := DefaultSettings()
-	settings.Address, settings.Username, settings.Secret = s.listener.Addr().String(), testUser, testSecret
+	settings.Address, settings.Username, settings.Secret = s.Address, testUser, testSecret
 	settings.RingUser = time.Second
-	return Config{
-		Settings: settings, ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
-		AuditEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond, ActionTimeout: 10 * time.Second,
-	}
+	return Config{Settings: settings, Limits: drivertest.Limits(), ActionTimeout: 20 * time.Second}
 }
 
 // action reads one action.
@@ -191,7 +137,6 @@ func action(in *bufio.Reader) (packet, error) {
 }
 
 func (s *scripted) converse(nc net.Conn) {
-	defer nc.Close()
 	in := bufio.NewReader(nc)
 	io.WriteString(nc, "Asterisk Call Manager/13.0.0\r\n")
 	login, err := action(in)
@@ -199,31 +144,26 @@ func (s *scripted) converse(nc net.Conn) {
 		return
 	}
 	if login.get("Username") != testUser || login.get("Secret") != testSecret {
-		s.mu.Lock()
-		s.denied++
-		s.mu.Unlock()
+		s.Mu.Lock()
+		s.Denied++
+		s.Mu.Unlock()
 		s.write(nc, fail(login, "Authentication failed"))
 		return
 	}
 	if got := login.get("Events"); got != "call" {
-		s.t.Errorf("the login asks for events %q", got)
+		s.T.Errorf("the login asks for events %q", got)
 	}
 	s.write(nc, succeed(login, "Authentication accepted"))
-	s.mu.Lock()
-	s.client, s.filters = nc, 0
-	s.mu.Unlock()
+	s.Mu.Lock()
+	s.Client, s.filters = nc, 0
+	s.Mu.Unlock()
 	for {
 		a, err := action(in)
 		if err != nil {
-			break
+			return
 		}
 		s.obey(nc, a)
 	}
-	s.mu.Lock()
-	if s.client == nc {
-		s.client = nil
-	}
-	s.mu.Unlock()
 }
 
 func succeed(a packet, message string) packet {
@@ -235,8 +175,8 @@ func fail(a packet, message string) packet {
 }
 
 func (s *scripted) obey(nc net.Conn, a packet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	switch name := a.get("Action"); {
 	case name == "Ping":
 		s.write(nc, succeed(a, "Pong"))
@@ -246,7 +186,6 @@ func (s *scripted) obey(nc net.Conn, a packet) {
 		s.filters++
 		s.write(nc, succeed(a, "Filter added"))
 	case name == "CoreShowChannels":
-		s.listed++
 		s.write(nc, packet{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"EventList", "start"}, {"Message", "Channels will follow"}})
 		for _, row := range s.channels {
 			s.write(nc, append(packet{{"Event", "CoreShowChannel"}, {"ActionID", a.get("ActionID")}}, row...))
@@ -257,50 +196,33 @@ func (s *scripted) obey(nc net.Conn, a packet) {
 	case name == "Originate":
 		s.originate(nc, a)
 	default:
-		s.t.Errorf("Asterisk was sent %q", a)
+		s.T.Errorf("Asterisk was sent %q", a)
 		nc.Close()
 	}
 }
 
-// write sends a packet. s.mu is held, except before the login, so that no two packets mix.
-func (s *scripted) write(nc net.Conn, p packet) {
-	text := p.text()
-	if !s.timing.split {
-		io.WriteString(nc, text)
-		return
-	}
-	for len(text) > 0 {
-		n := min(1+rand.IntN(40), len(text))
-		io.WriteString(nc, text[:n])
-		text = text[n:]
-	}
-}
+func (s *scripted) write(nc net.Conn, p packet) { s.Write(nc, p.text()) }
 
 func (s *scripted) kill(nc net.Conn, a packet) {
 	owner := a.get("Channel")
-	p := s.plays[strings.TrimSuffix(owner, ownerSuffix)]
-	if s.channels[owner] == nil || p == nil {
+	if s.channels[owner] == nil || !s.Kill(strings.TrimSuffix(owner, ownerSuffix), owner) {
 		s.write(nc, fail(a, "No such channel"))
 		return
 	}
-	s.killed = append(s.killed, owner)
-	p.killed = true
-	s.cond.Broadcast()
 	s.write(nc, succeed(a, "Channel Hungup"))
 }
 
 func (s *scripted) originate(nc net.Conn, a packet) {
-	s.originates = append(s.originates, a)
 	id := strings.TrimSuffix(a.get("ChannelId"), ownerSuffix)
-	mute := s.mute
-	s.mute = false
+	mute := s.Mute
+	s.Mute = false
 	switch {
 	case mute:
 		s.perform(id, a)
 		nc.Close()
-		s.client = nil
-	case s.refuse != "":
-		s.write(nc, fail(a, s.refuse))
+		s.Client = nil
+	case s.Refuse != "":
+		s.write(nc, fail(a, s.Refuse))
 	default:
 		s.write(nc, succeed(a, "Originate successfully queued"))
 		s.perform(id, a)
@@ -311,54 +233,29 @@ func (s *scripted) perform(id string, a packet) {
 	number, _, _ := strings.Cut(strings.TrimPrefix(a.get("Data"), "Local/"), "@")
 	script, ok := s.scripts[number]
 	if !ok {
-		s.t.Errorf("no script for %s", number)
+		s.T.Errorf("no script for %s", number)
 		return
 	}
-	p := &play{}
-	s.plays[id] = p
-	events := of(script, id)
-	s.done.Go(func() { s.play(p, events, id) })
-}
-
-func (s *scripted) play(p *play, events []packet, id string) {
-	held, responded := false, false
-	for _, e := range events {
-		s.mu.Lock()
-		if e.get("Event") == s.hold && !held {
-			held = true
-			for !p.killed && !p.released && !s.closed {
-				s.cond.Wait()
+	responded := false
+	tell := func(e packet) {
+		responded = responded || e.get("Event") == "OriginateResponse"
+		s.tell(e)
+	}
+	drivertest.Play(s.Platform, id, of(script, id), eventName, tell, func() {
+		for _, row := range maps.Clone(s.channels) {
+			if row.get("Linkedid") == ownerChannel(id) {
+				s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState", row.get("ChannelState"), "Cause", "16"))
 			}
 		}
-		stop := p.killed || s.closed
-		if !stop {
-			responded = responded || e.get("Event") == "OriginateResponse"
-			s.tell(e)
+		if !responded {
+			s.tell(packet{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix}, {"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
 		}
-		s.mu.Unlock()
-		if stop {
-			break
-		}
-		if s.timing.pause > 0 {
-			time.Sleep(s.timing.pause)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !p.killed || s.closed {
-		return
-	}
-	for _, row := range maps.Clone(s.channels) {
-		if row.get("Linkedid") == ownerChannel(id) {
-			s.tell(event("Hangup", "Uniqueid", row.get("Uniqueid"), "Linkedid", ownerChannel(id), "ChannelState", row.get("ChannelState"), "Cause", "16"))
-		}
-	}
-	if !responded {
-		s.tell(packet{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix}, {"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
-	}
+	})
 }
 
-// tell makes an event happen: in the table, and to the client. s.mu is held.
+func eventName(e packet) string { return e.get("Event") }
+
+// tell makes an event happen: in the table, and to the client. s.Mu is held.
 func (s *scripted) tell(e packet) {
 	channel := e.get("Uniqueid")
 	switch e.get("Event") {
@@ -375,45 +272,8 @@ func (s *scripted) tell(e packet) {
 			s.channels[channel] = row
 		}
 	}
-	if s.client == nil {
-		return
-	}
 	if s.filters > 0 && !strings.Contains(e.text(), ownerSuffix) && !strings.Contains(e.text(), originateSuffix) {
 		return
 	}
-	if s.cut != nil && s.cut(e) {
-		s.cut = nil
-		text := e.text()
-		io.WriteString(s.client, text[:len(text)/2])
-		s.client.Close()
-		s.client = nil
-		return
-	}
-	s.write(s.client, e)
-}
-
-// release lets the plays that wait go on.
-func (s *scripted) release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.plays {
-		p.released = true
-	}
-	s.cond.Broadcast()
-}
-
-// await waits until Asterisk is as wanted.
-func (s *scripted) await(what string, holds func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		ok := holds()
-		s.mu.Unlock()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("never: %s", what)
-		}
-	}
+	s.Send(eventName(e), e.text())
 }

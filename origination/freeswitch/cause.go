@@ -1,20 +1,22 @@
 package freeswitch
 
-import "strings"
+import (
+	"strings"
+
+	"trunkline/origination"
+)
 
 // FreeSWITCH's names of Q.850 causes, as in hangup_cause.
 const (
-	causeCancelled = "ORIGINATOR_CANCEL"
-	causeNormal    = "NORMAL_CLEARING"
-	causeUnknown   = "NORMAL_TEMPORARY_FAILURE"
-	causeLost      = "LOSE_RACE" // of a leg: another one was answered first
+	causeNormal = "NORMAL_CLEARING"
+	causeLost   = "LOSE_RACE" // of a leg: another one was answered first
 )
 
-// cleanCause returns text if it has the form of a cause name, else causeUnknown, because causes are
+// cleanCause returns text if it has the form of a cause name, else origination.CauseLost, because causes are
 // stored and shown.
 func cleanCause(text string) string {
 	if text == "" || len(text) > 64 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
-		return causeUnknown
+		return origination.CauseLost
 	}
 	return text
 }
@@ -31,7 +33,7 @@ func ownerCause(hangup, disposition string) string {
 	case "", "SUCCESS":
 		return causeNormal
 	case "failure":
-		return causeCancelled
+		return origination.CauseCancelled
 	}
 	return cleanCause(disposition)
 }

@@ -2,12 +2,10 @@
 // socket: the owner's phone rings first, and once it is answered the switch
 // dials the destination through a loopback and joins the two.
 //
-// It refuses to guess: every state it reports was seen in the switch's events or
-// in its table of channels, and nothing that could end a value in the originate
-// command (a quote, a comma, a brace, a line break, a blank where none belongs)
-// is ever sent. It keeps nothing that must survive a restart: the job's id is made
-// from the call's, and every channel carries it in a tag, so that a later process
-// finds the calls of an earlier one.
+// Nothing that could end a value in the originate command (a quote, a comma, a
+// brace, a line break, a blank where none belongs) is ever sent. The job's id is
+// made from the call's, and every channel carries it in a tag, so that a later
+// process finds the calls of an earlier one.
 //
 // # The legs of a call
 //
@@ -45,35 +43,20 @@
 // originates, and nothing of the rest of its traffic; with AllEvents it sends
 // everything.
 //
-// # What may be missed, and how it is found
-//
-// After each connect, when a run of events is found to be missing, and every
-// AuditEvery, the driver asks for all channels with its tag (one command, which
-// also shows whether the connection still works). That
-// tells states that were missed, and calls that are gone; a call has only
-// ended this way when two comparisons, GoneAfter apart, found neither a channel nor
-// an event of it. Event-Sequence alone does not show it: FreeSWITCH numbers events when they are
+// Event-Sequence alone does not show what was missed: FreeSWITCH numbers events when they are
 // made, and makes some (REQUEST_PARAMS, CHANNEL_DATA) that it never sends, so
 // every call leaves holes, whatever is subscribed to. With AllEvents, a run of
-// holes longer than such a one causes a comparison at once.
-//
-// # Goroutines and who stops them
-//
-// Follow works in the caller's goroutine: it connects, reads events, compares
-// and reports, so that progress is in order. The connection's reader (telephony/esl)
-// ends with the connection, which Follow closes before it returns. Nothing else
-// runs.
+// holes longer than such a one causes a comparison at once. A comparison is one
+// command, which asks for all channels with our tag.
 //
 // # When it is full
 //
-// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A call over
-// the switch's sessions-per-second waits in Originate for its turn, at most
+// A call over the switch's sessions-per-second waits in Originate for its turn, at most
 // queueTimeout, and is refused at once (fault.Unavailable) when that would not be
-// enough. A report
-// that takes long makes events wait; beyond telephony/esl's bounds the connection
-// is given up and made again, and the comparison after that finds what was missed.
+// enough.
 //
-// # Lock order
+// # The rest
 //
-// Driver.mu alone; no command is sent and nothing reported while it is held.
+// Package eventdriver says how calls are followed, which goroutines run, and what
+// happens when there are too many calls.
 package freeswitch

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/origination/dialtext"
+	"trunkline/origination/eventdriver"
 	"trunkline/telephony/esl"
 )
 
@@ -22,9 +23,9 @@ func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok b
 }
 
 // survey queries the switch's own domain and its sessions-per-second, and logs the answers.
-func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
-	about := []any{"address", d.cfg.Address}
-	if d.cfg.Domain == "" {
+func (p *platform) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
+	about := []any{"address", p.cfg.Address}
+	if p.cfg.Domain == "" {
 		text, ok, err := ask(ctx, conn, "global_getvar domain")
 		if err != nil {
 			return "", err
@@ -34,75 +35,67 @@ func (d *Driver) survey(ctx context.Context, conn *esl.Conn) (switchDomain strin
 		}
 		about = append(about, "domain", switchDomain)
 	} else {
-		about = append(about, "configured_domain", d.cfg.Domain)
+		about = append(about, "configured_domain", p.cfg.Domain)
 	}
-	sessions, err := d.askPace(ctx, conn)
+	sessions, err := p.askPace(ctx, conn)
 	if err != nil {
 		return "", err
 	}
-	d.log.InfoContext(ctx, "event socket connected", append(about, "sessions_per_second", sessions)...)
+	p.log.InfoContext(ctx, "event socket connected", append(about, "sessions_per_second", sessions)...)
 	if sessions == 0 {
-		d.log.WarnContext(ctx, "sessions-per-second of the switch unknown: calls are not paced", "command", "status")
+		p.log.WarnContext(ctx, "sessions-per-second of the switch unknown: calls are not paced", "command", "status")
 	}
 	return switchDomain, nil
 }
 
 // askPace queries the switch's sessions-per-second and sets the pacer to it.
-func (d *Driver) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
+func (p *platform) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
 	text, _, err := ask(ctx, conn, "status")
 	if err != nil {
 		return 0, err
 	}
 	sessions = readStatus(text)
-	d.pace.set(sessions)
+	p.pace.set(sessions)
 	return sessions, nil
 }
 
 // domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the
 // account's if the switch's directory has the owner in it; else the switch's own if that has the
 // owner; else the account's.
-func (d *Driver) domainOf(ctx context.Context, accountDomain, extension string) (string, error) {
-	if d.cfg.Domain != "" {
-		return d.cfg.Domain, nil
+func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, extension string) (string, error) {
+	if p.cfg.Domain != "" {
+		return p.cfg.Domain, nil
 	}
 	if err := check(dialtext.Value{Field: "presence_id", Text: extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: accountDomain, Also: domainChars, Most: maxDomain}); err != nil {
 		return "", err
 	}
-	d.mu.Lock()
-	conn, switchDomain, found := d.conn, d.switchDomain, d.domains[accountDomain]
-	d.mu.Unlock()
-	if conn == nil || found != "" || !strings.Contains(d.cfg.Owner+d.cfg.Destination, "{domain}") {
-		return firstOf(found, accountDomain), nil // without a connection the order fails anyway
+	if s == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {
+		return accountDomain, nil // without a connection the order fails anyway
 	}
-	for _, candidate := range []string{accountDomain, switchDomain} {
+	s.mu.Lock()
+	found := s.domains[accountDomain]
+	s.mu.Unlock()
+	if found != "" {
+		return found, nil
+	}
+	for _, candidate := range []string{accountDomain, s.switchDomain} {
 		if candidate == "" {
 			continue
 		}
-		answer, _, err := ask(ctx, conn, "user_exists id "+extension+" "+candidate)
+		answer, _, err := ask(ctx, s.Conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
-			return "", fault.Unavailable(err, retryAfter, "the phone platform did not answer")
+			return "", fault.Unavailable(err, eventdriver.RetryAfter, "the phone platform did not answer")
 		}
 		if answer != "true" {
 			continue
 		}
-		d.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain, "domain", candidate)
-		d.mu.Lock()
-		if d.conn == conn {
-			d.domains[accountDomain] = candidate
-		}
-		d.mu.Unlock()
+		p.log.InfoContext(ctx, "domain of an account on the switch", "account_domain", accountDomain, "domain", candidate)
+		s.mu.Lock()
+		s.domains[accountDomain] = candidate
+		s.mu.Unlock()
 		return candidate, nil
 	}
-	d.log.WarnContext(ctx, "owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
-		"account_domain", accountDomain, "switch_domain", switchDomain)
+	p.log.WarnContext(ctx, "owner of a call unknown to the switch's directory: set origination.freeswitch.domain to the domain of its users",
+		"account_domain", accountDomain, "switch_domain", s.switchDomain)
 	return accountDomain, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

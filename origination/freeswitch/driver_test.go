@@ -1,16 +1,49 @@
 package freeswitch
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
-	"trunkline/internal/fault"
+	"go.uber.org/goleak"
+
 	"trunkline/origination"
+	"trunkline/origination/drivertest"
+	"trunkline/origination/eventdriver"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	ringing  = drivertest.Ringing
+	answered = drivertest.Answered
+	dialling = drivertest.Dialling
+	joined   = drivertest.Bridged
+	over     = drivertest.Ended
+)
+
+func newDriver(t *testing.T, cfg Config) (*Driver, *drivertest.Probe) {
+	t.Helper()
+	deps, probe := drivertest.NewProbe(t, "freeswitch")
+	d, err := New(cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, probe
+}
+
+// follow returns a driver that is connected.
+func follow(t *testing.T, cfg Config) (*Driver, *drivertest.Probe, *drivertest.Journal) {
+	t.Helper()
+	d, probe := newDriver(t, cfg)
+	j, _ := drivertest.Follow(t, d.Follow, nil)
+	probe.AwaitConnected(t)
+	return d, probe, j
+}
+
+func order(id string) origination.Order { return drivertest.OrderTo(id, "1002") }
 
 // sessions are the captured calls, by the number that is dialled for each, with
 // what must be reported when every event comes in its place.
@@ -31,46 +64,70 @@ var sessions = map[string]struct {
 	"2008": {"owner_cancelled_while_dialling", []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
 }
 
-func allSessions(t *testing.T) map[string]session {
-	scripts := make(map[string]session)
+func allSessions(t *testing.T) map[string]capturedCall {
+	scripts := make(map[string]capturedCall)
 	for number, s := range sessions {
 		scripts[number] = load(t, s.file)
 	}
 	return scripts
 }
 
-func orderTo(id, number string) origination.Order {
-	o := order(id)
-	o.Destination = number
-	return o
-}
-
-// wellFormed says whether the states rise and end once, with a cause.
-func wellFormed(states []string) bool {
-	last := 0
-	for i, s := range states {
-		if s == over {
-			return i == len(states)-2
-		}
-		r, ok := rank[origination.State(s)]
-		if !ok || r <= last {
-			return false
-		}
-		last = r
+func TestDriver(t *testing.T) {
+	suite := drivertest.Suite{
+		Start: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+			s := newScripted(t, &scripted{Platform: p})
+			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
+				cfg := s.config()
+				cfg.Limits = limits
+				if denied {
+					cfg.Password = drivertest.WrongPassword
+				}
+				return newDriver(t, cfg)
+			}
+		},
+		Calls: make(map[string][]string), Talk: "2002", Busy: "2004",
+		Before: []string{"CHANNEL_OUTGOING", "CHANNEL_CREATE"},
+		Events: []string{"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER", "BACKGROUND_JOB", "CHANNEL_BRIDGE", "CHANNEL_HANGUP", "CHANNEL_DESTROY"},
+		Answer: "CHANNEL_ANSWER", HangUp: "CHANNEL_HANGUP",
 	}
-	return false
+	for number, session := range sessions {
+		suite.Calls[number] = session.want
+	}
+	suite.Run(t)
 }
 
+// A session may arrive slowly, in pieces and out of order.
 func TestCapturedSessionsInAnyTiming(t *testing.T) {
-	scripts := allSessions(t)
-	for _, timing := range timings() {
+	type timing struct {
+		name  string
+		pause time.Duration
+		split bool
+		order func([]told) []told
+	}
+	timings := []timing{
+		{name: "fast"},
+		{name: "slow", pause: 200 * time.Microsecond},
+		{name: "split anywhere", split: true},
+		{name: "destination first", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
+		}},
+		{name: "job first", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return eventName(e) == "BACKGROUND_JOB" })
+		}},
+		{name: "job last", order: func(events []told) []told {
+			return sorted(events, func(e told) bool { return eventName(e) != "BACKGROUND_JOB" })
+		}},
+	}
+	for seed := range uint64(8) {
+		timings = append(timings, timing{name: fmt.Sprint("reordered ", seed), order: shuffled(seed, 6)})
+	}
+	for _, timing := range timings {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t, &scripted{timing: timing, scripts: scripts})
-			d := newDriver(t, s.config())
-			j, _ := follow(t, d, nil)
+			s := newScripted(t, &scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split}, order: timing.order})
+			d, probe, j := follow(t, s.config())
 			for number := range sessions {
-				if _, err := d.Originate(t.Context(), orderTo("call-"+number, number)); err != nil {
+				if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -80,258 +137,43 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 				switch {
 				case timing.order == nil && !slices.Equal(got, want):
 					t.Errorf("%s: got %v, want %v", session.file, got, want)
-				case !wellFormed(got) || got[len(got)-1] != want[len(want)-1]:
+				case !drivertest.WellFormed(got) || got[len(got)-1] != want[len(want)-1]:
 					t.Errorf("%s: got %v, want the end of %v", session.file, got, want)
 				case slices.Contains(got, joined) != slices.Contains(want, joined):
 					t.Errorf("%s: got %v, want %v", session.file, got, want)
 				}
 			}
-			noCalls(t, d)
+			probe.AwaitNoCalls(t)
 		})
 	}
-}
-
-func TestHundredsOfCallsAtOnce(t *testing.T) {
-	s := newScripted(t, &scripted{timing: timing{order: shuffled(1, 6)}, scripts: allSessions(t)})
-	cfg := s.config()
-	// The race detector is slow, and the switch has much to write.
-	cfg.CommandTimeout, cfg.RingUser, cfg.GoneAfter = 20*time.Second, 30*time.Second, 5*time.Second
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
-	var all sync.WaitGroup
-	for number := range sessions {
-		for i := range 40 {
-			all.Go(func() {
-				if _, err := d.Originate(t.Context(), orderTo(fmt.Sprintf("%s-%d", number, i), number)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	for number, session := range sessions {
-		for i := range 40 {
-			id := fmt.Sprintf("%s-%d", number, i)
-			j.Await(t, id, origination.Ended)
-			if got := j.States(id); !wellFormed(got) || got[len(got)-1] != session.want[len(session.want)-1] {
-				t.Errorf("%s: got %v, want the end of %v", session.file, got, session.want)
-			}
-		}
-	}
-	noCalls(t, d)
-}
-
-func TestCancelAtEachStep(t *testing.T) {
-	scripts := allSessions(t)
-	for _, hold := range []string{"CHANNEL_OUTGOING", "CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER",
-		"BACKGROUND_JOB", "CHANNEL_EXECUTE", "CHANNEL_BRIDGE", "CHANNEL_HANGUP"} {
-		t.Run("before "+hold, func(t *testing.T) {
-			t.Parallel()
-			s := newScripted(t, &scripted{scripts: scripts, hold: hold, timing: timing{pause: 3 * time.Millisecond}})
-			d := newDriver(t, s.config())
-			j, _ := follow(t, d, nil)
-			if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Cancel(t.Context(), "c"); err != nil {
-				t.Fatal(err)
-			}
-			if hold == "CHANNEL_OUTGOING" || hold == "CHANNEL_CREATE" {
-				s.release() // there was nothing to kill yet
-			}
-			j.Await(t, "c", origination.Ended)
-			if got := j.States("c"); !wellFormed(got) || got[len(got)-1] != causeCancelled {
-				t.Errorf("got %v", got)
-			}
-			s.await("all channels are gone", func() bool { return len(s.channels) == 0 })
-			s.await("a channel is killed", func() bool { return len(s.killed) > 0 })
-			noCalls(t, d)
-			if err := d.Cancel(t.Context(), "c"); fault.KindOf(err) != fault.KindNotFound {
-				t.Errorf("cancelling what has ended: %v", err)
-			}
-		})
-	}
-}
-
-// A connection may break within any event. The call goes on without us; its end
-// is reported once, from events or from its absence.
-func TestConnectionBreaksWithinAnyEvent(t *testing.T) {
-	scripts := allSessions(t)
-	for _, name := range []string{"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER", "BACKGROUND_JOB", "CHANNEL_BRIDGE",
-		"CHANNEL_HANGUP", "CHANNEL_DESTROY"} {
-		for _, hold := range []string{"", "CHANNEL_HANGUP"} {
-			t.Run("within "+name+", waiting before "+hold, func(t *testing.T) {
-				t.Parallel()
-				s := newScripted(t, &scripted{scripts: scripts, hold: hold,
-					cut: func(e told) bool { return e["Event-Name"] == name }})
-				d := newDriver(t, s.config())
-				j, _ := follow(t, d, nil)
-				if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil && fault.KindOf(err) != fault.KindUnavailable {
-					t.Fatal(err)
-				}
-				if hold != "" && rankOf(name) < rankOf(hold) {
-					// The switch waits in conversation: the look after the
-					// reconnect must tell.
-					j.Await(t, "c", origination.Bridged)
-					s.release()
-				}
-				s.release()
-				j.Await(t, "c", origination.Ended)
-				got := j.States("c")
-				if cause := got[len(got)-1]; !wellFormed(got) || cause != causeNormal && cause != causeUnknown {
-					t.Errorf("got %v", got)
-				}
-				noCalls(t, d)
-			})
-		}
-	}
-}
-
-func rankOf(event string) int {
-	return slices.Index([]string{"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_ANSWER", "BACKGROUND_JOB", "CHANNEL_BRIDGE",
-		"CHANNEL_HANGUP", "CHANNEL_DESTROY"}, event)
-}
-
-func TestOriginateSaysWhyNothingWasPlaced(t *testing.T) {
-	scripts := allSessions(t)
-	t.Run("no connection", func(t *testing.T) {
-		d := newDriver(t, defaults())
-		_, err := d.Originate(t.Context(), order("c"))
-		if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter == 0 {
-			t.Errorf("got %v", err)
-		}
-		noCalls(t, d)
-	})
-	t.Run("refused", func(t *testing.T) {
-		s := newScripted(t, &scripted{refuse: "-ERR permission denied"})
-		d := newDriver(t, s.config())
-		follow(t, d, nil)
-		if _, err := d.Originate(t.Context(), order("c")); fault.KindOf(err) != fault.KindRefused {
-			t.Errorf("got %v", err)
-		}
-		noCalls(t, d)
-	})
-	t.Run("the same id twice, and no room", func(t *testing.T) {
-		s := newScripted(t, &scripted{scripts: scripts, hold: "CHANNEL_CREATE"})
-		cfg := s.config()
-		cfg.MaxCalls = 1
-		d := newDriver(t, cfg)
-		j, _ := follow(t, d, nil)
-		if _, err := d.Originate(t.Context(), orderTo("c", "2001")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.Originate(t.Context(), orderTo("c", "2001")); fault.KindOf(err) != fault.KindConflict {
-			t.Errorf("twice: %v", err)
-		}
-		if _, err := d.Originate(t.Context(), orderTo("d", "2001")); fault.KindOf(err) != fault.KindUnavailable {
-			t.Errorf("no room: %v", err)
-		}
-		s.release()
-		j.Await(t, "c", origination.Ended)
-	})
-	t.Run("the connection breaks before the reply: nothing may go on ringing", func(t *testing.T) {
-		s := newScripted(t, &scripted{scripts: scripts, mute: true, hold: "CHANNEL_ANSWER"})
-		d := newDriver(t, s.config())
-		j, _ := follow(t, d, nil)
-		if _, err := d.Originate(t.Context(), orderTo("c", "2001")); fault.KindOf(err) != fault.KindUnavailable {
-			t.Fatalf("got %v", err)
-		}
-		s.await("its channel is killed", func() bool { return len(s.killed) > 0 })
-		s.await("all channels are gone", func() bool { return len(s.channels) == 0 })
-		noCalls(t, d)
-		if got := j.States("c"); len(got) != 0 {
-			t.Errorf("nobody knows of the call, yet %v was reported", got)
-		}
-		if err := d.Cancel(t.Context(), "c"); fault.KindOf(err) != fault.KindNotFound {
-			t.Errorf("cancelling it: %v", err)
-		}
-	})
-}
-
-func TestCallsOfAnEarlierProcess(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t), hold: "CHANNEL_HANGUP"})
-	first := newDriver(t, s.config())
-	j, stop := follow(t, first, nil)
-	if _, err := first.Originate(t.Context(), orderTo("kept", "2001")); err != nil {
-		t.Fatal(err)
-	}
-	j.Await(t, "kept", origination.Bridged)
-	stop()
-	second := newDriver(t, s.config())
-	j, _ = follow(t, second, []origination.Open{
-		{Order: orderTo("kept", "2001"), CallID: "kept", State: origination.RingingUser},
-		{Order: orderTo("lost", "2001"), CallID: "lost", State: origination.Bridged},
-		{Order: orderTo("done", "2001"), CallID: "done", State: origination.Ended},
-		{Order: orderTo("anonymous", "2001")},
-	})
-	j.Await(t, "lost", origination.Ended)
-	j.Await(t, "kept", origination.Bridged)
-	s.release()
-	j.Await(t, "kept", origination.Ended)
-	if got, want := j.States("kept"), []string{answered, dialling, joined, over, causeNormal}; !slices.Equal(got, want) {
-		t.Errorf("kept: got %v, want %v", got, want)
-	}
-	if got := j.States("lost"); !slices.Equal(got, []string{over, causeUnknown}) {
-		t.Errorf("lost: got %v", got)
-	}
-	if got := append(j.States("done"), j.States("")...); len(got) != 0 {
-		t.Errorf("reported %v", got)
-	}
-	noCalls(t, second)
-}
-
-func TestCallsOfAProcessThatDied(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t), hold: "CHANNEL_HANGUP"})
-	first := newDriver(t, s.config())
-	j, stop := follow(t, first, nil)
-	if _, err := first.Originate(t.Context(), orderTo("kept", "2001")); err != nil {
-		t.Fatal(err)
-	}
-	j.Await(t, "kept", origination.Bridged)
-	stop()
-	second := newDriver(t, s.config())
-	j, _ = follow(t, second, nil)
-	rest := second.Adopt(t.Context(), []origination.Open{
-		{Order: orderTo("kept", "2001"), CallID: "kept", State: origination.Accepted},
-		{Order: orderTo("lost", "2001"), CallID: "lost", State: origination.Bridged},
-	})
-	if len(rest) != 0 {
-		t.Errorf("left over: %v", rest)
-	}
-	j.Await(t, "kept", origination.Bridged)
-	j.Await(t, "lost", origination.Ended)
-	s.release()
-	j.Await(t, "kept", origination.Ended)
-	noCalls(t, second)
 }
 
 func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t), hold: "CHANNEL_HANGUP", blind: true})
-	d := newDriver(t, s.config())
-	j, _ := follow(t, d, nil)
+	s := newScripted(t, &scripted{Platform: &drivertest.Platform{Hold: "CHANNEL_HANGUP"}, blind: true})
+	d, probe, j := follow(t, s.config())
 	for _, id := range []string{"a", "b"} {
-		if _, err := d.Originate(t.Context(), orderTo(id, "2001")); err != nil {
+		if _, err := d.Originate(t.Context(), drivertest.OrderTo(id, "2001")); err != nil {
 			t.Fatal(err)
 		}
 		j.Await(t, id, origination.Bridged)
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	asked := s.asked
-	s.client.Close()
+	s.Client.Close()
 	for channel, r := range s.channels { // one call ends while we are away
 		if _, job, _ := readTag(r.Tag); job == jobOf("b") {
 			delete(s.channels, channel)
 		}
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	j.Await(t, "b", origination.Ended)
-	s.await("some more looks", func() bool { return s.asked > asked+5 })
+	s.Await("some more looks", func() bool { return s.asked > asked+5 })
 	if got, want := j.States("a"), []string{ringing, answered, dialling, joined}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	s.release()
+	s.Release()
 	j.Await(t, "a", origination.Ended)
-	noCalls(t, d)
+	probe.AwaitNoCalls(t)
 }
 
 // A user with two phones: the second is answered first, the first is sent away.
@@ -358,22 +200,21 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 		forked = append(forked, second)
 	}
 	script.events = forked
-	s := newScripted(t, &scripted{scripts: map[string]session{"2002": script}})
-	d := newDriver(t, s.config())
-	j, _ := follow(t, d, nil)
-	if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil {
+	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}})
+	d, probe, j := follow(t, s.config())
+	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
 	j.Await(t, "c", origination.Ended)
 	if got, want := j.States("c"), sessions["2002"].want; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	noCalls(t, d)
+	probe.AwaitNoCalls(t)
 }
 
 func TestMissingEventsLeadToALook(t *testing.T) {
 	script := load(t, "short_talk")
-	s := newScripted(t, &scripted{scripts: map[string]session{"2002": script}, hold: "HEARTBEAT", timing: timing{order: func(events []told) []told {
+	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}, Platform: &drivertest.Platform{Hold: "HEARTBEAT"}, order: func(events []told) []told {
 		var kept []told
 		for i, e := range events { // all of the owner's end is lost, and much more
 			e["Event-Sequence"] = fmt.Sprint(1000 + i)
@@ -384,37 +225,18 @@ func TestMissingEventsLeadToALook(t *testing.T) {
 			kept = append(kept, e)
 		}
 		return append(kept, told{"Event-Name": "HEARTBEAT", "Event-Sequence": "90000"})
-	}}})
+	}})
 	cfg := s.config()
 	cfg.AllEvents, cfg.AuditEvery = true, time.Hour
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
-	if _, err := d.Originate(t.Context(), orderTo("c", "2002")); err != nil {
+	d, probe, j := follow(t, cfg)
+	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
 	j.Await(t, "c", origination.Bridged)
-	s.mu.Lock()
+	s.Mu.Lock()
 	clear(s.channels)
-	s.mu.Unlock()
-	s.release()
+	s.Mu.Unlock()
+	s.Release()
 	j.Await(t, "c", origination.Ended)
-	noCalls(t, d)
-}
-
-func TestWrongPasswordIsTriedAgain(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t)})
-	cfg := s.config()
-	cfg.Password = "wrong"
-	d := newDriver(t, cfg)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- d.Follow(ctx, nil, func(origination.Progress) {}) }()
-	s.await("it is tried again", func() bool { return s.denied > 2 })
-	if _, err := d.Originate(t.Context(), order("c")); fault.KindOf(err) != fault.KindUnavailable {
-		t.Errorf("got %v", err)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Follow: %v", err)
-	}
+	probe.AwaitNoCalls(t)
 }

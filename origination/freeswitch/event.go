@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"trunkline/origination"
+	"trunkline/origination/eventdriver"
 	"trunkline/telephony/esl"
 )
 
@@ -14,38 +15,29 @@ var subscribedEvents = []string{
 	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
 }
 
-// event applies one event and returns the reports and hang-ups that follow. Events may arrive in any
-// order.
-func (d *Driver) event(e *esl.Event) outcome {
+// observe returns an event with the job that it names. Events may arrive in any order.
+func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 	name := e.Name()
 	if name == "BACKGROUND_JOB" {
-		return d.jobDone(e)
-	}
-	if !strings.HasPrefix(name, "CHANNEL_") {
-		return outcome{}
+		return eventdriver.Observation[*call]{Keys: []string{e.Get("Job-UUID")}, Apply: func(c *call) eventdriver.Change {
+			return eventdriver.Change{Steps: p.applyResult(c, e)}
+		}}
 	}
 	side, job, ok := readTag(e.Get("Channel-Presence-Data"))
-	if !ok {
-		return outcome{}
+	if !ok || !strings.HasPrefix(name, "CHANNEL_") {
+		return eventdriver.Observation[*call]{}
 	}
-	channel := e.Get("Unique-ID")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.jobs[job]
-	if c == nil {
-		return outcome{}
-	}
-	c.markSeen()
-	l := c.leg(channel, side == tagOwner)
-	var steps []origination.State
-	if l != nil {
-		steps = c.applyEvent(name, l, e)
-	}
-	var kill []string
-	if c.cancelled && (l == nil || !l.ended) {
-		kill = []string{channel}
-	}
-	return d.conclude(c, steps, kill)
+	return eventdriver.Observation[*call]{Keys: []string{job}, Apply: func(c *call) (change eventdriver.Change) {
+		channel := e.Get("Unique-ID")
+		l := c.leg(channel, side == tagOwner)
+		if l != nil {
+			change.Steps = c.applyEvent(name, l, e)
+		}
+		if l == nil || !l.ended {
+			change.Channel = channel
+		}
+		return change
+	}}
 }
 
 // applyEvent applies one event of a leg.
@@ -62,12 +54,12 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 		return nil
 	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":
 		if l.owner {
-			return c.advance(origination.RingingUser)
+			return c.Advance(origination.RingingUser)
 		}
 	case "CHANNEL_ANSWER":
 		if l.owner {
 			l.answered = true
-			return c.advance(origination.UserAnswered)
+			return c.Advance(origination.UserAnswered)
 		}
 		c.reached = true
 	case "CHANNEL_BRIDGE":
@@ -81,33 +73,26 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
 	case c.bridged && c.reached:
-		return c.advance(origination.Bridged)
+		return c.Advance(origination.Bridged)
 	case dialling || c.bridged:
-		return c.advance(origination.Dialling)
+		return c.Advance(origination.Dialling)
 	}
 	return nil
 }
 
-// jobDone applies the result of an originate: the owner's channel that answered, or
+// applyResult applies the result of an originate: the owner's channel that answered, or
 // the cause of its failure.
-func (d *Driver) jobDone(e *esl.Event) outcome {
+func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 	result := strings.TrimSpace(e.Body())
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.jobs[e.Get("Job-UUID")]
-	if c == nil {
-		return outcome{}
-	}
-	c.markSeen()
 	if strings.HasPrefix(result, "-USAGE") {
-		d.log.Error("originate command refused by the switch as malformed", "reply", result[:min(len(result), 100)])
+		p.log.Error("originate command refused by the switch as malformed", "reply", result[:min(len(result), 100)])
 	}
 	if channel, ok := strings.CutPrefix(result, "+OK "); ok {
 		if l := c.leg(channel, true); l != nil {
 			l.answered = true
 		}
-		return d.conclude(c, c.advance(origination.UserAnswered), nil)
+		return c.Advance(origination.UserAnswered)
 	}
 	c.cause = cleanCause(strings.TrimPrefix(result, "-ERR "))
-	return d.conclude(c, nil, nil)
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"trunkline/internal/fault"
+	"trunkline/origination/eventdriver"
 )
 
 const (
@@ -89,7 +90,7 @@ func (p *pacer) wait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		turn.Cancel()
-		return fault.Unavailable(ctx.Err(), retryAfter, "the phone platform did not answer")
+		return fault.Unavailable(ctx.Err(), eventdriver.RetryAfter, "the phone platform did not answer")
 	}
 }
 

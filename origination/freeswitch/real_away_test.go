@@ -77,8 +77,7 @@ func TestRealConnectionAway(t *testing.T) {
 	wire := newCable(t, cfg.Address)
 	cfg.Address = wire.Addr().String()
 	cfg.ReconnectMax = 300 * time.Millisecond
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
+	d, probe, j := follow(t, cfg)
 	ends, stays, cancelled, rings := realOrder("1001", "9198"), realOrder("1002", "9196"), realOrder("1002", "9196"), realOrder("1001", "1003")
 	for _, o := range []origination.Order{ends, stays, cancelled} {
 		if _, err := d.Originate(t.Context(), o); err != nil {
@@ -90,7 +89,7 @@ func TestRealConnectionAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	wire.plug(false)
-	drivertest.Until(t, "the driver notices", func() bool { return d.conn == nil }, &d.mu)
+	drivertest.Until(t, "the driver notices", func() bool { return probe.Metric(t, "connected") == 0 })
 	if err := d.Cancel(t.Context(), cancelled.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +115,13 @@ func TestRealConnectionAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Await(t, stays.ID, origination.Ended)
-	noCalls(t, d)
+	probe.AwaitNoCalls(t)
 }
 
 // A phone hangs up, or rejects with 486, when it is told to.
 func TestRealPhonesHangUp(t *testing.T) {
 	cfg := realConfig(t)
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
+	d, _, j := follow(t, cfg)
 	for _, test := range []struct {
 		name, from, to, phone string
 		at                    origination.State
@@ -154,7 +152,7 @@ func TestRealPhonesHangUp(t *testing.T) {
 			if got := j.States(o.ID); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
-			noChannels(t, d, o)
+			noChannels(t, d.platform, o)
 		})
 	}
 }
@@ -166,8 +164,7 @@ func TestRealRestart(t *testing.T) {
 	if restart == "" {
 		t.Skip("FREESWITCH_RESTART is not set")
 	}
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
+	d, probe, j := follow(t, cfg)
 	o := realOrder("1001", "9196")
 	if _, err := d.Originate(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -180,5 +177,5 @@ func TestRealRestart(t *testing.T) {
 	if got := j.States(o.ID); got[len(got)-1] != "NORMAL_TEMPORARY_FAILURE" {
 		t.Errorf("got %v", got)
 	}
-	noCalls(t, d)
+	probe.AwaitNoCalls(t)
 }

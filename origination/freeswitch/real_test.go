@@ -12,6 +12,8 @@ import (
 
 	"trunkline/internal/setting"
 	"trunkline/origination"
+	"trunkline/origination/drivertest"
+	"trunkline/origination/eventdriver"
 )
 
 // realConfig is for a FreeSWITCH with testdata/real/freeswitch.xml and seven
@@ -25,7 +27,7 @@ func realConfig(t *testing.T) Config {
 	s := DefaultSettings()
 	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv("FREESWITCH_DOMAIN")
 	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
-	return Config{Settings: s, AuditEvery: time.Second, GoneAfter: time.Second}
+	return Config{Settings: s, Limits: eventdriver.Limits{AuditEvery: time.Second, GoneAfter: time.Second}}
 }
 
 func realOrder(from, to string) origination.Order {
@@ -34,14 +36,7 @@ func realOrder(from, to string) origination.Order {
 	return o
 }
 
-const (
-	accepted = origination.Accepted
-	ringing  = string(origination.RingingUser)
-	answered = string(origination.UserAnswered)
-	dialling = string(origination.Dialling)
-	joined   = string(origination.Bridged)
-	over     = string(origination.Ended)
-)
+const accepted = origination.Accepted
 
 func TestRealCalls(t *testing.T) {
 	cfg := realConfig(t)
@@ -73,8 +68,7 @@ func TestRealCalls(t *testing.T) {
 				t.Parallel()
 				cfg := cfg
 				cfg.AllEvents = all
-				d := newDriver(t, cfg)
-				j, _ := follow(t, d, nil)
+				d, probe, j := follow(t, cfg)
 				o := realOrder(test.from, test.to)
 				placed, err := d.Originate(t.Context(), o)
 				if err != nil || placed.CallID != o.ID {
@@ -96,18 +90,23 @@ func TestRealCalls(t *testing.T) {
 				if !slices.Equal(got, test.want) {
 					t.Errorf("got %v, want %v", got, test.want)
 				}
-				noCalls(t, d)
-				noChannels(t, d, o)
+				probe.AwaitNoCalls(t)
+				noChannels(t, d.platform, o)
 			})
 		}
 	}
 }
 
 // noChannels waits until the switch has no channel of the order.
-func noChannels(t *testing.T, d *Driver, o origination.Order) {
+func noChannels(t *testing.T, p *platform, o origination.Order) {
 	t.Helper()
+	session, err := p.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		rows, err := (&follower{Driver: d, conn: d.conn}).table(t.Context())
+		rows, err := p.table(t.Context(), session)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +134,9 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			first := newDriver(t, cfg)
-			j, stop := follow(t, first, nil)
+			first, probe := newDriver(t, cfg)
+			j, stop := drivertest.Follow(t, first.Follow, nil)
+			probe.AwaitConnected(t)
 			o := realOrder(test.from, test.to)
 			if _, err := first.Originate(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -146,8 +146,8 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if test.left == origination.Dialling {
 				time.Sleep(200 * time.Millisecond) // let the table follow
 			}
-			second := newDriver(t, cfg)
-			j, _ = follow(t, second, []origination.Open{
+			second, probe := newDriver(t, cfg)
+			j, _ = drivertest.Follow(t, second.Follow, []origination.Open{
 				{Order: o, CallID: o.ID, State: origination.Accepted, Since: time.Now()},
 				{Order: o, CallID: "never-there", State: origination.Accepted, Since: time.Now()},
 			})
@@ -163,8 +163,8 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if got := j.States("never-there"); !slices.Equal(got, []string{over, "NORMAL_TEMPORARY_FAILURE"}) {
 				t.Errorf("a call that is not there: %v", got)
 			}
-			noCalls(t, second)
-			noChannels(t, second, o)
+			probe.AwaitNoCalls(t)
+			noChannels(t, second.platform, o)
 		})
 	}
 }
@@ -173,8 +173,7 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 func TestRealManyCalls(t *testing.T) {
 	cfg := realConfig(t)
 	cfg.Owner = "loopback/9196/default/XML"
-	d := newDriver(t, cfg)
-	j, _ := follow(t, d, nil)
+	d, probe, j := follow(t, cfg)
 	const calls = 60
 	orders := make([]origination.Order, calls)
 	var all sync.WaitGroup
@@ -198,10 +197,10 @@ func TestRealManyCalls(t *testing.T) {
 		j.Await(t, o.ID, origination.Ended)
 		got := j.States(o.ID)
 		want := []string{"ORIGINATOR_CANCEL", "NORMAL_CLEARING", "USER_BUSY"}[i%3]
-		if !wellFormed(got) || got[len(got)-1] != want {
+		if !drivertest.WellFormed(got) || got[len(got)-1] != want {
 			t.Errorf("%s: got %v, want the end %s", o.Destination, got, want)
 		}
-		noChannels(t, d, o)
+		noChannels(t, d.platform, o)
 	}
-	noCalls(t, d)
+	probe.AwaitNoCalls(t)
 }

@@ -34,8 +34,8 @@ func (e told) plain() string {
 	return fmt.Sprintf("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", inner.Len(), inner.String())
 }
 
-// session is a captured call, and the ids that it had then.
-type session struct {
+// capturedCall is a captured session, and the ids that it had then.
+type capturedCall struct {
 	events           []told
 	job, owner, call string
 }
@@ -46,14 +46,14 @@ var (
 	anyUUID  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
-func load(t testing.TB, name string) session {
+func load(t testing.TB, name string) capturedCall {
 	t.Helper()
 	f, err := os.Open("testdata/" + name + ".jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var s session
+	var s capturedCall
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -84,7 +84,7 @@ func load(t testing.TB, name string) session {
 }
 
 // retold is the session as it would have gone with the new variables.
-func (s session) retold(t *testing.T, job string, owner, destination map[string]string) []told {
+func (s capturedCall) retold(t *testing.T, job string, owner, destination map[string]string) []told {
 	space := uuid.MustParse(job)
 	rename := func(text string) string {
 		text = strings.ReplaceAll(text, s.call, destination["origination_call_id"])
@@ -143,28 +143,6 @@ func parseVariables(t *testing.T, text string) map[string]string {
 		values[name] = value
 	}
 	return values
-}
-
-// timings are the ways in which a session may arrive.
-func timings() []timing {
-	all := []timing{
-		{name: "fast"},
-		{name: "slow", pause: 200_000},
-		{name: "split anywhere", split: true},
-		{name: "destination first", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return strings.HasPrefix(e["Channel-Presence-Data"], tag(tagDestination, "")) })
-		}},
-		{name: "job first", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return e["Event-Name"] == "BACKGROUND_JOB" })
-		}},
-		{name: "job last", order: func(events []told) []told {
-			return sorted(events, func(e told) bool { return e["Event-Name"] != "BACKGROUND_JOB" })
-		}},
-	}
-	for seed := range uint64(8) {
-		all = append(all, timing{name: fmt.Sprint("reordered ", seed), order: shuffled(seed, 6)})
-	}
-	return all
 }
 
 // sorted puts the events that are first before the others, each in its order.

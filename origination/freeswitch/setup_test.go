@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"trunkline/internal/fault"
 	"trunkline/origination"
 	"trunkline/origination/drivertest"
@@ -20,7 +18,6 @@ import (
 // the owner is dialled while origination.freeswitch.domain is unset; the log has
 // what the switch said.
 func TestTheDomainIsAskedFor(t *testing.T) {
-	scripts := allSessions(t)
 	for name, c := range map[string]struct {
 		own        string
 		users      []string
@@ -43,25 +40,24 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t, &scripted{scripts: scripts, domain: c.own, users: c.users})
+			s := newScripted(t, &scripted{domain: c.own, users: c.users})
 			cfg := s.config()
 			cfg.Domain = c.configured
-			d, log := newLoggedDriver(t, cfg)
-			j, _ := follow(t, d, nil)
+			d, probe, j := follow(t, cfg)
 			for _, id := range []string{"a", "b"} { // the second is found without asking again
-				if _, err := d.Originate(t.Context(), orderTo(id, "2001")); err != nil {
+				if _, err := d.Originate(t.Context(), drivertest.OrderTo(id, "2001")); err != nil {
 					t.Fatal(err)
 				}
 				j.Await(t, id, origination.Ended)
 			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			s.Mu.Lock()
+			defer s.Mu.Unlock()
 			if !slices.Equal(s.dialled, []string{c.want, c.want}) || !slices.Equal(s.asks, c.asks) {
 				t.Errorf("dialled in %v, want %s; asked for %v, want %v", s.dialled, c.want, s.asks, c.asks)
 			}
 			for _, text := range c.says {
-				if !strings.Contains(log.String(), text) {
-					t.Errorf("the log has no %q:\n%s", text, log)
+				if !strings.Contains(probe.Log.String(), text) {
+					t.Errorf("the log has no %q:\n%s", text, probe.Log)
 				}
 			}
 		})
@@ -87,14 +83,13 @@ func TestTheSwitchsLimitIsRead(t *testing.T) {
 // faster than its sessions-per-second allow.
 func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	const sessions, calls = 60, 12
-	s := newScripted(t, &scripted{scripts: allSessions(t), status: vanillaStatus(sessions)})
-	d, log := newLoggedDriver(t, s.config())
-	j, _ := follow(t, d, nil)
+	s := newScripted(t, &scripted{status: vanillaStatus(sessions)})
+	d, probe, j := follow(t, s.config())
 	var all sync.WaitGroup
 	began := time.Now()
 	for i := range calls {
 		all.Go(func() {
-			if _, err := d.Originate(t.Context(), orderTo(fmt.Sprint("c", i), "2001")); err != nil {
+			if _, err := d.Originate(t.Context(), drivertest.OrderTo(fmt.Sprint("c", i), "2001")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -103,72 +98,70 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	for i := range calls {
 		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	const least = (calls - 1) * sessionsPerCall * time.Second / sessions
 	if took := slices.MaxFunc(s.times, time.Time.Compare).Sub(began); took < least {
 		t.Errorf("%d calls within %s, at %d sessions per second they take %s", calls, took, sessions, least)
 	}
-	if !strings.Contains(log.String(), "call queued") || !strings.Contains(log.String(), "sessions_per_second=60") {
-		t.Errorf("the log does not have it:\n%s", log)
+	if !strings.Contains(probe.Log.String(), "call queued") || !strings.Contains(probe.Log.String(), "sessions_per_second=60") {
+		t.Errorf("the log does not have it:\n%s", probe.Log)
 	}
-	if got := testutil.ToFloat64(d.metrics.sessionsPerSecond); got != sessions {
+	if got := probe.Metric(t, "sessions_per_second"); got != sessions {
 		t.Errorf("the metric says %v sessions per second", got)
 	}
 }
 
 func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t), status: vanillaStatus(1)})
-	d, log := newLoggedDriver(t, s.config())
-	j, _ := follow(t, d, nil)
-	if _, err := d.Originate(t.Context(), orderTo("first", "2001")); err != nil {
+	s := newScripted(t, &scripted{status: vanillaStatus(1)})
+	d, probe, j := follow(t, s.config())
+	if _, err := d.Originate(t.Context(), drivertest.OrderTo("first", "2001")); err != nil {
 		t.Fatal(err)
 	}
-	d.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
-	d.pace.maxWait = time.Second
-	_, err := d.Originate(t.Context(), orderTo("second", "2001"))
+	d.platform.pace.limiter.SetLimit(0.001) // the next turn comes in a quarter of an hour, however slow this machine is
+	d.platform.pace.maxWait = time.Second
+	_, err := d.Originate(t.Context(), drivertest.OrderTo("second", "2001"))
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter < time.Second || !strings.Contains(f.Message, "sessions per second") {
 		t.Errorf("got %v", err)
 	}
-	if testutil.ToFloat64(d.metrics.queueRefused) != 1 || !strings.Contains(log.String(), "call refused") {
-		t.Errorf("neither counted nor logged:\n%s", log)
+	if probe.Metric(t, "queue_refused_total") != 1 || !strings.Contains(probe.Log.String(), "call refused") {
+		t.Errorf("neither counted nor logged:\n%s", probe.Log)
 	}
-	d.pace.maxWait = time.Hour
+	d.platform.pace.maxWait = time.Hour
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := d.Originate(soon, orderTo("third", "2001")); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := d.Originate(soon, drivertest.OrderTo("third", "2001")); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a request that ends before its turn: %v", err)
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	s.status = vanillaStatus(1_000_000) // fsctl sps 1000000
-	s.mu.Unlock()
-	drivertest.Until(t, "the new limit is known", func() bool { return d.pace.perSecond() == 1_000_000 }, &d.mu)
-	if _, err := d.Originate(t.Context(), orderTo("fourth", "2001")); err != nil {
+	s.Mu.Unlock()
+	drivertest.Until(t, "the new limit is known", func() bool { return d.platform.pace.perSecond() == 1_000_000 })
+	if _, err := d.Originate(t.Context(), drivertest.OrderTo("fourth", "2001")); err != nil {
 		t.Error(err)
 	}
 	j.Await(t, "first", origination.Ended)
 	j.Await(t, "fourth", origination.Ended)
-	noCalls(t, d)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.originates != 2 {
-		t.Errorf("%d calls were placed", s.originates)
+	probe.AwaitNoCalls(t)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if len(s.dialled) != 2 {
+		t.Errorf("%d calls were placed", len(s.dialled))
 	}
 }
 
 func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
-	s := newScripted(t, &scripted{scripts: allSessions(t), status: "-ERR permission denied\n"})
-	d, log := newLoggedDriver(t, s.config())
-	j, _ := follow(t, d, nil)
+	s := newScripted(t, &scripted{status: "-ERR permission denied\n"})
+	d, probe, j := follow(t, s.config())
 	for i := range 20 {
-		if _, err := d.Originate(t.Context(), orderTo(fmt.Sprint("c", i), "2001")); err != nil {
+		if _, err := d.Originate(t.Context(), drivertest.OrderTo(fmt.Sprint("c", i), "2001")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 20 {
 		j.Await(t, fmt.Sprint("c", i), origination.Ended)
 	}
-	if !strings.Contains(log.String(), "sessions-per-second of the switch unknown") || strings.Contains(log.String(), "call queued") {
-		t.Errorf("the log says\n%s", log)
+	if !strings.Contains(probe.Log.String(), "sessions-per-second of the switch unknown") || strings.Contains(probe.Log.String(), "call queued") {
+		t.Errorf("the log says\n%s", probe.Log)
 	}
 }

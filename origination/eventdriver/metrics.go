@@ -1,4 +1,4 @@
-package asterisk
+package eventdriver
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,22 +17,24 @@ type metrics struct {
 	gone       prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+// newMetrics returns the metrics of a driver, named trunkline_origination_NAME_.
+func newMetrics(reg prometheus.Registerer, name string) *metrics {
+	name = "trunkline_origination_" + name
 	m := &metrics{
 		connected: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_asterisk_connected", Help: "1 while the manager interface is connected."}),
+			Name: name + "_connected", Help: "1 while the phone platform is connected."}),
 		calls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_asterisk_calls", Help: "Open calls."}),
+			Name: name + "_calls", Help: "Open calls."}),
 		originates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_asterisk_originates_total", Help: "Originate requests, by result: accepted, or the kind of error."}, []string{"result"}),
+			Name: name + "_originates_total", Help: "Originate requests, by result: accepted, or the kind of error."}, []string{"result"}),
 		cancels: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_asterisk_cancels_total", Help: "Cancel requests."}),
+			Name: name + "_cancels_total", Help: "Cancel requests."}),
 		progress: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_asterisk_progress_total", Help: "State changes of calls, by new state."}, []string{"state"}),
+			Name: name + "_progress_total", Help: "State changes of calls, by new state."}, []string{"state"}),
 		looks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_asterisk_looks_total", Help: "Comparisons with Asterisk's channels, by reason."}, []string{"why"}),
+			Name: name + "_looks_total", Help: "Comparisons with the phone platform's channels, by reason."}, []string{"why"}),
 		gone: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_asterisk_gone_total", Help: "Calls whose end was found by comparison and not reported by an event."}),
+			Name: name + "_gone_total", Help: "Calls whose end was found by comparison and not reported by an event."}),
 	}
 	reg.MustRegister(m.connected, m.calls, m.originates, m.cancels, m.progress, m.looks, m.gone)
 	for _, result := range []string{"accepted", string(fault.KindInvalid), string(fault.KindConflict), string(fault.KindRefused),
@@ -43,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		origination.Bridged, origination.Ended} {
 		m.progress.WithLabelValues(string(state))
 	}
-	for _, why := range []string{lookConnected, lookPeriodic, lookAdopted} {
+	for _, why := range []string{WhyConnected, WhyPeriodic, WhyGap, WhyAdopted} {
 		m.looks.WithLabelValues(why)
 	}
 	return m
@@ -55,8 +57,4 @@ func (m *metrics) originated(err error) {
 		result = string(fault.KindOf(err))
 	}
 	m.originates.WithLabelValues(result).Inc()
-}
-
-func (m *metrics) reported(p origination.Progress) {
-	m.progress.WithLabelValues(string(p.State)).Inc()
 }

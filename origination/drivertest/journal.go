@@ -1,9 +1,8 @@
-// Package drivertest has what the tests of drivers share: a log, the reports of a driver that is
-// followed, and waiting.
+// Package drivertest has what the tests of the drivers of FreeSWITCH and Asterisk share: the cases that
+// hold for both (Suite), a scripted platform, and reading what a driver reports, logs and counts.
 package drivertest
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -79,36 +78,35 @@ func (j *Journal) Await(t *testing.T, id string, state origination.State) {
 	}
 }
 
-// Until waits for a condition, which is evaluated while lock is held.
-func Until(t *testing.T, what string, holds func() bool, lock sync.Locker) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		lock.Lock()
-		ok := holds()
-		lock.Unlock()
-		if ok {
-			return
+// Names of states.
+const (
+	Ringing  = string(origination.RingingUser)
+	Answered = string(origination.UserAnswered)
+	Dialling = string(origination.Dialling)
+	Bridged  = string(origination.Bridged)
+	Ended    = string(origination.Ended)
+)
+
+// WellFormed reports whether the states rise and end once, with a cause.
+func WellFormed(states []string) bool {
+	last := 0
+	for i, s := range states {
+		if s == Ended {
+			return i == len(states)-2
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+		rank := origination.State(s).Rank()
+		if rank <= last {
+			return false
 		}
+		last = rank
 	}
+	return false
 }
 
-// Log is the output of a logger. Its methods may be called concurrently.
-type Log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+// OrderTo returns the order of a call to a number.
+func OrderTo(id, number string) origination.Order {
+	return origination.Order{
+		ID: id, InteractionID: "int-" + id, AccountID: "acc", Domain: "pbx.example", UserID: "u",
+		Extension: "1001", Destination: number,
+	}
 }

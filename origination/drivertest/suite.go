@@ -1,0 +1,349 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/origination"
+	"trunkline/origination/eventdriver"
+)
+
+// Driver is a driver under test.
+type Driver interface {
+	origination.Driver
+	origination.Adopter
+}
+
+// Suite has the cases that hold for every driver that follows calls by events.
+type Suite struct {
+	// Start starts a platform. connect makes a driver of it, with a wrong password if denied is true.
+	Start func(t *testing.T, p *Platform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
+	// Calls has the numbers that the platform has scripts for, with the states of their calls.
+	Calls map[string][]string
+	// Talk is the number of a call in which the parties talk, Busy one that ends soon.
+	Talk, Busy string
+	// Events are the events of Talk in their order. Before has those before which there is no channel
+	// yet; the last of them is the first of Events.
+	Events, Before []string
+	// Answer is an event after the first channel and before the end of the order, HangUp the first event
+	// of the call's end.
+	Answer, HangUp string
+}
+
+// Limits returns limits that let tests be quick.
+func Limits() eventdriver.Limits {
+	return eventdriver.Limits{
+		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
+		AuditEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond,
+	}
+}
+
+// start starts a platform and a driver that is connected to it.
+func (s Suite) start(t *testing.T, p *Platform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
+	t.Helper()
+	d, probe := s.Start(t, p)(limits, false)
+	j, _ := Follow(t, d.Follow, nil)
+	probe.AwaitConnected(t)
+	return d, probe, j
+}
+
+func originate(t *testing.T, d Driver, id, number string) {
+	t.Helper()
+	if _, err := d.Originate(t.Context(), OrderTo(id, number)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, kind fault.Kind) {
+	t.Helper()
+	if fault.KindOf(err) != kind {
+		t.Errorf("got %v, want %s", err, kind)
+	}
+}
+
+// Run runs the cases.
+func (s Suite) Run(t *testing.T) {
+	t.Run("hundreds of calls at once", s.manyCalls)
+	t.Run("cancel at each step", s.cancel)
+	t.Run("the connection breaks within an event", s.connectionBreaks)
+	t.Run("Originate says why nothing was placed", s.notPlaced)
+	t.Run("calls of an earlier process", s.earlierProcess)
+	t.Run("calls of a process that died", s.deadProcess)
+	t.Run("the platform restarts", s.restart)
+	t.Run("the login is denied", s.denied)
+	t.Run("a panic ends one connection", s.panics)
+}
+
+func (s Suite) manyCalls(t *testing.T) {
+	limits := Limits()
+	limits.GoneAfter = time.Minute // events alone must tell
+	d, probe, j := s.start(t, &Platform{}, limits)
+	const each = 20
+	var all sync.WaitGroup
+	for number := range s.Calls {
+		for i := range each {
+			all.Go(func() {
+				if _, err := d.Originate(t.Context(), OrderTo(fmt.Sprintf("%s-%d", number, i), number)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for number, want := range s.Calls {
+		for i := range each {
+			id := fmt.Sprintf("%s-%d", number, i)
+			j.Await(t, id, origination.Ended)
+			if got := j.States(id); !slices.Equal(got, want) {
+				t.Errorf("%s: got %v, want %v", id, got, want)
+			}
+		}
+	}
+	probe.AwaitNoCalls(t)
+}
+
+func (s Suite) cancel(t *testing.T) {
+	before := s.Events[:slices.Index(s.Events, s.HangUp)+1]
+	for _, hold := range slices.Compact(slices.Concat(s.Before, before)) {
+		t.Run("before "+hold, func(t *testing.T) {
+			t.Parallel()
+			p := &Platform{Hold: hold, Pause: 2 * time.Millisecond}
+			d, probe, j := s.start(t, p, Limits())
+			originate(t, d, "c", s.Talk)
+			if err := d.Cancel(t.Context(), "c"); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(s.Before, hold) {
+				p.Release() // there was nothing to hang up yet
+			}
+			j.Await(t, "c", origination.Ended)
+			if got := j.States("c"); !WellFormed(got) || got[len(got)-1] != origination.CauseCancelled {
+				t.Errorf("got %v", got)
+			}
+			p.Await("all channels are gone", func() bool { return p.CountChannels() == 0 })
+			p.Await("a channel is hung up", func() bool { return len(p.Killed) > 0 })
+			probe.AwaitNoCalls(t)
+			wantKind(t, d.Cancel(t.Context(), "c"), fault.KindNotFound)
+		})
+	}
+}
+
+// A connection may break within any event. The call goes on without us; its end is reported once, from
+// events or from its absence.
+func (s Suite) connectionBreaks(t *testing.T) {
+	for i, name := range s.Events {
+		for _, hold := range []string{"", s.HangUp} {
+			t.Run("within "+name+", waiting before "+hold, func(t *testing.T) {
+				t.Parallel()
+				p := &Platform{Hold: hold, Cut: name}
+				d, probe, j := s.start(t, p, Limits())
+				if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); fault.KindOf(err) == fault.KindUnavailable {
+					return // cut before the answer was read: nothing is reported
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if hold != "" && i < slices.Index(s.Events, hold) {
+					// The platform waits in conversation: the comparison after the reconnect must tell.
+					j.Await(t, "c", origination.Bridged)
+				}
+				p.Release()
+				j.Await(t, "c", origination.Ended)
+				got := j.States("c")
+				if cause := got[len(got)-1]; !WellFormed(got) || cause != "NORMAL_CLEARING" && cause != origination.CauseLost {
+					t.Errorf("got %v", got)
+				}
+				probe.AwaitNoCalls(t)
+			})
+		}
+	}
+}
+
+func (s Suite) notPlaced(t *testing.T) {
+	t.Run("no connection", func(t *testing.T) {
+		d, probe := s.Start(t, &Platform{})(Limits(), false)
+		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+		if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter == 0 {
+			t.Errorf("got %v", err)
+		}
+		probe.AwaitNoCalls(t)
+	})
+	t.Run("refused", func(t *testing.T) {
+		d, probe, _ := s.start(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
+		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+		wantKind(t, err, fault.KindRefused)
+		if want := "call refused by the phone platform"; !strings.Contains(probe.Log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, probe.Log)
+		}
+		probe.AwaitNoCalls(t)
+	})
+	t.Run("the same id twice, and no room", func(t *testing.T) {
+		limits := Limits()
+		limits.MaxCalls = 1
+		p := &Platform{Hold: s.Before[0]}
+		d, _, j := s.start(t, p, limits)
+		originate(t, d, "c", s.Talk)
+		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+		wantKind(t, err, fault.KindConflict)
+		_, err = d.Originate(t.Context(), OrderTo("d", s.Talk))
+		wantKind(t, err, fault.KindUnavailable)
+		p.Release()
+		j.Await(t, "c", origination.Ended)
+	})
+	t.Run("the connection breaks before the answer: nothing may go on ringing", func(t *testing.T) {
+		p := &Platform{Mute: true, Hold: s.Answer}
+		d, probe, j := s.start(t, p, Limits())
+		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+		wantKind(t, err, fault.KindUnavailable)
+		p.Await("its channel is hung up", func() bool { return len(p.Killed) > 0 })
+		p.Await("all channels are gone", func() bool { return p.CountChannels() == 0 })
+		probe.AwaitNoCalls(t)
+		if got := j.States("c"); len(got) != 0 {
+			t.Errorf("nobody knows of the call, but %v was reported", got)
+		}
+		wantKind(t, d.Cancel(t.Context(), "c"), fault.KindNotFound)
+	})
+}
+
+// leaveCall leaves a call, named kept, to another driver.
+func (s Suite) leaveCall(t *testing.T, connect func(eventdriver.Limits, bool) (Driver, *Probe)) {
+	t.Helper()
+	d, probe := connect(Limits(), false)
+	j, stop := Follow(t, d.Follow, nil)
+	probe.AwaitConnected(t)
+	originate(t, d, "kept", s.Talk)
+	j.Await(t, "kept", origination.Bridged)
+	stop()
+}
+
+func (s Suite) earlierProcess(t *testing.T) {
+	p := &Platform{Hold: s.HangUp}
+	connect := s.Start(t, p)
+	s.leaveCall(t, connect)
+	d, probe := connect(Limits(), false)
+	j, _ := Follow(t, d.Follow, []origination.Open{
+		{Order: OrderTo("kept", s.Talk), CallID: "kept", State: origination.RingingUser},
+		{Order: OrderTo("lost", s.Talk), CallID: "lost", State: origination.Bridged},
+		{Order: OrderTo("done", s.Talk), CallID: "done", State: origination.Ended},
+		{Order: OrderTo("anonymous", s.Talk)},
+	})
+	j.Await(t, "lost", origination.Ended)
+	j.Await(t, "kept", origination.Bridged)
+	p.Release()
+	j.Await(t, "kept", origination.Ended)
+	if got, want := j.States("kept"), []string{Answered, Dialling, Bridged, Ended, "NORMAL_CLEARING"}; !slices.Equal(got, want) {
+		t.Errorf("kept: got %v, want %v", got, want)
+	}
+	if got := j.States("lost"); !slices.Equal(got, []string{Ended, origination.CauseLost}) {
+		t.Errorf("lost: got %v", got)
+	}
+	if got := append(j.States("done"), j.States("")...); len(got) != 0 {
+		t.Errorf("reported %v", got)
+	}
+	probe.AwaitNoCalls(t)
+}
+
+func (s Suite) deadProcess(t *testing.T) {
+	connect := s.Start(t, &Platform{Hold: s.HangUp})
+	s.leaveCall(t, connect)
+	limits := Limits()
+	limits.AuditEvery = time.Hour // the adoption itself leads to a comparison
+	d, probe := connect(limits, false)
+	j, _ := Follow(t, d.Follow, nil)
+	probe.AwaitConnected(t)
+	rest := d.Adopt(t.Context(), []origination.Open{
+		{Order: OrderTo("kept", s.Talk), CallID: "kept", State: origination.Accepted},
+		{Order: OrderTo("lost", s.Talk), CallID: "lost", State: origination.Bridged},
+	})
+	if len(rest) != 0 {
+		t.Errorf("left over: %v", rest)
+	}
+	j.Await(t, "kept", origination.Bridged)
+	j.Await(t, "lost", origination.Ended)
+	if err := d.Cancel(t.Context(), "kept"); err != nil {
+		t.Fatal(err)
+	}
+	j.Await(t, "kept", origination.Ended)
+	if got := j.States("kept"); got[len(got)-1] != origination.CauseCancelled {
+		t.Errorf("kept: got %v", got)
+	}
+	probe.AwaitNoCalls(t)
+}
+
+// A platform that restarts has none of the calls any more.
+func (s Suite) restart(t *testing.T) {
+	p := &Platform{Hold: s.HangUp}
+	d, probe, j := s.start(t, p, Limits())
+	originate(t, d, "c", s.Talk)
+	j.Await(t, "c", origination.Bridged)
+	p.Mu.Lock()
+	p.ForgetChannels()
+	p.Client.Close()
+	p.Mu.Unlock()
+	j.Await(t, "c", origination.Ended)
+	if got, want := j.States("c"), []string{Ringing, Answered, Dialling, Bridged, Ended, origination.CauseLost}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	probe.AwaitNoCalls(t)
+	originate(t, d, "again", s.Busy)
+	p.Release()
+	j.Await(t, "again", origination.Ended)
+}
+
+func (s Suite) denied(t *testing.T) {
+	p := &Platform{}
+	d, probe := s.Start(t, p)(Limits(), true)
+	_, stop := Follow(t, d.Follow, nil)
+	p.Await("it is tried again", func() bool { return p.Denied > 2 })
+	_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
+	if fault.KindOf(err) != fault.KindUnavailable || !strings.Contains(fault.As(err).Message, "rejects our login") {
+		t.Errorf("got %v", err)
+	}
+	stop()
+	if text := probe.Log.String(); !strings.Contains(text, "advice=\"compare origination.") || strings.Contains(text, WrongPassword) {
+		t.Errorf("the log has no advice, or the password:\n%s", text)
+	}
+}
+
+// WrongPassword is the password that is denied.
+const WrongPassword = "wrong-password"
+
+func (s Suite) panics(t *testing.T) {
+	d, probe := s.Start(t, &Platform{})(Limits(), false)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, faulted, ended := make(chan error), make(chan struct{}), make(chan string, 10)
+	go func() {
+		first := true
+		done <- d.Follow(ctx, nil, func(p origination.Progress) {
+			if first {
+				first = false
+				close(faulted)
+				panic("a fault in one report")
+			}
+			if p.State == origination.Ended {
+				ended <- p.CallID
+			}
+		})
+	}()
+	probe.AwaitConnected(t)
+	if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); err != nil && fault.KindOf(err) != fault.KindUnavailable {
+		t.Fatal(err)
+	}
+	<-faulted
+	Until(t, "the next connection takes a call", func() bool {
+		_, err := d.Originate(t.Context(), OrderTo("next", s.Busy))
+		return err == nil
+	})
+	for id := range ended {
+		if id == "next" {
+			break
+		}
+	}
+	cancel()
+	<-done
+}

@@ -1,0 +1,158 @@
+package eventdriver
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/panics"
+	"trunkline/origination"
+)
+
+// Driver places and follows calls on one platform; it is an origination.Driver and Adopter.
+type Driver[C Tracked, K Conn] struct {
+	cfg      Config
+	platform Platform[C, K]
+	log      *slog.Logger
+	metrics  *metrics
+	panics   *panics.Recoverer
+	adopted  chan struct{} // signals that calls were taken over and have not been compared yet
+
+	mu        sync.Mutex
+	conn      K // nil while disconnected
+	connected bool
+	away      error        // why there is no connection
+	epoch     int          // number of conn; increases with each
+	calls     map[string]C // unfinished calls by key
+}
+
+// RetryAfter is the Retry-After while there is no connection, or no answer.
+const RetryAfter = 2 * time.Second
+
+// New returns a driver, which places calls while Follow runs. It reports panics to recoverer.
+func New[C Tracked, K Conn](cfg Config, platform Platform[C, K], deps Deps, recoverer *panics.Recoverer) *Driver[C, K] {
+	cfg.Limits = cfg.withDefaults()
+	d := &Driver[C, K]{
+		cfg: cfg, platform: platform, log: deps.Log, metrics: newMetrics(deps.Metrics, cfg.Name), panics: recoverer,
+		adopted: make(chan struct{}, 1), calls: make(map[string]C),
+	}
+	recoverer.Places(d.placeSession(), d.placeHangUp())
+	return d
+}
+
+// Places of recovered panics.
+func (d *Driver[C, K]) placeSession() string { return d.cfg.Name + " session" }
+func (d *Driver[C, K]) placeHangUp() string  { return d.cfg.Name + " hang-up" }
+
+// Originate implements origination.Driver. The call's id is the order's.
+func (d *Driver[C, K]) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
+	err := d.place(ctx, order)
+	d.metrics.originated(err)
+	if err != nil {
+		return origination.Placed{}, err
+	}
+	return origination.Placed{CallID: order.ID}, nil
+}
+
+func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error {
+	d.mu.Lock()
+	conn := d.conn
+	d.mu.Unlock()
+	send, err := d.platform.Prepare(ctx, conn, order)
+	if err != nil {
+		return err
+	}
+	c, conn, err := d.begin(order.ID)
+	if err != nil {
+		return err
+	}
+	if err = send(ctx, conn); err == nil {
+		return nil
+	}
+	failure, advice := d.platform.Explain(err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch failure {
+	case Refused:
+		d.forget(c)
+		d.log.WarnContext(ctx, "call refused by the phone platform", "error", err, "advice", advice)
+		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused the call", Cause: err}
+	case NotSent:
+		d.forget(c)
+	default:
+		// The platform may have received the order. The caller gets an error, so no phone may ring: hang
+		// up the call's channels whenever they appear.
+		c.Cancelled, c.unwanted = true, true
+	}
+	return fault.Unavailable(err, RetryAfter, "the phone platform did not answer")
+}
+
+// begin adds a call before the platform can send events of it.
+func (d *Driver[C, K]) begin(id string) (*Call, K, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, open := d.calls[d.platform.Key(id)]
+	switch failure, _ := d.platform.Explain(d.away); {
+	case !d.connected && failure == LoginDenied:
+		return nil, d.conn, fault.Unavailable(d.away, RetryAfter, "the phone platform rejects our login")
+	case !d.connected:
+		return nil, d.conn, fault.Unavailable(d.away, RetryAfter, "the phone platform cannot be reached")
+	case open:
+		return nil, d.conn, fault.Conflict("there is a call with this id")
+	case len(d.calls) >= d.cfg.MaxCalls:
+		return nil, d.conn, fault.Unavailable(nil, RetryAfter, "too many calls are being placed")
+	}
+	return d.remember(Call{ID: id, State: origination.Accepted, epoch: d.epoch}), d.conn, nil
+}
+
+func (d *Driver[C, K]) remember(c Call) *Call {
+	tracked := d.platform.NewCall(c)
+	d.calls[d.platform.Key(c.ID)] = tracked
+	d.metrics.calls.Set(float64(len(d.calls)))
+	return tracked.common()
+}
+
+func (d *Driver[C, K]) forget(c *Call) {
+	delete(d.calls, d.platform.Key(c.ID))
+	d.metrics.calls.Set(float64(len(d.calls)))
+}
+
+// Cancel implements origination.Driver. If the call has no channel yet, or was placed over a lost
+// connection, it is hung up when a channel appears.
+func (d *Driver[C, K]) Cancel(ctx context.Context, callID string) error {
+	d.mu.Lock()
+	c, open := d.calls[d.platform.Key(callID)]
+	if !open || c.common().unwanted {
+		d.mu.Unlock()
+		return fault.NotFound("no such call")
+	}
+	c.common().Cancelled = true
+	channels, conn, connected := c.Channels(), d.conn, d.connected
+	d.mu.Unlock()
+	d.metrics.cancels.Inc()
+	if !connected {
+		return nil
+	}
+	for _, channel := range channels {
+		if err := d.hangUp(ctx, conn, channel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hangUp ends one channel. It returns nil if the connection is lost: the comparison after the next
+// connect then ends the call.
+func (d *Driver[C, K]) hangUp(ctx context.Context, conn K, channel string) error {
+	err := d.platform.HangUp(ctx, conn, channel)
+	if err == nil {
+		return nil
+	}
+	if failure, advice := d.platform.Explain(err); failure == Refused {
+		d.log.WarnContext(ctx, "hang-up refused by the phone platform", "error", err, "advice", advice)
+		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused to end the call", Cause: err}
+	}
+	return ctx.Err()
+}

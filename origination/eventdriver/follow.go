@@ -1,0 +1,166 @@
+package eventdriver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"trunkline/internal/retry"
+	"trunkline/origination"
+)
+
+var errPanicked = errors.New("an event or channel could not be handled")
+
+// Follow implements origination.Driver. It returns nil once ctx has ended.
+func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
+	d.addOpen(open)
+	backoff := retry.Backoff{First: d.cfg.ReconnectMin, Max: d.cfg.ReconnectMax}
+	for ctx.Err() == nil {
+		began := time.Now()
+		var err error
+		if d.panics.Do(d.placeSession(), func() { err = d.session(ctx, report) }) {
+			err = errPanicked
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		d.detach(err)
+		if time.Since(began) > d.cfg.ReconnectMax {
+			backoff.Reset()
+		}
+		wait := backoff.Next()
+		_, advice := d.platform.Explain(err)
+		d.log.Warn(d.cfg.Connection+" connection lost", "address", d.cfg.Address, "error", err, "advice", advice, "again_in", wait)
+		retry.Sleep(ctx, wait)
+	}
+	return nil
+}
+
+// addOpen adds the calls of an earlier process.
+func (d *Driver[C, K]) addOpen(open []origination.Open) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range open {
+		if o.CallID == "" || o.State == origination.Ended {
+			continue
+		}
+		if _, known := d.calls[d.platform.Key(o.CallID)]; !known {
+			d.remember(Call{ID: o.CallID, State: o.State})
+		}
+	}
+}
+
+// Adopt implements origination.Adopter: the platform still has the calls of a process that died. They
+// are compared at once; those without a channel end.
+func (d *Driver[C, K]) Adopt(_ context.Context, open []origination.Open) (rest []origination.Open) {
+	d.addOpen(open)
+	select {
+	case d.adopted <- struct{}{}:
+	default: // a comparison is pending
+	}
+	return nil
+}
+
+// session runs one connection from connecting to its end.
+func (d *Driver[C, K]) session(ctx context.Context, report func(origination.Progress)) error {
+	conn, err := d.platform.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	f := &follower[C, K]{Driver: d, conn: conn, report: report}
+	defer f.hangUps.Wait()
+	defer conn.Close()
+	d.attach(conn)
+	defer d.detach(nil)
+	return f.run(ctx)
+}
+
+func (d *Driver[C, K]) attach(conn K) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn, d.connected, d.away = conn, true, nil
+	d.epoch++
+	d.metrics.connected.Set(1)
+}
+
+func (d *Driver[C, K]) detach(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var none K
+	d.conn, d.connected, d.away = none, false, why
+	d.metrics.connected.Set(0)
+}
+
+// follower reads one connection's events.
+type follower[C Tracked, K Conn] struct {
+	*Driver[C, K]
+	conn    K
+	report  func(origination.Progress)
+	hangUps sync.WaitGroup
+}
+
+func (f *follower[C, K]) run(ctx context.Context) error {
+	for why := WhyConnected; ; {
+		soon, err := f.compare(ctx, why)
+		if err != nil {
+			return err
+		}
+		every := f.cfg.AuditEvery
+		if soon {
+			every = min(every, f.cfg.GoneAfter)
+		}
+		next := time.NewTimer(every)
+		why, err = f.events(ctx, next.C)
+		next.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// events applies events until the next comparison, and returns its reason.
+func (f *follower[C, K]) events(ctx context.Context, next <-chan time.Time) (string, error) {
+	for {
+		select {
+		case <-f.conn.Arrived():
+			if missing := f.takeEvents(); missing {
+				return WhyGap, nil
+			}
+		case <-f.conn.Done():
+			f.takeEvents() // events that arrived before the end
+			return "", f.conn.Err()
+		case <-next:
+			return WhyPeriodic, nil
+		case <-f.adopted:
+			return WhyAdopted, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// takeEvents applies the events that have arrived, and reports whether some were lost.
+func (f *follower[C, K]) takeEvents() (missing bool) {
+	events, missing := f.platform.Events(f.conn)
+	for _, e := range events {
+		f.execute(f.apply(e))
+	}
+	return missing
+}
+
+// execute hangs up channels and sends reports. A hang-up that fails is left to the next comparison.
+func (f *follower[C, K]) execute(o outcome) {
+	for _, channel := range o.hangUp {
+		f.hangUps.Go(func() {
+			defer f.panics.Recover(f.placeHangUp())
+			if err := f.platform.HangUp(context.Background(), f.conn, channel); err != nil { // ends with the connection
+				f.log.Debug("hanging up a cancelled call", "error", err)
+			}
+		})
+	}
+	for _, p := range o.reports {
+		f.metrics.progress.WithLabelValues(string(p.State)).Inc()
+		f.report(p)
+	}
+}

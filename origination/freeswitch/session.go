@@ -1,0 +1,62 @@
+package freeswitch
+
+import (
+	"context"
+	"sync"
+
+	"trunkline/origination/eventdriver"
+	"trunkline/telephony/esl"
+)
+
+// session is one connection and what the switch said of itself over it.
+type session struct {
+	*esl.Conn
+	switchDomain string // the switch's own; "" if it said none
+	gaps         esl.Sequence
+
+	mu      sync.Mutex
+	domains map[string]string // cache: domain on the switch by the account's domain
+}
+
+func (p *platform) Connect(ctx context.Context) (*session, error) {
+	conn, err := p.client.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Conn: conn, domains: make(map[string]string)}
+	if err = p.subscribe(ctx, conn); err == nil {
+		s.switchDomain, err = p.survey(ctx, conn)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// subscribe subscribes to the events of our calls, or to all events.
+func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
+	if p.cfg.AllEvents {
+		return conn.Subscribe(ctx, "plain", "ALL")
+	}
+	if err := conn.Filter(ctx, "Channel-Presence-Data", "/^"+tagPrefix+"/"); err != nil {
+		return err
+	}
+	if err := conn.Filter(ctx, "Job-Command", "originate"); err != nil {
+		return err
+	}
+	return conn.Subscribe(ctx, "plain", subscribedEvents...)
+}
+
+func (p *platform) Events(s *session) (events []eventdriver.Observation[*call], missing bool) {
+	for _, e := range s.Take() {
+		if n, ok := e.Sequence(); ok && p.cfg.AllEvents {
+			if lost := s.gaps.Note(n); lost > 0 {
+				p.metrics.missed.Add(float64(lost))
+				missing = true
+			}
+		}
+		events = append(events, p.observe(e))
+	}
+	return events, missing
+}
