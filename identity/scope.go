@@ -21,10 +21,10 @@ const (
 	ScopeAdmin      Scope = "admin"      // manage accounts, users and API keys
 )
 
-var scopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecordings, ScopeCalls, ScopeAdmin}
+var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecordings, ScopeCalls, ScopeAdmin}
 
 // Scopes returns every scope, in the order in which they are shown.
-func Scopes() []Scope { return slices.Clone(scopes) }
+func Scopes() []Scope { return slices.Clone(knownScopes) }
 
 // DefaultScopes returns the scopes of a key that is made without any: the rights
 // that keys had before there were scopes, as in migration 0009.
@@ -43,9 +43,9 @@ func checkedScopes(given []Scope) ([]Scope, error) {
 		bad.add("scopes", codeRequired, "at least one scope is required")
 	}
 	for i, one := range given {
-		if !slices.Contains(scopes, one) {
+		if !slices.Contains(knownScopes, one) {
 			bad.add(fmt.Sprintf("scopes[%d]", i), "unknown_scope",
-				"unknown scope "+quote(string(one))+"; the scopes are "+joinScopes(scopes, ", "))
+				"unknown scope "+quote(string(one))+"; the scopes are "+joinScopes(knownScopes, ", "))
 		}
 	}
 	if err := bad.fault("Invalid API key"); err != nil {

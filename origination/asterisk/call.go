@@ -12,7 +12,7 @@ type call struct {
 	eventdriver.Call
 	created    bool   // the owner's channel has been seen
 	answered   bool   // the owner has answered
-	over       bool   // the owner's channel has ended
+	ownerGone  bool   // the owner's channel has ended
 	failed     string // cause by OriginateResponse; "" while it has not failed
 	hangup     string // cause of the owner's channel; "" if it says nothing
 	tried      bool   // channels to the destination have been seen
@@ -24,7 +24,7 @@ type call struct {
 // OriginateResponse; a channel that was created is waited for, because its Hangup, which may come after
 // the response, has the better cause.
 func (c *call) Over() bool {
-	return c.over && (c.answered || c.failed != "") || c.failed != "" && !c.created
+	return c.ownerGone && (c.answered || c.failed != "") || c.failed != "" && !c.created
 }
 
 // Cause implements eventdriver.Tracked.
@@ -32,7 +32,7 @@ func (c *call) Cause() string {
 	switch {
 	case c.Cancelled:
 		return origination.CauseCancelled
-	case !c.over && c.failed == "": // found to be gone
+	case !c.ownerGone && c.failed == "": // found to be gone
 		return cmp.Or(dialStatuses[c.dialStatus], origination.CauseLost)
 	case c.reached:
 		return cmp.Or(c.hangup, causeNormal)

@@ -88,7 +88,7 @@ func (c *call) apply(name string, e *ami.Packet) []origination.State {
 		}
 	case "Hangup":
 		if ofOwner {
-			c.created, c.over = true, true
+			c.created, c.ownerGone = true, true
 			c.hangup = causeOf(e.Get("Cause"))
 			if e.Get("ChannelState") == stateUp {
 				c.answered = true // its Newstate came over an earlier connection
@@ -130,7 +130,7 @@ func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State
 
 // applyRow applies the owner's channel in the list.
 func (c *call) applyRow(row *ami.Packet) eventdriver.Change {
-	if c.over {
+	if c.ownerGone {
 		return eventdriver.Change{Outdated: true}
 	}
 	steps := c.ownerState(row.Get("ChannelState"))

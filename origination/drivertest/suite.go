@@ -22,8 +22,8 @@ type Driver interface {
 
 // Suite has the cases that hold for every driver that follows calls by events.
 type Suite struct {
-	// Start starts a platform. connect makes a driver of it, with a wrong password if denied is true.
-	Start func(t *testing.T, p *Platform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
+	// Platform starts a platform. connect makes a driver of it, with a wrong password if denied is true.
+	Platform func(t *testing.T, p *Platform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
 	// Calls has the numbers that the platform has scripts for, with the states of their calls.
 	Calls map[string][]string
 	// Talk is the number of a call in which the parties talk, Busy one that ends soon.
@@ -47,7 +47,7 @@ func Limits() eventdriver.Limits {
 // start starts a platform and a driver that is connected to it.
 func (s Suite) start(t *testing.T, p *Platform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
 	t.Helper()
-	d, probe := s.Start(t, p)(limits, false)
+	d, probe := s.Platform(t, p)(limits, false)
 	j, _ := Follow(t, d.Follow, nil)
 	probe.AwaitConnected(t)
 	return d, probe, j
@@ -166,7 +166,7 @@ func (s Suite) connectionBreaks(t *testing.T) {
 
 func (s Suite) notPlaced(t *testing.T) {
 	t.Run("no connection", func(t *testing.T) {
-		d, probe := s.Start(t, &Platform{})(Limits(), false)
+		d, probe := s.Platform(t, &Platform{})(Limits(), false)
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		if fault.KindOf(err) != fault.KindUnavailable || fault.As(err).RetryAfter == 0 {
 			t.Errorf("got %v", err)
@@ -223,7 +223,7 @@ func (s Suite) leaveCall(t *testing.T, connect func(eventdriver.Limits, bool) (D
 
 func (s Suite) earlierProcess(t *testing.T) {
 	p := &Platform{Hold: s.HangUp}
-	connect := s.Start(t, p)
+	connect := s.Platform(t, p)
 	s.leaveCall(t, connect)
 	d, probe := connect(Limits(), false)
 	j, _ := Follow(t, d.Follow, []origination.Open{
@@ -249,7 +249,7 @@ func (s Suite) earlierProcess(t *testing.T) {
 }
 
 func (s Suite) deadProcess(t *testing.T) {
-	connect := s.Start(t, &Platform{Hold: s.HangUp})
+	connect := s.Platform(t, &Platform{Hold: s.HangUp})
 	s.leaveCall(t, connect)
 	limits := Limits()
 	limits.AuditEvery = time.Hour // the adoption itself leads to a comparison
@@ -297,7 +297,7 @@ func (s Suite) restart(t *testing.T) {
 
 func (s Suite) denied(t *testing.T) {
 	p := &Platform{}
-	d, probe := s.Start(t, p)(Limits(), true)
+	d, probe := s.Platform(t, p)(Limits(), true)
 	_, stop := Follow(t, d.Follow, nil)
 	p.Await("it is tried again", func() bool { return p.Denied > 2 })
 	_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
@@ -314,7 +314,7 @@ func (s Suite) denied(t *testing.T) {
 const WrongPassword = "wrong-password"
 
 func (s Suite) panics(t *testing.T) {
-	d, probe := s.Start(t, &Platform{})(Limits(), false)
+	d, probe := s.Platform(t, &Platform{})(Limits(), false)
 	ctx, cancel := context.WithCancel(t.Context())
 	done, faulted, ended := make(chan error), make(chan struct{}), make(chan string, 10)
 	go func() {

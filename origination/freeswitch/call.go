@@ -13,10 +13,10 @@ const maxLegs = 32
 // call is the state of one open call.
 type call struct {
 	eventdriver.Call
-	legs    map[string]*leg // by channel id
-	cause   string          // why the job failed, "" while it has not
-	bridged bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
-	reached bool            // the destination has answered
+	legs     map[string]*leg // by channel id
+	jobCause string          // why the job failed, "" while it has not
+	bridged  bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
+	reached  bool            // the destination has answered
 }
 
 // leg is one channel.
@@ -51,7 +51,7 @@ func (c *call) Channels() []string {
 // Over implements eventdriver.Tracked: the owner's answered leg has ended, or the job has failed. The
 // end of a phone that was answered just after another (LOSE_RACE) does not count.
 func (c *call) Over() bool {
-	over := c.cause != ""
+	over := c.jobCause != ""
 	for _, l := range c.legs {
 		over = over || l.owner && l.answered && l.ended && l.cause != causeLost
 	}
@@ -63,7 +63,7 @@ func (c *call) Cause() string {
 	if c.Cancelled {
 		return origination.CauseCancelled
 	}
-	cause := c.cause
+	cause := c.jobCause
 	for _, l := range c.legs {
 		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
 			cause = l.cause

@@ -74,7 +74,7 @@ func allSessions(t *testing.T) map[string]capturedCall {
 
 func TestDriver(t *testing.T) {
 	suite := drivertest.Suite{
-		Start: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
+		Platform: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
 			s := newScripted(t, &scripted{Platform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
 				cfg := s.config()

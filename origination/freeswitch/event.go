@@ -93,6 +93,6 @@ func (p *platform) applyResult(c *call, e *esl.Event) []origination.State {
 		}
 		return c.Advance(origination.UserAnswered)
 	}
-	c.cause = cleanCause(strings.TrimPrefix(result, "-ERR "))
+	c.jobCause = cleanCause(strings.TrimPrefix(result, "-ERR "))
 	return nil
 }
