@@ -29,10 +29,10 @@ const headerTimeout = time.Minute
 
 // Session calls a server as the user of the saved login.
 type Session struct {
-	file    file
-	login   login
-	client  *http.Client
-	account string // header X-Account-ID; "": the user's own
+	file      file
+	login     login
+	client    *http.Client
+	accountID string // header X-Account-ID; "": the user's own
 }
 
 // login is the content of the file.
@@ -98,7 +98,7 @@ func (s *Session) Close() { s.client.CloseIdleConnections() }
 
 // Account has all later requests name another account that the user may see; ""
 // is the user's own.
-func (s *Session) Account(id string) { s.account = id }
+func (s *Session) Account(id string) { s.accountID = id }
 
 // URL returns the server's address, without a slash at its end.
 func (s *Session) URL() string { return s.login.URL }
@@ -191,8 +191,8 @@ func (s *Session) request(ctx context.Context, method, path string) (*http.Reque
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	if s.account != "" {
-		request.Header.Set("X-Account-ID", s.account)
+	if s.accountID != "" {
+		request.Header.Set("X-Account-ID", s.accountID)
 	}
 	return request, nil
 }
