@@ -177,15 +177,15 @@ func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return read
 // and its API keys, and ends their tokens. What other packages keep of it is
 // purged later (Purge). It returns the account's id.
 func (s *Service) DeleteAccount(ctx context.Context, ref string) (id string, err error) {
-	return s.deleteAccount(ctx, ref, false)
+	return s.removeAccount(ctx, ref, false)
 }
 
 // DeleteAndPurgeAccount is DeleteAccount; a server then purges without waiting.
 func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref string) (id string, err error) {
-	return s.deleteAccount(ctx, ref, true)
+	return s.removeAccount(ctx, ref, true)
 }
 
-func (s *Service) deleteAccount(ctx context.Context, ref string, purgeNow bool) (id string, err error) {
+func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) (id string, err error) {
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
 	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {

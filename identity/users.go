@@ -139,7 +139,7 @@ func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error)
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) {
+	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
 			return User{}, err
@@ -150,10 +150,10 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 
 // DeleteUserByID is DeleteUser of the user of that id.
 func (s *Service) DeleteUserByID(ctx context.Context, id string) error {
-	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) { return findUserByID(ctx, tx, id) })
+	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) { return findUserByID(ctx, tx, id) })
 }
 
-func (s *Service) deleteUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
+func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
 	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
 	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		user, err := find(tx)
