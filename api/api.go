@@ -18,6 +18,7 @@ import (
 type Deps struct {
 	Auth          Authenticator
 	Portal        Portal
+	Directory     Directory
 	Ingest        Ingest
 	Channel       Channel
 	ChannelLogins ChannelLogins // with Channel

@@ -177,6 +177,12 @@ func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity
 	if err != nil {
 		return identity.Account{}, err
 	}
+	return a.visibleAccount(caller, id)
+}
+
+// visibleAccount returns an account. One that the caller may not see is
+// fault.KindNotFound.
+func (a auth) visibleAccount(caller *identity.Principal, id string) (identity.Account, error) {
 	tree := a.identity.Tree()
 	account, ok := tree.Account(id)
 	if !ok || !tree.Contains(caller.AccountID, id) {

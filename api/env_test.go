@@ -81,7 +81,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	}, e.registry, log)
 	must(t, err)
 	config := Config{}
-	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
+	deps := Deps{Auth: e.identity, Portal: e.identity, Directory: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
 	e.addRecordings(&deps, log)
 	e.addReports(&deps, log)
 	e.addAI(&deps)

@@ -54,6 +54,9 @@ func (a *API) routes() []route {
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
 		)
 	}
+	if a.deps.Directory != nil {
+		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.paths()...)
+	}
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest, a.auth}
 		routes = append(routes,

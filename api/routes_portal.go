@@ -89,14 +89,15 @@ func (p portalRoutes) refresh(c echo.Context) error {
 func writeSession(c echo.Context, s *identity.Session) error {
 	c.Set(contextAccount, s.User.AccountID)
 	return writeJSON(c, http.StatusOK, session{
-		User: user{
-			ID: s.User.ID, AccountID: s.User.AccountID, Username: s.User.Username,
-			PresenceID: s.User.PresenceID, Role: s.User.Role,
-		},
+		User:         viewOf(s.User),
 		AccessToken:  s.AccessToken,
 		RefreshToken: s.RefreshToken,
 		ExpiresIn:    seconds(s.ExpiresIn),
 	})
+}
+
+func viewOf(u identity.User) user {
+	return user{ID: u.ID, AccountID: u.AccountID, Username: u.Username, PresenceID: u.PresenceID, Role: u.Role}
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }

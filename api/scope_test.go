@@ -54,7 +54,7 @@ func TestAKeyNeedsTheScopeOfTheRoute(t *testing.T) {
 		if r.scope == "" {
 			continue
 		}
-		if code, body := answer(with[r.scope]); code == 401 || strings.Contains(body, "scope") {
+		if code, body := answer(with[r.scope]); code == 401 || strings.Contains(body, "have the scope") {
 			t.Errorf("%s with the scope %s alone: %d %s", name, r.scope, code, body)
 		}
 	}

@@ -208,7 +208,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}
 	}
 	if a.has(settings.RoleAPI) {
-		deps.Portal = a.identity
+		deps.Portal, deps.Directory = a.identity, a.identity
 		if err := a.buildRecordings(ctx, &deps); err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
-		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Audit != nil &&
+		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Audit != nil &&
 			deps.AIProviders != nil && deps.AIOpener != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {

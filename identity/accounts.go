@@ -79,7 +79,7 @@ func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
 		OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3)) LIMIT 1`,
 		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name)).Scan(&taken)
 	if err == nil {
-		return fault.Conflict("The id, name or domain is taken by account %s", quote(taken))
+		return fault.Conflict("The id, name or domain is taken by another account")
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return sqldb.Wrap(err, "reading accounts")
@@ -89,9 +89,10 @@ func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
 
 // AccountUpdate has what an account is changed to.
 type AccountUpdate struct {
-	Name   string
-	Domain string
-	Parent string // id; "": a root
+	Name    string
+	Domain  string
+	Parent  string // id; "": a root
+	IfMatch string // If-Match header; "": whatever the account is now
 }
 
 // UpdateAccount renames an account, changes its domain and moves it with everything
@@ -114,6 +115,9 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		var known bool
 		if account, known = tree.Account(id); !known {
 			return fault.NotFound("There is no account %s", quote(id))
+		}
+		if err := requireMatch(u.IfMatch, account.ETag()); err != nil {
+			return err
 		}
 		if _, known := tree.Account(u.Parent); u.Parent != "" && !known {
 			return fault.InvalidField("parent", "unknown_account", "unknown account "+quote(u.Parent))
@@ -148,7 +152,7 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 	var taken string
 	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id = $1`, a.ID).Scan(&taken)
 	if err == nil {
-		return fault.Conflict("The id is taken by account %s", quote(taken))
+		return fault.Conflict("The id is taken by another account")
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return sqldb.Wrap(err, "reading accounts")
@@ -173,6 +177,15 @@ func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return read
 // and its API keys, and ends their tokens. What other packages keep of it is
 // purged later (Purge). It returns the account's id.
 func (s *Service) DeleteAccount(ctx context.Context, ref string) (id string, err error) {
+	return s.removeAccount(ctx, ref, false)
+}
+
+// DeleteAndPurgeAccount is DeleteAccount; a server then purges without waiting.
+func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref string) (id string, err error) {
+	return s.removeAccount(ctx, ref, true)
+}
+
+func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) (id string, err error) {
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
 	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
@@ -196,7 +209,7 @@ func (s *Service) DeleteAccount(ctx context.Context, ref string) (id string, err
 			return sqldb.Wrap(err, "deleting an account")
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until)
-			VALUES ($1, $2, $3, FALSE, 0)`, account.ID, account.auditedBy(), s.now().UnixMilli())
+			VALUES ($1, $2, $3, $4, 0)`, account.ID, account.auditedBy(), s.now().UnixMilli(), purgeNow)
 		if err != nil {
 			return sqldb.Wrap(err, "noting a deleted account")
 		}

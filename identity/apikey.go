@@ -141,6 +141,70 @@ func (s *Service) APIKeys(ctx context.Context, accountRef string) ([]APIKey, err
 	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
+// APIKey returns the key of that id. The error is fault.NotFound if there is none.
+func (s *Service) APIKey(ctx context.Context, id string) (APIKey, error) {
+	return findAPIKey(ctx, s.db, id)
+}
+
+func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
+	unknown := fault.NotFound("There is no API key %s", quote(id))
+	if !storable(id) {
+		return APIKey{}, unknown
+	}
+	key, err := scanAPIKey(db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return APIKey{}, unknown
+	}
+	return key, sqldb.Wrap(err, "reading an API key")
+}
+
+// APIKeyUpdate has what an API key is changed to.
+type APIKeyUpdate struct {
+	Name      string
+	Scopes    []Scope
+	ExpiresAt *time.Time // nil: it stays; zero: never
+	IfMatch   string     // If-Match header; "": whatever the key is now
+}
+
+// UpdateAPIKey changes a key's name, scopes and end; the key itself stays. Channel
+// tokens that were made from it follow.
+func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (APIKey, error) {
+	var key APIKey
+	entry := s.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
+	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+		old, err := findAPIKey(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := requireMatch(u.IfMatch, old.ETag()); err != nil {
+			return err
+		}
+		n := NewAPIKey{Name: u.Name, Scopes: u.Scopes}
+		if u.ExpiresAt != nil {
+			n.ExpiresAt = *u.ExpiresAt
+		}
+		if key, err = s.apiKeyOf(n); err != nil {
+			return err
+		}
+		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt
+		if u.ExpiresAt == nil {
+			key.ExpiresAt = old.ExpiresAt
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4 WHERE id = $1`,
+			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt))
+		if err != nil {
+			return sqldb.Wrap(err, "storing an API key")
+		}
+		entry.AccountID = key.AccountID
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if err != nil {
+		return APIKey{}, err
+	}
+	s.audit.Committed(ctx, entry)
+	return key, nil
+}
+
 // DeleteAPIKey ends a key by its id.
 func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
 	if !storable(id) {

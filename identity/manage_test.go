@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
@@ -495,4 +496,108 @@ func TestExpiriesBetweenTwoLooks(t *testing.T) {
 			t.Errorf("after %d until %d: %v", tc.after, tc.until, got)
 		}
 	}
+}
+
+func TestUpdatingAUser(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{}).demo(t)
+		session := s.mustLogin(t, "alice")
+		alice := s.mustAuthenticate(t, session.AccessToken)
+		user := must(s.User(t.Context(), alice.UserID))(t)
+		if _, _, err := s.CreateDevice(t.Context(), "demo", "alice", ""); err != nil {
+			t.Fatal(err)
+		}
+		devices := func() int { return len(must(s.Devices(t.Context(), "demo", "alice"))(t)) }
+		next := nextPassword
+		for name, u := range map[string]UserUpdate{
+			"a taken extension":     {Role: RoleUser, PresenceID: "1002"},
+			"a role that is not":    {Role: "root"},
+			"a bad extension":       {Role: RoleUser, PresenceID: "1 1"},
+			"another state":         {Role: RoleUser, IfMatch: `"x"`},
+			"a taken one, password": {Role: RoleAdmin, PresenceID: "1002", Password: &next},
+		} {
+			if _, err := s.UpdateUser(t.Context(), user.ID, u); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+		if got := must(s.User(t.Context(), user.ID))(t); got != user || devices() != 1 {
+			t.Errorf("a refused update left %+v, %d devices", got, devices())
+		}
+		_, err := s.UpdateUser(t.Context(), "nobody", UserUpdate{Role: RoleUser})
+		wantKind(t, "no user", err, fault.KindNotFound)
+
+		stored := must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleUser, PresenceID: "1001", IfMatch: user.ETag()}))(t)
+		if stored != user || devices() != 1 {
+			t.Errorf("an update to the same: %+v", stored)
+		}
+		if err := s.Valid(alice); err != nil {
+			t.Error(err)
+		}
+		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, PresenceID: "2001"}))(t)
+		if got := must(s.User(t.Context(), user.ID))(t); got != stored || got.Role != RoleAdmin || got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
+			t.Errorf("%+v, %d devices", got, devices())
+		}
+		wantKind(t, "a token with the earlier role", s.Valid(alice), fault.KindForbidden)
+		refreshed := must(s.Refresh(t.Context(), session.RefreshToken))(t)
+		if p := s.mustAuthenticate(t, refreshed.AccessToken); p.Role != RoleAdmin {
+			t.Errorf("role %s", p.Role)
+		}
+		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, Password: &next}))(t)
+		if got := must(s.User(t.Context(), user.ID))(t); got != stored || got.PresenceID != "" {
+			t.Errorf("%+v, stored %+v", got, stored)
+		}
+		_, err = s.Refresh(t.Context(), refreshed.RefreshToken)
+		wantKind(t, "a session before the password", err, fault.KindUnauthenticated)
+		must(s.Login(t.Context(), Credentials{Username: "alice", Password: next, Domain: "demo.local"}))(t)
+	})
+}
+
+func TestUpdatingAnAPIKey(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		at := newClock()
+		s := start(t, cfg, Config{Now: at.now}).demo(t)
+		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a", ExpiresAt: at.now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := must(s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Name: "b", Scopes: []Scope{ScopeAdmin}, IfMatch: made.ETag()}))(t)
+		if got := must(s.APIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" || !got.ExpiresAt.Equal(made.ExpiresAt) {
+			t.Errorf("%+v, stored %+v", got, stored)
+		}
+		if p := must(s.AuthenticateKey(t.Context(), key))(t); p.RequireScope(ScopeAdmin) != nil || p.RequireScope(ScopeRead) == nil {
+			t.Errorf("scopes %v", p.Scopes)
+		}
+		_, err = s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Name: "c", Scopes: []Scope{ScopeRead}, IfMatch: made.ETag()})
+		wantKind(t, "an earlier tag", err, fault.KindPrecondition)
+		past := at.now()
+		_, err = s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &past})
+		wantKind(t, "an end in the past", err, fault.KindInvalid)
+		_, err = s.UpdateAPIKey(t.Context(), "x\x00", APIKeyUpdate{})
+		wantKind(t, "no key", err, fault.KindNotFound)
+		stored = must(s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Scopes: []Scope{ScopeRead}, ExpiresAt: &time.Time{}}))(t)
+		at.add(2 * time.Hour)
+		must(s.AuthenticateKey(t.Context(), key))(t)
+		if !stored.ExpiresAt.IsZero() {
+			t.Errorf("%+v", stored)
+		}
+	})
+}
+
+func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := start(t, cfg, Config{})
+		for _, name := range []string{"soon", "later"} {
+			must(s.CreateAccount(t.Context(), NewAccount{ID: name, Name: name, Domain: name}))(t)
+		}
+		must(s.DeleteAndPurgeAccount(t.Context(), "soon"))(t)
+		must(s.DeleteAccount(t.Context(), "later"))(t)
+		var purged []string
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"all", func(_ context.Context, id string) (int, error) {
+			purged = append(purged, id)
+			return 0, nil
+		}}}, s.log)
+		if err := purge.Due(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
+			t.Errorf("purged %v: %v", purged, err)
+		}
+	})
 }

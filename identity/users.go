@@ -121,11 +121,15 @@ func readUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, 
 
 // User returns the user of that id.
 func (s *Service) User(ctx context.Context, id string) (User, error) {
+	return findUserByID(ctx, s.db, id)
+}
+
+func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error) {
 	unknown := fault.NotFound("There is no user %s", quote(id))
 	if !storable(id) {
 		return User{}, unknown
 	}
-	row := s.db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id)
+	row := db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id)
 	user, err := scanUser(row.Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, unknown
@@ -135,13 +139,24 @@ func (s *Service) User(ctx context.Context, id string) (User, error) {
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
-	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
-			return err
+			return User{}, err
 		}
-		user, err := findUser(ctx, tx, account.ID, username)
+		return findUser(ctx, tx, account.ID, username)
+	})
+}
+
+// DeleteUserByID is DeleteUser of the user of that id.
+func (s *Service) DeleteUserByID(ctx context.Context, id string) error {
+	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) { return findUserByID(ctx, tx, id) })
+}
+
+func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
+	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
+	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		user, err := find(tx)
 		if err != nil {
 			return err
 		}
@@ -151,7 +166,7 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID); err != nil {
 			return sqldb.Wrap(err, "deleting a user")
 		}
-		entry.AccountID, entry.Target = account.ID, "user:"+user.ID
+		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
 		return s.audit.Insert(ctx, tx, entry)
 	})
 	if err != nil {

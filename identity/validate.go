@@ -75,11 +75,16 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 func (u *NewUser) check(prefix string, bad *problems) {
 	bad.text(prefix+"username", u.Username, maxName, printable)
 	bad.password(prefix+"password", u.Password)
-	if u.PresenceID != "" {
-		bad.text(prefix+"presence_id", u.PresenceID, maxPresence, visible)
+	bad.user(prefix, u.PresenceID, u.Role)
+}
+
+// user checks the fields of a user that can be changed.
+func (p *problems) user(prefix, presenceID string, role Role) {
+	if presenceID != "" {
+		p.text(prefix+"presence_id", presenceID, maxPresence, visible)
 	}
-	if !u.Role.Known() {
-		bad.add(prefix+"role", codeInvalid, prefix+"role is user or admin")
+	if !role.Known() {
+		p.add(prefix+"role", codeInvalid, prefix+"role is user or admin")
 	}
 }
 

@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Directory manages accounts, users, phones and API keys.
+type Directory interface {
+	AccountDirectory
+	UserDirectory
+	DeviceDirectory
+	KeyDirectory
+}
+
+// AccountDirectory changes accounts; auth has their tree.
+type AccountDirectory interface {
+	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
+	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
+	DeleteAccount(ctx context.Context, ref string) (id string, err error)
+	DeleteAndPurgeAccount(ctx context.Context, ref string) (id string, err error)
+}
+
+// UserDirectory reads and changes the users of accounts.
+type UserDirectory interface {
+	Users(ctx context.Context, accountRef string) ([]identity.User, error)
+	User(ctx context.Context, id string) (identity.User, error)
+	CreateUser(ctx context.Context, n identity.NewUser) (identity.User, error)
+	UpdateUser(ctx context.Context, id string, u identity.UserUpdate) (identity.User, error)
+	DeleteUserByID(ctx context.Context, id string) error
+	EnrolOTP(ctx context.Context, accountRef, username string) (identity.OTPEnrolment, []string, error)
+	DeleteOTP(ctx context.Context, accountRef, username string) error
+}
+
+// DeviceDirectory reads and changes the passwords of users' phones.
+type DeviceDirectory interface {
+	Devices(ctx context.Context, accountRef, username string) ([]identity.Device, error)
+	CreateDevice(ctx context.Context, accountRef, username, name string) (password string, d identity.Device, err error)
+	DeleteDevice(ctx context.Context, id string) error
+}
+
+// KeyDirectory reads and changes API keys.
+type KeyDirectory interface {
+	APIKeys(ctx context.Context, accountRef string) ([]identity.APIKey, error)
+	APIKey(ctx context.Context, id string) (identity.APIKey, error)
+	CreateAPIKey(ctx context.Context, n identity.NewAPIKey) (key string, k identity.APIKey, err error)
+	UpdateAPIKey(ctx context.Context, id string, u identity.APIKeyUpdate) (identity.APIKey, error)
+	DeleteAPIKey(ctx context.Context, id string) error
+}
+
+const (
+	accountsPath = "/api/v2/accounts"
+	keysPath     = "/api/v2/apikeys"
+)
+
+// directoryRoutes are for administrators and API keys with the scope admin, who see
+// their account and those below it.
+type directoryRoutes struct {
+	directory Directory
+	auth      auth
+}
+
+func (r directoryRoutes) paths() []route {
+	const (
+		account = accountsPath + "/:id"
+		users   = account + "/users"
+		user    = users + "/:user"
+		devices = user + "/devices"
+		key     = keysPath + "/:id"
+	)
+	routes := []route{
+		{method: http.MethodGet, path: accountsPath, handle: r.listAccounts},
+		{method: http.MethodPost, path: accountsPath, handle: r.createAccount},
+		{method: http.MethodGet, path: account, handle: r.getAccount},
+		{method: http.MethodPut, path: account, handle: r.updateAccount},
+		{method: http.MethodDelete, path: account, handle: r.deleteAccount},
+		{method: http.MethodGet, path: users, handle: r.listUsers},
+		{method: http.MethodPost, path: users, handle: r.createUser},
+		{method: http.MethodGet, path: user, handle: r.getUser},
+		{method: http.MethodPut, path: user, handle: r.updateUser},
+		{method: http.MethodDelete, path: user, handle: r.deleteUser},
+		{method: http.MethodPost, path: user + "/otp", handle: r.enrolOTP},
+		{method: http.MethodDelete, path: user + "/otp", handle: r.deleteOTP},
+		{method: http.MethodGet, path: devices, handle: r.listDevices},
+		{method: http.MethodPost, path: devices, handle: r.createDevice},
+		{method: http.MethodDelete, path: devices + "/:device", handle: r.deleteDevice},
+		{method: http.MethodGet, path: keysPath, handle: r.listKeys},
+		{method: http.MethodPost, path: keysPath, handle: r.createKey},
+		{method: http.MethodGet, path: key, handle: r.getKey},
+		{method: http.MethodPut, path: key, handle: r.updateKey},
+		{method: http.MethodDelete, path: key, handle: r.deleteKey},
+	}
+	for i := range routes {
+		routes[i].scope = identity.ScopeAdmin
+	}
+	return routes
+}
+
+// caller authenticates an administrator's token or an API key.
+func (r directoryRoutes) caller(c echo.Context) (*identity.Principal, error) {
+	caller, err := r.auth.authenticateAny(c)
+	if err != nil {
+		return nil, err
+	}
+	return caller, requireAdmin(caller)
+}
+
+// account returns the caller and the account of the path, which the caller sees.
+func (r directoryRoutes) account(c echo.Context) (*identity.Principal, identity.Account, error) {
+	caller, err := r.caller(c)
+	if err != nil {
+		return nil, identity.Account{}, err
+	}
+	account, err := r.auth.visibleAccount(caller, c.Param("id"))
+	return caller, account, err
+}
+
+// own refuses a change of what the caller acts with.
+func own(what string) error {
+	return fault.Conflict("%s: ask another administrator", what)
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 1000
+)
+
+// listPage is a part of a list.
+type listPage[T any] struct {
+	Data         []T    `json:"data"`
+	PageSize     int    `json:"page_size"`
+	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
+}
+
+// writePage sends the page of a list that the query asks for, in the order of the
+// keys, which are unique.
+func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func(T) U) error {
+	page := listPage[U]{Data: []U{}, PageSize: defaultPage}
+	if text := c.QueryParam("page_size"); text != "" {
+		var err error
+		if page.PageSize, err = strconv.Atoi(text); err != nil || page.PageSize < 1 || page.PageSize > maxPage {
+			return fault.InvalidField("page_size", "out_of_range", "page_size must be a whole number from 1 to "+strconv.Itoa(maxPage))
+		}
+	}
+	start, err := base64.RawURLEncoding.DecodeString(c.QueryParam("start_key"))
+	if err != nil {
+		return fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
+	}
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	for _, one := range list {
+		switch at := key(one); {
+		case at < string(start):
+			continue
+		case len(page.Data) == page.PageSize:
+			page.NextStartKey = base64.RawURLEncoding.EncodeToString([]byte(at))
+			return writeJSON(c, http.StatusOK, page)
+		}
+		page.Data = append(page.Data, show(one))
+	}
+	return writeJSON(c, http.StatusOK, page)
+}
+
+// writeTagged sends an object with its entity tag, and where it was made.
+func writeTagged(c echo.Context, status int, location, tag string, body any) error {
+	c.Response().Header().Set("ETag", tag)
+	if status == http.StatusCreated {
+		c.Response().Header().Set("Location", location)
+	}
+	return writeJSON(c, status, body)
+}
+
+// readOnly reads a member that a client may send back as it was read, and no other.
+func (o *object) readOnly(name string, stored any) {
+	if !o.Has(name) {
+		return
+	}
+	equal := false
+	switch stored := stored.(type) {
+	case string:
+		equal = o.String(name, optional) == stored
+	case int64:
+		equal = o.Int(name, optional) == stored
+	}
+	if !equal {
+		o.fault(name, "read_only", "cannot be changed")
+	}
+}
+
+// expiry reads a time in Unix seconds; 0 is the zero time, and nil says that the
+// member is absent.
+func (o *object) expiry(name string) *time.Time {
+	if !o.Has(name) {
+		return nil
+	}
+	at := time.Time{}
+	switch seconds := o.Int(name, optional); {
+	case seconds < 0 || seconds > endOfTime:
+		o.fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
+	case seconds > 0:
+		at = time.Unix(seconds, 0)
+	}
+	return &at
+}

@@ -1,0 +1,282 @@
+package api
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/audit/audittest"
+	"trunkline/identity"
+)
+
+// manager is the header of a key of an account with the scope admin.
+func (e *env) manager(account string) header {
+	e.t.Helper()
+	key, _, err := e.identity.CreateAPIKey(e.t.Context(), identity.NewAPIKey{Account: account, Scopes: []identity.Scope{identity.ScopeAdmin}})
+	must(e.t, err)
+	return header{"X-API-Key": key}
+}
+
+func TestAccountsOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	admin := bearer(e.login("admin").AccessToken)
+	var page listPage[accountView]
+	e.want(200, "GET", accountsPath, admin, "", &page)
+	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" || page.Data[1].ParentID != "demo" {
+		t.Errorf("accounts %+v", page)
+	}
+	var made accountView
+	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Example"}`, &made)
+	if made.ParentID != "demo" || made.Domain != "branch.example" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
+		t.Errorf("%+v %v", made, w.Header())
+	}
+	path := accountsPath + "/" + made.ID
+	tag := e.want(200, "GET", path, admin, "", nil).Header().Get("ETag")
+	if tag != w.Header().Get("ETag") {
+		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
+	}
+	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.example","parent_id":"sub"}`, &made)
+	if made.Name != "Office" || made.ParentID != "sub" {
+		t.Errorf("%+v", made)
+	}
+	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.example"}`, nil)
+	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example"}`, &made)
+	if made.ParentID != "sub" {
+		t.Error("an absent parent_id moves the account")
+	}
+	for body, status := range map[string]int{
+		`{"name":"X","domain":"x.example","parent_id":"stranger"}`: 400,
+		`{"name":"X","domain":"x.example","parent_id":"nowhere"}`:  400,
+		`{"name":"X","domain":"x.example","parent_id":""}`:         400,
+		`{"name":"X"}`:                                      400,
+		`{"name":"X","domain":"stranger.local"}`:            409,
+		`{"name":"X","domain":"x.example","id":"stranger"}`: 409,
+		`{"name":"X","domain":"x.example","root":true}`:     400,
+	} {
+		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 && strings.Contains(w.Body.String(), "stranger") {
+			t.Errorf("a conflict names another's account: %s", w.Body)
+		}
+	}
+	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.example"}`, nil)
+	e.want(400, "PUT", accountsPath+"/sub", admin, `{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
+	e.want(409, "PUT", accountsPath+"/demo", admin, `{"name":"demo","domain":"demo.local","parent_id":"sub"}`, nil)
+	e.want(200, "PUT", accountsPath+"/demo", admin, `{"name":"Demo","domain":"demo.local"}`, nil)
+	e.want(409, "DELETE", accountsPath+"/demo", admin, "", nil)
+	e.want(409, "DELETE", accountsPath+"/sub", admin, "", nil) // it has an account below it
+	e.want(400, "DELETE", path+"?purge=later", admin, "", nil)
+	e.want(204, "DELETE", path+"?purge=now", admin, "", nil)
+	e.want(404, "DELETE", path, admin, "", nil)
+	e.want(204, "DELETE", accountsPath+"/sub", admin, "", nil)
+	for account, want := range map[string]string{"demo": "account.create user:", "sub": "account.update user:"} {
+		if got := audittest.Entries(t, e.audit, account, want); !slices.ContainsFunc(got, func(line string) bool {
+			return strings.HasSuffix(line, "account:"+made.ID+" ok")
+		}) {
+			t.Errorf("the audit log of %s has %q", account, got)
+		}
+	}
+}
+
+func TestUsersAndPhonesOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	session := e.login("admin")
+	admin := bearer(session.AccessToken)
+	const users = accountsPath + "/demo/users"
+	var made userView
+	e.want(201, "POST", users, admin, `{"username":"Anna","presence_id":"2001"}`, &made)
+	if made.Role != identity.RoleUser || len(made.Password) < 20 {
+		t.Errorf("%+v", made)
+	}
+	login := func(status int, secret string) {
+		t.Helper()
+		e.want(status, "POST", "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"demo.local"}`, nil)
+	}
+	login(200, made.Password)
+	path := users + "/" + made.ID
+	w := e.want(200, "GET", path, admin, "", nil)
+	if strings.Contains(w.Body.String(), "password") {
+		t.Errorf("a user shows a password: %s", w.Body)
+	}
+	var page listPage[userView]
+	var names []string
+	for next := "?page_size=2"; next != ""; {
+		page = listPage[userView]{}
+		e.want(200, "GET", users+next, admin, "", &page)
+		for _, one := range page.Data {
+			names = append(names, one.Username)
+		}
+		if next = page.NextStartKey; next != "" {
+			next = "?page_size=2&start_key=" + next
+		}
+	}
+	if !slices.Equal(names, []string{"admin", "alice", "Anna", "bob"}) {
+		t.Errorf("users %v", names)
+	}
+	for _, query := range []string{"?page_size=0", "?page_size=1001", "?page_size=x", "?start_key=*"} {
+		e.want(400, "GET", users+query, admin, "", nil)
+	}
+
+	var phone deviceView
+	e.want(201, "POST", path+"/devices", admin, `{"name":"desk"}`, &phone)
+	var phones listPage[deviceView]
+	e.want(200, "GET", path+"/devices", admin, "", &phones)
+	if phone.Password == "" || len(phones.Data) != 1 || phones.Data[0].Password != "" || phones.Data[0].ID != phone.ID {
+		t.Errorf("%+v %+v", phone, phones)
+	}
+	e.want(404, "DELETE", users+"/"+session.User.ID+"/devices/"+phone.ID, admin, "", nil)
+	e.want(422, "POST", users+"/"+session.User.ID+"/devices", admin, `{}`, nil)
+	e.want(204, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
+	e.want(404, "DELETE", path+"/devices/"+phone.ID, admin, "", nil)
+
+	e.want(201, "POST", path+"/otp", admin, "", nil)
+	login(401, made.Password)
+	e.want(204, "DELETE", path+"/otp", admin, "", nil)
+
+	tag := w.Header().Get("ETag")
+	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
+	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"role":"user"}`, nil)
+	login(401, made.Password)
+	login(200, "a long new password")
+	e.want(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
+	for _, body := range []string{`{"role":"root"}`, `{"role":"user","password":"short"}`, `{"role":"user","username":"other"}`, `{"presence_id":"1"}`, `{"role":"user","account_id":"sub"}`} {
+		e.want(400, "PUT", path, admin, body, nil)
+	}
+	e.want(409, "POST", users, admin, `{"username":"ANNA"}`, nil)
+	e.want(400, "POST", users, admin, `{"username":"eve","password":""}`, nil)
+	e.want(400, "POST", users, admin, `{"username":"eve","password":"password1"}`, nil)
+
+	myself := users + "/" + session.User.ID
+	e.want(409, "DELETE", myself, admin, "", nil)
+	e.want(409, "PUT", myself, admin, `{"role":"user"}`, nil)
+	e.want(200, "PUT", myself, admin, `{"role":"admin"}`, nil)
+	e.want(204, "DELETE", path, admin, "", nil)
+	e.want(404, "GET", path, admin, "", nil)
+	if got := audittest.Entries(t, e.audit, "demo", "user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
+		t.Errorf("the audit log has %q", got)
+	}
+}
+
+func TestAPIKeysOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	admin := bearer(e.login("admin").AccessToken)
+	end := e.clock.Now().Add(time.Hour).Unix()
+	var made keyView
+	e.want(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
+	if made.AccountID != "demo" || !slices.Equal(made.Scopes, []identity.Scope{"subscribe", "read"}) || made.ExpiresAt != 0 {
+		t.Errorf("%+v", made)
+	}
+	key, path := header{"X-API-Key": made.Key}, keysPath+"/"+made.ID
+	e.want(200, "POST", channelAPI+"/login", key, `{}`, nil)
+	e.want(403, "GET", keysPath, key, "", nil)
+	w := e.want(200, "GET", path, admin, "", nil)
+	if strings.Contains(w.Body.String(), made.Key) {
+		t.Error("the key is shown again")
+	}
+	tag := w.Header().Get("ETag")
+	var changed keyView
+	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
+	if changed.Name != "sales" || changed.ExpiresAt != end {
+		t.Errorf("%+v", changed)
+	}
+	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
+	e.want(403, "POST", channelAPI+"/login", key, `{}`, nil)
+	e.want(200, "PUT", path, admin, `{"scopes":["read"]}`, &changed)
+	if changed.ExpiresAt != end {
+		t.Error("an absent expires_at changes it")
+	}
+	for _, body := range []string{`{}`, `{"scopes":[]}`, `{"scopes":["root"]}`, `{"scopes":["read"],"expires_at":1}`, `{"scopes":["read"],"expires_at":-1}`,
+		`{"scopes":["read"],"account_id":"sub"}`, `{"scopes":["read"],"key":"tk_x"}`} {
+		e.want(400, "PUT", path, admin, body, nil)
+	}
+	e.clock.Add(time.Hour)
+	admin = bearer(e.login("admin").AccessToken)
+	e.want(401, "GET", reportPath+today(), key, "", nil)
+	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil) // as it was read
+	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
+	e.want(200, "GET", reportPath+today(), key, "", nil)
+	e.want(204, "DELETE", path, admin, "", nil)
+	e.want(401, "GET", reportPath+today(), key, "", nil)
+	e.want(404, "DELETE", path, admin, "", nil)
+
+	// A key manages keys of its account and those below, and does not remove itself.
+	manager := e.manager("demo")
+	var keys listPage[keyView]
+	e.want(200, "GET", keysPath, manager, "", &keys)
+	its := keysPath + "/" + keys.Data[slices.IndexFunc(keys.Data, func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
+	e.want(409, "DELETE", its, manager, "", nil)
+	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
+	e.want(201, "POST", keysPath, with(manager, "X-Account-ID", "sub"), `{}`, &made)
+	if made.AccountID != "sub" || !slices.Equal(made.Scopes, identity.DefaultScopes()) {
+		t.Errorf("%+v", made)
+	}
+	e.want(404, "GET", keysPath+"/"+made.ID, with(manager, "X-Account-ID", "demo"), "", nil)
+	e.want(200, "GET", keysPath+"/"+made.ID, manager, "", nil)
+}
+
+// TestTheDirectoryIsClosedToOthers tries every route of the directory on objects of
+// an account above the caller's, of a stranger's and of none, and as a plain user.
+func TestTheDirectoryIsClosedToOthers(t *testing.T) {
+	e := newEnv(t)
+	admin := e.login("admin")
+	var above keyView
+	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
+	foreign, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password", PresenceID: "1"})
+	must(t, err)
+	_, stolen, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger"})
+	must(t, err)
+	below, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "lead", Password: "a long password", Role: identity.RoleAdmin})
+	must(t, err)
+	before := audittest.Entries(t, e.audit, "stranger", "")
+
+	sub, plain := e.manager("sub"), bearer(e.login("alice").AccessToken)
+	bodies := map[string]string{
+		"POST " + accountsPath: `{"name":"X","domain":"x.example"}`, "PUT " + accountsPath + "/:id": `{"name":"X","domain":"x.example"}`,
+		"POST " + accountsPath + "/:id/users":               `{"username":"mallory"}`,
+		"PUT " + accountsPath + "/:id/users/:user":          `{"role":"admin"}`,
+		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`, "PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
+	}
+	for _, r := range (directoryRoutes{e.identity, e.api.auth}).paths() {
+		body := bodies[r.method+" "+r.path]
+		fill := func(account, user, key string) string {
+			id := account
+			if strings.HasPrefix(r.path, keysPath) {
+				id = key
+			}
+			return strings.NewReplacer(":id", id, ":user", user, ":device", "x").Replace(r.path)
+		}
+		mine := fill("demo", admin.User.ID, above.ID)
+		e.want(403, r.method, mine, plain, body, nil)
+		e.want(403, r.method, mine, header{"X-API-Key": e.key}, body, nil)
+		e.want(401, r.method, mine, nil, body, nil)
+		e.want(401, r.method, mine, bearer(admin.RefreshToken), body, nil)
+		e.want(403, r.method, mine, bearer(e.eventsToken("admin")), body, nil)
+		if !strings.Contains(r.path, ":") {
+			continue
+		}
+		for name, path := range map[string]string{
+			"above":                    fill("demo", admin.User.ID, above.ID),
+			"a stranger's":             fill("stranger", foreign.ID, stolen.ID),
+			"none":                     fill("nowhere", "nobody", "nothing"),
+			"the stranger's, as below": fill("sub", foreign.ID, stolen.ID),
+		} {
+			if name == "the stranger's, as below" && !strings.Contains(r.path, ":user") {
+				continue
+			}
+			if w := e.do(r.method, path, sub, body); w.Code != 404 {
+				t.Errorf("%s %s (%s): %d %s", r.method, path, name, w.Code, w.Body)
+			}
+		}
+	}
+	e.want(404, "GET", keysPath, with(sub, "X-Account-ID", "demo"), "", nil)
+	e.want(404, "POST", keysPath, with(sub, "X-Account-ID", "stranger"), `{}`, nil)
+	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
+	var page listPage[accountView]
+	if e.want(200, "GET", accountsPath, sub, "", &page); len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
+		t.Errorf("accounts %+v", page)
+	}
+	e.want(204, "DELETE", accountsPath+"/sub/users/"+below.ID, sub, "", nil)
+	if after := audittest.Entries(t, e.audit, "stranger", ""); !slices.Equal(before, after) {
+		t.Errorf("entries of the stranger: %q", after)
+	}
+}

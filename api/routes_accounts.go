@@ -1,0 +1,141 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// accountView is an account as a caller sees it.
+type accountView struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Domain    string `json:"domain"`
+	ParentID  string `json:"parent_id,omitempty"` // absent of the caller's own
+	CreatedAt int64  `json:"created_at"`          // Unix seconds
+}
+
+func viewAccount(caller *identity.Principal, a identity.Account) accountView {
+	view := accountView{ID: a.ID, Name: a.Name, Domain: a.Domain, CreatedAt: a.CreatedAt.Unix()}
+	if a.ID != caller.AccountID {
+		view.ParentID = a.ParentID
+	}
+	return view
+}
+
+func (r directoryRoutes) listAccounts(c echo.Context) error {
+	caller, err := r.caller(c)
+	if err != nil {
+		return err
+	}
+	tree := r.auth.identity.Tree()
+	var visible []identity.Account
+	for _, a := range tree.Accounts() {
+		if tree.Contains(caller.AccountID, a.ID) {
+			visible = append(visible, a)
+		}
+	}
+	return writePage(c, visible, func(a identity.Account) string { return a.ID },
+		func(a identity.Account) accountView { return viewAccount(caller, a) })
+}
+
+func (r directoryRoutes) createAccount(c echo.Context) error {
+	caller, err := r.caller(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	n := identity.NewAccount{
+		ID: body.String("id", optional), Name: body.String("name", required), Domain: body.String("domain", required),
+		Parent: caller.AccountID,
+	}
+	if body.Has("parent_id") {
+		n.Parent = body.String("parent_id", required)
+	}
+	r.checkParent(body, caller, n.Parent)
+	if err := body.Err("Invalid account"); err != nil {
+		return err
+	}
+	made, err := r.directory.CreateAccount(c.Request().Context(), n)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusCreated, accountsPath+"/"+made.ID, made.ETag(), viewAccount(caller, made))
+}
+
+// checkParent adds a fault if the caller does not see the parent.
+func (r directoryRoutes) checkParent(body *object, caller *identity.Principal, parent string) {
+	if !r.auth.identity.Tree().Contains(caller.AccountID, parent) {
+		body.fault("parent_id", "unknown_account", "is not an account")
+	}
+}
+
+func (r directoryRoutes) getAccount(c echo.Context) error {
+	caller, account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", account.ETag(), viewAccount(caller, account))
+}
+
+func (r directoryRoutes) updateAccount(c echo.Context) error {
+	caller, account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	body.readOnly("id", account.ID)
+	body.readOnly("created_at", account.CreatedAt.Unix())
+	u := identity.AccountUpdate{
+		Name: body.String("name", required), Domain: body.String("domain", required), Parent: account.ParentID,
+		IfMatch: c.Request().Header.Get("If-Match"),
+	}
+	if body.Has("parent_id") {
+		if account.ID == caller.AccountID {
+			return fault.Conflict("Your own account cannot be moved")
+		}
+		u.Parent = body.String("parent_id", required)
+		r.checkParent(body, caller, u.Parent)
+	}
+	if err := body.Err("Invalid account"); err != nil {
+		return err
+	}
+	stored, err := r.directory.UpdateAccount(c.Request().Context(), account.ID, u)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewAccount(caller, stored))
+}
+
+// deleteAccount deletes an account without accounts below it; with purge=now its
+// data too, without waiting.
+func (r directoryRoutes) deleteAccount(c echo.Context) error {
+	caller, account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	if account.ID == caller.AccountID {
+		return own("Your own account cannot be deleted")
+	}
+	remove := r.directory.DeleteAccount
+	switch c.QueryParam("purge") {
+	case "":
+	case "now":
+		remove = r.directory.DeleteAndPurgeAccount
+	default:
+		return fault.InvalidField("purge", "unsupported", "purge must be now, or absent")
+	}
+	if _, err := remove(c.Request().Context(), account.ID); err != nil {
+		return err
+	}
+	return noContent(c)
+}

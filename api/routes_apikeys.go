@@ -1,0 +1,158 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// keyView is an API key; the key itself is shown once.
+type keyView struct {
+	ID        string           `json:"id"`
+	AccountID string           `json:"account_id"`
+	Name      string           `json:"name"`
+	Scopes    []identity.Scope `json:"scopes"`
+	ExpiresAt int64            `json:"expires_at,omitempty"` // Unix seconds; absent: never
+	CreatedAt int64            `json:"created_at"`           // Unix seconds
+	Key       string           `json:"key,omitempty"`
+}
+
+func viewKey(k identity.APIKey) keyView {
+	view := keyView{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
+	if !k.ExpiresAt.IsZero() {
+		view.ExpiresAt = k.ExpiresAt.Unix()
+	}
+	return view
+}
+
+// keyOf returns the caller and the key of the path, which belongs to an account that
+// the caller sees, and to that of X-Account-ID where it is sent.
+func (r directoryRoutes) keyOf(c echo.Context) (*identity.Principal, identity.APIKey, error) {
+	caller, err := r.caller(c)
+	if err != nil {
+		return nil, identity.APIKey{}, err
+	}
+	key, err := r.directory.APIKey(c.Request().Context(), c.Param("id"))
+	named := c.Request().Header.Get("X-Account-ID")
+	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
+		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || named != "" && named != key.AccountID) {
+		return nil, identity.APIKey{}, fault.NotFound("API key not found")
+	}
+	return caller, key, err
+}
+
+// accountOfKeys returns the account of X-Account-ID, or the caller's own.
+func (r directoryRoutes) accountOfKeys(c echo.Context) (identity.Account, error) {
+	caller, err := r.caller(c)
+	if err != nil {
+		return identity.Account{}, err
+	}
+	return r.auth.namedOrOwnAccount(c, caller)
+}
+
+func (r directoryRoutes) listKeys(c echo.Context) error {
+	account, err := r.accountOfKeys(c)
+	if err != nil {
+		return err
+	}
+	keys, err := r.directory.APIKeys(c.Request().Context(), account.ID)
+	if err != nil {
+		return err
+	}
+	return writePage(c, keys, func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) }, viewKey)
+}
+
+// readKey reads the members that can be changed. Absent scopes are nil.
+func readKey(body *object, needScopes need) (name string, scopes []identity.Scope) {
+	name = body.String("name", optional)
+	if body.Has("scopes") || needScopes == required {
+		scopes = []identity.Scope{}
+		for _, scope := range body.Strings("scopes", needScopes) {
+			scopes = append(scopes, identity.Scope(scope))
+		}
+	}
+	return name, scopes
+}
+
+func (r directoryRoutes) createKey(c echo.Context) error {
+	account, err := r.accountOfKeys(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	n := identity.NewAPIKey{Account: account.ID}
+	n.Name, n.Scopes = readKey(body, optional)
+	if at := body.expiry("expires_at"); at != nil {
+		n.ExpiresAt = *at
+	}
+	if err := body.Err("Invalid API key"); err != nil {
+		return err
+	}
+	key, made, err := r.directory.CreateAPIKey(c.Request().Context(), n)
+	if err != nil {
+		return err
+	}
+	view := viewKey(made)
+	view.Key = key
+	return writeTagged(c, http.StatusCreated, keysPath+"/"+made.ID, made.ETag(), view)
+}
+
+func (r directoryRoutes) getKey(c echo.Context) error {
+	_, key, err := r.keyOf(c)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", key.ETag(), viewKey(key))
+}
+
+func (r directoryRoutes) updateKey(c echo.Context) error {
+	caller, key, err := r.keyOf(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	body.readOnly("id", key.ID)
+	body.readOnly("account_id", key.AccountID)
+	body.readOnly("created_at", key.CreatedAt.Unix())
+	u := identity.APIKeyUpdate{IfMatch: c.Request().Header.Get("If-Match")}
+	u.Name, u.Scopes = readKey(body, required)
+	if at := body.expiry("expires_at"); at != nil && at.Unix() != key.ExpiresAt.Unix() {
+		u.ExpiresAt = at
+	}
+	if err := body.Err("Invalid API key"); err != nil {
+		return err
+	}
+	if key.ID == caller.KeyID && !slices.Contains(u.Scopes, identity.ScopeAdmin) {
+		return own("The scope admin cannot be taken from the key in use")
+	}
+	stored, err := r.directory.UpdateAPIKey(c.Request().Context(), key.ID, u)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewKey(stored))
+}
+
+func (r directoryRoutes) deleteKey(c echo.Context) error {
+	caller, key, err := r.keyOf(c)
+	if err != nil {
+		return err
+	}
+	if key.ID == caller.KeyID {
+		return own("The key in use cannot be deleted")
+	}
+	if err := r.directory.DeleteAPIKey(c.Request().Context(), key.ID); err != nil {
+		return err
+	}
+	return noContent(c)
+}

@@ -1,0 +1,237 @@
+package api
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// userView is a user of an account. The password is shown once, where it was
+// generated.
+type userView struct {
+	user
+	CreatedAt int64  `json:"created_at"` // Unix seconds
+	Password  string `json:"password,omitempty"`
+}
+
+func viewUser(u identity.User) userView {
+	return userView{user: viewOf(u), CreatedAt: u.CreatedAt.Unix()}
+}
+
+// userPath returns the path of a user.
+func userPath(u identity.User) string { return accountsPath + "/" + u.AccountID + "/users/" + u.ID }
+
+// userOf returns the caller and the user of the path.
+func (r directoryRoutes) userOf(c echo.Context) (*identity.Principal, identity.User, error) {
+	caller, account, err := r.account(c)
+	if err != nil {
+		return nil, identity.User{}, err
+	}
+	found, err := r.directory.User(c.Request().Context(), c.Param("user"))
+	if fault.KindOf(err) == fault.KindNotFound || err == nil && found.AccountID != account.ID {
+		return nil, identity.User{}, fault.NotFound("User not found")
+	}
+	return caller, found, err
+}
+
+func (r directoryRoutes) listUsers(c echo.Context) error {
+	_, account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	users, err := r.directory.Users(c.Request().Context(), account.ID)
+	if err != nil {
+		return err
+	}
+	return writePage(c, users, func(u identity.User) string { return strings.ToLower(u.Username) }, viewUser)
+}
+
+func (r directoryRoutes) createUser(c echo.Context) error {
+	_, account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	n := identity.NewUser{
+		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
+		Role: identity.Role(body.String("role", optional)),
+	}
+	var generated string
+	if n.Password = body.String("password", need(body.Has("password"))); n.Password == "" {
+		generated = rand.Text()
+		n.Password = generated
+	}
+	if err := body.Err("Invalid user"); err != nil {
+		return err
+	}
+	made, err := r.directory.CreateUser(c.Request().Context(), n)
+	if err != nil {
+		return err
+	}
+	view := viewUser(made)
+	view.Password = generated
+	return writeTagged(c, http.StatusCreated, userPath(made), made.ETag(), view)
+}
+
+func (r directoryRoutes) getUser(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", found.ETag(), viewUser(found))
+}
+
+// updateUser changes role, extension and, where one is sent, the password.
+func (r directoryRoutes) updateUser(c echo.Context) error {
+	caller, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	body.readOnly("id", found.ID)
+	body.readOnly("account_id", found.AccountID)
+	body.readOnly("username", found.Username)
+	body.readOnly("created_at", found.CreatedAt.Unix())
+	u := identity.UserUpdate{
+		Role: identity.Role(body.String("role", required)), PresenceID: body.String("presence_id", optional),
+		IfMatch: c.Request().Header.Get("If-Match"),
+	}
+	if body.Has("password") {
+		password := body.String("password", required)
+		u.Password = &password
+	}
+	if err := body.Err("Invalid user"); err != nil {
+		return err
+	}
+	if found.ID == caller.UserID && u.Role != found.Role {
+		return own("Your own role cannot be changed")
+	}
+	stored, err := r.directory.UpdateUser(c.Request().Context(), found.ID, u)
+	if err != nil {
+		return err
+	}
+	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewUser(stored))
+}
+
+func (r directoryRoutes) deleteUser(c echo.Context) error {
+	caller, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	if found.ID == caller.UserID {
+		return own("Your own user cannot be deleted")
+	}
+	if err := r.directory.DeleteUserByID(c.Request().Context(), found.ID); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+// enrolOTP gives a user one-time passwords without a code to confirm them.
+func (r directoryRoutes) enrolOTP(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusCreated, struct {
+		Secret        string   `json:"secret"`
+		URI           string   `json:"uri"`
+		RecoveryCodes []string `json:"recovery_codes"`
+	}{enrolment.Secret, enrolment.URI, codes})
+}
+
+func (r directoryRoutes) deleteOTP(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	if err := r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+// deviceView is a phone's password, which is shown once.
+type deviceView struct {
+	ID        string `json:"id"`
+	UserID    string `json:"user_id"`
+	Name      string `json:"name"`
+	CreatedAt int64  `json:"created_at"` // Unix seconds
+	Password  string `json:"password,omitempty"`
+}
+
+func viewDevice(d identity.Device) deviceView {
+	return deviceView{ID: d.ID, UserID: d.UserID, Name: d.Name, CreatedAt: d.CreatedAt.Unix()}
+}
+
+func (r directoryRoutes) listDevices(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
+	if err != nil {
+		return err
+	}
+	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, viewDevice)
+}
+
+func (r directoryRoutes) createDevice(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	name := body.String("name", optional)
+	if err := body.Err("Invalid device"); err != nil {
+		return err
+	}
+	password, made, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)
+	if err != nil {
+		return err
+	}
+	view := viewDevice(made)
+	view.Password = password
+	c.Response().Header().Set("Location", userPath(found)+"/devices/"+made.ID)
+	return writeJSON(c, http.StatusCreated, view)
+}
+
+func (r directoryRoutes) deleteDevice(c echo.Context) error {
+	_, found, err := r.userOf(c)
+	if err != nil {
+		return err
+	}
+	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if d.ID != c.Param("device") {
+			continue
+		}
+		if err := r.directory.DeleteDevice(c.Request().Context(), d.ID); err != nil {
+			return err
+		}
+		return noContent(c)
+	}
+	return fault.NotFound("Device not found")
+}

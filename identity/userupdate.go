@@ -1,0 +1,111 @@
+package identity
+
+import (
+	"context"
+	"database/sql"
+
+	"trunkline/audit"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// UserUpdate has what a user is changed to. The username stays.
+type UserUpdate struct {
+	Role       Role
+	PresenceID string  // "": none
+	Password   *string // nil: it stays
+	IfMatch    string  // If-Match header; "": whatever the user is now
+}
+
+// UpdateUser changes a user. Another role ends the access and channel tokens of the
+// user, another password the sessions too.
+// Another extension ends the passwords of the user's phones.
+func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
+	hash, err := s.checkUserUpdate(ctx, u)
+	if err != nil {
+		return User{}, err
+	}
+	var user User
+	entries := []audit.Entry{s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+id)}
+	if u.Password != nil {
+		entries = append(entries, s.audit.Entry(ctx, audit.PasswordUpdate, "", "user:"+id))
+	}
+	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) (err error) {
+		if user, err = findUserByID(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := requireMatch(u.IfMatch, user.ETag()); err != nil {
+			return err
+		}
+		if err := updateUser(ctx, tx, rev, &user, u); err != nil {
+			return err
+		}
+		if u.Password != nil {
+			if err := s.updatePasswordOf(ctx, tx, rev, &user, hash, *u.Password); err != nil {
+				return err
+			}
+		}
+		for i := range entries {
+			entries[i].AccountID = user.AccountID
+		}
+		return s.audit.Insert(ctx, tx, entries...)
+	})
+	if err != nil {
+		return User{}, err
+	}
+	s.audit.Committed(ctx, entries...)
+	return user, nil
+}
+
+// checkUserUpdate returns the hash of the new password, "" where it stays.
+func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash string, err error) {
+	var bad problems
+	bad.user("", u.PresenceID, u.Role)
+	if u.Password != nil {
+		bad.password("password", *u.Password)
+		if err := bad.strength("password", *u.Password); err != nil {
+			return "", err
+		}
+	}
+	if err := bad.fault("Invalid user"); err != nil || u.Password == nil {
+		return "", err
+	}
+	return s.passwords.Hash(ctx, *u.Password)
+}
+
+// updateUser stores the role and the extension, and changes user.
+func updateUser(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
+	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
+		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
+				return sqldb.Wrap(err, "deleting the devices of a user")
+			}
+		}
+	}
+	user.Role, user.PresenceID = u.Role, u.PresenceID
+	var taken bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_users WHERE account_id = $1 AND presence_id = $2 AND id <> $3)`,
+		user.AccountID, u.PresenceID, user.ID).Scan(&taken)
+	if err != nil {
+		return sqldb.Wrap(err, "reading users")
+	}
+	if taken {
+		return fault.Conflict("The presence_id is taken by another user of the account")
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE identity_users SET role = $2, presence_id = $3, revision = $4 WHERE id = $1`,
+		user.ID, string(user.Role), sql.NullString{String: user.PresenceID, Valid: user.PresenceID != ""}, rev)
+	return sqldb.Wrap(err, "storing a user")
+}
+
+// updatePasswordOf stores a password, and changes user.
+func (s *Service) updatePasswordOf(ctx context.Context, tx *sql.Tx, rev int64, user *User, hash, password string) error {
+	account, err := resolve(ctx, tx, user.AccountID)
+	if err != nil {
+		return err
+	}
+	if err := updatePassword(ctx, tx, rev, user.ID, hash, ""); err != nil {
+		return err
+	}
+	user.generation++
+	return s.replacePortalHA1(ctx, tx, *user, account.Domain, password)
+}

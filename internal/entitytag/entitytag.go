@@ -1,0 +1,28 @@
+// Package entitytag makes entity tags and evaluates If-Match (RFC 9110, 8.8.3 and
+// 13.1.1).
+package entitytag
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Of returns a strong tag of the values that make up an object: 128 bits of their
+// hash.
+func Of(values ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", values))
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// Matches reports whether an If-Match header is met by an object that exists: it
+// lists the object's tag, or is *. A weak tag never matches.
+func Matches(ifMatch, tag string) bool {
+	for one := range strings.SplitSeq(ifMatch, ",") {
+		if one = strings.TrimSpace(one); one == tag || one == "*" {
+			return true
+		}
+	}
+	return false
+}
