@@ -1,6 +1,6 @@
 // Package asterisk has what is known of Asterisk: packets of the manager interface
 // (AMI) and its Cdr events. testdata has captured records with the messages and
-// rows they become.
+// rows they become; those in vocabulary are constructed from captured ones.
 //
 // A packet is one JSON object with keys and values as on the wire; a key that
 // occurs more than once is an array, of which the first counts. AMI has no clock
