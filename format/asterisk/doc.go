@@ -21,7 +21,8 @@
 //     work, who leaves the last one stops. QueueMemberAdded and Removed are queue
 //     memberships. Only agents of app_agent_pool log in.
 //   - A break is one of each queue. QueueMemberPause with Paused 1 also changes the
-//     reason of a break that has begun.
+//     reason of a break that has begun. While the agent rings or talks it begins no
+//     break: the QueueMemberStatus at the end of the call does.
 //   - A Local channel is in use from the moment it is dialled, so that a member's
 //     QueueMemberStatus 2 without InCall is "other"; AgentCalled and AgentConnect
 //     tell.

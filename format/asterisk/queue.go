@@ -29,6 +29,9 @@ func memberEvent(f *format.Fields, name string) format.Event {
 		facts.Name, facts.State, facts.Reason = event.NameAgentQueueLeave, event.Offline, ""
 	case "QueueMemberPause":
 		switch {
+		case paused && (state == event.Talking || state == event.Ringing):
+			// The break begins with the QueueMemberStatus at the end of the call.
+			facts.Name, facts.State = event.NameAgentState, state
 		case paused:
 			facts.Name, facts.State = event.NameAgentBreakStart, event.Break
 		case state == "":
