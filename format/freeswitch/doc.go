@@ -1,7 +1,8 @@
 // Package freeswitch has what is known of FreeSWITCH: events of the event socket
 // (JSON and text/event-plain), mod_callcenter's events, and mod_json_cdr's call
 // records in each of its encodings. testdata has captured records with the
-// messages and rows they become.
+// messages and rows they become; those in vocabulary are constructed from captured
+// ones.
 //
 // # What one event cannot tell
 //
@@ -9,6 +10,8 @@
 //     break. agent-state-change to Waiting, Idle or Reserved is agent.state without
 //     a state: the agent does nothing at the moment, and may be logged out or on a
 //     break.
+//   - agent-status-change does not tell whether the agent is in a call: its status
+//     is the state until the next event of the call.
 //   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
 //     when the caller's channel has hung up, else queue.call_ended; an event without
 //     Answer-State is taken for the former. With NONE an agent had just been found:

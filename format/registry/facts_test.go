@@ -264,7 +264,7 @@ func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 		"a call waits, rings, is given up": {
 			want: []string{"queue.call_entered waiting", "queue.call_offered ringing", "queue.call_abandoned ended"},
 			from: map[string]func(*event.Facts) bool{
-				callcenter + "abandoned.in.jsonl":     queueCall("m-1"),
+				callcenter + "abandoned.in.jsonl":     queueCall("ad650e56-0b48-4095-9059-046f77e0e2be"),
 				asterisk + "queue-abandoned.in.jsonl": queueCall("1795348382.16"),
 				acdc + "abandoned.in.jsonl":           queueCall("c-1"),
 			},
@@ -311,6 +311,9 @@ func TestAnAgentsDayOnEachPlatform(t *testing.T) {
 	}{
 		"../freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl": {"1002@127.0.0.20", []string{
 			"agent.state available", "agent.state ringing", "agent.state talking", "agent.state", "agent.break_start break", "agent.logout offline",
+		}},
+		"../freeswitch/testdata/freeswitch.callcenter/break-return.in.jsonl": {"1001@pbx.example.com", []string{
+			"agent.state available", "agent.break_start break", "agent.state available", "agent.logout offline",
 		}},
 		"../asterisk/testdata/asterisk.ami/member-add-pause-unpause-penalty-remove.in.jsonl": {"Local/agent4@agents/n", []string{
 			"agent.queue_join available", "agent.break_start break", "agent.break_end available",
