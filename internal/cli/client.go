@@ -49,7 +49,7 @@ func (f *ServerFlags) Client() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := Trust(s, f.insecure, f.ca).Config()
+	tlsConfig, err := Trust(s, f.insecure, f.ca)
 	if err != nil {
 		return nil, UsageError(err)
 	}
