@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"trunkline/internal/channelclient"
 )
 
 // ServerFlags are the flags of a command that calls a server's HTTP API.
@@ -44,24 +42,24 @@ func (f *ServerFlags) URL() (string, error) {
 	return address, nil
 }
 
-// Trust returns the certificates that the flags and the data directory say to
-// trust now.
-func (f *ServerFlags) Trust() (channelclient.Trust, error) {
+// TrustedFiles returns the files of the certificates that the flags and the data
+// directory say to trust now, and whether any certificate is accepted.
+func (f *ServerFlags) TrustedFiles() (files []string, insecure bool, err error) {
 	s, err := f.program.Settings()
 	if err != nil {
-		return channelclient.Trust{}, err
+		return nil, false, err
 	}
-	return Trust(s, f.insecure, f.ca), nil
+	return trustedFiles(s, f.ca), f.insecure, nil
 }
 
 // Client returns an HTTP client that trusts what the flags and the data directory
 // say now: a server's own certificate is made at its first start.
 func (f *ServerFlags) Client() (*http.Client, error) {
-	trust, err := f.Trust()
+	files, insecure, err := f.TrustedFiles()
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := trust.Config()
+	tlsConfig, err := TrustFiles(insecure, files...)
 	if err != nil {
 		return nil, UsageError(err)
 	}

@@ -1,15 +1,17 @@
 package cli
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 
 	"trunkline/config/settings"
-	"trunkline/internal/channelclient"
 )
 
-// serverURL returns the URL of a server with these settings, as seen from its
+// ServerURL returns the URL of a server with these settings, as seen from its
 // own machine.
 func ServerURL(s *settings.Settings) string {
 	scheme := "https"
@@ -26,16 +28,44 @@ func ServerURL(s *settings.Settings) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// trust returns the flags' trust, and the certificate that a server on the data
-// directory has made for itself, as soon as it is there.
-func Trust(s *settings.Settings, insecure bool, ca string) channelclient.Trust {
-	trust := channelclient.Trust{Insecure: insecure}
+// Trust returns the TLS configuration of a client: that of the flags, and the
+// certificate that a server on the data directory has made for itself, as soon as
+// it is there.
+func Trust(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
+	return TrustFiles(insecure, trustedFiles(s, ca)...)
+}
+
+func trustedFiles(s *settings.Settings, ca string) (files []string) {
 	if ca != "" {
-		trust.Files = append(trust.Files, ca)
+		files = append(files, ca)
 	}
 	certFile, _ := s.SelfSigned()
 	if _, err := os.Stat(certFile); err == nil {
-		trust.Files = append(trust.Files, certFile)
+		files = append(files, certFile)
 	}
-	return trust
+	return files
+}
+
+// TrustFiles returns the TLS configuration of a client that trusts the certificates in the files, PEM,
+// beside the system's, or any certificate if insecure is true.
+func TrustFiles(insecure bool, files ...string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
+	if len(files) == 0 {
+		return config, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool() // a system without authorities trusts ours alone
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a trusted certificate: %w", err)
+		}
+		if !roots.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("reading a trusted certificate: %s holds none", file)
+		}
+	}
+	config.RootCAs = roots
+	return config, nil
 }

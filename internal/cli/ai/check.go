@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/channelclient"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/ai/aicheck"
 )
@@ -78,11 +77,11 @@ func (f checkFlags) into(cfg *aicheck.Config) (err error) {
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 	}
-	trust := channelclient.Trust{Insecure: f.insecure}
+	var files []string
 	if f.ca != "" {
-		trust.Files = []string{f.ca}
+		files = []string{f.ca}
 	}
-	if cfg.TLS, err = trust.Config(); err != nil {
+	if cfg.TLS, err = cli.TrustFiles(f.insecure, files...); err != nil {
 		return cli.UsageError(err)
 	}
 	if f.format != cfg.Format.Encoding {

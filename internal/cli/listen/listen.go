@@ -2,94 +2,170 @@
 package listen
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/channelclient"
+	trunkline "trunkline/clients/go"
+	"trunkline/event"
 	"trunkline/internal/cli"
+	"trunkline/internal/cli/portal"
 )
 
-// listenFlags are the flags of listen beside the channel's Config.
+const sinceEarliest = "earliest"
+
+// listenFlags are the flags of listen.
 type listenFlags struct {
+	client                      trunkline.Config
+	options                     trunkline.Options
 	asJSON, fromStdin, insecure bool
 	pathSet, ca                 string
 }
 
 func Command(p *cli.Program) *cobra.Command {
-	var cfg channelclient.Config
-	var told listenFlags
+	var f listenFlags
 	command := &cobra.Command{
-		Use:   "listen --username U --domain D",
+		Use:   "listen [--username U --domain D]",
 		Short: "Log in to the events channel and print each message on a line",
-		Long: `Log in to the events channel and print each message on a line.
+		Long: `Log in to the events channel and print each message on a line, as the user of
+trunkline login, or of --username.
 
-The password is read from ` + cli.EnvPassword + `, or from the first line of stdin with
---password-stdin. After a break listen goes on where it was, and prints nothing
-twice. The self-signed certificate of a server in --data_dir is trusted.`,
+With --username the password is read from ` + cli.EnvPassword + `, or from the first line of
+stdin with --password-stdin, and the self-signed certificate of a server in
+--data_dir is trusted. After a break listen goes on where it was, and prints
+nothing twice.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.RequireFlags(cmd, "username", "domain"); err != nil {
-				return err
-			}
-			client, err := listener(p, cfg, told)
+			client, err := f.connect(p)
 			if err != nil {
 				return err
 			}
-			return client.Run(cmd.Context(), func(m channelclient.Message) error {
-				line := m.JSON
-				if told.asJSON {
-					line = oneLine(line)
-				} else {
-					line = readable(line)
-				}
-				if _, err := p.Out.Write(append(line, '\n')); err != nil {
-					return fmt.Errorf("printing an event: %w", err)
-				}
-				return nil
-			})
+			defer client.Close()
+			return f.run(cmd.Context(), p, client)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&cfg.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
-	flags.StringVar(&cfg.Username, "username", "", "user to log in as")
-	flags.StringVar(&cfg.Domain, "domain", "", "domain of the account")
-	flags.BoolVar(&told.fromStdin, "password-stdin", false, "read the password from the first line of stdin")
-	flags.StringSliceVar(&cfg.Filter.AccountIDs, "account", nil, "only events of these accounts")
-	flags.StringSliceVar(&cfg.Filter.EventTypes, "type", nil, "only events of these types")
-	flags.StringSliceVar(&cfg.Filter.QueueIDs, "queue", nil, "only events about these queues")
-	flags.StringSliceVar(&cfg.Filter.AgentIDs, "agent", nil, "only events about these agents")
-	flags.StringSliceVar(&cfg.Filter.CallIDs, "call", nil, "only events about these calls")
-	flags.StringSliceVar(&cfg.Filter.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
-	flags.StringVar(&cfg.Since, "since", "", "begin after this event id or cursor, or with the earliest event there is")
-	flags.BoolVar(&told.asJSON, "json", false, "print the messages unchanged, as JSON")
-	flags.BoolVar(&told.insecure, "insecure", false, "accept any certificate; for tests only")
-	flags.StringVar(&told.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
-	flags.StringVar(&told.pathSet, "path-set", string(channelclient.PathsAPI), "api or ws: which of the two sets of endpoints")
+	flags.StringVar(&f.client.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
+	flags.StringVar(&f.client.Username, "username", "", "user to log in as")
+	flags.StringVar(&f.client.Domain, "domain", "", "domain of the account")
+	flags.BoolVar(&f.fromStdin, "password-stdin", false, "read the password from the first line of stdin")
+	flags.StringSliceVar(&f.options.Filters.AccountIDs, "account", nil, "only events of these accounts")
+	flags.StringSliceVar(&f.options.Filters.EventTypes, "type", nil, "only events of these types")
+	flags.StringSliceVar(&f.options.Filters.QueueIDs, "queue", nil, "only events about these queues")
+	flags.StringSliceVar(&f.options.Filters.AgentIDs, "agent", nil, "only events about these agents")
+	flags.StringSliceVar(&f.options.Filters.CallIDs, "call", nil, "only events about these calls")
+	flags.StringSliceVar(&f.options.Filters.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
+	flags.StringVar(&f.options.Since, "since", "", "begin at a time (10m, 2026-11-22T09:00Z), after an event id or cursor, or with the earliest event there is")
+	flags.BoolVar(&f.asJSON, "json", false, "print the messages unchanged, as JSON")
+	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
+	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.StringVar(&f.pathSet, "path-set", "api", "api or ws: which of the two sets of endpoints")
 	return command
 }
 
-// listener makes the client. What New blames is the command line.
-func listener(p *cli.Program, cfg channelclient.Config, told listenFlags) (*channelclient.Client, error) {
-	var err error
-	if cfg.Password, err = p.Password("listen", told.fromStdin); err != nil {
+// connect makes the client. What New blames is the command line.
+func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
+	prefixes := map[string]string{"api": "/api/v2/cc_events_channel", "ws": "/ws/v1/cc_events"}
+	if f.client.PathPrefix = prefixes[f.pathSet]; f.client.PathPrefix == "" {
+		return nil, cli.Usagef("the path set must be api or ws, got %q", f.pathSet)
+	}
+	credentials := f.useSession
+	if f.client.Username != "" || f.client.Domain != "" {
+		credentials = f.usePassword
+	}
+	if err := credentials(p); err != nil {
 		return nil, err
 	}
-	s, err := p.Settings()
-	if err != nil {
-		return nil, err
-	}
-	if cfg.TLS, err = cli.Trust(s, told.insecure, told.ca).Config(); err != nil {
-		return nil, cli.UsageError(err)
-	}
-	if cfg.URL == "" {
-		cfg.URL = cli.ServerURL(s)
-	}
-	cfg.Paths = channelclient.PathSet(told.pathSet)
-	cfg.Status = func(text string) { fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text)) }
-	client, err := channelclient.New(cfg)
+	client, err := trunkline.New(f.client)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
 	return client, nil
+}
+
+// useSession takes server and token from trunkline login.
+func (f *listenFlags) useSession(p *cli.Program) error {
+	session, err := portal.Open(p)
+	if err != nil {
+		return err
+	}
+	if f.client.URL != "" || f.ca != "" || f.insecure {
+		return cli.Usagef("--url, --ca and --insecure need --username: trunkline login keeps the server that it logged in to")
+	}
+	f.client.URL, f.client.TLS, f.client.PortalToken = session.URL(), session.TLS(), session.AccessToken
+	return nil
+}
+
+func (f *listenFlags) usePassword(p *cli.Program) (err error) {
+	if f.client.Username == "" || f.client.Domain == "" {
+		return cli.Usagef("--username and --domain belong together")
+	}
+	if f.client.Password, err = p.Password("listen", f.fromStdin); err != nil {
+		return err
+	}
+	s, err := p.Settings()
+	if err != nil {
+		return err
+	}
+	if f.client.TLS, err = cli.Trust(s, f.insecure, f.ca); err != nil {
+		return cli.UsageError(err)
+	}
+	if f.client.URL == "" {
+		f.client.URL = cli.ServerURL(s)
+	}
+	return nil
+}
+
+// run listens from --since on.
+func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline.Client) error {
+	if f.options.Since == "" || f.options.Since == sinceEarliest || strings.HasPrefix(f.options.Since, "cc_evt_") {
+		return f.listen(ctx, p, client, "")
+	}
+	at, err := cli.ParseTime("since", f.options.Since, time.Now())
+	if err != nil {
+		return fmt.Errorf("%w; or an event id, a cursor, or %s", err, sinceEarliest)
+	}
+	from := event.FirstID(at, 0).String()
+	f.options.Since = from
+	if err = f.listen(ctx, p, client, from); errors.Is(err, trunkline.ErrPositionGone) {
+		f.options.Since = sinceEarliest // the log begins later
+		err = f.listen(ctx, p, client, from)
+	}
+	return err
+}
+
+// listen prints events until ctx ends or an error is permanent. Those with an id
+// below from, which a resume by time may repeat, are left out.
+func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkline.Client, from string) error {
+	since := f.options.Since
+	f.options.Status = func(s trunkline.Status) {
+		text := "connected, listening"
+		if s.Err != nil {
+			text = fmt.Sprintf("%v; again in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
+		} else if since != "" {
+			id, _, _ := strings.Cut(since, ".") // of a cursor, without its positions
+			text = "connected, going on since " + id
+		}
+		fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text))
+	}
+	for item, err := range client.Subscribe(ctx, f.options) {
+		if err != nil {
+			return err
+		}
+		if since = item.Event.Cursor; item.Event.ID < from {
+			continue
+		}
+		line := readable(item.Event.JSON)
+		if f.asJSON {
+			line = oneLine(item.Event.JSON)
+		}
+		if _, err := p.Out.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("printing an event: %w", err)
+		}
+	}
+	return nil
 }

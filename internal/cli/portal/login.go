@@ -63,21 +63,23 @@ func newLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c cr
 	if l.URL, err = server.URL(); err != nil {
 		return err
 	}
-	trust, err := server.Trust()
+	files, insecure, err := server.TrustedFiles()
 	if err != nil {
 		return err
 	}
-	l.Insecure = trust.Insecure
-	for _, name := range trust.Files {
-		if name, err = filepath.Abs(name); err != nil {
+	l.Insecure = insecure
+	for _, name := range files {
+		absolute, err := filepath.Abs(name)
+		if err != nil {
 			return fmt.Errorf("locating %s: %w", name, err)
 		}
-		l.CAFiles = append(l.CAFiles, name)
+		l.CAFiles = append(l.CAFiles, absolute)
 	}
-	client, err := newClient(l)
+	tlsConfig, err := cli.TrustFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
-		return err
+		return cli.UsageError(err)
 	}
+	client := newClient(tlsConfig)
 	defer client.CloseIdleConnections()
 	t, err := requestTokens(ctx, client, l.URL+"/ucp/v2/login", c)
 	if err != nil {

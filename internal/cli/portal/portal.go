@@ -10,6 +10,7 @@ package portal
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/channelclient"
 	"trunkline/internal/cli"
 )
 
@@ -31,6 +31,7 @@ const headerTimeout = time.Minute
 type Session struct {
 	file      file
 	login     login
+	tls       *tls.Config
 	client    *http.Client
 	accountID string // header X-Account-ID; "": the user's own
 }
@@ -75,22 +76,18 @@ func Open(p *cli.Program) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(l)
-	if err != nil {
-		return nil, err
-	}
-	return &Session{file: f, login: l, client: client}, nil
-}
-
-func newClient(l login) (*http.Client, error) {
-	tlsConfig, err := channelclient.Trust{Insecure: l.Insecure, Files: l.CAFiles}.Config()
+	tlsConfig, err := cli.TrustFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
+	return &Session{file: f, login: l, tls: tlsConfig, client: newClient(tlsConfig)}, nil
+}
+
+func newClient(tlsConfig *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: headerTimeout,
-	}}, nil
+	}}
 }
 
 // Close closes the connections.
@@ -99,6 +96,9 @@ func (s *Session) Close() { s.client.CloseIdleConnections() }
 // Account has all later requests name another account that the user may see; ""
 // is the user's own.
 func (s *Session) Account(id string) { s.accountID = id }
+
+// TLS returns the configuration for the server's certificate.
+func (s *Session) TLS() *tls.Config { return s.tls }
 
 // URL returns the server's address, without a slash at its end.
 func (s *Session) URL() string { return s.login.URL }
