@@ -10,17 +10,18 @@ import (
 )
 
 type metrics struct {
-	events  prometheus.Counter
-	late    prometheus.Counter
-	lost    prometheus.Counter
-	invalid prometheus.Counter
-	batches prometheus.Counter
-	records prometheus.Counter
-	repairs prometheus.Counter
-	retries prometheus.Counter
-	entries *prometheus.GaugeVec // kind
-	load    prometheus.Histogram
-	lag     *lagCollector
+	events   prometheus.Counter
+	late     prometheus.Counter
+	lost     prometheus.Counter
+	invalid  prometheus.Counter
+	batches  prometheus.Counter
+	records  prometheus.Counter
+	repairs  prometheus.Counter
+	retries  prometheus.Counter
+	messages prometheus.Counter
+	entries  *prometheus.GaugeVec // kind
+	load     prometheus.Histogram
+	lag      *lagCollector
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -28,16 +29,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_stats_" + name, Help: help})
 	}
 	m := &metrics{
-		events:  counter("events_total", "Events of cc.evt folded into figures."),
-		late:    counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
-		lost:    counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
-		invalid: counter("invalid_records_total", "Records of cc.evt that could not be read."),
-		batches: counter("batches_total", "Record batches written to cc.stats."),
-		records: counter("records_total", "Records written to cc.stats."),
-		repairs: counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
-		retries: counter("retries_total", "Attempts repeated because Kafka was unavailable."),
+		events:   counter("events_total", "Events of cc.evt folded into figures."),
+		late:     counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
+		lost:     counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
+		invalid:  counter("invalid_records_total", "Records of cc.evt that could not be read."),
+		batches:  counter("batches_total", "Record batches written to cc.stats."),
+		records:  counter("records_total", "Records written to cc.stats."),
+		repairs:  counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
+		messages: counter("messages_total", "AGENT_PERFORMANCE messages produced to cc.raw; the normalizer drops those that it has."),
+		retries:  counter("retries_total", "Attempts repeated because Kafka was unavailable."),
 		entries: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents.",
+			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents, open intervals.",
 		}, []string{"kind"}),
 		load: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "trunkline_stats_load_seconds", Help: "Reading a partition of cc.stats at a takeover.", NativeHistogramBucketFactor: 1.1,
@@ -50,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.entries.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.entries, m.load, m.lag)
+		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag)
 	}
 	return m
 }

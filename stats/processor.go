@@ -15,6 +15,7 @@ import (
 type Deps struct {
 	Log      Log
 	Producer Producer
+	Accounts Accounts
 	// Thresholds returns the thresholds of a queue; nil: DefaultThresholds.
 	Thresholds func(account, queue string) Thresholds
 }
@@ -33,8 +34,8 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if err := setting.Validate("stats", settings); err != nil {
 		return nil, err
 	}
-	if deps.Log == nil || deps.Producer == nil {
-		return nil, errors.New("stats: needs a log and a producer")
+	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
+		return nil, errors.New("stats: needs a log, a producer and accounts")
 	}
 	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Thresholds}
 	if rules.Thresholds == nil {
