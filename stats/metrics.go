@@ -21,10 +21,11 @@ type metrics struct {
 	messages prometheus.Counter
 	entries  *prometheus.GaugeVec // kind
 	load     prometheus.Histogram
+	queues   *queueMetrics
 	lag      *lagCollector
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_stats_" + name, Help: help})
 	}
@@ -45,6 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_stats_load_seconds", Help: "Reading a partition of cc.stats at a takeover.", NativeHistogramBucketFactor: 1.1,
 			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 		}),
+		queues: queues,
 		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_stats_lag_seconds",
 			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none.", []string{"partition"}, nil)},
 	}
@@ -52,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.entries.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag)
+		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag, m.queues)
 	}
 	return m
 }

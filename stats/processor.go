@@ -41,7 +41,7 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if rules.Thresholds == nil {
 		rules.Thresholds = func(string, string) Thresholds { return DefaultThresholds() }
 	}
-	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg), log: log}, nil
+	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}, nil
 }
 
 // Run works until ctx ends, then returns nil.
@@ -57,6 +57,7 @@ func (p *Processor) Run(ctx context.Context) error {
 func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	oldest, done := p.metrics.lag.track(partition)
 	defer done()
+	defer p.metrics.queues.drop(partition)
 	for {
 		w := &worker{Processor: p, partition: partition, commit: commit, oldest: oldest}
 		err := w.process(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,8 @@ func (w *worker) load(ctx context.Context) error {
 		}
 		err = w.checkPosition(ctx)
 	}
+	w.metrics.queues.drop(w.partition)
+	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.entries))
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
 	return err
@@ -260,6 +263,7 @@ func (w *worker) flush(ctx context.Context) error {
 		return err
 	}
 	w.at.EventID = w.fold.Last()
+	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.dirty))
 	var records []kafka.Record
 	w.fold.Flush(func(r Record) { records = append(records, w.record(r)) })
 	if err := w.write(ctx, records); err != nil {
