@@ -118,7 +118,7 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 		if n := testutil.CollectAndCount(m, "trunkline_queue_offered_total"); n != 6 {
 			t.Errorf("%d label sets", n)
 		}
-		queues := m.collect(m.now())
+		queues := m.byLabels(m.now())
 		total := int64(0)
 		for _, q := range queues {
 			total += q.Offered
