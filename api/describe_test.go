@@ -170,7 +170,13 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+	const row = `{"account_id":"a","agent_id":"1","interval_start":900,"interval_seconds":900,"logged_in_ms":1,"available_ms":1,"talking_ms":0,"wrap_up_ms":0,"break_ms":0,"offered":0,"answered":0,"no_answer":0}`
+	performance := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.AgentPerform, AccountID: "a", Timestamp: 1800, Data: []byte(row),
+		Metadata: event.Metadata{Source: "stats", OriginalFormat: event.FormatPerformance, ProcessedAt: 1860, Facts: event.Facts{Name: event.NameOther, AgentID: "1"}}}
+	must(t, validateText(t, s, performance.Append(nil)))
+	performance.Data = []byte(`{"account_id":"a"}`)
 	for _, wrong := range []string{
+		string(performance.Append(nil)),
 		`{}`,
 		`{"id":"cc_evt_1","type":"AGENT_LOGIN","account_id":"a","timestamp":1,"data":{},"metadata":{"source":"","original_format":"","processed_at":1}}`,
 		`{"id":"cc_evt_1795169706190966784","type":"NOPE","account_id":"a","timestamp":1,"data":{},"metadata":{"source":"","original_format":"","processed_at":1}}`,
@@ -290,7 +296,7 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s has %v, described are %v", kind, want, got)
 		}
 	})
-	if records != 4 {
+	if records != 5 {
 		t.Errorf("%d records", records)
 	}
 	position := state.Position{EventID: id, Offset: 1, TopicID: "t"}

@@ -180,7 +180,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	if a.has(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
-		figures, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer}, a.registry, a.log)
+		figures, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}}, a.registry, a.log)
 		if err != nil {
 			return err
 		}

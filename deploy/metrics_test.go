@@ -16,7 +16,7 @@ import (
 // missed, and nobody would see a wrong name.
 func TestAllThatIsAskedForExists(t *testing.T) {
 	servers := []server{
-		serve(t),
+		serve(t, "TRUNKLINE_STATS_MAX_LABEL_SETS=10"),
 		serve(t, "TRUNKLINE_ORIGINATION_DRIVER=freeswitch", "TRUNKLINE_ORIGINATION_FREESWITCH_PASSWORD=x",
 			"TRUNKLINE_ORIGINATION_FREESWITCH_ADDRESS="+freeport.Address(t),
 			`TRUNKLINE_FEEDS=[{"name": "pbx", "kind": "freeswitch", "address": "`+freeport.Address(t)+`", "password": "x"}]`),

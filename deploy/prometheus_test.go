@@ -55,7 +55,7 @@ var quiet = map[string]string{
 // Every panel has data, every rule is evaluated, no alert fires.
 func TestPrometheus(t *testing.T) {
 	prometheus := tool(t, "prometheus")
-	s := serve(t, "TRUNKLINE_ORIGINATION_DRIVER=auto")
+	s := serve(t, "TRUNKLINE_ORIGINATION_DRIVER=auto", "TRUNKLINE_STATS_MAX_LABEL_SETS=100")
 	beside(t, s.settings, program(t), "demo", "--rate", "50")
 	beside(t, append(s.settings, "TRUNKLINE_PASSWORD="+password), program(t),
 		"listen", "--username", "alice", "--domain", "demo.local", "--json")

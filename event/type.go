@@ -45,12 +45,15 @@ func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 // Known reports whether t is one of Types.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
 
-// TypeSet is a set of types and of one class more: our own events, which only
-// logins that name AGENT_CUSTOM_EVENT receive.
+// TypeSet is a set of types and of the classes of our own events, which only logins
+// that name their type receive.
 type TypeSet uint32
 
-// Own is the class of Trunkline's own events (format "trunkline.event").
-const Own TypeSet = 1 << 31
+// The classes of Trunkline's own events.
+const (
+	Own            TypeSet = 1 << 31 // format "trunkline.event", type AGENT_CUSTOM_EVENT
+	OwnPerformance TypeSet = 1 << 30 // format "trunkline.performance", type AGENT_PERFORMANCE
+)
 
 // EveryType is the set that a login without event_types receives: every type of
 // Types, but not Trunkline's own events.
@@ -68,8 +71,11 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 			return 0, name, false
 		}
 		set |= 1 << i
-		if Type(name) == Custom {
+		switch Type(name) {
+		case Custom:
 			set |= Own
+		case AgentPerform:
+			set |= OwnPerformance
 		}
 	}
 	return set, "", true
@@ -78,8 +84,11 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 // ClassOf returns the class of a message, from its headers alone: a message
 // reaches the subscribers whose TypeSet contains it. An unknown type has none.
 func ClassOf(t Type, originalFormat string) TypeSet {
-	if originalFormat == FormatOwn {
+	switch originalFormat {
+	case FormatOwn:
 		return Own
+	case FormatPerformance:
+		return OwnPerformance
 	}
 	i, ok := typeIndex[t]
 	if !ok {

@@ -50,6 +50,10 @@ const (
 // stored, AI session). It is not taken over HTTP.
 const FormatOwn = "trunkline.event"
 
+// FormatPerformance is the format of the messages AGENT_PERFORMANCE that the role
+// stats makes: an agent's row of cc.stats. It is not taken over HTTP.
+const FormatPerformance = "trunkline.performance"
+
 // Message is one event as a subscriber gets it (specification, "Events channel
 // message").
 type Message struct {

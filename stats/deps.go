@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"time"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
@@ -33,14 +34,23 @@ type Log interface {
 // at.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
-	Lag() int64 // how many offsets lie between what was read and the end
+	Lag() int64      // how many offsets lie between what was read and the end
+	Idle() time.Time // when the end was last reached, zero: never
 	Close()
 }
 
-// Producer writes the records of one partition as one record batch, and returns
-// where they are when they are durable. It keeps no reference to them.
+// Producer writes to cc.stats and cc.raw.
 type Producer interface {
+	// Produce writes records and returns when all are durable.
+	Produce(ctx context.Context, records ...kafka.Record) error
+	// ProduceAt writes the records of one partition as one record batch, and
+	// returns where they are when they are durable. It keeps no reference to them.
 	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
+}
+
+// Accounts tells which accounts exist.
+type Accounts interface {
+	Exists(ctx context.Context, account string) (bool, error)
 }
 
 // group is the consumer group of all processors.

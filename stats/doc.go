@@ -24,11 +24,23 @@
 // never counts twice: a state that begins before the one that it follows, because a
 // clock was set back, begins with it.
 //
+// # Messages of agents
+//
+// Each row of an agent has an open interval beside it, which ends with the first
+// event that is closeAfter behind the interval's end: then the row is produced to
+// the worker's partition of cc.raw, and becomes a message AGENT_PERFORMANCE. It is
+// produced before the position behind the event is written, so none is missing;
+// whoever folds the event again makes the same record with the same identity, which
+// the normalizer drops as long as it knows it, 24 hours. Older ones are not made. In
+// a partition without events nothing is due by itself: there the worker makes the
+// first message, by the clock, which comes back as an event.
+//
 // # The topic
 //
 // cc.stats has the rows, and beside them what the fold needs to go on: the calls
-// in queues (<account>|open_call|<id>), the agents (<account>|open_agent|<id>) and
-// the position in cc.evt. All are on one topic because a record batch is the only
+// in queues (<account>|open_call|<id>), the agents (<account>|open_agent|<id>), the
+// open intervals (<account>|open_interval|<agent>|<start>) and the position in
+// cc.evt. All are on one topic because a record batch is the only
 // thing that Kafka writes as a whole without transactions: a batch has the entries
 // that changed and as its last record the Position up to which they are the fold,
 // as on cc.state. A row gets a tombstone when it takes no more events, so a takeover

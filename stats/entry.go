@@ -23,9 +23,13 @@ const (
 	kindAgent
 	kindOpenCall
 	kindOpenAgent
+	kindOpenInterval
 )
 
-var kinds = [...]string{kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent"}
+var kinds = [...]string{kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval"}
+
+// ofInterval reports whether keys of the kind have an interval.
+func (k kind) ofInterval() bool { return k == kindQueue || k == kindAgent || k == kindOpenInterval }
 
 // key names an entry. Its texts are interned: a queue has the same in all its rows.
 type key struct {
@@ -40,11 +44,11 @@ func newKey(k kind, account, id string, start int64) key {
 
 // String returns the key of the entry's record on cc.stats:
 // <account>|queue|<id>|<interval start>, <account>|agent|<id>|<interval start>,
-// <account>|open_call|<id> or <account>|open_agent|<id>. An account has no "|"; an
-// id may.
+// <account>|open_interval|<agent>|<interval start>, <account>|open_call|<id> or
+// <account>|open_agent|<id>. An account has no "|"; an id may.
 func (k key) String() string {
 	text := k.account.Value() + "|" + kinds[k.kind] + "|" + k.id.Value()
-	if k.kind == kindQueue || k.kind == kindAgent {
+	if k.kind.ofInterval() {
 		text += "|" + strconv.FormatInt(k.start, 10)
 	}
 	return text
@@ -58,7 +62,7 @@ func parseKey(s string) (key, error) {
 		return key{}, fmt.Errorf("%q is not a key of the figures", s)
 	}
 	var start int64
-	if kind(k) == kindQueue || kind(k) == kindAgent {
+	if kind(k).ofInterval() {
 		at := strings.LastIndexByte(id, '|')
 		if at < 0 {
 			return key{}, fmt.Errorf("%q has no interval", s)
@@ -77,7 +81,7 @@ func (k key) compare(o key) int {
 		cmp.Compare(k.id.Value(), o.id.Value()), cmp.Compare(k.start, o.start))
 }
 
-// entry is one of *QueueRow, *AgentRow, *call and *agent.
+// entry is one of *QueueRow, *AgentRow, *call, *agent and *openInterval.
 type entry interface {
 	base() *header
 }
@@ -276,6 +280,8 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 		e = &call{}
 	case kindOpenAgent:
 		e = &agent{}
+	case kindOpenInterval:
+		e = &openInterval{}
 	}
 	if k.kind == kindQueue || k.kind == kindAgent {
 		var row struct {

@@ -60,6 +60,8 @@ type Fold struct {
 	bytes      int              // of changed, estimated
 	counts     [len(kinds)]int
 	tooLate    int64 // events too late for their interval
+
+	performances []Performance // made since TakePerformances
 }
 
 type interaction struct{ account, id unique.Handle[string] }
@@ -129,6 +131,8 @@ func (f *Fold) Advance(id event.ID) {
 			f.credit(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
 			e.CreditedMS = edge * 1000
 			f.touch(e)
+		case *openInterval:
+			f.complete(e)
 		default:
 			f.remove(e)
 		}
@@ -189,6 +193,7 @@ func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRo
 	}
 	r := &AgentRow{header: header{key: k}}
 	f.add(r)
+	f.openRow(r)
 	return r
 }
 
@@ -216,8 +221,9 @@ func (f *Fold) dueOf(e entry) event.ID {
 		if e.away() {
 			return f.expires(e)
 		}
-		edge := event.ID((f.floor(e.CreditedMS)+f.seconds())*int64(time.Second)) + event.ID(closeAfter)
-		return min(f.expires(e), edge)
+		return min(f.expires(e), f.closes(f.floor(e.CreditedMS)))
+	case *openInterval:
+		return f.closes(e.key.start)
 	}
 	return f.rowDue(e.base().key.start)
 }

@@ -10,39 +10,43 @@ import (
 )
 
 type metrics struct {
-	events  prometheus.Counter
-	late    prometheus.Counter
-	lost    prometheus.Counter
-	invalid prometheus.Counter
-	batches prometheus.Counter
-	records prometheus.Counter
-	repairs prometheus.Counter
-	retries prometheus.Counter
-	entries *prometheus.GaugeVec // kind
-	load    prometheus.Histogram
-	lag     *lagCollector
+	events   prometheus.Counter
+	late     prometheus.Counter
+	lost     prometheus.Counter
+	invalid  prometheus.Counter
+	batches  prometheus.Counter
+	records  prometheus.Counter
+	repairs  prometheus.Counter
+	retries  prometheus.Counter
+	messages prometheus.Counter
+	entries  *prometheus.GaugeVec // kind
+	load     prometheus.Histogram
+	queues   *queueMetrics
+	lag      *lagCollector
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_stats_" + name, Help: help})
 	}
 	m := &metrics{
-		events:  counter("events_total", "Events of cc.evt folded into figures."),
-		late:    counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
-		lost:    counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
-		invalid: counter("invalid_records_total", "Records of cc.evt that could not be read."),
-		batches: counter("batches_total", "Record batches written to cc.stats."),
-		records: counter("records_total", "Records written to cc.stats."),
-		repairs: counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
-		retries: counter("retries_total", "Attempts repeated because Kafka was unavailable."),
+		events:   counter("events_total", "Events of cc.evt folded into figures."),
+		late:     counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
+		lost:     counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
+		invalid:  counter("invalid_records_total", "Records of cc.evt that could not be read."),
+		batches:  counter("batches_total", "Record batches written to cc.stats."),
+		records:  counter("records_total", "Records written to cc.stats."),
+		repairs:  counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
+		messages: counter("messages_total", "AGENT_PERFORMANCE messages produced to cc.raw; the normalizer drops those that it has."),
+		retries:  counter("retries_total", "Attempts repeated because Kafka was unavailable."),
 		entries: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents.",
+			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents, open intervals.",
 		}, []string{"kind"}),
 		load: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "trunkline_stats_load_seconds", Help: "Reading a partition of cc.stats at a takeover.", NativeHistogramBucketFactor: 1.1,
 			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 		}),
+		queues: queues,
 		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_stats_lag_seconds",
 			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none.", []string{"partition"}, nil)},
 	}
@@ -50,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.entries.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.entries, m.load, m.lag)
+		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag, m.queues)
 	}
 	return m
 }
@@ -81,4 +85,56 @@ func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
 		return true
 	})
+}
+
+var queueLabels = []string{"account", "queue"}
+
+func queueDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("trunkline_queue_"+name, help, queueLabels, nil)
+}
+
+var (
+	descOffered        = queueDesc("offered_total", "Calls that entered the queue today (UTC).")
+	descAnswered       = queueDesc("answered_total", "Of the calls that entered the queue today, those that were answered.")
+	descAbandoned      = queueDesc("abandoned_total", "Of the calls that entered the queue today, those whose caller hung up, after a short wait too.")
+	descAbandonedShort = queueDesc("abandoned_short_total", "Of the abandoned calls, those after a wait within the short limit.")
+	descAnsweredWithin = queueDesc("answered_within_total", "Of the answered calls, those within the service level's limit.")
+	descWait           = queueDesc("answered_wait_seconds_total", "Waits of the answered calls.")
+	descAbandonWait    = queueDesc("abandoned_wait_seconds_total", "Waits of the abandoned calls.")
+	descWaiting        = queueDesc("waiting", "Calls that wait now.")
+	descLongestWait    = queueDesc("longest_wait_seconds", "How long the call that entered first of those that wait now has waited; 0: none waits.")
+)
+
+// Describe implements prometheus.Collector.
+func (m *queueMetrics) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descOffered, descAnswered, descAbandoned, descAbandonedShort, descAnsweredWithin, descWait, descAbandonWait,
+		descWaiting, descLongestWait} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *queueMetrics) Collect(to chan<- prometheus.Metric) {
+	if m.max == 0 {
+		return
+	}
+	now := m.now()
+	for id, q := range m.byLabels(now) {
+		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64) {
+			to <- prometheus.MustNewConstMetric(desc, kind, value, id.account, id.queue)
+		}
+		send(descOffered, prometheus.CounterValue, float64(q.Offered))
+		send(descAnswered, prometheus.CounterValue, float64(q.Answered))
+		send(descAbandoned, prometheus.CounterValue, float64(q.Abandoned))
+		send(descAbandonedShort, prometheus.CounterValue, float64(q.AbandonedShort))
+		send(descAnsweredWithin, prometheus.CounterValue, float64(q.AnsweredWithin))
+		send(descWait, prometheus.CounterValue, float64(q.WaitMS)/1000)
+		send(descAbandonWait, prometheus.CounterValue, float64(q.AbandonWaitMS)/1000)
+		send(descWaiting, prometheus.GaugeValue, float64(q.waiting))
+		var longest float64
+		if q.waiting > 0 {
+			longest = max(0, now.Sub(time.UnixMilli(q.enteredMS)).Seconds())
+		}
+		send(descLongestWait, prometheus.GaugeValue, longest)
+	}
 }

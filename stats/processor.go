@@ -15,6 +15,7 @@ import (
 type Deps struct {
 	Log      Log
 	Producer Producer
+	Accounts Accounts
 	// Thresholds returns the thresholds of a queue; nil: DefaultThresholds.
 	Thresholds func(account, queue string) Thresholds
 }
@@ -33,14 +34,14 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if err := setting.Validate("stats", settings); err != nil {
 		return nil, err
 	}
-	if deps.Log == nil || deps.Producer == nil {
-		return nil, errors.New("stats: needs a log and a producer")
+	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
+		return nil, errors.New("stats: needs a log, a producer and accounts")
 	}
 	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Thresholds}
 	if rules.Thresholds == nil {
 		rules.Thresholds = func(string, string) Thresholds { return DefaultThresholds() }
 	}
-	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg), log: log}, nil
+	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}, nil
 }
 
 // Run works until ctx ends, then returns nil.
@@ -56,6 +57,7 @@ func (p *Processor) Run(ctx context.Context) error {
 func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	oldest, done := p.metrics.lag.track(partition)
 	defer done()
+	defer p.metrics.queues.drop(partition)
 	for {
 		w := &worker{Processor: p, partition: partition, commit: commit, oldest: oldest}
 		err := w.process(ctx)

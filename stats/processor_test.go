@@ -36,6 +36,10 @@ func openKafka(t testing.TB, partitions int) *kafka.Cluster {
 	return c
 }
 
+type everyAccount struct{}
+
+func (everyAccount) Exists(context.Context, string) (bool, error) { return true, nil }
+
 // produce writes events to partition 0 of cc.evt.
 func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
 	t.Helper()
@@ -57,7 +61,7 @@ func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
 func start(t testing.TB, c *kafka.Cluster) (stop func()) {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
-	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +172,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
-	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,14 @@ import (
 	"trunkline/internal/setting"
 )
 
+// maxLabelSets bounds stats.max_label_sets.
+const maxLabelSets = 10_000
+
 // Settings holds the settings of the figures of queues and agents.
 type Settings struct {
-	Interval   time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
-	LateEvents time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
+	Interval     time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
+	LateEvents   time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
+	MaxLabelSets int           `yaml:"max_label_sets" doc:"how many queues have label sets of their own in the metrics trunkline_queue_*, on each node; the others share one; 0: these metrics are off"`
 }
 
 // DefaultSettings returns the settings where nothing is set.
@@ -22,4 +26,5 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Interval == time.Minute || s.Interval == 5*time.Minute || s.Interval == 15*time.Minute, "interval",
 		"must be 1m, 5m or 15m, is %s", s.Interval)
 	c.Must(s.LateEvents >= callAge && s.LateEvents <= agentAge, "late_events", "must be %s to %s, is %s", callAge, agentAge, s.LateEvents)
+	c.Must(s.MaxLabelSets >= 0 && s.MaxLabelSets <= maxLabelSets, "max_label_sets", "must be 0 to %d, is %d", maxLabelSets, s.MaxLabelSets)
 }

@@ -12,7 +12,11 @@ type timers []entry
 func (t timers) Len() int { return len(t) }
 
 func (t timers) Less(i, j int) bool {
-	a, b := t[i].base(), t[j].base()
+	return before(t[i].base(), t[j].base())
+}
+
+// before reports whether a is due before b.
+func before(a, b *header) bool {
 	return cmp.Or(cmp.Compare(a.due, b.due), a.key.compare(b.key)) < 0
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,7 @@ type worker struct {
 	checkAt time.Time // when to look for what another processor wrote; zero: done
 	ignored int64     // of the fold, as counted in the metric
 	sizes   [len(kinds)]int
+	overdue overdue
 }
 
 // errBehind is returned when another processor has written figures of later
@@ -90,6 +92,8 @@ func (w *worker) load(ctx context.Context) error {
 		}
 		err = w.checkPosition(ctx)
 	}
+	w.metrics.queues.drop(w.partition)
+	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.entries))
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
 	return err
@@ -173,6 +177,9 @@ func (w *worker) read(ctx context.Context) error {
 		if err := w.writeDue(ctx); err != nil {
 			return err
 		}
+		if err := w.writeOverdue(ctx, reader.Idle()); err != nil {
+			return err
+		}
 		if reader.Lag() == 0 && w.fold.Changed() == 0 {
 			w.oldest.Store(0)
 		}
@@ -190,6 +197,9 @@ func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, erro
 	}
 	if !w.checkAt.IsZero() && w.checkAt.Before(until) {
 		until = w.checkAt
+	}
+	if at := w.overdueAt(time.Now()); at.Before(until) {
+		until = at
 	}
 	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -249,7 +259,11 @@ func (w *worker) reportInvalid(r *kafka.Record, err error) {
 
 // flush makes what has changed durable, with the position, in one record batch.
 func (w *worker) flush(ctx context.Context) error {
+	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which is behind them
+		return err
+	}
 	w.at.EventID = w.fold.Last()
+	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.dirty))
 	var records []kafka.Record
 	w.fold.Flush(func(r Record) { records = append(records, w.record(r)) })
 	if err := w.write(ctx, records); err != nil {

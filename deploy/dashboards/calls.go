@@ -1,5 +1,12 @@
 package dashboards
 
+const byQueue = "{{account}} {{queue}}"
+
+// perQueue returns by how much a counter of queues has risen in a range, by queue.
+func perQueue(counter, within string) string {
+	return "sum by (account, queue) (increase(trunkline_queue_" + counter + "{S}[" + within + "]))"
+}
+
 func calls() Dashboard {
 	return Dashboard{Name: "calls", Title: "Trunkline / Calls", Description: "Click to call, phones, and the reports of calls.", rows: []row{
 		{"Click to call", []panel{
@@ -13,6 +20,22 @@ func calls() Dashboard {
 			graph("Bridged, of those accepted", share, "", query{
 				`sum(rate(trunkline_origination_states_total{S,state="bridged"}[R])) / (sum(rate(trunkline_origination_accepted_total{S}[R])) > 0)`, "bridged"}),
 			graph("Cancelled", perSecond, "", rates("trunkline_origination_cancels_total", "result")),
+		}},
+		{"Queues (with stats.max_label_sets)", []panel{
+			graph("Service level today", share, "Since midnight UTC.", query{
+				`sum by (account, queue) (trunkline_queue_answered_within_total{S})` +
+					` / ((sum by (account, queue) (trunkline_queue_offered_total{S}) - sum by (account, queue) (trunkline_queue_abandoned_short_total{S})) > 0)`, byQueue}),
+			graph("Service level, last 30 minutes", share, "", query{
+				perQueue("answered_within_total", "30m") + ` / ((` + perQueue("offered_total", "30m") + ` - ` + perQueue("abandoned_short_total", "30m") + `) > 0)`, byQueue}),
+			graph("Calls that wait", count, "", gauge("trunkline_queue_waiting", "account", "queue")),
+			graph("Longest wait now", seconds, "", query{`max by (account, queue) (trunkline_queue_longest_wait_seconds{S})`, byQueue}),
+			graph("Offered", count, "In 15 minutes.", query{perQueue("offered_total", "15m"), byQueue}),
+			graph("Answered", count, "In 15 minutes.", query{perQueue("answered_total", "15m"), byQueue}),
+			graph("Abandoned", count, "In 15 minutes, short waits included.", query{perQueue("abandoned_total", "15m"), byQueue}),
+			graph("Wait of answered calls", seconds, "Mean of 30 minutes.", query{
+				perQueue("answered_wait_seconds_total", "30m") + ` / (` + perQueue("answered_total", "30m") + ` > 0)`, byQueue}),
+			graph("Wait of abandoned calls", seconds, "Mean of 30 minutes.", query{
+				perQueue("abandoned_wait_seconds_total", "30m") + ` / (` + perQueue("abandoned_total", "30m") + ` > 0)`, byQueue}),
 		}},
 		{"Phones", []panel{
 			graph("Calls", count, "Being set up or up, click to call and ordinary ones.", gauge("trunkline_origination_sip_calls", "instance")),

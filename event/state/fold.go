@@ -105,11 +105,17 @@ func subjectOf(f *event.Facts) subject {
 	return aboutNothing
 }
 
+// lookup returns an entry before the present event, nil: none. One that has expired
+// is none, also when it is not forgotten yet: see forgetAtOnce.
 func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	if id == "" {
 		return nil
 	}
-	return p.Find(Key{account, kind, id})
+	e := p.Find(Key{account, kind, id})
+	if e != nil && e.Expires() <= p.lastFolded {
+		return nil
+	}
+	return e
 }
 
 // millis returns when the event happened, in Unix milliseconds.

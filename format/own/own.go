@@ -1,5 +1,6 @@
-// Package own has the format of Trunkline's own events (call progress, recording
-// stored, AI session).
+// Package own has the formats of Trunkline's own events: trunkline.event (call
+// progress, recording stored, AI session) and trunkline.performance (an agent's
+// figures).
 package own
 
 import (
@@ -8,9 +9,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Source lists the one format of Trunkline's own events. It is never recognised
+// Source lists the formats of Trunkline's own events. They are never recognised
 // by a record's keys: only the header makes a record ours.
-var Source = format.Source{Formats: []*format.Format{&events}}
+var Source = format.Source{Formats: []*format.Format{&events, &performance}}
 
 // events is {event, account_id, timestamp, …}.
 var events = format.Format{

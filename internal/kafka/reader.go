@@ -323,6 +323,9 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 	select {
 	case <-r.sub.wake:
 	case <-ctx.Done():
+		if idle := r.sub.idleSince(); !idle.IsZero() { // for a caller that asks between reads
+			r.idleNanos.Store(idle.UnixNano())
+		}
 	}
 	return false, nil
 }

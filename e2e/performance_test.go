@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The figures of an agent's interval come as one AGENT_PERFORMANCE, to those who
+// named the type, also when nodes are killed while they are made.
+
+func TestAgentPerformanceIsSentOnceEmbedded(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t)
+	c.testAgentPerformance(t, c.nodes...)
+}
+
+func TestAgentPerformanceIsSentOnceReal(t *testing.T) {
+	t.Parallel()
+	c := togetherCluster(t)
+	c.testAgentPerformance(t, c.nodes...)
+}
+
+func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
+	const rounds, agents = 3, 20
+	ask := func(types ...string) *subscriber {
+		token := c.channel[0].login(t, apiPaths, user("alice").types(types...))
+		return follow(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true}, c.channel...)
+	}
+	asked, all, custom := ask("AGENT_PERFORMANCE"), ask(), ask("AGENT_CUSTOM_EVENT")
+
+	// Each agent has been logged in since two minutes after the beginning of an
+	// interval: it has a row in this one and in each one since.
+	first := time.Now().Add(-2 * time.Hour).Truncate(15 * time.Minute)
+	begun := time.Now()
+	for round := range rounds {
+		var records []string
+		for agent := range agents {
+			records = append(records, fmt.Sprintf(`{"type":"AGENT_LOGIN","timestamp":%d,"data":{"agent_id":"agent-%d-%d"}}`,
+				first.Add(2*time.Minute).Unix(), round, agent))
+		}
+		before := asked.events()
+		c.ingest.send(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
+		asked.await(t, "new messages", func(got []event) bool { // they are being made
+			kept, _ := distinct(got)
+			known, _ := distinct(before)
+			return len(kept) > len(known)
+		})
+		t.Logf("round %d: messages after %v", round+1, time.Since(begun).Round(time.Millisecond))
+		n := killed[round%len(killed)]
+		n.kill(t)
+		n.launch(t)
+		n.awaitReady(t)
+	}
+	t.Logf("restarted after %v", time.Since(begun).Round(time.Millisecond))
+	over := time.Now().Add(-time.Minute)
+	// What a later event makes comes behind it.
+	c.ingest.send(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
+	want := map[performance]bool{}
+	for round := range rounds {
+		for agent := range agents {
+			for start := first; !start.Add(15 * time.Minute).After(over); start = start.Add(15 * time.Minute) {
+				row := performance{fmt.Sprintf("agent-%d-%d", round, agent), start.Unix(), 900, 900_000}
+				if start.Equal(first) {
+					row.LoggedInMS -= 120_000
+				}
+				want[row] = true
+			}
+		}
+	}
+	asked.await(t, fmt.Sprintf("%d messages", len(want)), func(got []event) bool {
+		kept, _ := distinct(got) // a follower may receive the events behind its cursor again
+		return len(kept) >= len(want)
+	})
+	t.Logf("all messages after %v", time.Since(begun).Round(time.Millisecond))
+	all.await(t, "the last login", func(got []event) bool {
+		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Data), `"last"`)
+	})
+	ids := map[performance]string{}
+	received, _ := distinct(asked.events())
+	for _, e := range received {
+		row := agentRow(t, e)
+		if e.Type != "AGENT_PERFORMANCE" || e.Metadata.OriginalFormat != "trunkline.performance" || row.IntervalStart+row.IntervalSeconds != e.Timestamp {
+			t.Errorf("%s of format %s at %d: %s", e.Type, e.Metadata.OriginalFormat, e.Timestamp, e.Data)
+		}
+		if before, ok := ids[row]; ok {
+			t.Errorf("%s and %s are both %+v", before, e.ID, row)
+		}
+		ids[row] = e.ID
+	}
+	for row := range want {
+		if ids[row] == "" {
+			t.Errorf("no message %+v", row)
+		}
+	}
+	for name, s := range map[string]*subscriber{"a login without types": all, "a login with AGENT_CUSTOM_EVENT": custom} {
+		for _, e := range s.events() {
+			if e.Type == "AGENT_PERFORMANCE" {
+				t.Errorf("%s receives %s", name, e.Data)
+			}
+		}
+	}
+}
+
+type performance struct {
+	AgentID         string `json:"agent_id"`
+	IntervalStart   int64  `json:"interval_start"`
+	IntervalSeconds int64  `json:"interval_seconds"`
+	LoggedInMS      int64  `json:"logged_in_ms"`
+}
+
+func agentRow(t *testing.T, e event) (row performance) {
+	t.Helper()
+	if err := json.Unmarshal(e.Data, &row); err != nil {
+		t.Fatalf("%s: %v", e.Data, err)
+	}
+	return row
+}

@@ -1,0 +1,41 @@
+package own
+
+import (
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// performance is the row of an agent on cc.stats: {account_id, agent_id,
+// interval_start, interval_seconds, …}. It happened when its interval ended.
+var performance = format.Format{
+	Name: event.FormatPerformance, Topic: event.TopicRaw, Internal: true,
+	Keys: jsonscan.KeysOf("account_id", "agent_id", "interval_start", "interval_seconds"),
+	Account: func(f *format.Fields) (string, error) {
+		return format.StrictText(f[rowAccount], "account_id")
+	},
+	Event: func(f *format.Fields) (format.Event, error) {
+		agent, err := format.StrictText(f[rowAgent], "agent_id")
+		if err != nil {
+			return format.Event{}, err
+		}
+		start, err := format.StrictClock(f[rowStart], "interval_start")
+		if err != nil {
+			return format.Event{}, err
+		}
+		length, err := format.StrictClock(f[rowSeconds], "interval_seconds")
+		if err != nil {
+			return format.Event{}, err
+		}
+		end := start + length
+		return format.Event{Type: event.AgentPerform, Timestamp: end / 1000,
+			Facts: event.Facts{Name: event.NameOther, AgentID: agent, TimestampMS: end}}, nil
+	},
+}
+
+const (
+	rowAccount = iota
+	rowAgent
+	rowStart
+	rowSeconds
+)

@@ -1,0 +1,88 @@
+package stats
+
+import (
+	"context"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+const (
+	// source is the source of the records that this role produces to cc.raw.
+	source = "stats"
+	// messageAge is how long after the end of an interval its messages are still
+	// made. It is less than the 24 hours for which the normalizer knows the
+	// identities of messages, so that none is made twice, whatever is folded again.
+	messageAge = 23 * time.Hour
+	// overdueAfter is how long a partition waits for an event that makes the
+	// messages that are due.
+	overdueAfter = 2 * time.Second
+)
+
+// writeMessages produces messages AGENT_PERFORMANCE to the partition of cc.raw that
+// becomes this one. The normalizer drops those that it has already, and would make
+// dead letters of those of deleted accounts: they are left out.
+func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
+	records := make([]kafka.Record, 0, len(messages))
+	for _, m := range messages {
+		end := time.Unix(int64(m.Identity.Number+1)*w.fold.seconds(), 0)
+		if time.Since(end) > messageAge {
+			continue
+		}
+		if exists, err := w.deps.Accounts.Exists(ctx, m.Account); err == nil && !exists {
+			continue
+		}
+		records = append(records, kafka.Record{Topic: event.TopicRaw, Partition: w.partition, Key: []byte(m.Account), Value: m.Row,
+			Headers: []kafka.Header{
+				{Key: event.HeaderFormat, Value: []byte(event.FormatPerformance)},
+				{Key: event.HeaderSource, Value: []byte(source)},
+				{Key: event.HeaderIdentity, Value: m.Identity.Append(nil)},
+			}})
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	err := w.retry(ctx, "writing messages of agents' figures", func() error { return w.deps.Producer.Produce(ctx, records...) })
+	if err == nil {
+		w.metrics.messages.Add(float64(len(records)))
+	}
+	return err
+}
+
+// overdueAt returns when to look for messages that no event has made.
+func (w *worker) overdueAt(now time.Time) time.Time {
+	const after = closeAfter + overdueAfter
+	return now.Add(-after).Truncate(w.rules.Interval).Add(w.rules.Interval + after)
+}
+
+// overdue says which message writeOverdue has made last since an event.
+type overdue struct {
+	last event.ID // the event
+	made *header  // the entry of the message; nil: none yet
+}
+
+// writeOverdue produces the first message that is due in a partition without
+// events. It comes back as an event, which makes the next ones. Its row is what the
+// fold would make of any event now: idle is when the end of the log was last
+// reached. While none comes back (the account is deleted, the normalizer is down)
+// each call produces the next message.
+func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
+	if idle.IsZero() {
+		return nil
+	}
+	by, last := event.FirstID(idle.Add(-overdueAfter), w.partition), w.fold.Last()
+	if last >= by {
+		return nil
+	}
+	if w.overdue.last != last {
+		w.overdue = overdue{last: last}
+	}
+	e := w.fold.overdue(by, w.overdue.made)
+	if e == nil {
+		return nil
+	}
+	made := *e.base()
+	w.overdue.made = &made
+	return w.writeMessages(ctx, w.fold.preview(e))
+}

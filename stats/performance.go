@@ -1,0 +1,119 @@
+package stats
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"time"
+
+	"trunkline/event"
+)
+
+// openInterval is an agent's row of which no message was made yet: the value of a
+// record with the kind open_interval. It begins with the row, and ends with the
+// first event that is closeAfter behind the end of the interval, which makes the
+// message.
+type openInterval struct {
+	header
+
+	Seen int64 `json:"seen"` // the event that began it
+}
+
+// Performance is a message AGENT_PERFORMANCE to be made: the row of an agent
+// closeAfter behind the end of its interval.
+type Performance struct {
+	Account  string
+	Row      []byte // the message's data
+	Identity event.Identity
+}
+
+// TakePerformances returns the messages that are due since the last call.
+func (f *Fold) TakePerformances() []Performance {
+	due := f.performances
+	f.performances = nil
+	return due
+}
+
+// complete ends an open interval: it makes the message of its row.
+func (f *Fold) complete(o *openInterval) {
+	if r, ok := f.entries[o.rowKey()].(*AgentRow); ok {
+		f.performances = append(f.performances, f.performanceOf(r))
+	}
+	f.remove(o)
+}
+
+func (o *openInterval) rowKey() key {
+	k := o.key
+	k.kind = kindAgent
+	return k
+}
+
+func (f *Fold) performanceOf(r *AgentRow) Performance {
+	account := r.key.account.Value()
+	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, and not ASCII
+	run := "stats-" + f.rules.Interval.String() + "-" + hex.EncodeToString(agent[:16])
+	return Performance{Account: account, Row: f.encode(r), Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.seconds())}}
+}
+
+// overdue returns the entry of which an event with the id by would make the first
+// message, of those behind another one in the order of the timers; nil: none.
+func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
+	if len(f.timers) == 0 || f.timers[0].base().due > by {
+		return nil
+	}
+	for _, e := range f.timers {
+		switch e := e.(type) {
+		case *openInterval:
+		case *agent:
+			if e.away() || f.expires(e) <= by {
+				continue
+			}
+		default:
+			continue
+		}
+		h := e.base()
+		if h.due <= by && (first == nil || before(h, first.base())) && (behind == nil || before(behind, h)) {
+			first = e
+		}
+	}
+	return first
+}
+
+// preview returns the message of an entry that overdue found, without changing the
+// fold.
+func (f *Fold) preview(of entry) Performance {
+	k := of.base().key
+	if a, ok := of.(*agent); ok {
+		k.start = f.floor(a.CreditedMS)
+	}
+	k.kind = kindAgent
+	r := f.copyOfRow(k)
+	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.away() {
+		end := (k.start + f.seconds()) * 1000
+		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))
+	}
+	return f.performanceOf(r)
+}
+
+// copyOfRow returns a copy of an agent's row, or an empty one.
+func (f *Fold) copyOfRow(k key) *AgentRow {
+	r, ok := f.entries[k].(*AgentRow)
+	if !ok {
+		return &AgentRow{header: header{key: k}}
+	}
+	c := *r
+	c.BreakMSByReason = maps.Clone(r.BreakMSByReason)
+	return &c
+}
+
+// openRow adds the open interval of a row that has begun.
+func (f *Fold) openRow(r *AgentRow) {
+	k := r.key
+	k.kind = kindOpenInterval
+	f.add(&openInterval{header: header{key: k}, Seen: int64(f.lastFolded)})
+}
+
+// closes returns the id from which on the interval that begins at start is over.
+func (f *Fold) closes(start int64) event.ID {
+	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(closeAfter)
+}

@@ -1,0 +1,193 @@
+package stats
+
+import (
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// queueMetrics exports the figures of queues as trunkline_queue_…{account,queue}:
+// those of today (UTC), and the calls that wait. At most max queues have a label set
+// of their own, first come, first served; the others share one.
+type queueMetrics struct {
+	max int
+	log *slog.Logger
+	now func() time.Time
+
+	mu         sync.Mutex
+	partitions map[int]*partitionQueues
+	own        map[queueID]struct{} // queues that have a label set of their own
+	full       bool                 // a queue had to share, and the log says so
+}
+
+type queueID struct{ account, queue string }
+
+// partitionQueues has what one partition's fold knows of queues.
+type partitionQueues struct {
+	days    map[queueID]queueDay
+	waiting map[key]waitingCall // by the key of the call's entry
+}
+
+// queueDay has the sums of a queue's rows of one day.
+type queueDay struct {
+	day                                                                                 int64 // Unix seconds of its beginning
+	Offered, Answered, Abandoned, AbandonedShort, AnsweredWithin, WaitMS, AbandonWaitMS int64
+}
+
+type waitingCall struct {
+	queue     queueID
+	enteredMS int64
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// otherLabel is account and queue of the label set of queues beyond the limit.
+const otherLabel = "other"
+
+func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
+	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{}, own: map[queueID]struct{}{}}
+}
+
+// update takes the entries of a partition that have changed. It does nothing where
+// the metrics are off.
+func (m *queueMetrics) update(partition int, f *Fold, changed iter.Seq[key]) {
+	if m.max == 0 {
+		return
+	}
+	today := dayOf(m.now())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.partitions[partition]
+	if p == nil {
+		p = &partitionQueues{days: map[queueID]queueDay{}, waiting: map[key]waitingCall{}}
+		m.partitions[partition] = p
+	}
+	added := map[queueID]bool{}
+	for k := range changed {
+		switch {
+		case k.kind == kindQueue && k.start >= today:
+			if id := (queueID{k.account.Value(), k.id.Value()}); !added[id] {
+				added[id], p.days[id] = true, f.queueDay(k, today)
+			}
+		case k.kind == kindOpenCall:
+			if c, ok := f.entries[k].(*call); ok && c.AnsweredMS == 0 && c.EndedMS == 0 {
+				p.waiting[k] = waitingCall{queueID{k.account.Value(), c.Queue}, c.EnteredMS}
+			} else {
+				delete(p.waiting, k)
+			}
+		}
+	}
+}
+
+// drop forgets a partition that is another process's now.
+func (m *queueMetrics) drop(partition int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.partitions, partition)
+}
+
+func dayOf(t time.Time) int64 {
+	seconds := t.Unix()
+	return seconds - seconds%secondsPerDay
+}
+
+// queueDay adds up the rows of k's queue that begin on a day.
+func (f *Fold) queueDay(k key, day int64) queueDay {
+	d := queueDay{day: day}
+	for k.start = day; k.start < day+secondsPerDay; k.start += f.seconds() {
+		if r, ok := f.entries[k].(*QueueRow); ok {
+			d.add(queueDay{0, r.Offered, r.Answered, r.Abandoned, r.AbandonedShort, r.AnsweredWithin, r.WaitMS, r.AbandonWaitMS})
+		}
+	}
+	return d
+}
+
+func (d *queueDay) add(o queueDay) {
+	d.Offered += o.Offered
+	d.Answered += o.Answered
+	d.Abandoned += o.Abandoned
+	d.AbandonedShort += o.AbandonedShort
+	d.AnsweredWithin += o.AnsweredWithin
+	d.WaitMS += o.WaitMS
+	d.AbandonWaitMS += o.AbandonWaitMS
+}
+
+// queueNow is what is exported of a queue.
+type queueNow struct {
+	queueDay
+	waiting   int
+	enteredMS int64 // of the call that has waited longest
+}
+
+// byLabels returns the figures by label set. The shared one is always there.
+func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	queues := map[queueID]*queueNow{}
+	at := func(id queueID) *queueNow {
+		q := queues[id]
+		if q == nil {
+			q = &queueNow{}
+			queues[id] = q
+		}
+		return q
+	}
+	today := dayOf(now)
+	for _, p := range m.partitions {
+		for id, d := range p.days {
+			if d.day != today {
+				delete(p.days, id)
+				continue
+			}
+			at(id).add(d)
+		}
+		for _, c := range p.waiting {
+			at(c.queue).wait(c.enteredMS)
+		}
+	}
+	return m.limit(queues)
+}
+
+func (q *queueNow) wait(enteredMS int64) {
+	if q.waiting == 0 || enteredMS < q.enteredMS {
+		q.enteredMS = enteredMS
+	}
+	q.waiting++
+}
+
+// limit gives queues their label sets. The caller holds mu.
+func (m *queueMetrics) limit(queues map[queueID]*queueNow) map[queueID]*queueNow {
+	for id := range m.own {
+		if queues[id] == nil {
+			delete(m.own, id)
+		}
+	}
+	other := queueID{otherLabel, otherLabel}
+	shared := queues[other] // where a queue has this name
+	if shared == nil {
+		shared = &queueNow{}
+	}
+	delete(queues, other)
+	for id, q := range queues {
+		if _, ok := m.own[id]; ok {
+			continue
+		}
+		if len(m.own) < m.max {
+			m.own[id] = struct{}{}
+			continue
+		}
+		if !m.full {
+			m.full = true
+			m.log.Warn("more queues than stats.max_label_sets: the others share one label set", "stats.max_label_sets", m.max)
+		}
+		delete(queues, id)
+		shared.add(q.queueDay)
+		if q.waiting > 0 {
+			shared.wait(q.enteredMS)
+			shared.waiting += q.waiting - 1
+		}
+	}
+	queues[other] = shared
+	return queues
+}
