@@ -10,11 +10,12 @@ import (
 type Settings struct {
 	Interval   time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
 	LateEvents time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
+	Retention  time.Duration `yaml:"retention" doc:"how long the rows of the reports are kept in the database after their interval; 0: for ever"`
 }
 
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
-	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour}
+	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour, Retention: 400 * 24 * time.Hour}
 }
 
 // Validate implements setting.Group.
@@ -22,4 +23,5 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Interval == time.Minute || s.Interval == 5*time.Minute || s.Interval == 15*time.Minute, "interval",
 		"must be 1m, 5m or 15m, is %s", s.Interval)
 	c.Must(s.LateEvents >= callAge && s.LateEvents <= agentAge, "late_events", "must be %s to %s, is %s", callAge, agentAge, s.LateEvents)
+	c.Must(s.Retention == 0 || s.Retention >= s.LateEvents, "retention", "must be 0 or at least stats.late_events, is %s", s.Retention)
 }
