@@ -13,6 +13,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
 // Directory manages accounts, users, phones and API keys.
@@ -204,7 +205,7 @@ func (o *object) expiry(name string) *time.Time {
 	}
 	at := time.Time{}
 	switch seconds := o.Int(name, optional); {
-	case seconds < 0 || seconds > endOfTime:
+	case seconds < 0 || seconds > report.EndOfTime:
 		o.fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
 	case seconds > 0:
 		at = time.Unix(seconds, 0)

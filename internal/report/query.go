@@ -20,7 +20,8 @@ const (
 // MaxRange is the longest range of a report, in seconds.
 const MaxRange = 400 * 24 * 60 * 60
 
-const endOfTime = 253_402_300_799 // the last second of year 9999
+// EndOfTime is the last second of the year 9999.
+const EndOfTime = 253_402_300_799
 
 // Query reads the parameters of a report and gathers every fault on the way.
 // Parameters that are never read are left alone.
@@ -91,7 +92,7 @@ func (q *Query) time(name string) int64 {
 	switch {
 	case err != nil:
 		q.Fault(name, "wrong_type", "must be Unix seconds, a whole number")
-	case n < 0 || n > endOfTime:
+	case n < 0 || n > EndOfTime:
 		q.Fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
 	}
 	return n
