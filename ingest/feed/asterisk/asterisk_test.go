@@ -1,6 +1,7 @@
 package asterisk
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -314,6 +315,57 @@ func TestWrapUpEnds(t *testing.T) {
 	}
 	if time.Now().Unix() < last+2 {
 		t.Error("the wrap-up ended early")
+	}
+}
+
+// A wrap-up that began before the connection ends too.
+func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
+	last := time.Now().Unix()
+	members := ""
+	for _, queue := range []string{"q", "r"} {
+		members += packet("QueueMember", "ActionID: a2", "Queue: "+queue, "Name: Ann", "Location: PJSIP/1", "LastCall: "+fmt.Sprint(last), "InCall: 0",
+			"Status: 1", "Paused: 0", "Wrapuptime: 3600")
+	}
+	p := &pbx{t: t, answers: map[string]string{
+		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members + packet("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
+	}}
+	p.start()
+	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	snapshot, err := s.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || o.Facts.State != event.WrapUp || len(o.Queues) != 2 {
+		t.Fatalf("the snapshot has %+v", o)
+	}
+	s.nextResync = time.Unix(last+7200, 0)
+	if err := s.wait(ctx, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if s.tick(time.Unix(last+3599, 0)); len(s.out) > 0 {
+		t.Errorf("the wrap-up ended early: %s", s.out[0].Value)
+	}
+	s.tick(time.Unix(last+3600, 0))
+	if len(s.out) != 1 || s.out[0].Account != "A" || !s.out[0].Identity.Valid() ||
+		!strings.Contains(string(s.out[0].Value), `"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","state":"available"}`) {
+		t.Errorf("got %+v", s.out)
+	}
+}
+
+// An event is newer than the snapshot.
+func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
+	p := &pbx{t: t, events: packet("QueueMemberPause", "Queue: q", "Interface: PJSIP/1", "Paused: 1")}
+	p.start()
+	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
+	if _, err := s.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	s.addWrapUps(map[agent]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}}, s.platform.seen.began)
+	if len(s.wrapUps) != 1 || s.wrapUps[agent{"A", "PJSIP/2"}].until != now {
+		t.Errorf("wrap-ups %v", s.wrapUps)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +32,7 @@ type session struct {
 	out        []feed.Event
 	hold       *hold
 	wrapUps    map[agent]wrapUp
+	found      chan map[agent]wrapUp // by the latest snapshot, for Read
 	nextResync time.Time
 	suspicious int       // packets that are not believed
 	suspected  time.Time // last resync for a broken packet
@@ -50,7 +52,7 @@ func newSession(p *platform, conn *ami.Conn) *session {
 	return &session{
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
-		hold:    newHold(), wrapUps: map[agent]wrapUp{},
+		hold:    newHold(), wrapUps: map[agent]wrapUp{}, found: make(chan map[agent]wrapUp, 1),
 		nextResync: time.Now().Add(resyncInterval),
 	}
 }
@@ -103,10 +105,23 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	case <-s.conn.Arrived():
 	case <-s.conn.Done():
 	case <-timer.C:
+	case found := <-s.found:
+		s.addWrapUps(found, now)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
+}
+
+// addWrapUps notes the ends of wrap-ups that a snapshot has found, of agents without an
+// event since.
+func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
+	changed := s.platform.seen.unsettled(now)
+	for key, w := range found {
+		if _, known := s.wrapUps[key]; !known && !slices.Contains(changed, key.id) {
+			s.wrapUps[key] = w
+		}
+	}
 }
 
 // tick appends the events that are due without a packet.
@@ -248,8 +263,7 @@ func (s *session) watchWrapUp(p *ami.Packet, account string, now time.Time) {
 	case "QueueMemberStatus":
 		m := memberOf(p, now)
 		if m.State() == event.WrapUp {
-			facts := event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: value(p, "MemberName"), State: event.Available}
-			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), facts, identity(p, s.run+"/wrap-up")}
+			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), available(id, value(p, "MemberName")), identity(p, s.run+"/wrap-up")}
 			return
 		}
 	case "AgentCalled", "QueueMemberPause", "QueueMemberRemoved", "AgentConnect":
@@ -257,6 +271,11 @@ func (s *session) watchWrapUp(p *ami.Packet, account string, now time.Time) {
 		return
 	}
 	delete(s.wrapUps, key)
+}
+
+// available returns the facts of the end of an agent's wrap-up.
+func available(id, name string) event.Facts {
+	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, State: event.Available}
 }
 
 // memberOf parses the queue member in a packet, at the time of reading.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	q := &question{session: s, now: time.Now()}
+	q := &question{session: s, now: time.Now(), wrapUps: map[agent]wrapUp{}}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.seen.unsettled(q.now)
 	for _, ask := range []func(context.Context) error{q.askQueues, q.askPool, q.askChannels, q.askContacts} {
@@ -26,6 +27,11 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 			return feed.Snapshot{}, err
 		}
 	}
+	select { // one that Read has not taken is older
+	case <-s.found:
+	default:
+	}
+	s.found <- q.wrapUps
 	return q.Snapshot, nil
 }
 
@@ -35,7 +41,8 @@ type question struct {
 	session *session
 	now     time.Time
 	entries map[string]*ami.Packet // callers in queues by Uniqueid
-	agents  bool                   // the members of queues are complete
+	wrapUps map[agent]wrapUp
+	agents  bool // the members of queues are complete
 }
 
 // list asks for a list. ok is false where Asterisk has no such action or refuses it; it is true
@@ -91,14 +98,28 @@ func (q *question) askQueues(ctx context.Context) error {
 			m.Queues = append(m.Queues, value(p, "Queue"))
 			one := memberOf(p, q.now)
 			m.states = append(m.states, one.State())
+			if end := one.WrapUpEnd(); one.State() == event.WrapUp && end.After(q.wrapUps[key].until) {
+				q.wrapUps[key] = wrapUp{end, available(key.id, m.Facts.AgentName), q.session.wrapUpIdentity(key, end)}
+			}
 		}
 	}
 	for _, m := range order {
 		slices.Sort(m.Queues)
 		m.Facts.State = overall(m.states)
+		if key := (agent{m.Account, m.ID}); m.Facts.State != event.WrapUp || m.Account == "" {
+			delete(q.wrapUps, key)
+		}
 		q.Objects = append(q.Objects, m.Object)
 	}
 	return nil
+}
+
+// wrapUpIdentity returns the identity of the end of a wrap-up that no packet has told:
+// the same on each connection to the switch.
+func (s *session) wrapUpIdentity(key agent, end time.Time) feed.Identity {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%s\x00%d", key.account, key.id, end.Unix())
+	return feed.Identity{Run: s.run + "/wrap-ups", Number: h.Sum64()}
 }
 
 // overall returns the state of an agent from that in each of its queues, "" where they do not
