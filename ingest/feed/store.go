@@ -125,9 +125,9 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 }
 
 // List returns the status of each node of each feed, by name and node; of nodes that
-// are alive.
+// have stored it within leaseTime.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.clock()+` - $1 ORDER BY feed, node`, (10 * time.Second).Milliseconds())
+	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.clock()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
 	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (status Status, err error) {
 		var value string
 		if err := scan(&value); err != nil {
