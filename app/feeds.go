@@ -54,7 +54,7 @@ func (a *App) buildFeeds(ctx context.Context) error {
 		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: host + "-" + uuid.NewString()[:8],
 	}, feed.ServiceDeps{
 		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
-		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Metrics: a.registry, Logger: a.log,
+		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry, Logger: a.log,
 	})
 	if err != nil {
 		return err

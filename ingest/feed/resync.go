@@ -135,7 +135,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(asked.UnixNano()))
 	})
 	records := r.resyncRecords(found.differences)
-	if len(records) > 0 && !produceAll(ctx, r.producer, records, r.sender.dropped, r.log) {
+	if len(records) > 0 && !r.output.send(ctx, records) {
 		return nil, context.Cause(ctx)
 	}
 	r.metrics.resyncDifferences.add(uint64(len(records)))

@@ -26,7 +26,7 @@ type runner struct {
 	store     *Store
 	log       *slog.Logger
 	kafka     Log
-	producer  Producer
+	output    *output
 	metrics   feedMetrics
 	recoverer *panics.Recoverer
 
@@ -143,7 +143,7 @@ func (r *runner) session(ctx context.Context) error {
 	acknowledger, acknowledges := session.(Acknowledger)
 	if acknowledges {
 		q = newMemoryQueue(acknowledger)
-		sends = newSender(q, r.producer, r.sender.dropped, r.log)
+		sends = newSender(q, r.output)
 		sends.finish = finishTimeout
 	} else {
 		r.holdForPeers(r.spool.End())

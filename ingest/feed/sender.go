@@ -2,23 +2,14 @@ package feed
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"trunkline/event"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
-
-// Producer stores records in Kafka: nil when all are durable. ErrTopicLimit of
-// package kafka means that all but those too large for their topic are.
-type Producer interface {
-	Produce(ctx context.Context, records ...kafka.Record) error
-}
 
 // queue keeps records between reading and Kafka: the spool, or the memory of an
 // Acknowledger's session.
@@ -34,10 +25,8 @@ type queue interface {
 // with the same records until it succeeds: repeats have the same identity, and the
 // normalizer drops them.
 type sender struct {
-	queue    queue
-	producer Producer
-	dropped  func(records int)
-	log      *slog.Logger
+	queue  queue
+	output *output
 	// finish is how long records that are being stored when Run's context ends have to
 	// be stored and acknowledged, so that the platform does not send them again.
 	finish time.Duration
@@ -51,8 +40,8 @@ type sender struct {
 	changed chan struct{} // closed and replaced when limit or sent change
 }
 
-func newSender(q queue, p Producer, dropped func(int), log *slog.Logger) *sender {
-	return &sender{queue: q, producer: p, dropped: dropped, log: log, changed: make(chan struct{})}
+func newSender(q queue, o *output) *sender {
+	return &sender{queue: q, output: o, changed: make(chan struct{})}
 }
 
 // Run sends until ctx ends or, with the queue of a session, acknowledging fails.
@@ -61,7 +50,7 @@ func (s *sender) Run(ctx context.Context) error {
 		bound, changed := s.bound()
 		entries, next, err := s.queue.Next(bound)
 		if err != nil {
-			s.log.Error("reading the spool failed", "error", err)
+			s.output.log.Error("reading the spool failed", "error", err)
 			retry.Sleep(ctx, time.Second)
 			continue
 		}
@@ -112,35 +101,7 @@ func (s *sender) produce(ctx context.Context, entries []entry) bool {
 		defer stop()
 		ctx = lasting
 	}
-	return produceAll(ctx, s.producer, records, s.dropped, s.log)
-}
-
-func produceAll(ctx context.Context, p Producer, records []kafka.Record, dropped func(int), log *slog.Logger) bool {
-	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
-	for {
-		err := p.Produce(ctx, records...)
-		switch {
-		case err == nil:
-			return true
-		case errors.Is(err, kafka.ErrTopicLimit) || fault.KindOf(err) == fault.KindTooLarge && len(records) == 1:
-			dropped(1)
-			log.Error("records dropped: too large for Kafka", "error", err)
-			return true
-		case fault.KindOf(err) == fault.KindTooLarge: // one of them: none was sent
-			for i := range records {
-				if !produceAll(ctx, p, records[i:i+1], dropped, log) {
-					return false
-				}
-			}
-			return true
-		case ctx.Err() != nil:
-			return false
-		}
-		log.Warn("sending a feed's events to Kafka failed, trying again", "error", err)
-		if !wait.Wait(ctx) {
-			return false
-		}
-	}
+	return s.output.send(ctx, records)
 }
 
 // bound returns up to where records may be sent, and a channel that is closed when

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/internal/kafka"
 	"trunkline/internal/panics"
+	"trunkline/internal/tracing"
 )
 
 // ServiceConfig holds the configuration of a Service.
@@ -28,6 +29,7 @@ type ServiceDeps struct {
 	Platform  Constructor
 	Producer  Producer
 	Log       Log
+	Tracer    *tracing.Tracer // nil: tracing is off
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 }
@@ -79,9 +81,10 @@ func newRunner(one Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetr
 	if err != nil {
 		return nil, err
 	}
+	out := &output{deps.Producer, deps.Tracer, lost, logger}
 	r := &runner{
-		cfg: one, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, producer: deps.Producer,
-		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, deps.Producer, lost, logger),
+		cfg: one, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
+		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, out),
 		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout,
 		resyncWanted: make(chan struct{}, 1), holds: make(chan struct{}, 1), warned: map[string]bool{}, slot: -1,
 	}

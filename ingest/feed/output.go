@@ -1,0 +1,93 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+	"trunkline/internal/tracing"
+)
+
+// Producer stores records in Kafka: nil when all are durable. ErrTopicLimit of
+// package kafka means that all but those too large for their topic are.
+type Producer interface {
+	Produce(ctx context.Context, records ...kafka.Record) error
+}
+
+// output stores the records of a feed in Kafka.
+type output struct {
+	producer Producer
+	tracer   *tracing.Tracer // nil: tracing is off
+	dropped  func(records int)
+	log      *slog.Logger
+}
+
+// send stores records, however long that takes. It returns false when ctx ended
+// first.
+func (o *output) send(ctx context.Context, records []kafka.Record) bool {
+	spans := o.trace(ctx, records)
+	sent := o.produce(ctx, records)
+	for _, span := range spans {
+		if sent {
+			span.End(nil)
+		} else {
+			span.End(ctx.Err())
+		}
+	}
+	return sent
+}
+
+// trace begins a span for each topic and adds its context to the records' headers.
+func (o *output) trace(ctx context.Context, records []kafka.Record) []tracing.Span {
+	if o.tracer == nil {
+		return nil
+	}
+	counts := map[string]int{}
+	for i := range records {
+		counts[records[i].Topic]++
+	}
+	var spans []tracing.Span
+	carriers := map[string]tracing.Carrier{}
+	for topic, count := range counts {
+		ctx, span := o.tracer.Send(ctx, topic, count)
+		spans = append(spans, span)
+		carriers[topic] = tracing.FromContext(ctx)
+	}
+	for i := range records {
+		r := &records[i]
+		r.Headers = carriers[r.Topic].Headers(r.Headers)
+	}
+	return spans
+}
+
+func (o *output) produce(ctx context.Context, records []kafka.Record) bool {
+	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
+	for {
+		err := o.producer.Produce(ctx, records...)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, kafka.ErrTopicLimit) || fault.KindOf(err) == fault.KindTooLarge && len(records) == 1:
+			o.dropped(1)
+			o.log.Error("records dropped: too large for Kafka", "error", err)
+			return true
+		case fault.KindOf(err) == fault.KindTooLarge: // one of them: none was sent
+			for i := range records {
+				if !o.produce(ctx, records[i:i+1]) {
+					return false
+				}
+			}
+			return true
+		case ctx.Err() != nil:
+			return false
+		}
+		o.log.Warn("sending a feed's events to Kafka failed, trying again", "error", err)
+		if !wait.Wait(ctx) {
+			return false
+		}
+	}
+}
