@@ -171,6 +171,11 @@ type fakePlatform struct {
 	asking      func() // called before the answer is made up
 	asked       func() // called after it
 	plain       bool   // events have no identities
+
+	// A platform that keeps events delivers those from acknowledged on again.
+	keeps        bool
+	acknowledged int
+	onAck        func(delivery uint64) error // nil: nothing
 }
 
 func newFakePlatform() *fakePlatform {
@@ -197,7 +202,28 @@ func (p *fakePlatform) Connect(context.Context) (Session, error) {
 	}
 	s := &fakeSession{platform: p, next: len(p.events), news: make(chan struct{}, 1), closed: make(chan struct{})}
 	p.sessions[s] = true
+	if p.keeps {
+		s.next = p.acknowledged
+		return keptSession{s}, nil
+	}
 	return s, nil
+}
+
+// keptSession is a session of a platform that keeps events until they are
+// acknowledged.
+type keptSession struct{ *fakeSession }
+
+func (s keptSession) Acknowledge(_ context.Context, delivery uint64) error {
+	p := s.platform
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.onAck != nil {
+		if err := p.onAck(delivery); err != nil {
+			return err
+		}
+	}
+	p.acknowledged = max(p.acknowledged, int(delivery))
+	return nil
 }
 
 // happen is an event about an object, which becomes what object says; nil: it goes.
@@ -217,7 +243,7 @@ func (p *fakePlatform) happenLocked(facts event.Facts, id string, object *Object
 	if err != nil {
 		panic(err)
 	}
-	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id}}
+	e := Event{Topic: event.TopicRaw, Format: "scripted", Value: value, Account: "acme", Subjects: []string{id}, Delivery: uint64(n)}
 	if !p.plain {
 		e.Identity = Identity{Run: "core", Number: uint64(n)}
 	}
@@ -719,5 +745,17 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 	last.stop()
 	if k.repeats == 0 {
 		t.Error("nothing was sent twice: the test kills nothing")
+	}
+	identities := map[int]string{}
+	for _, r := range k.topic(event.TopicRaw) {
+		var m message
+		if err := json.Unmarshal(r.Value, &m); err != nil {
+			t.Fatal(err)
+		}
+		identity := string(r.Header(event.HeaderIdentity))
+		if before := identities[m.N]; m.Resync == "" && before != "" && before != identity {
+			t.Fatalf("event %d was sent as %s and as %s", m.N, before, identity)
+		}
+		identities[m.N] = identity
 	}
 }

@@ -2,11 +2,14 @@ package feed
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -294,16 +297,18 @@ func TestATornCheckpointIsTheOneBefore(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	var seed []byte
+	var bodies, segment []byte
 	for n := range 3 {
 		e := testEntry(n)
-		seed = appendEntry(seed, &e)
+		body := appendEntry(nil, &e)
+		bodies, segment = append(bodies, body...), append(segment, withHeader(body)...)
+		f.Add(segment, body)
 	}
-	f.Add(seed)
-	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 0, 9})
-	f.Fuzz(func(t *testing.T, content []byte) {
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 0, 9}, bodies)
+	// Before a record whose checksum is right whatever it has.
+	f.Fuzz(func(t *testing.T, content, body []byte) {
 		dir, lost := t.TempDir(), 0
-		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), slices.Concat(content, withHeader(body)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := openTestSpool(t, dir, 16<<20, &lost)
@@ -316,6 +321,12 @@ func FuzzSegment(f *testing.F) {
 			t.Errorf("the record behind is gone: %q", values)
 		}
 	})
+}
+
+// withHeader returns the bytes of a record in a segment.
+func withHeader(body []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	return append(binary.BigEndian.AppendUint32(b, crc32.Checksum(body, castagnoli)), body...)
 }
 
 func BenchmarkSpool(b *testing.B) {
