@@ -51,6 +51,7 @@ const (
 	liveAccountcode
 	liveCommand
 	liveCommandArgument
+	liveBridged
 	liveAccountVariable
 )
 
@@ -60,6 +61,7 @@ var liveMembers = jsonscan.Keys{
 	"Channel-Presence-ID": livePresence, "variable_dialed_domain": liveDialedDomain, "Caller-Context": liveContext,
 	"Conference-Domain": liveConferenceDomain, "Valet-Lot-Name": liveValetLot, "variable_accountcode": liveAccountcode,
 	"API-Command": liveCommand, "API-Command-Argument": liveCommandArgument,
+	"CC-Agent-Bridged": liveBridged,
 }
 
 // LiveEvent holds the fields of an event that a feed uses.
@@ -81,6 +83,9 @@ type LiveEvent struct {
 	Channels [3]string
 	Session  string // mod_callcenter: the caller's leg
 	Command  string // API: the command and its argument
+	// BridgeFailed says that mod_callcenter could not connect the agent to the caller, and
+	// tells no more of the caller, who may have hung up.
+	BridgeFailed bool
 }
 
 // LiveReader reads one event after another. It is not safe for concurrent use.
@@ -101,7 +106,7 @@ func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 		Format: events.Name, Name: decoded(f[fsName]), Run: decoded(f[liveCore]),
 		Number: unsigned(f[liveSequence]), Micros: int64(unsigned(f[fsTime])),
 		Channels: [3]string{decoded(f[fsUUID]), decoded(f[fsCallUUID]), decoded(f[fsOtherLeg])},
-		Session:  decoded(f[fsMemberSession]),
+		Session:  decoded(f[fsMemberSession]), BridgeFailed: f[liveBridged].Is("false"),
 	}
 	if f[fsAction] != nil {
 		e.Format = callcenter.Name

@@ -29,6 +29,9 @@
 // change by the command callcenter_config, which itself is an API event: it requests
 // a resync.
 //
+// A caller who hangs up while mod_callcenter connects an agent has no member-queue-end:
+// the bridge-agent-end with CC-Agent-Bridged false requests a resync, which ends the call.
+//
 // # Accounts
 //
 // An event that names no tenant belongs to the account of its agent's queues (by the

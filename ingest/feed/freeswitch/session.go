@@ -120,7 +120,7 @@ func (s *session) event(ctx context.Context, raw []byte, now time.Time) feed.Eve
 		s.log.Warn("unreadable event of the switch", "error", err)
 		return feed.Event{Hole: 1}
 	}
-	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues(&read)}
+	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues(&read) || read.BridgeFailed}
 	out.Hole = s.hole(&read)
 	if read.Name == "SHUTDOWN" {
 		s.ended = errShutdown

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +251,23 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 	for i, want := range []struct{ resync, stored bool }{{true, false}, {false, true}, {true, false}} {
 		if e := events[i]; e.Resync != want.resync || want.stored != (e.Value != nil) {
 			t.Errorf("event %d is %+v", i, e)
+		}
+	}
+}
+
+// mod_callcenter tells no end of a call whose caller hangs up while an agent is being
+// connected; captured.
+func TestAFailedBridgeIsAResync(t *testing.T) {
+	captured, err := os.ReadFile("../../../format/freeswitch/testdata/freeswitch.callcenter/bridge-failed.in.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(captured)), "\n")
+	f := &fakeSwitch{play: func(p *peer) { p.events(lines...) }}
+	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	for i, e := range read(t, s, len(lines)) {
+		if last := i == len(lines)-1; e.Resync != last || e.Value == nil {
+			t.Errorf("event %d of %d is %+v", i, len(lines), e)
 		}
 	}
 }
