@@ -510,8 +510,68 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	b.until(t, "the provider", "document.querySelector('#ai-result .card')")
 	b.do(t, `document.querySelector('#ai-result button[aria-label="Test Echo"]').click()`, nil)
 	b.until(t, "why it does not work", "document.querySelector('#ai-result .output').textContent.startsWith('Failed')")
+	b.testDirectory(t, n)
 	b.do(t, "location.hash = '#floor'", nil)
 	b.until(t, "the key to be gone", "!("+shows+")")
+}
+
+// testDirectory makes an account, a user in it who logs in, and a key that logs in to
+// the channel, and deletes the account.
+func (b *board) testDirectory(t *testing.T, n *node) {
+	t.Helper()
+	fill := func(form string, fields map[string]string) {
+		t.Helper()
+		for name, value := range fields {
+			b.do(t, "document.getElementById("+quote(form)+").elements.namedItem("+quote(name)+").value = "+quote(value), nil)
+		}
+		b.do(t, "document.getElementById("+quote(form)+").requestSubmit()", nil)
+	}
+	press := func(name string) {
+		t.Helper()
+		b.until(t, name, "document.querySelector('#admin button[aria-label="+quote(name)+"]')")
+		b.do(t, "document.querySelector('#admin button[aria-label="+quote(name)+"]').click()", nil)
+	}
+	secret := func(list string) (text string) {
+		t.Helper()
+		at := "document.querySelector('#" + list + " .once code')"
+		b.until(t, "a secret of "+list, at)
+		b.do(t, at+".textContent", &text)
+		return text
+	}
+	fill("accounts-form", map[string]string{"name": "Board Branch", "domain": "board-branch.test"})
+	press("Choose Board Branch")
+	fill("users-form", map[string]string{"username": "anna", "presence_id": "7001"})
+	made := secret("users-result")
+	login := func(secret string) answer {
+		return n.ask(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"board-branch.test"}`)
+	}
+	if a := login(made); a.status != http.StatusOK || !strings.Contains(string(a.body), `"role":"user"`) {
+		t.Errorf("a user made on the board: %s", a)
+	}
+	press("Make anna an administrator")
+	press("Make anna a user") // in the list that follows
+	press("Make anna an administrator")
+	b.until(t, "the role", "document.querySelector('#admin button[aria-label=\"Make anna a user\"]')")
+	press("New password for anna")
+	made = secret("users-result")
+	if a := login(made); a.status != http.StatusOK || !strings.Contains(string(a.body), `"role":"admin"`) {
+		t.Errorf("a user with a new password and role: %s", a)
+	}
+	press("Phone password for anna")
+	b.until(t, "the phone's password", "document.getElementById('users-result').textContent.includes('Phone password of anna, shown once')")
+	fill("keys-form", map[string]string{"name": "wall", "days": "90"})
+	if a := n.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": secret("keys-result")}, `{}`); a.status != http.StatusOK {
+		t.Errorf("a key made on the board: %s", a)
+	}
+	b.do(t, "document.getElementById('accounts-read').click()", nil)
+	press("Delete Board Branch")
+	b.until(t, "the question", "document.querySelector('#accounts-result button[aria-label=\"Press again to delete Board Branch\"]')")
+	press("Press again to delete Board Branch")
+	b.until(t, "the account to be gone", "!document.getElementById('accounts-result').textContent.includes('Board Branch')")
+	if a := login(made); a.status != http.StatusUnauthorized {
+		t.Errorf("a user of a deleted account: %s", a)
+	}
+	b.do(t, "document.getElementById('admin-account').value = ''", nil)
 }
 
 func (b *board) testDescriptions(t *testing.T, check func(string)) {

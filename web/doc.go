@@ -19,7 +19,8 @@
 //	wanted                   the filters of the events channel
 //	agents, calls, feed      their display
 //	pulse, spark             rates and latency, and their charts
-//	dial, lookup, admin      click to call, call records, administration
+//	dial, lookup             click to call, call records
+//	admin, directory         administration: recording keys and AI providers; accounts, users, keys
 //	dom, show, kinds         page elements and formats; the event types
 //	docs…, schema, markdown  the pages under /docs
 //

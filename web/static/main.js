@@ -4,6 +4,7 @@ import { Agents, counters } from "./agents.js";
 import { Calls, isTalking, isWaiting } from "./calls.js";
 import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
+import { Directory } from "./directory.js";
 import { busy, byID, el, framed, setText } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Floor } from "./floor.js";
@@ -23,7 +24,10 @@ import { Views } from "./views.js";
 import { Wanted } from "./wanted.js";
 
 const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
-const views = new Views(() => admin.leave());
+const views = new Views(() => {
+  admin.leave();
+  directory.leave();
+});
 const light = new Light();
 
 const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
@@ -51,6 +55,11 @@ const admin = new Admin(session, {
   account: byID("admin-account"), seal: byID("seal-read"), sealOutput: byID("seal-output"), sealResult: byID("seal-result"),
   list: byID("ai-read"), listOutput: byID("ai-output"), listResult: byID("ai-result"),
 });
+
+const panel = (/** @type {string} */ name) => ({
+  form: byID(`${name}-form`), list: byID(`${name}-read`), create: byID(`${name}-create`), output: byID(`${name}-output`), result: byID(`${name}-result`),
+});
+const directory = new Directory(session, byID("admin-account"), { accounts: panel("accounts"), users: panel("users"), keys: panel("keys") });
 
 // The floor is drawn at most once for each frame, its durations once a second.
 const several = () => feed.accounts.size > 1;

@@ -1,0 +1,177 @@
+/**
+ * For administrators: the accounts below their own, and an account's users, phones
+ * and API keys. Passwords and keys are shown once, and are in the page only while
+ * this view is open.
+ */
+import { busy, copyButton, el, setText } from "./dom.js";
+import { date } from "./show.js";
+
+const accountsPath = "/api/v2/accounts", keysPath = "/api/v2/apikeys";
+const sizeOfPage = 200;
+
+/** @typedef {{form: HTMLFormElement, list: HTMLButtonElement, create: HTMLButtonElement, output: Element, result: Element}} Panel */
+
+export class Directory {
+  #session; #account; #panels;
+
+  /**
+   * @param {import("./session.js").Session} session
+   * @param {HTMLInputElement} account whose users and keys are shown; empty: the administrator's
+   * @param {{accounts: Panel, users: Panel, keys: Panel}} panels
+   */
+  constructor(session, account, panels) {
+    this.#session = session;
+    this.#account = account;
+    this.#panels = panels;
+    this.#connect(panels.accounts, () => this.#listAccounts(), (fields) => this.#createAccount(fields));
+    this.#connect(panels.users, () => this.#listUsers(), (fields) => this.#createUser(fields));
+    this.#connect(panels.keys, () => this.#listKeys(), (fields) => this.#createKey(fields));
+    account.addEventListener("input", () => this.leave());
+  }
+
+  /** Removes everything shown. */
+  leave() {
+    for (const { output, result, form } of Object.values(this.#panels)) {
+      result.replaceChildren();
+      setText(output, "");
+      form.reset();
+    }
+  }
+
+  get #id() { return this.#account.value.trim() || this.#session.user?.account_id || ""; }
+  get #users() { return `${accountsPath}/${encodeURIComponent(this.#id)}/users`; }
+
+  /** @param {Panel} panel @param {() => Promise<void>} list @param {(fields: FormData) => Promise<any>} create */
+  #connect({ form, list: button, create: submit, output, result }, list, create) {
+    button.addEventListener("click", () => busy(button, output, list));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      busy(submit, output, async () => {
+        const shown = await create(new FormData(form));
+        form.reset();
+        await list();
+        if (shown) result.prepend(shown);
+      });
+    });
+  }
+
+  /** Shows all pages of a list. @param {Panel} panel @param {string} path @param {string} one @param {(item: any) => Node} card @param {string} [account] */
+  async #list({ output, result }, path, one, card, account) {
+    const items = [];
+    let next = "";
+    do {
+      const query = new URLSearchParams({ page_size: String(sizeOfPage), ...(next && { start_key: next }) });
+      const page = await this.#session.ask(`${path}?${query}`, { account });
+      items.push(...page.data);
+      next = page.next_start_key ?? "";
+    } while (next);
+    result.replaceChildren(...items.map(card));
+    setText(output, items.length === 1 ? `1 ${one}.` : `${items.length} ${one}s.`);
+  }
+
+  #listAccounts() {
+    return this.#list(this.#panels.accounts, accountsPath, "account", (a) => this.#card(a.name, [["Domain", a.domain], ["Id", a.id], ["Below", a.parent_id]], [
+      el("button", { type: "button", class: "quiet", "aria-label": `Choose ${a.name}`, onclick: () => {
+        this.#account.value = a.id;
+        this.#account.dispatchEvent(new Event("input"));
+        this.#account.focus();
+      } }, "Choose"),
+      this.#remove(this.#panels.accounts, a.name, `${accountsPath}/${encodeURIComponent(a.id)}`, () => this.#listAccounts()),
+    ]));
+  }
+
+  #createAccount(/** @type {FormData} */ fields) {
+    return this.#session.ask(accountsPath, { method: "POST", body: { name: fields.get("name"), domain: fields.get("domain"), parent_id: this.#id } }).then(() => undefined);
+  }
+
+  #listUsers() {
+    const panel = this.#panels.users;
+    return this.#list(panel, this.#users, "user", (u) => {
+      const path = `${this.#users}/${encodeURIComponent(u.id)}`;
+      const put = async (/** @type {object} */ change) => {
+        const { role, presence_id } = await this.#session.ask(path); // the list may be old
+        await this.#session.ask(path, { method: "PUT", body: { role, presence_id, ...change } });
+      };
+      const other = u.role === "admin" ? "user" : "admin";
+      const card = this.#card(u.username, [["Role", u.role], ["Extension", u.presence_id], ["Id", u.id]], [
+        this.#button(panel, `Make ${u.username} ${other === "admin" ? "an administrator" : "a user"}`, other === "admin" ? "Make administrator" : "Make user", async () => {
+          await put({ role: other });
+          await this.#listUsers();
+        }),
+        this.#button(panel, `New password for ${u.username}`, "New password", async () => {
+          const password = randomPassword();
+          await put({ password });
+          card.append(secret(`Password of ${u.username}`, password));
+        }),
+        u.presence_id && this.#button(panel, `Phone password for ${u.username}`, "Phone password", async () => {
+          const device = await this.#session.ask(`${path}/devices`, { method: "POST", body: { name: "made on the board" } });
+          card.append(secret(`Phone password of ${u.username}`, device.password));
+        }),
+        this.#remove(panel, u.username, path, () => this.#listUsers()),
+      ]);
+      return card;
+    });
+  }
+
+  async #createUser(/** @type {FormData} */ fields) {
+    const made = await this.#session.ask(this.#users, { method: "POST",
+      body: { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role") } });
+    return el("li", { class: "card" }, secret(`Password of ${made.username}`, made.password));
+  }
+
+  #listKeys() {
+    const panel = this.#panels.keys;
+    return this.#list(panel, keysPath, "key", (k) => this.#card(k.name || k.id, [["Scopes", k.scopes.join(", ")],
+      ["Expires", k.expires_at ? date(k.expires_at) : "never"], ["Id", k.id]],
+    [this.#remove(panel, k.name || k.id, `${keysPath}/${encodeURIComponent(k.id)}`, () => this.#listKeys())]), this.#id);
+  }
+
+  async #createKey(/** @type {FormData} */ fields) {
+    const days = Number(fields.get("days"));
+    const made = await this.#session.ask(keysPath, { method: "POST", account: this.#id, body: {
+      name: fields.get("name"), scopes: fields.getAll("scope"), ...(days && { expires_at: Math.floor(Date.now() / 1000) + days * 86400 }),
+    } });
+    return el("li", { class: "card" }, secret(`Key ${made.name || made.id}`, made.key));
+  }
+
+  /** @param {string} title @param {[string, any][]} facts @param {any[]} actions */
+  #card(title, facts, actions) {
+    return el("li", { class: "card" }, el("h3", {}, title),
+      el("dl", { class: "facts" }, ...facts.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+      el("p", { class: "actions" }, ...actions));
+  }
+
+  /** @param {Panel} panel @param {string} name @param {string} label @param {() => Promise<void>} action */
+  #button(panel, name, label, action) {
+    const button = el("button", { type: "button", class: "quiet", "aria-label": name, onclick: () => busy(button, panel.output, action) }, label);
+    return button;
+  }
+
+  /** A button that deletes when it is pressed a second time. @param {Panel} panel @param {string} name @param {string} path @param {() => Promise<void>} list */
+  #remove(panel, name, path, list) {
+    const button = this.#button(panel, `Delete ${name}`, "Delete", async () => {
+      if (button.textContent === "Delete") {
+        setText(button, "Press again to delete");
+        button.setAttribute("aria-label", `Press again to delete ${name}`);
+        return;
+      }
+      await this.#session.ask(path, { method: "DELETE" });
+      await list();
+    });
+    button.addEventListener("blur", () => {
+      setText(button, "Delete");
+      button.setAttribute("aria-label", `Delete ${name}`);
+    });
+    return button;
+  }
+}
+
+/** Something that the server shows once. */
+function secret(/** @type {string} */ title, /** @type {string} */ text) {
+  return el("p", { class: "once", role: "status" }, `${title}, shown once: `, el("code", { class: "secret" }, text), " ", copyButton("Copy", () => text));
+}
+
+/** 120 random bits in letters and digits. */
+function randomPassword() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => "abcdefghijkmnpqrstuvwxyz23456789"[byte % 32]).join("");
+}
