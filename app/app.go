@@ -147,7 +147,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
+	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.audit, a.partition, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.requireIdentitySecrets(ctx); err != nil {

@@ -23,7 +23,7 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
+	{"deploy/balancer", "event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
 	{"internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventqueue", "telephony/g711", "telephony/srtp", "clients"},

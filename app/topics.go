@@ -79,3 +79,9 @@ func (a *App) followPartitions(ctx context.Context) error {
 	}
 	return a.cluster.FollowPartitions(ctx, backend.TopicSpecs(a.settings))
 }
+
+// partition returns the partition of an account's new events: the messages of
+// partition n of the raw topic are stored in partition n.
+func (a *App) partition(ctx context.Context, account string) (int, error) {
+	return a.cluster.KeyPartition(ctx, event.TopicRaw, []byte(account))
+}

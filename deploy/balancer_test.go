@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"trunkline/deploy/balancer"
 	"trunkline/internal/freeport"
 )
 
@@ -22,7 +22,7 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 	t.Run("haproxy", func(t *testing.T) {
 		haproxy := tool(t, "haproxy")
 		config := filepath.Join(t.TempDir(), "haproxy.cfg")
-		text, err := os.ReadFile("compose/haproxy.cfg")
+		text, err := os.ReadFile("balancer/haproxy.cfg")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,12 +42,12 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 func TestANodeEndsBehindTheBalancer(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	first, second := serve(t, "TRUNKLINE_TLS_MODE=off"), serve(t, "TRUNKLINE_TLS_MODE=off")
-	balancer := balance(t, haproxy, first, second)
+	address := balance(t, haproxy, first, second)
 
 	// A connection for each request, so that the balancer decides each time.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func() error {
-		_, err := get(client, "http://"+balancer+"/ws/v1/cc_events/health")
+		_, err := get(client, "http://"+address+"/ws/v1/cc_events/health")
 		return err
 	}
 	eventually(t, "the balancer", ask)
@@ -83,23 +83,11 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 func balance(t *testing.T, haproxy string, first, second server) (address string) {
 	t.Helper()
 	address = freeport.Address(t)
-	text, err := os.ReadFile("compose/haproxy.cfg")
+	config, err := balancer.Local{Listen: address, Fanout: []balancer.Node{
+		{Public: first.public, Metrics: first.metrics}, {Public: second.public, Metrics: second.metrics},
+	}, Core: balancer.Node{Public: second.public, Metrics: second.metrics}}.HAProxy()
 	if err != nil {
 		t.Fatal(err)
-	}
-	config := string(text)
-	for from, to := range map[string]string{
-		`bind :9443 ssl crt /run/secrets/tls.*`: "bind " + address,
-		` resolvers docker init-addr.*`:         "",
-		`fanout-1:9443`:                         first.public + " port " + portOf(first.metrics),
-		`fanout-2:9443`:                         second.public + " port " + portOf(second.metrics),
-		`core:9443`:                             second.public + " port " + portOf(second.metrics),
-	} {
-		pattern := regexp.MustCompile(from)
-		if !pattern.MatchString(config) {
-			t.Fatalf("haproxy.cfg has no %s", from)
-		}
-		config = pattern.ReplaceAllString(config, to)
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -115,9 +103,9 @@ func balance(t *testing.T, haproxy string, first, second server) (address string
 func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	node := serve(t, "TRUNKLINE_TLS_MODE=off", "TRUNKLINE_TRUSTED_PROXIES=127.0.0.1")
-	balancer := balance(t, haproxy, node, node)
+	address := balance(t, haproxy, node, node)
 	eventually(t, "the balancer", func() error {
-		_, err := get(http.DefaultClient, "http://"+balancer+"/ws/v1/cc_events/health")
+		_, err := get(http.DefaultClient, "http://"+address+"/ws/v1/cc_events/health")
 		return err
 	})
 	request := func(method, address, path, body string, header http.Header) (status int, said []byte) {
@@ -141,7 +129,7 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		return fmt.Sprintf(`{"username":"admin","password":%q,"domain":"demo.local"}`, password)
 	}
 	forged := http.Header{"X-Forwarded-For": {"203.0.113.66", "203.0.113.67, 127.0.0.1"}, "Forwarded": {"for=203.0.113.68"}}
-	if status, said := request(http.MethodPost, balancer, "/ucp/v2/login", login("a wrong password"), forged); status != http.StatusUnauthorized {
+	if status, said := request(http.MethodPost, address, "/ucp/v2/login", login("a wrong password"), forged); status != http.StatusUnauthorized {
 		t.Fatalf("a wrong password gets %d %s", status, said)
 	}
 	var granted struct {
@@ -168,5 +156,3 @@ func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 		return nil
 	})
 }
-
-func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

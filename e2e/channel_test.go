@@ -83,7 +83,7 @@ type socket struct {
 
 func openSocket(ctx context.Context, n *node, path string, header http.Header, cursor bool) (connection, error) {
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: n.roots}, HandshakeTimeout: 20 * time.Second}
-	conn, response, err := dialer.DialContext(ctx, "wss"+strings.TrimPrefix(n.url, "https")+path, header)
+	conn, response, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(n.url, "http")+path, header)
 	if errors.Is(err, websocket.ErrBadHandshake) {
 		return nil, refusal(response)
 	}

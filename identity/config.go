@@ -2,6 +2,7 @@ package identity
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"runtime"
 	"time"
@@ -13,14 +14,19 @@ const (
 	keyLead = 24 * time.Hour      // how long it is published before it signs
 )
 
-// Config has the settings, and what tests set: there a zero field takes the value
-// in its comment.
+// Config has the settings, what wiring knows, and what tests set: a zero field takes
+// the value in its comment.
 type Config struct {
 	Settings
 	Argon2    Argon2
 	HashSlots int              // one per CPU: password hashes worked on at once
 	Now       func() time.Time // time.Now
+	Partition Partition        // none
 }
+
+// Partition returns the Kafka partition in which new events of an account are
+// stored, without waiting where it is known.
+type Partition func(ctx context.Context, account string) (int, error)
 
 // Argon2 is the cost of hashing a password. The defaults are OWASP's for
 // argon2id. Changing them changes new hashes only.

@@ -270,7 +270,9 @@ func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter)
 	if err := s.checkFilter(accountID, f); err != nil {
 		return claims{}, err
 	}
-	return s.filterClaim(ctx, distinct)
+	c, err := s.filterClaim(ctx, distinct)
+	c.affinity = s.affinityOf(ctx, user, distinct)
+	return c, err
 }
 
 func (s *Service) seesAll(account string, ids []string) bool {

@@ -2,7 +2,11 @@ package identity
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -260,6 +264,48 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 			t.Errorf("principal %+v", p)
 		}
 	})
+}
+
+// TestChannelTokensSayWhereTheyBelong: a balancer can hash the header of a token,
+// which is the same for all users of an account; a node that cannot ask Kafka leaves
+// the partition out.
+func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
+	var kafka error
+	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }
+	s := start(t, onSQLite(t), Config{Partition: partition}).demo(t)
+	must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
+	header := func(user string, accounts ...string) map[string]any {
+		t.Helper()
+		token, _, err := s.EventsLogin(t.Context(), demoLogin(user), Filter{AccountIDs: accounts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mustAuthenticate(t, token)
+		first, _, _ := strings.Cut(token, ".")
+		text, err := base64.RawURLEncoding.DecodeString(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	own := header("alice")
+	if own["account"] != "demo" || own["partition"] != 4. {
+		t.Errorf("header of a token without a filter: %v", own)
+	}
+	if got := header("bob", "demo", "sub"); !maps.Equal(got, own) {
+		t.Errorf("header of another user's token for several accounts: %v, want %v", got, own)
+	}
+	if got := header("alice", "sub", "sub"); got["account"] != "sub" || got["partition"] != 3. {
+		t.Errorf("header of a token for one account: %v", got)
+	}
+	kafka = errors.New("no broker answers")
+	if got := header("alice"); got["account"] != "demo" || got["partition"] != nil {
+		t.Errorf("header while Kafka does not answer: %v", got)
+	}
 }
 
 func TestEventsLoginNamesWhatItRefuses(t *testing.T) {

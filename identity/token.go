@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +34,8 @@ type claims struct {
 	FilterID   string `json:"filter,omitempty"`     // names a stored filter
 	Generation int64  `json:"generation,omitempty"` // of the user's password
 
-	signingKey string // that signed it
+	signingKey string         // that signed it
+	affinity   map[string]any // header parameters; see affinityOf
 }
 
 // sign makes a token of audience about user, that lives for ttl. The claims
@@ -59,6 +61,7 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	c.Generation = user.generation
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
 	token.Header["kid"] = key.id
+	maps.Copy(token.Header, c.affinity)
 	signed, err := token.SignedString(key.private)
 	if err != nil {
 		return "", fault.Internal(err, "The token could not be signed")

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -191,6 +192,48 @@ func checkAutoscalers(t *testing.T, r rendered) {
 		if !found {
 			t.Errorf("%s scales nothing", h.Name)
 		}
+	}
+}
+
+// TestTheIngressHashesAsComposeDoes: a fanout Service tells HAProxy's ingress
+// controller to choose nodes as deploy/balancer/haproxy.cfg does; other Services do not.
+func TestTheIngressHashesAsComposeDoes(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/balancer/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, backend, _ := strings.Cut(string(text), "\nbackend fanout\n")
+	backend, _, _ = strings.Cut(backend, "\nbackend ")
+	var want []string
+	for line := range strings.Lines(backend) {
+		line = strings.TrimSpace(line)
+		for _, directive := range []string{"http-request ", "balance ", "hash-"} {
+			if strings.HasPrefix(line, directive) {
+				want = append(want, line)
+			}
+		}
+	}
+	want = append(want, "default-server weight 64")
+	r, err := render(t, values(t, documented))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, s := range of[*core.Service](r.objects) {
+		snippet, ok := s.Annotations["haproxy.org/backend-config-snippet"]
+		if fanout := s.Name == release+"-trunkline-fanout"; ok != fanout {
+			t.Errorf("%s: the annotation is there: %v", s.Name, ok)
+		}
+		if !ok {
+			continue
+		}
+		found++
+		if got := strings.Split(strings.TrimSpace(snippet), "\n"); !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", s.Name, got, want)
+		}
+	}
+	if found != 1 || len(want) != 8 {
+		t.Errorf("%d Services have it, %d directives", found, len(want))
 	}
 }
 

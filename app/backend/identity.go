@@ -13,9 +13,10 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Identity returns the directory of accounts in db.
+// Identity returns the directory of accounts in db. partition may be nil where no
+// channel token is made.
 func Identity(ctx context.Context, s *settings.Settings, db *sqldb.DB,
 	secrets *masterkey.Keyring, limiter identity.Limiter, auditLog *audit.Log,
-	reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
-	return identity.New(ctx, identity.Config{Settings: s.Auth}, db, secrets, limiter, auditLog, reg, log)
+	partition identity.Partition, reg prometheus.Registerer, log *slog.Logger) (*identity.Service, error) {
+	return identity.New(ctx, identity.Config{Settings: s.Auth, Partition: partition}, db, secrets, limiter, auditLog, reg, log)
 }

@@ -74,7 +74,7 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 	if err != nil {
 		return err
 	}
-	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
+	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), auditLog, nil, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,20 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 	return partitions, nil
 }
 
+// KeyPartition returns the partition that records with the key go to under the
+// topic's present number of partitions. It asks a broker only about a topic that has
+// not been used yet.
+func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (int, error) {
+	t, err := c.leaders.topic(ctx, c.topic(topic))
+	if err != nil {
+		return 0, away(err, "counting partitions")
+	}
+	if len(t.partitions) == 0 {
+		return 0, fault.NotFound("no topic %q", topic)
+	}
+	return PartitionOf(key, len(t.partitions)), nil
+}
+
 // partitions returns the number of partitions a topic has, waiting for Kafka to
 // say so as long as a delivery may take.
 func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {

@@ -92,3 +92,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}{{- fail "ingress.enabled needs ingress.host" -}}{{- end -}}
 {{- end -}}
+
+{{- /* For HAProxy's ingress controller, ignored by others: subscribers of the same
+events meet on one node, as in deploy/balancer/haproxy.cfg. */}}
+{{- define "trunkline.haproxyAffinity" -}}
+http-request set-var(txn.token) url_param(token)
+http-request set-var(txn.token) http_auth_bearer
+http-request set-var(txn.group) var(txn.token),jwt_header_query('$.account')
+http-request set-var(txn.group) var(txn.token),jwt_header_query('$.partition')
+balance hash var(txn.group)
+hash-type consistent
+hash-balance-factor 150
+default-server weight 64
+{{- end }}

@@ -1,0 +1,60 @@
+// Package balancer holds the configurations of balancers in front of fanout nodes:
+// haproxy.cfg, which compose runs, nginx.conf and envoy.yaml. It rewrites the first
+// for nodes on this machine, for tests and trunkline-bench.
+package balancer
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+)
+
+//go:embed haproxy.cfg
+var haproxy string
+
+// Node is the addresses, host:port, of a node's public listener and of its metrics.
+type Node struct {
+	Public, Metrics string
+}
+
+// Local has the addresses of a fleet on one machine.
+type Local struct {
+	Listen string // host:port of the balancer, plain HTTP
+	Fanout []Node // serve the channel
+	Core   Node   // serves everything else
+	TLS    bool   // the nodes' public listeners have TLS; their certificates are not checked
+}
+
+// HAProxy returns haproxy.cfg with the addresses of l in place of compose's.
+func (l Local) HAProxy() (string, error) {
+	var servers strings.Builder
+	for i, n := range l.Fanout {
+		fmt.Fprintf(&servers, "\tserver fanout-%d %s\n", i+1, l.server(n))
+	}
+	config := haproxy
+	for _, change := range []struct{ from, to string }{
+		{`bind :9443 ssl crt /run/secrets/tls.*`, "bind " + l.Listen},
+		{` resolvers docker init-addr.*`, ""},
+		{`(?m)(^\tserver fanout-\d+ .*\n)+`, servers.String()},
+		{`core:9443`, l.server(l.Core)},
+	} {
+		pattern := regexp.MustCompile(change.from)
+		if !pattern.MatchString(config) {
+			return "", fmt.Errorf("haproxy.cfg has no %s", change.from)
+		}
+		config = pattern.ReplaceAllLiteralString(config, change.to)
+	}
+	return config, nil
+}
+
+// server returns the address and options of a server line.
+func (l Local) server(n Node) string {
+	options := ""
+	if l.TLS {
+		options = " ssl verify none no-check-ssl"
+	}
+	_, port, _ := net.SplitHostPort(n.Metrics)
+	return n.Public + " port " + port + options
+}

@@ -1,0 +1,227 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"trunkline/deploy/balancer"
+	"trunkline/internal/freeport"
+)
+
+// balance starts HAProxy with compose's configuration in front of the nodes, of
+// which the first serves everything but the channel. change may adapt the
+// configuration; nil: as it is.
+func balance(t testing.TB, change func(config string) string, nodes ...*node) *node {
+	t.Helper()
+	haproxy, err := exec.LookPath("haproxy")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("haproxy is not installed")
+		}
+		t.Skip("NOT TESTED: haproxy is not installed")
+	}
+	fleet := balancer.Local{Listen: freeport.Address(t), TLS: true}
+	for _, n := range nodes {
+		fleet.Fanout = append(fleet.Fanout, balancer.Node{Public: n.address, Metrics: strings.TrimPrefix(n.probes, "http://")})
+	}
+	fleet.Core = fleet.Fanout[0]
+	config, err := fleet.HAProxy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		config = change(config)
+	}
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "haproxy.log")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd := exec.Command(haproxy, "-f", file)
+	cmd.Stdout, cmd.Stderr = output, output
+	child, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.process.Signal(syscall.SIGTERM)
+		<-child.exited
+		if t.Failed() {
+			t.Logf("the log of haproxy:\n%s", readFile(t, log))
+		}
+	})
+	b := &node{name: "balancer", url: "http://" + fleet.Listen, address: fleet.Listen, child: child,
+		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // so that it chooses for each request
+	eventually(t, "the balancer", func() error {
+		a, err := b.call(t.Context(), http.MethodGet, apiPaths.health, nil, "")
+		if err == nil && a.status != http.StatusOK {
+			err = fmt.Errorf("%s", a)
+		}
+		return err
+	})
+	return b
+}
+
+// value returns the sum of a metric over its labels.
+func (n *node) value(metric string) (sum float64, err error) {
+	_, text, err := n.probe("/metrics")
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, metric)
+		if !ok || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += value
+	}
+	return sum, err
+}
+
+// admitting returns the node of those that run that admits a subscriber.
+func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*node, error) {
+	t.Helper()
+	const opened = "trunkline_fanout_opened_total"
+	before := map[*node]float64{}
+	for _, n := range nodes {
+		if n.child == nil || !n.child.running() {
+			continue
+		}
+		value, err := n.value(opened)
+		if err != nil {
+			return nil, err
+		}
+		before[n] = value
+	}
+	c, err := ask.connect(t.Context(), through)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	for n, was := range before {
+		if now, err := n.value(opened); err != nil || now > was {
+			return n, err
+		}
+	}
+	return nil, errors.New("no node has admitted the subscriber")
+}
+
+// TestAccountsMeetBehindTheBalancer: the subscribers of an account reach one node,
+// whoever logged in and wherever the token is; a node that is added takes accounts
+// from the others and moves none between them; those of a killed node go where they
+// were before.
+func TestAccountsMeetBehindTheBalancer(t *testing.T) {
+	t.Parallel()
+	settings, prefix := realSettings(t)
+	first, second := newNode(t, "first", settings), newNode(t, "second", with(settings, "TRUNKLINE_ROLES", "fanout"))
+	added := newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
+	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
+	nodes := []*node{first, second, added}
+	// The bound on a node's share would let the third of three subscribers go elsewhere.
+	b := balance(t, func(config string) string {
+		const bound = "hash-balance-factor 150\n"
+		if !strings.Contains(config, bound) {
+			t.Fatalf("haproxy.cfg has no %s", bound)
+		}
+		return strings.Replace(config, bound, "\n", 1)
+	}, nodes...)
+
+	const accounts = 8
+	asks := map[string][]subscription{}
+	for i := range accounts {
+		id := fmt.Sprint("fleet-", i)
+		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+	}
+	for i := range accounts {
+		id := fmt.Sprint("fleet-", i)
+		for j, name := range []string{"alice", "bob"} {
+			var granted struct {
+				Token string `json:"access_token"`
+			}
+			eventually(t, "the account "+id, func() error {
+				a := b.tryLogin(t, apiPaths, user(name).accounts(id))
+				if err := json.Unmarshal(a.body, &granted); err != nil || a.status != http.StatusOK {
+					return fmt.Errorf("%s, %v", a, err)
+				}
+				return nil
+			})
+			asks[id] = append(asks[id], subscription{paths: apiPaths, token: granted.Token, query: j == 0, sse: j == 1})
+		}
+	}
+	// homes returns the node of each account, once all of its subscribers meet.
+	homes := func() (map[string]*node, error) {
+		at := map[string]*node{}
+		for id, subscriptions := range asks {
+			for _, ask := range subscriptions {
+				n, err := admitting(t, b, ask, nodes...)
+				if err != nil {
+					return nil, err
+				}
+				if at[id] != nil && at[id] != n {
+					return nil, fmt.Errorf("subscribers of %s are on %s and on %s", id, at[id].name, n.name)
+				}
+				at[id] = n
+			}
+		}
+		return at, nil
+	}
+	var before map[string]*node
+	eventually(t, "subscribers to meet", func() (err error) {
+		before, err = homes()
+		return err
+	})
+	if sizes := sizesOf(before); sizes["first"] == 0 || sizes["second"] == 0 {
+		t.Fatalf("accounts by node: %v", sizes)
+	}
+
+	added.start(t)
+	eventually(t, "the added node to take accounts", func() error {
+		after, err := homes()
+		if err != nil {
+			return err
+		}
+		for id, n := range after {
+			if n != added && n != before[id] {
+				return fmt.Errorf("%s went from %s to %s", id, before[id].name, n.name)
+			}
+		}
+		t.Logf("accounts by node: %v, then %v", sizesOf(before), sizesOf(after))
+		if sizesOf(after)["added"] == 0 {
+			return errors.New("it takes none")
+		}
+		return nil
+	})
+
+	added.kill(t)
+	eventually(t, "the accounts to go back", func() error {
+		after, err := homes()
+		if err == nil && !maps.Equal(after, before) {
+			err = fmt.Errorf("accounts by node: %v", sizesOf(after))
+		}
+		return err
+	})
+}
+
+func sizesOf(homes map[string]*node) map[string]int {
+	sizes := map[string]int{}
+	for _, n := range homes {
+		sizes[n.name]++
+	}
+	return sizes
+}

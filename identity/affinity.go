@@ -1,0 +1,38 @@
+package identity
+
+import (
+	"context"
+	"time"
+)
+
+// The header parameters of a channel token that balancers hash, so that subscribers
+// of the same events meet on one node. Nothing else reads them, and a token without
+// them is valid. They are in the header because it, unlike the claims, is the same
+// in all tokens of an account and a signing key: a balancer that cannot decode
+// base64url hashes the token up to its first dot.
+const (
+	headerAccount   = "account"   // whose events the token is for
+	headerPartition = "partition" // in which new events of the account lie; a number
+)
+
+// partitionWait bounds the wait for Kafka in a login.
+const partitionWait = 200 * time.Millisecond
+
+// affinityOf returns the header parameters of a channel token of a user: of the one
+// account that its filter names, else of the user's own. While Kafka does not answer
+// there is no partition.
+func (s *Service) affinityOf(ctx context.Context, user User, f Filter) map[string]any {
+	account := user.AccountID
+	if len(f.AccountIDs) == 1 {
+		account = f.AccountIDs[0]
+	}
+	header := map[string]any{headerAccount: account}
+	if s.cfg.Partition != nil {
+		ctx, cancel := context.WithTimeout(ctx, partitionWait)
+		defer cancel()
+		if partition, err := s.cfg.Partition(ctx, account); err == nil {
+			header[headerPartition] = partition
+		}
+	}
+	return header
+}
