@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"trunkline/deploy/balancer"
 	"trunkline/internal/freeport"
@@ -129,6 +130,7 @@ func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*
 func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	t.Parallel()
 	settings, prefix := realSettings(t)
+	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "16")
 	first, second := newNode(t, "first", settings), newNode(t, "second", with(settings, "TRUNKLINE_ROLES", "fanout"))
 	added := newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
@@ -224,4 +226,75 @@ func sizesOf(homes map[string]*node) map[string]int {
 		sizes[n.name]++
 	}
 	return sizes
+}
+
+// TestAnAddedNodeGetsConnections: behind the balancer a second node is added to one
+// that has all subscribers. Accounts move to it at once with a reason, and nobody
+// misses an event.
+func TestAnAddedNodeGetsConnections(t *testing.T) {
+	t.Parallel()
+	settings, prefix := realSettings(t)
+	settings = with(settings, "TRUNKLINE_FANOUT_REBALANCE_TIME", "15s", "TRUNKLINE_KAFKA_PARTITIONS", "16")
+	first, added := newNode(t, "first", settings), newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
+	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first)
+	b := balance(t, nil, first, added)
+
+	const accounts, sockets = 8, 3
+	var followers []*subscriber
+	var posters []*poster
+	for i := range accounts {
+		id := fmt.Sprint("fleet-", i)
+		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
+		posters = append(posters, &poster{name: id, account: id, key: c.key, node: c.ingest, every: 200 * time.Millisecond})
+	}
+	for i := range accounts {
+		w := user("alice").accounts(fmt.Sprint("fleet-", i))
+		eventually(t, "the account", func() error {
+			if a := first.tryLogin(t, apiPaths, w); a.status != http.StatusOK {
+				return fmt.Errorf("%s", a)
+			}
+			return nil
+		})
+		ask := subscription{paths: apiPaths, token: first.login(t, apiPaths, w), since: "earliest"}
+		for range sockets {
+			followers = append(followers, follow(t, ask, b))
+		}
+	}
+	l := begin(t, posters...)
+	l.awaitMore(t, 1)
+
+	added.start(t)
+	eventually(t, "the added node to have connections", func() error {
+		here, err := added.value("trunkline_fanout_connections")
+		if err == nil && here < sockets {
+			err = fmt.Errorf("it has %v", here)
+		}
+		return err
+	})
+	eventually(t, "everybody to be connected", func() error {
+		var all float64
+		for _, n := range []*node{first, added} {
+			here, err := n.value("trunkline_fanout_connections")
+			if err != nil {
+				return err
+			}
+			all += here
+		}
+		if all != accounts*sockets {
+			return fmt.Errorf("%v connections", all)
+		}
+		return nil
+	})
+	l.awaitMore(t, 1)
+	l.stop()
+	for i, s := range followers {
+		l.awaitAll(t, s, fmt.Sprint("fleet-", i/sockets))
+		checkOrder(t, "a follower", s.events())
+	}
+	moved, err := first.value("trunkline_fanout_rebalanced_total")
+	if err != nil || moved < sockets || moved > accounts*sockets {
+		t.Errorf("%v connections were disconnected, %v", moved, err)
+	}
+	here, err := added.value("trunkline_fanout_connections")
+	t.Logf("%v of %d connections were disconnected; the added node has %v, %v", moved, accounts*sockets, here, err)
 }

@@ -18,6 +18,7 @@ var (
 	DisconnectClientMessages = conn.Disconnect{Code: 1008, Reason: "this channel takes no messages"}
 	DisconnectEventsLost     = conn.Disconnect{Code: 1011, Reason: "events were lost upstream", Reconnect: true}
 	DisconnectRestart        = conn.Disconnect{Code: 1012, Reason: "service restarts, come back", Reconnect: true}
+	DisconnectRebalance      = conn.Disconnect{Code: 1012, Reason: "node has more than its share, come back", Reconnect: true}
 	DisconnectTokenExpired   = conn.Disconnect{Code: 4001, Reason: "token expired"} // reconnect with a new token
 	DisconnectAccessRevoked  = conn.Disconnect{Code: 4003, Reason: "access revoked"}
 	DisconnectTooSlow        = conn.Disconnect{Code: 4008, Reason: "too slow", Reconnect: true}
@@ -33,7 +34,7 @@ const (
 )
 
 var disconnects = []conn.Disconnect{DisconnectNormal, DisconnectSilent, DisconnectBroken, DisconnectProtocolError,
-	DisconnectEventsLost, DisconnectRestart, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
+	DisconnectEventsLost, DisconnectRestart, DisconnectRebalance, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
 
 // codeLabel returns the metric label of a close code: "other" for codes that
 // only a peer sends.

@@ -25,8 +25,8 @@
 //
 //   - one stream for each partition while anybody is subscribed: the follower;
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
-//     bound of all queues), one for permissions, one for presence: the end of
-//     Run's context;
+//     bound of all queues), one for permissions, one for presence, one that
+//     rebalances: the end of Run's context;
 //   - one that reads cc.state for each partition, and one that starts and ends
 //     them, while snapshots are asked for (states.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:

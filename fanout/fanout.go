@@ -68,6 +68,7 @@ type Fanout struct {
 	handshakes          atomic.Int64   // handshakes in progress
 	presenceUnavailable atomic.Bool    // the last presence update failed
 	sweeps              uint64         // used by sweepOnce only
+	otherNodes          atomic.Int64   // refreshed with otherConnections
 	otherConnections    atomic.Int64   // connections of the other nodes, refreshed every presenceInterval
 	worstLag            hourlyLag      // used by publishPresence only
 	tasks               sync.WaitGroup // readers, socket waiters and replays; see startTask
@@ -105,7 +106,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.runContext) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.follower.grow} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.follower.grow} {
 		running.Go(func() { work(f.runContext) })
 	}
 	<-ctx.Done()

@@ -530,9 +530,16 @@ func (p *sharedPresence) Publish(_ context.Context, node string, changed []Clien
 	return len(p.nodes[node]), nil
 }
 
-func (p *sharedPresence) Others(ctx context.Context, node string) (int, error) {
+func (p *sharedPresence) Others(ctx context.Context, node string) (nodes, connections int, err error) {
 	clients, err := p.Clients(ctx, node)
-	return len(clients), err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.nodes {
+		if name != node {
+			nodes++
+		}
+	}
+	return nodes, len(clients), err
 }
 
 func (p *sharedPresence) Clients(_ context.Context, node string) ([]Client, error) {

@@ -25,6 +25,7 @@ type metrics struct {
 	historyReads prometheus.Counter
 	historyBytes prometheus.Gauge
 	presence     *prometheus.CounterVec
+	rebalanced   prometheus.Counter
 	stateAgents  prometheus.Gauge
 	stateCalls   prometheus.Gauge
 	stateLag     prometheus.Gauge
@@ -68,6 +69,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_history_bytes", Help: "Bytes of history older than the ring that replays hold in memory."}),
 		presence: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_fanout_presence_total", Help: "Updates of the shared connection state, by result."}, []string{"result"}),
+		rebalanced: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "trunkline_fanout_rebalanced_total", Help: "Subscribers disconnected because this node had more than its share of the cluster's connections."}),
 		stateAgents: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "trunkline_fanout_snapshot_agents", Help: "Agents in the state, of all accounts, while snapshots are asked for."}),
 		stateCalls: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -76,7 +79,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "trunkline_fanout_snapshot_lag_messages", Help: "Records of cc.state that have been written but not read yet, over all partitions, while snapshots are asked for."}),
 	}
 	reg.MustRegister(m.connections, m.opened, m.refused, m.closed, m.events, m.deliveries, m.repeats, m.streams,
-		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence,
+		m.streamErrors, m.latency, m.queued, m.replaying, m.replayed, m.historyReads, m.historyBytes, m.presence, m.rebalanced,
 		m.stateAgents, m.stateCalls, m.stateLag)
 	for _, transport := range []string{transportWebSocket, transportEventStream} {
 		m.opened.WithLabelValues(transport)

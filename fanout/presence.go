@@ -22,8 +22,9 @@ type Presence interface {
 	// whole, changed replaces all of them. It returns the number stored for the
 	// node.
 	Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error)
-	// Others counts the connections of all nodes but this.
-	Others(ctx context.Context, node string) (int, error)
+	// Others counts the nodes but this and their connections. Both may be up to
+	// summaryTTL old.
+	Others(ctx context.Context, node string) (nodes, connections int, err error)
 	// Clients lists the connections of all nodes but this.
 	Clients(ctx context.Context, node string) ([]Client, error)
 	// ReportLag stores a node's longest delivery lag in an hour.
@@ -40,6 +41,7 @@ const (
 	presenceInterval = 500 * time.Millisecond
 	presenceWait     = time.Second
 	renewEvery       = 10 // leases are renewed every so many intervals
+	summaryTTL       = 400 * time.Millisecond
 )
 
 // publishPresence publishes connections and delivery lag and renews leases,
@@ -98,9 +100,10 @@ func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscrib
 	// differ twice.
 	off := total != len(all)
 	v.publishAll, v.mismatched = off && v.mismatched, off
-	others, err := f.presence.Others(ctx, f.cfg.NodeID)
+	nodes, connections, err := f.presence.Others(ctx, f.cfg.NodeID)
 	if err == nil {
-		f.otherConnections.Store(int64(others))
+		f.otherNodes.Store(int64(nodes))
+		f.otherConnections.Store(int64(connections))
 	}
 	return err
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // RedisPresence keeps the nodes' connections in Redis: one hash a node, from
-// connection id to its Client as JSON, that expires with the node, and one
-// sorted set of nodes by when they were last heard.
+// connection id to its Client as JSON, that expires with the node, one sorted set of
+// nodes by when they were last heard, and the summary that nodes share.
 type RedisPresence struct {
 	Client redis.UniversalClient
 	Prefix string // of every key
@@ -65,10 +65,9 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	return int(count.Val()), nil
 }
 
-// otherNodes returns the nodes that published recently, without this one. It
-// removes nodes older than twice nodeTTL; clocks may differ by less than
-// nodeTTL.
-func (p *RedisPresence) otherNodes(ctx context.Context, node string) ([]string, error) {
+// allNodes returns the nodes that published recently. It removes nodes older than
+// twice nodeTTL; clocks may differ by less than nodeTTL.
+func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
 	pipe.ZRemRangeByScore(ctx, p.nodes(), "-inf", "("+oldest)
@@ -76,44 +75,93 @@ func (p *RedisPresence) otherNodes(ctx context.Context, node string) ([]string, 
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	var others []string
-	for _, name := range all.Val() {
-		if name != node {
-			others = append(others, name)
-		}
-	}
-	return others, nil
+	return all.Val(), nil
 }
 
-// Others implements Presence.
-func (p *RedisPresence) Others(ctx context.Context, node string) (int, error) {
-	nodes, err := p.otherNodes(ctx, node)
-	if err != nil || len(nodes) == 0 {
-		return 0, err
+// summary is the key of a hash with the number of connections of each node, of all
+// of them, and the number of nodes. It expires after summaryTTL.
+func (p *RedisPresence) summary() string { return p.Prefix + "fanout:summary" }
+
+const (
+	summaryNodes       = "nodes"
+	summaryConnections = "connections"
+	summaryNode        = "node:" // and the node's name
+)
+
+// Others implements Presence. The first node that finds no summary counts for all,
+// so that the work of Redis grows with the number of nodes and not with its square.
+func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connections int, err error) {
+	var of struct {
+		Nodes       int `redis:"nodes"`
+		Connections int `redis:"connections"`
+	}
+	stored := p.Client.HMGet(ctx, p.summary(), summaryNodes, summaryConnections, summaryNode+node)
+	if err := stored.Scan(&of); err != nil {
+		return 0, 0, fmt.Errorf("counting connections: %w", err)
+	}
+	if of.Nodes == 0 {
+		return p.summarize(ctx, node)
+	}
+	own, listed := stored.Val()[2].(string)
+	if !listed {
+		return of.Nodes, of.Connections, nil
+	}
+	here, err := strconv.Atoi(own)
+	if err != nil {
+		return 0, 0, fmt.Errorf("counting connections: %w", err)
+	}
+	return of.Nodes - 1, of.Connections - here, nil
+}
+
+// summarize counts the connections of each node, stores the summary, and returns
+// what Others does.
+func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, connections int, err error) {
+	all, err := p.allNodes(ctx)
+	if err != nil || len(all) == 0 {
+		return 0, 0, err
 	}
 	pipe := p.Client.Pipeline()
-	counts := make([]*redis.IntCmd, len(nodes))
-	for i, name := range nodes {
-		counts[i] = pipe.HLen(ctx, p.conns(name))
+	lengths := make([]*redis.IntCmd, len(all))
+	for i, name := range all {
+		lengths[i] = pipe.HLen(ctx, p.conns(name))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return 0, fmt.Errorf("counting connections: %w", err)
+		return 0, 0, fmt.Errorf("counting connections: %w", err)
 	}
-	total := 0
-	for _, count := range counts {
-		total += int(count.Val())
+	here := 0
+	fields := make([]any, 0, 2*len(all)+4)
+	for i, name := range all {
+		n := int(lengths[i].Val())
+		fields = append(fields, summaryNode+name, n)
+		if name == node {
+			here += n
+			continue
+		}
+		nodes++
+		connections += n
 	}
-	return total, nil
+	fields = append(fields, summaryNodes, len(all), summaryConnections, here+connections)
+	pipe = p.Client.TxPipeline()
+	pipe.Del(ctx, p.summary())
+	pipe.HSet(ctx, p.summary(), fields...)
+	pipe.PExpire(ctx, p.summary(), summaryTTL)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, 0, fmt.Errorf("storing the counts of connections: %w", err)
+	}
+	return nodes, connections, nil
 }
 
 // Clients implements Presence.
 func (p *RedisPresence) Clients(ctx context.Context, node string) ([]Client, error) {
-	nodes, err := p.otherNodes(ctx, node)
+	nodes, err := p.allNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var clients []Client
 	for _, name := range nodes {
+		if name == node {
+			continue
+		}
 		values, err := p.Client.HVals(ctx, p.conns(name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("listing connections: %w", err)
@@ -134,6 +182,7 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 	pipe := p.Client.Pipeline()
 	pipe.Del(ctx, p.conns(node))
 	pipe.ZRem(ctx, p.nodes(), node)
+	pipe.Del(ctx, p.summary())
 	_, err := pipe.Exec(ctx)
 	return err
 }

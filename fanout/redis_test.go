@@ -43,8 +43,13 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 				t.Fatalf("%d connections, want %d: %v", total, step.total, err)
 			}
 		}
-		if n, err := p.Others(t.Context(), "two"); n != len(many) || err != nil {
-			t.Errorf("others of two: %d %v", n, err)
+		for _, others := range []struct {
+			of                 string
+			nodes, connections int
+		}{{"two", 1, len(many)}, {"two", 1, len(many)}, {"one", 0, 0}} { // counted; from the summary
+			if nodes, n, err := p.Others(t.Context(), others.of); nodes != others.nodes || n != others.connections || err != nil {
+				t.Errorf("others of %s: %d nodes, %d connections, %v", others.of, nodes, n, err)
+			}
 		}
 		if _, err := p.Publish(t.Context(), "one", nil, []string{"c0", "c1"}, false); err != nil {
 			t.Fatal(err)
@@ -52,6 +57,9 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 		clients, err := p.Clients(t.Context(), "two")
 		if err != nil || len(clients) != len(many)-2 || !slices.Contains(clients, many[7]) {
 			t.Errorf("%d clients, %v", len(clients), err)
+		}
+		if life := client.PTTL(t.Context(), p.summary()).Val(); life > summaryTTL || life == -1 {
+			t.Errorf("the summary lives %v", life)
 		}
 		for _, key := range []string{p.conns("one"), p.nodes()} {
 			if life := client.PTTL(t.Context(), key).Val(); life <= 0 || life > 30*time.Second {
@@ -61,8 +69,8 @@ func TestPresenceIsSharedAndExpires(t *testing.T) {
 		if err := p.Leave(t.Context(), "one"); err != nil {
 			t.Fatal(err)
 		}
-		if n, _ := p.Others(t.Context(), "two"); n != 0 {
-			t.Errorf("after leaving: %d", n)
+		if nodes, n, err := p.Others(t.Context(), "two"); nodes != 0 || n != 0 || err != nil {
+			t.Errorf("after leaving: %d nodes, %d connections, %v", nodes, n, err)
 		}
 	})
 }

@@ -22,6 +22,7 @@ type Settings struct {
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one IPv4 address or IPv6 /64 in the cluster, twice as many from a /56; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
 	SnapshotBytes            setting.Bytes `yaml:"snapshot_bytes" doc:"bytes of memory for the state of all accounts while snapshots are made; where it needs more there are none"`
+	RebalanceTime            time.Duration `yaml:"rebalance_time" doc:"after a node was added, time over which nodes with more than their share of the connections disconnect the excess; 0: they do not"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown disconnects subscribers"`
 }
 
@@ -68,5 +69,6 @@ func (s Settings) Validate(c *setting.Check) {
 	c.NotNegative("max_connections_per_user", s.MaxConnectionsPerUser)
 	c.NotNegative("max_connections_per_address", s.MaxConnectionsPerAddress)
 	c.OneOf("on_limit", s.OnLimit, refuseNewest, replaceOldest)
+	c.Must(s.RebalanceTime == 0 || s.RebalanceTime >= time.Second, "rebalance_time", "must be 0 or at least 1s, is %s", s.RebalanceTime)
 	c.Must(s.DrainSpread >= 0, "drain_spread", "must not be negative, is %s", s.DrainSpread)
 }

@@ -18,14 +18,21 @@ const (
 // partitionWait bounds the wait for Kafka in a login.
 const partitionWait = 200 * time.Millisecond
 
-// affinityOf returns the header parameters of a channel token of a user: of the one
-// account that its filter names, else of the user's own. While Kafka does not answer
-// there is no partition.
-func (s *Service) affinityOf(ctx context.Context, user User, f Filter) map[string]any {
-	account := user.AccountID
+// ChannelAccount returns the account whose events the principal's channel token is
+// for: the one that its filter names, else its own.
+func (p *Principal) ChannelAccount() string { return channelAccount(p.AccountID, p.Filter) }
+
+func channelAccount(own string, f Filter) string {
 	if len(f.AccountIDs) == 1 {
-		account = f.AccountIDs[0]
+		return f.AccountIDs[0]
 	}
+	return own
+}
+
+// affinityOf returns the header parameters of a channel token. While Kafka does not
+// answer there is no partition.
+func (s *Service) affinityOf(ctx context.Context, user User, f Filter) map[string]any {
+	account := channelAccount(user.AccountID, f)
 	header := map[string]any{headerAccount: account}
 	if s.cfg.Partition != nil {
 		ctx, cancel := context.WithTimeout(ctx, partitionWait)

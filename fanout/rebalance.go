@@ -1,0 +1,141 @@
+package fanout
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// A node that is added to a cluster gets its share because the others disconnect
+// their excess, and a balancer sends it to the new node. A balancer may as well send a
+// connection back: one that hashes accounts does so with all that stay. So a round
+// disconnects each connection at most once, account by account, at a pace that would
+// reach the last one when the time is over, and ends as soon as the node has no
+// excess.
+
+// The parts of its share by which a node may have more: a round begins above the first
+// and ends at the second.
+const (
+	rebalanceAbove = 0.1
+	rebalanceUntil = 0.02
+)
+
+// rebalance disconnects the excess of this node for as long as ctx lasts.
+func (f *Fanout) rebalance(ctx context.Context) {
+	if f.cfg.RebalanceTime == 0 {
+		return
+	}
+	ticker := time.NewTicker(presenceInterval)
+	defer ticker.Stop()
+	r := rebalancer{period: f.cfg.RebalanceTime}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if f.draining.Load() || f.presenceUnavailable.Load() {
+			continue
+		}
+		c := clusterSize{nodes: 1 + int(f.otherNodes.Load()), here: f.members.count(), others: int(f.otherConnections.Load())}
+		began := !r.active()
+		moving := r.next(time.Now(), c, f.members.all)
+		if began && r.active() {
+			f.logger.Info("rebalance started", "nodes", c.nodes, "connections", c.here, "excess", c.excess(0))
+		}
+		for _, s := range moving {
+			f.disconnect(s, DisconnectRebalance)
+		}
+		f.metrics.rebalanced.Add(float64(len(moving)))
+	}
+}
+
+// clusterSize is what a node knows of its cluster.
+type clusterSize struct {
+	nodes        int // with this one
+	here, others int // connections of this node and of the others
+}
+
+// excess returns by how many connections the node has more than its share and the
+// margin, a part of it; negative when it has fewer.
+func (c clusterSize) excess(margin float64) int {
+	share := float64(c.here+c.others) / float64(c.nodes)
+	return c.here - int(math.Ceil(share*(1+margin)))
+}
+
+// rebalancer chooses the connections that a node disconnects.
+type rebalancer struct {
+	period time.Duration // of a round, from the moment a node was added
+	nodes  int           // that next was last called with; 0: never
+
+	due     time.Time     // of the next round; zero: none
+	began   time.Time     // of the present round
+	size    int           // connections at its beginning
+	taken   int           // of waiting, since
+	account string        // of the last one that was taken
+	waiting []*subscriber // of the round, by account; empty: no round
+}
+
+func (r *rebalancer) active() bool { return len(r.waiting) > 0 }
+
+// settle is the time from the addition of a node to the round, within which balancers
+// notice it.
+func (r *rebalancer) settle() time.Duration { return r.period / 10 }
+
+// next returns the connections to disconnect now; list returns all that there are.
+func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscriber) []*subscriber {
+	if r.nodes != 0 && c.nodes > r.nodes {
+		r.due = now.Add(r.settle())
+		if r.active() {
+			r.due = r.began.Add(r.period)
+		}
+	}
+	r.nodes = c.nodes
+	if !r.active() {
+		if r.due.IsZero() || now.Before(r.due) {
+			return nil
+		}
+		r.due = time.Time{}
+		if c.excess(rebalanceAbove) <= 0 {
+			return nil
+		}
+		r.waiting, r.began, r.taken, r.account = byAccount(list()), now, 0, ""
+		r.size = len(r.waiting)
+	}
+	pace := float64(r.size) / float64(r.period-r.settle())
+	allowed := int(pace*float64(now.Sub(r.began))) - r.taken
+	excess := c.excess(rebalanceUntil)
+	var moving []*subscriber
+	for ; r.active() && allowed > 0; r.taken++ {
+		s := r.waiting[0]
+		account := s.principal.ChannelAccount()
+		// An account that was begun is finished, unless it is a large one.
+		if excess <= 0 && (account != r.account || excess <= -r.size/20) {
+			r.waiting = nil
+			break
+		}
+		r.waiting, r.account = r.waiting[1:], account
+		if s.gone() {
+			continue
+		}
+		moving = append(moving, s)
+		allowed--
+		excess--
+	}
+	return moving
+}
+
+// byAccount returns the subscribers account by account, in no particular order of
+// accounts.
+func byAccount(all []*subscriber) []*subscriber {
+	accounts := map[string][]*subscriber{}
+	for _, s := range all {
+		account := s.principal.ChannelAccount()
+		accounts[account] = append(accounts[account], s)
+	}
+	ordered := all[:0]
+	for _, subscribers := range accounts {
+		ordered = append(ordered, subscribers...)
+	}
+	return ordered
+}
