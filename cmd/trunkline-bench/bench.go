@@ -10,7 +10,7 @@ import (
 )
 
 func commands(p *cli.Program) []*cobra.Command {
-	return []*cobra.Command{benchFanout(p), benchPipeline(p), benchAPI(p), benchFloor(p)} // floor is hidden: fanout --floor starts it
+	return []*cobra.Command{benchFanout(p), benchFleet(p), benchPipeline(p), benchAPI(p), benchFloor(p)} // floor is hidden: fanout --floor starts it
 }
 
 // bench holds the flags of all scenarios.

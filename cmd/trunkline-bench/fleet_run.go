@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+// run measures one node and then the fleet.
+func (b *fleetBench) run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "trunkline-fleet-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	h := &fleetHost{fleetBench: b, dir: dir}
+	defer func() { err = errors.Join(err, h.end(true)) }()
+	if err := h.open(ctx); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size, Partitions: b.partitions}
+	if report.One, err = h.side(ctx, 1); err == nil && ctx.Err() == nil {
+		report.Fleet, err = h.side(ctx, b.nodes)
+	}
+	report.Interrupted = ctx.Err() != nil
+	report.LoadAverage = loadAverage()
+	report.compare()
+	printer := bench{p: b.p, asJSON: b.asJSON}
+	return printer.printReport(&report, err)
+}
+
+// side starts so many nodes and a balancer, measures and ends them.
+func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err error) {
+	defer func() { err = errors.Join(err, h.end(false)) }()
+	side.Nodes = nodes
+	var fanout []*fleetProcess
+	for range nodes {
+		n, err := h.startNode(ctx, fmt.Sprintf("node-%d", len(fanout)+1), "fanout", true)
+		if err != nil {
+			return side, err
+		}
+		fanout = append(fanout, n)
+	}
+	url, err := h.startBalancer(ctx, fanout)
+	if err != nil {
+		return side, err
+	}
+	flags := h.load(url)
+	if err := loadtest.RaiseFileLimit(uint64(flags.subscribers) + spareFiles); err != nil {
+		return side, err
+	}
+	r := &fanoutRun{fanoutBench: flags}
+	defer r.atEnd.run()
+	if err := r.prepare(ctx); err != nil {
+		return side, err
+	}
+	defer func() { err = errors.Join(err, r.load.Close()) }()
+	stop := r.showProgress()
+	defer stop()
+	if err := r.connect(ctx); err != nil {
+		return side, err
+	}
+	if err := r.prove(ctx); err != nil || ctx.Err() != nil {
+		return side, err
+	}
+	publishing := r.publishing(ctx, h.rate)
+	look := func(ctx context.Context) (m fleetMoment, err error) {
+		if m.fanoutMoment, err = r.look(ctx); err == nil {
+			m.processes, err = h.usages(ctx)
+		}
+		return m, err
+	}
+	err = measured(ctx, h.warmup, h.duration, look, func(from, to fleetMoment) {
+		r.compare(from.fanoutMoment, to.fanoutMoment)
+		side.compare(h.processes, from.processes, to.processes, &r.report, float64(to.tally.Bytes-from.tally.Bytes))
+	})
+	err = errors.Join(err, publishing())
+	r.conclude()
+	side.Run = r.report
+	return side, err
+}
+
+// fleetMoment is everything at one time.
+type fleetMoment struct {
+	fanoutMoment
+	processes []processUsage // in the order of fleetHost.processes
+}
+
+// processUsage is what a process has used since it started.
+type processUsage struct {
+	loadtest.Usage
+	in, out          float64 // bytes of its read and write calls, without those sent to subscribers
+	stored, consumed float64 // bytes of cc.evt that it has produced and read
+	deliveries       float64 // events that it has put on queues
+	followed         float64 // partitions it follows now
+}
+
+func (h *fleetHost) usages(ctx context.Context) ([]processUsage, error) {
+	var all []processUsage
+	for _, p := range h.processes {
+		u, err := p.usage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
+	if u.Usage, err = loadtest.ProcessUsage(p.cmd.Process.Pid); err != nil {
+		return u, err
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
+	if err != nil {
+		return u, err
+	}
+	if _, err := fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.in, &u.out); err != nil {
+		return u, fmt.Errorf("reading the bytes of process %d: %w", p.cmd.Process.Pid, err)
+	}
+	if p.node.Metrics == "" {
+		return u, nil
+	}
+	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+p.node.Metrics+"/metrics", nil)
+	if err != nil {
+		return u, err
+	}
+	text, err = cli.Fetch(&http.Client{Timeout: answerWithin}, request, http.StatusOK)
+	if err != nil {
+		return u, err
+	}
+	u.stored = metric(text, `trunkline_kafka_produced_bytes_total{topic="`+event.TopicEvents+`"}`)
+	u.consumed = metric(text, `trunkline_kafka_consumed_bytes_total{topic="`+event.TopicEvents+`"}`)
+	u.deliveries = metric(text, "trunkline_fanout_deliveries_total")
+	u.followed = metric(text, "trunkline_fanout_partitions_followed")
+	return u, nil
+}
+
+// metric returns the value of a series in Prometheus text; 0 when it is not there.
+func metric(text []byte, series string) float64 {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// loadAverage returns the machine's load of the last minute; 0 when it is not known.
+func loadAverage() (load float64) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscan(string(text), &load); err != nil {
+		return 0
+	}
+	return load
+}

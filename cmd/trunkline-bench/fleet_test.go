@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/loadtest"
+)
+
+func TestFleetNamesWhatItCannotRunWith(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t)
+	for _, test := range []struct{ want, args string }{
+		{"--nodes", "--nodes 0"}, {"--nodes", "--nodes 33"},
+		{"--sockets", "--sockets 0"}, {"--sockets", "--accounts 20001 --sockets 1"},
+		{"--partitions", "--partitions 1025"}, {"--rate", "--rate 0"}, {"--rate", "--rate NaN"},
+		{"--size", "--size 10"}, {"--duration", "--duration 0s"}, {"--warmup", "--warmup -1s"},
+		{"database.url", ""},
+	} {
+		code, _, errs := w.Run(append([]string{"fleet"}, strings.Fields(test.args)...)...)
+		if code != cli.ExitUsage || !strings.Contains(errs, test.want) {
+			t.Errorf("fleet %s: exit code %d, %q does not name %s", test.args, code, errs, test.want)
+		}
+	}
+}
+
+func TestFleetReportsEachProcess(t *testing.T) {
+	t.Parallel()
+	processes := []*fleetProcess{{name: "normalizer"}, {name: "node-1"}, {name: "node-2"}, {name: "balancer"}}
+	before := make([]processUsage, len(processes))
+	cpu := func(d time.Duration) loadtest.Usage { return loadtest.Usage{CPU: d} }
+	after := []processUsage{
+		{Usage: cpu(time.Second), in: 1000, out: 1000, stored: 1000},
+		{Usage: cpu(2 * time.Second), in: 700, consumed: 700, deliveries: 3000, followed: 5},
+		{Usage: cpu(time.Second), in: 400, consumed: 400, deliveries: 1000, followed: 3},
+		{Usage: cpu(time.Second)},
+	}
+	run := fanoutReport{Published: 1000, Deliveries: 4000}
+	side := fleetSide{Nodes: 2, Run: run}
+	side.compare(processes, before, after, &run, 8000)
+	if side.NodesCPUPerDelivery != 750 || side.AllCPUPerDelivery != 1250 || side.ToNodesRatio != 1.1 {
+		t.Errorf("nodes %v, all %v a delivery, events %v times", side.NodesCPUPerDelivery, side.AllCPUPerDelivery, side.ToNodesRatio)
+	}
+	if node := side.Processes[1]; node.CPUPerEvent != 2000 || node.BytesOut != 6000 || node.BytesPerDelivery != 6700./4000 || node.PartitionsFollowed != 5 {
+		t.Errorf("the first node: %+v", node)
+	}
+	report := fleetReport{One: side, Fleet: side}
+	report.compare()
+	var out bytes.Buffer
+	if err := report.write(&out); err != nil || report.NodesCPURatio != 1 || report.fault() != nil {
+		t.Errorf("ratio %v, %v, %v", report.NodesCPURatio, err, report.fault())
+	}
+	for _, want := range []string{"normalizer", "node-2", "balancer", "1.10 times", "2 nodes 1.00 times one"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table has no %q:\n%s", want, &out)
+		}
+	}
+	report.Fleet.Run.Lost = 1
+	if report.fault() == nil {
+		t.Error("a lost event is no fault")
+	}
+}
+
+func TestMetricFindsASeries(t *testing.T) {
+	t.Parallel()
+	text := []byte("# TYPE a counter\na{topic=\"x\"} 7\na{topic=\"y\"} 1.5e+06\nab 3\n")
+	for series, want := range map[string]float64{`a{topic="y"}`: 1.5e6, "ab": 3, "a": 0} {
+		if got := metric(text, series); got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+}
