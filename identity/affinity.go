@@ -29,10 +29,11 @@ func channelAccount(own string, f Filter) string {
 	return own
 }
 
-// affinityOf returns the header parameters of a channel token. While Kafka does not
+// affinityOf returns the header parameters of a channel token made from an account's
+// own user or key. While Kafka does not
 // answer there is no partition.
-func (s *Service) affinityOf(ctx context.Context, user User, f Filter) map[string]any {
-	account := channelAccount(user.AccountID, f)
+func (s *Service) affinityOf(ctx context.Context, own string, f Filter) map[string]any {
+	account := channelAccount(own, f)
 	header := map[string]any{headerAccount: account}
 	if s.cfg.Partition != nil {
 		ctx, cancel := context.WithTimeout(ctx, partitionWait)

@@ -271,7 +271,7 @@ func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter)
 		return claims{}, err
 	}
 	c, err := s.filterClaim(ctx, distinct)
-	c.affinity = s.affinityOf(ctx, user, distinct)
+	c.affinity = s.affinityOf(ctx, accountID, distinct)
 	return c, err
 }
 
