@@ -29,9 +29,8 @@ func channelAccount(own string, f Filter) string {
 	return own
 }
 
-// affinityOf returns the header parameters of a channel token made from an account's
-// own user or key. While Kafka does not
-// answer there is no partition.
+// affinityOf returns the header parameters of a channel token for a user or key of
+// the account own. While Kafka does not answer there is no partition.
 func (s *Service) affinityOf(ctx context.Context, own string, f Filter) map[string]any {
 	account := channelAccount(own, f)
 	header := map[string]any{headerAccount: account}
