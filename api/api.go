@@ -24,6 +24,7 @@ type Deps struct {
 	Encryption    Encryption
 	Recordings    Recordings
 	Reports       Reports // with Audit
+	Figures       FigureReports
 	Audit         AuditLog
 	Calls         Calls
 	AIProviders   AIProviders

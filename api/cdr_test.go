@@ -107,7 +107,7 @@ func leg(account, call string, n int64) event.CDR {
 		To: "+15550001", Timestamp: callStart + n, EndedTime: callStart + n + 5}
 }
 
-func report(query string) string {
+func cdrReport(query string) string {
 	return reportPath + "?startDate=" + strconv.Itoa(callStart) + "&endDate=" + strconv.Itoa(callStart+1000) + query
 }
 
@@ -120,28 +120,28 @@ func TestReports(t *testing.T) {
 	alice := bearer(e.login("alice").AccessToken)
 	eventually(t, func() bool {
 		var page cdrindex.Page
-		e.want(200, "GET", report(""), alice, "", &page)
+		e.want(200, "GET", cdrReport(""), alice, "", &page)
 		return len(page.Data) == 3
 	})
 
 	var row event.CDR
-	e.want(200, "GET", report("&origination_call_id=oc-1"), alice, "", &row)
+	e.want(200, "GET", cdrReport("&origination_call_id=oc-1"), alice, "", &row)
 	if row.CallID != "b-leg" {
 		t.Errorf("found %+v", row)
 	}
-	e.want(404, "GET", report("&origination_call_id=oc-"), alice, "", nil)
-	e.want(404, "GET", report("&origination_call_id=oc-%25"), alice, "", nil)
+	e.want(404, "GET", cdrReport("&origination_call_id=oc-"), alice, "", nil)
+	e.want(404, "GET", cdrReport("&origination_call_id=oc-%25"), alice, "", nil)
 
 	var first, second cdrindex.Page
-	e.want(200, "GET", report("&page_size=2"), alice, "", &first)
-	e.want(200, "GET", report("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
+	e.want(200, "GET", cdrReport("&page_size=2"), alice, "", &first)
+	e.want(200, "GET", cdrReport("&page_size=2&start_key="+first.NextStartKey), alice, "", &second)
 	if first.Data[0].CallID != "c-leg" || len(second.Data) != 1 || second.Data[0].CallID != "a-leg" || second.NextStartKey != "" {
 		t.Errorf("pages %+v, %+v", first, second)
 	}
 
 	for _, w := range []string{
-		e.want(200, "GET", report("&format=csv"), alice, "", nil).Body.String(),
-		e.want(200, "GET", report(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "", nil).Body.String(),
+		e.want(200, "GET", cdrReport("&format=csv"), alice, "", nil).Body.String(),
+		e.want(200, "GET", cdrReport(""), header{"Authorization": alice["Authorization"], "Accept": "text/csv"}, "", nil).Body.String(),
 	} {
 		rows, err := csv.NewReader(strings.NewReader(w)).ReadAll()
 		if err != nil || len(rows) != 4 || rows[0][0] != "id" || rows[1][2] != "c-leg" {
@@ -153,13 +153,13 @@ func TestReports(t *testing.T) {
 		return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
 	}
 	var page cdrindex.Page
-	e.want(200, "GET", report(""), with("sub"), "", &page)
+	e.want(200, "GET", cdrReport(""), with("sub"), "", &page)
 	if len(page.Data) != 1 || page.Data[0].CallID != "s-leg" {
 		t.Errorf("sub has %+v", page.Data)
 	}
-	e.want(404, "GET", report(""), with("stranger"), "", nil)
-	e.want(401, "GET", report(""), nil, "", nil)
-	e.want(403, "GET", report(""), bearer(e.eventsToken("alice")), "", nil)
+	e.want(404, "GET", cdrReport(""), with("stranger"), "", nil)
+	e.want(401, "GET", cdrReport(""), nil, "", nil)
+	e.want(403, "GET", cdrReport(""), bearer(e.eventsToken("alice")), "", nil)
 }
 
 func TestReportRefusals(t *testing.T) {

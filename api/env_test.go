@@ -84,6 +84,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	deps := Deps{Auth: e.identity, Portal: e.identity, Ingest: in, Channel: e.channel, ChannelLogins: e.identity}
 	e.addRecordings(&deps, log)
 	e.addReports(&deps, log)
+	e.addFigures(&deps, log)
 	e.addAI(&deps)
 	e.addCalls(&deps, log)
 	for _, f := range change {

@@ -24,7 +24,7 @@ func overNetwork(t *testing.T, stall time.Duration, test func(t *testing.T, e *e
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t, func(c *Config, _ *Deps) { c.StallTimeout = stall })
 			server := httptest.NewUnstartedServer(e.api)
-			server.Config.ReadTimeout = 300 * time.Millisecond
+			server.Config.ReadTimeout = time.Second
 			server.EnableHTTP2 = version == "HTTP/2"
 			server.StartTLS()
 			t.Cleanup(server.Close)
@@ -57,7 +57,7 @@ func (d *drops) Read(p []byte) (int, error) {
 
 func TestARecordingMayTakeItsTime(t *testing.T) {
 	overNetwork(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
-		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &drops{12, 100 * time.Millisecond})
+		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &drops{12, 150 * time.Millisecond})
 		must(t, err)
 		var stored recording.Metadata
 		must(t, json.NewDecoder(answer.Body).Decode(&stored))
@@ -74,7 +74,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 		must(t, err)
 		digest, part := sha256.New(), make([]byte, 3<<20)
 		for {
-			time.Sleep(100 * time.Millisecond) // a listener slower than ReadTimeout
+			time.Sleep(200 * time.Millisecond) // a listener slower than ReadTimeout
 			n, err := io.ReadFull(answer.Body, part)
 			digest.Write(part[:n])
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -88,7 +88,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 			t.Errorf("another recording came back")
 		}
 		// The connection is as good as new.
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond)
 		answer, err = e.send(server, "GET", recordingsPath+"/slow", nil)
 		must(t, err)
 		whole, err := io.ReadAll(answer.Body)

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/identity"
+	"trunkline/stats/figures"
 )
 
 // route is a method and a path. openapi.yaml describes each.
@@ -88,6 +89,13 @@ func (a *API) routes() []route {
 		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.auth, a.withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, scope: identity.ScopeRead, noTimeout: true},
+		)
+	}
+	if a.deps.Figures != nil {
+		f := figureRoutes{a.deps.Figures, a.auth, a.withTimeout}
+		routes = append(routes,
+			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: f.report(figures.Queues, "queues.csv"), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: f.report(figures.Agents, "agents.csv"), scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Audit != nil {

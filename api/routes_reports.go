@@ -11,6 +11,8 @@ import (
 	"trunkline/audit"
 	"trunkline/cdrindex"
 	"trunkline/event"
+	"trunkline/internal/report"
+	"trunkline/stats/figures"
 )
 
 // Reports reads the index of call records.
@@ -18,6 +20,12 @@ type Reports interface {
 	Find(ctx context.Context, account string, start, end int64, originationCallID string) (event.CDR, error)
 	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
 	WriteCSV(ctx context.Context, f cdrindex.Filter, w io.Writer) (wrote bool, err error)
+}
+
+// FigureReports adds up the figures of queues and agents.
+type FigureReports interface {
+	List(ctx context.Context, f figures.Filter) (*figures.Page, error)
+	WriteCSV(ctx context.Context, f figures.Filter, w io.Writer) (wrote bool, err error)
 }
 
 type reportRoutes struct {
@@ -70,11 +78,52 @@ func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))); err != nil {
 		return err
 	}
-	c.Response().Header().Set("Content-Type", cdrindex.CSVType)
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="cdrs.csv"`)
-	wrote, err := r.reports.WriteCSV(c.Request().Context(), f, c.Response())
+	return writeCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
+}
+
+// writeCSV answers with the CSV that write writes, to be saved as a file.
+func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
+	c.Response().Header().Set("Content-Type", report.CSVType)
+	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	wrote, err := write(c.Response())
 	if err != nil && !wrote {
 		c.Response().Header().Del("Content-Disposition")
 	}
 	return err
+}
+
+type figureRoutes struct {
+	reports FigureReports
+	auth    auth
+	timed   func(echo.HandlerFunc) echo.HandlerFunc
+}
+
+// report answers with the figures of one kind, in intervals of the account's time
+// zone.
+func (r figureRoutes) report(kind figures.Kind, file string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		caller, err := r.auth.authenticateAny(c)
+		if err != nil {
+			return err
+		}
+		account, err := r.auth.namedOrOwnAccount(c, caller)
+		if err != nil {
+			return err
+		}
+		filter, err := figures.ParseFilter(kind, c.QueryParams(), c.Request().Header.Get("Accept"))
+		if err != nil {
+			return err
+		}
+		filter.Account, filter.Location = account.ID, account.Location()
+		if filter.CSV {
+			return writeCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
+		}
+		return r.timed(func(c echo.Context) error {
+			page, err := r.reports.List(c.Request().Context(), filter)
+			if err != nil {
+				return err
+			}
+			return writeJSON(c, http.StatusOK, page)
+		})(c)
+	}
 }

@@ -228,6 +228,9 @@ func (a *App) buildRooms(ctx context.Context) error {
 	if err := a.buildReports(ctx, &deps); err != nil {
 		return err
 	}
+	if err := a.buildFigures(ctx, &deps); err != nil {
+		return err
+	}
 	if err := a.buildOrigination(ctx, phones, sessions, &deps); err != nil {
 		return err
 	}
@@ -259,7 +262,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
-		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Audit != nil &&
+		settings.RoleAPI: deps.Portal != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.Audit != nil &&
 			deps.AIProviders != nil && deps.AIOpener != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {

@@ -24,7 +24,7 @@ const module = "trunkline/"
 // it imports entries of lower steps only.
 var steps = [][]string{
 	{"event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
-	{"internal/sqldb", "internal/tlsclient"},
+	{"internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventqueue", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},

@@ -8,6 +8,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/cdrindex"
 	"trunkline/config/settings"
+	"trunkline/stats/figures"
 )
 
 // buildReports builds the index of call records for those who fill it and those
@@ -26,6 +27,25 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 	if a.has(settings.RoleAPI) {
 		deps.Reports, deps.Audit = index, a.audit
 		a.purged.Index, a.purged.Providers = index, a.providers
+	}
+	return nil
+}
+
+// buildFigures builds the rows of figures for those who fill them and those who ask
+// for them.
+func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
+	if !a.has(settings.RoleStats) && !a.has(settings.RoleAPI) {
+		return nil
+	}
+	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
+	if err != nil {
+		return fmt.Errorf("figures: %w", err)
+	}
+	if a.has(settings.RoleStats) {
+		a.life.runs("figures", figures.NewIndexer(store, a.cluster).Run)
+	}
+	if a.has(settings.RoleAPI) {
+		deps.Figures, a.purged.Figures = store, store
 	}
 	return nil
 }

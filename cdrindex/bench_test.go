@@ -16,6 +16,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -168,11 +169,11 @@ func BenchmarkReports(b *testing.B) {
 	for _, t := range tables {
 		explain(b, t)
 	}
-	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + maxRange, PageSize: MaxPage}
+	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + report.MaxRange, PageSize: report.MaxPage}
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
 		bench("Page/1000_rows_"+name, 200, func(t *table) error {
 			f := whole
-			f.StartKey = cursor{whole.Start + int64(float64(maxRange)*depth) - t.random.Int64N(1000), "0"}.key()
+			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000), "0"}.key()
 			page, err := t.List(ctx, f)
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
@@ -337,7 +338,7 @@ func BenchmarkCSV(b *testing.B) {
 			lines += strings.Count(string(p), "\r\n")
 			return len(p), nil
 		})
-		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + maxRange}, counting); err != nil {
+		if _, err := x.WriteCSV(context.Background(), Filter{Account: "acme", Start: november, End: november + report.MaxRange}, counting); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"unicode/utf8"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
@@ -94,9 +93,6 @@ func check(row *event.CDR) error {
 	}
 	return nil
 }
-
-// storable reports whether the bytes are text to PostgreSQL.
-func storable(text []byte) bool { return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 }
 
 // lookupRank orders the legs that carry an origination_call_id, best first: the
 // leg to the destination, marked as click to call

@@ -6,6 +6,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
 // Page is one page of a report's rows, newest first.
@@ -25,7 +26,7 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	}
 	size := f.PageSize
 	if size == 0 {
-		size = DefaultPage
+		size = report.DefaultPage
 	}
 	rows, err := x.listAfter(ctx, f, at, size+1)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
 func TestListFiltersExactly(t *testing.T) {
@@ -202,12 +203,12 @@ func TestCSVSaysWhetherAnErrorCanStillBeAnswered(t *testing.T) {
 func TestParseFilter(t *testing.T) {
 	key := cursor{november, "c"}.key()
 	for query, want := range map[string]Filter{
-		"startDate=5&endDate=5": {Start: 5, End: 5, PageSize: DefaultPage},
+		"startDate=5&endDate=5": {Start: 5, End: 5, PageSize: report.DefaultPage},
 		"startDate=0&endDate=34560000&page_size=1000&start_key=" + key + "&from=%2B1&to=2&call_id=c&interaction_id=i&other=x": {
 			End: 34560000, PageSize: 1000, StartKey: key, From: "+1", To: "2", CallID: "c", InteractionID: "i"},
-		"startDate=1&endDate=2&origination_call_id=%25%27":           {Start: 1, End: 2, PageSize: DefaultPage, OriginationCallID: "%'"},
-		"startDate=1&endDate=2&format=csv":                           {Start: 1, End: 2, PageSize: DefaultPage, CSV: true},
-		"startDate=1&endDate=2&format=json&origination_call_id=text": {Start: 1, End: 2, PageSize: DefaultPage, OriginationCallID: "text"},
+		"startDate=1&endDate=2&origination_call_id=%25%27":           {Start: 1, End: 2, PageSize: report.DefaultPage, OriginationCallID: "%'"},
+		"startDate=1&endDate=2&format=csv":                           {Start: 1, End: 2, PageSize: report.DefaultPage, CSV: true},
+		"startDate=1&endDate=2&format=json&origination_call_id=text": {Start: 1, End: 2, PageSize: report.DefaultPage, OriginationCallID: "text"},
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {

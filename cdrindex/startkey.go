@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"trunkline/event"
+	"trunkline/internal/report"
 )
 
 // cursor is a position between two rows. Rows
@@ -38,7 +39,7 @@ func parseStartKey(key string) (cursor, error) {
 		return cursor{}, errStartKey
 	}
 	text, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || !storable(text) {
+	if err != nil || !report.Storable(string(text)) {
 		return cursor{}, errStartKey
 	}
 	at, call, _ := strings.Cut(string(text), ".")

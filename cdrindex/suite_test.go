@@ -26,6 +26,8 @@ var (
 	december = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC).Unix()
 )
 
+const endOfTime = 253_402_300_799 // the last second of year 9999
+
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.

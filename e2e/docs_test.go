@@ -103,7 +103,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	if os.Getuid() != 0 {
 		here = append(here, "unshare -n ", "unshare -rn ")
 	}
-	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
+	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 	return &session{
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},

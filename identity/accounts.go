@@ -19,6 +19,8 @@ type NewAccount struct {
 	Name   string
 	Domain string
 	Parent string // id, name or domain; "": a root
+
+	TimeZone string // IANA name; "": UTC
 }
 
 // CreateAccount makes an account. Its id, name and domain must not be the id,
@@ -65,7 +67,7 @@ func (s *Service) accountOf(n NewAccount) Account {
 	if id == "" {
 		id = newID()
 	}
-	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), CreatedAt: s.now()}
+	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), TimeZone: n.TimeZone, CreatedAt: s.now()}
 }
 
 // now returns the time as it is stored, in milliseconds.
@@ -92,6 +94,8 @@ type AccountUpdate struct {
 	Name   string
 	Domain string
 	Parent string // id; "": a root
+
+	TimeZone string // IANA name; "": stays as it is
 }
 
 // UpdateAccount renames an account, changes its domain and moves it with everything
@@ -99,7 +103,7 @@ type AccountUpdate struct {
 // the domain: after a change of domain they have to be set again.
 func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
 	var bad problems
-	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain}).check("", &bad)
+	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain, TimeZone: u.TimeZone}).check("", &bad)
 	if err := bad.fault("Invalid account"); err != nil {
 		return Account{}, err
 	}
@@ -122,11 +126,12 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return fault.InvalidField("parent", codeInvalid, "an account cannot be below itself")
 		}
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
+		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
 		if err := refuseTaken(ctx, tx, account); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4 WHERE id = $1`,
-			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""})
+		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
+			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""}, account.TimeZone)
 		if err != nil {
 			return sqldb.Wrap(err, "storing an account")
 		}
@@ -161,8 +166,8 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 		return sqldb.Wrap(err, "reading deleted accounts")
 	}
 	_, err = tx.ExecContext(ctx,
-		`INSERT INTO identity_accounts (id, name, domain, parent_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
-		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.CreatedAt.UnixMilli())
+		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone, a.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing an account")
 }
 
@@ -232,10 +237,10 @@ func resolve(ctx context.Context, db sqldb.Runner, ref string) (Account, error) 
 	}
 	var a Account
 	var created int64
-	err := db.QueryRowContext(ctx, `SELECT id, name, domain, COALESCE(parent_id, ''), created_at
+	err := db.QueryRowContext(ctx, `SELECT id, name, domain, COALESCE(parent_id, ''), time_zone, created_at
 		FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`,
-		ref, strings.ToLower(ref)).Scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &created)
+		ref, strings.ToLower(ref)).Scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &a.TimeZone, &created)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Account{}, unknown
 	}

@@ -61,11 +61,11 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 
 func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	rows, err := db.QueryContext(ctx,
-		`SELECT id, name, domain, COALESCE(parent_id, ''), created_at FROM identity_accounts ORDER BY id`)
+		`SELECT id, name, domain, COALESCE(parent_id, ''), time_zone, created_at FROM identity_accounts ORDER BY id`)
 	return sqldb.Collect(rows, err, "reading accounts", func(scan sqldb.ScanFunc) (Account, error) {
 		var a Account
 		var created int64
-		err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &created)
+		err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &a.TimeZone, &created)
 		a.CreatedAt = time.UnixMilli(created)
 		return a, err
 	})

@@ -20,6 +20,8 @@ type directoryFile struct {
 		Name   string `yaml:"name"`
 		Domain string `yaml:"domain"`
 		Parent string `yaml:"parent"` // id, name or domain of another in the file
+
+		TimeZone string `yaml:"time_zone"` // IANA name; UTC unless set
 	} `yaml:"accounts"`
 	Users []struct {
 		Account    string `yaml:"account"` // id, name or domain of one in the file
@@ -93,7 +95,7 @@ func (s *Service) plan(file *directoryFile) (*seed, error) {
 	var bad problems
 	p := &planner{byRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
-		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain}
+		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain, TimeZone: entry.TimeZone}
 		n.check(fmt.Sprintf("accounts[%d].", i), &bad)
 		p.add(s.accountOf(n), i, &bad)
 	}

@@ -1,6 +1,9 @@
 package identity
 
-import "time"
+import (
+	"time"
+	_ "time/tzdata" // minimal images have no time zones
+)
 
 // Account is a node of the tree. Its users see it and every account below it.
 type Account struct {
@@ -8,7 +11,17 @@ type Account struct {
 	Name      string // unique
 	Domain    string // unique, lower-case; what users log in with
 	ParentID  string // "": a root
+	TimeZone  string // IANA name; "": UTC
 	CreatedAt time.Time
+}
+
+// Location returns the account's time zone.
+func (a Account) Location() *time.Location {
+	location, err := time.LoadLocation(a.TimeZone)
+	if err != nil { // it was known when it was stored, by another program
+		return time.UTC
+	}
+	return location
 }
 
 // Role is the set of permissions of a user in the accounts they see.

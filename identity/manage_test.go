@@ -103,7 +103,7 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 	s := start(t, onSQLite(t), Config{}).demo(t)
 	long := strings.Repeat("x", 300)
 	account := func(id, name, domain, parent string) error {
-		_, err := s.CreateAccount(t.Context(), NewAccount{id, name, domain, parent})
+		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: name, Domain: domain, Parent: parent})
 		return err
 	}
 	user := func(username, password, presence string, role Role) error {
@@ -368,12 +368,15 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "b", Name: "B", Domain: "b.local"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "c", Name: "C", Domain: "c.local", Parent: "a"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "d", Name: "D", Domain: "d.local", Parent: "c"}))(t)
-		moved := must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "See.Local", Parent: "b"}))(t)
+		moved := must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "See.Local", Parent: "b", TimeZone: "Asia/Tokyo"}))(t)
 		tree := s.Tree()
 		if got, ok := tree.Account("c"); !ok || got != moved || got.Domain != "see.local" || !slices.Equal(tree.Path("d"), []string{"d", "c", "b"}) {
 			t.Errorf("moved %+v, stored %+v, path %v", moved, got, tree.Path("d"))
 		}
 		must(s.UpdateAccount(t.Context(), "c", AccountUpdate{Name: "See", Domain: "see.local"}))(t)
+		if kept, _ := s.Tree().Account("c"); kept.TimeZone != "Asia/Tokyo" {
+			t.Errorf("time zone %q", kept.TimeZone)
+		}
 		if !slices.Equal(s.Tree().Path("d"), []string{"d", "c"}) {
 			t.Errorf("path %v", s.Tree().Path("d"))
 		}
@@ -388,6 +391,7 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 			"no name":        {"c", AccountUpdate{Domain: "see.local"}, fault.KindInvalid},
 			"unknown parent": {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "x"}, fault.KindInvalid},
 			"below itself":   {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "d"}, fault.KindInvalid},
+			"no time zone":   {"c", AccountUpdate{Name: "See", Domain: "see.local", TimeZone: "Mars/Olympus"}, fault.KindInvalid},
 			"its own parent": {"c", AccountUpdate{Name: "See", Domain: "see.local", Parent: "c"}, fault.KindInvalid},
 		} {
 			_, err := s.UpdateAccount(t.Context(), c.id, c.u)

@@ -16,7 +16,7 @@ import (
 
 // AccountSettings holds the settings of accounts.
 type AccountSettings struct {
-	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration and call records of a deleted account are kept"`
+	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept"`
 }
 
 // DefaultAccountSettings returns the settings where nothing is set.

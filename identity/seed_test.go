@@ -10,7 +10,7 @@ import (
 
 const directoryYAML = `
 accounts:
-  - {id: leaf, name: Leaf, domain: leaf.local, parent: mid.local}
+  - {id: leaf, name: Leaf, domain: leaf.local, parent: mid.local, time_zone: Asia/Tokyo}
   - {id: mid, name: Mid, domain: Mid.Local, parent: Root}
   - {name: Root, domain: root.local}
 users:
@@ -29,6 +29,9 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 		root, ok := s.Tree().Resolve("Root")
 		if path := s.Tree().Path("leaf"); !ok || len(path) != 3 || path[2] != root.ID {
 			t.Errorf("path %v", path)
+		}
+		if leaf, _ := s.Tree().Account("leaf"); leaf.Location().String() != "Asia/Tokyo" || root.Location().String() != "UTC" {
+			t.Errorf("time zones %s, %s", leaf.Location(), root.Location())
 		}
 		session := must(s.Login(t.Context(), Credentials{Username: "alice", Password: "the first password", Domain: "LEAF.local"}))(t)
 		if session.User.PresenceID != "1001" || session.User.Role != RoleUser {
@@ -63,6 +66,8 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 		"domain twice":      {"accounts: [{id: a, name: a, domain: a.local}, {id: b, name: b, domain: A.local}]", "accounts[1].domain taken"},
 		"unknown parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: b}]", "accounts[0].parent unknown_account"},
 		"its own parent":    {"accounts: [{id: a, name: a, domain: a.local, parent: a}]", "accounts invalid"},
+		"no time zone":      {"accounts: [{id: a, name: a, domain: a.local, time_zone: Mars/Olympus}]", "accounts[0].time_zone invalid"},
+		"the machine's":     {"accounts: [{id: a, name: a, domain: a.local, time_zone: Local}]", "accounts[0].time_zone invalid"},
 		"a ring":            {"accounts: [{id: a, name: a, domain: a.local, parent: b}, {id: b, name: b, domain: b.local, parent: a}]", "accounts invalid"},
 		"no account":        {good + "users: [{username: u, password: p}]", "users[0].account unknown_account"},
 		"unknown account":   {good + "users: [{account: b, username: u, password: p}]", "users[0].account unknown_account"},

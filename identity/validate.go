@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -70,6 +71,9 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 	}
 	bad.text(prefix+"name", a.Name, maxName, printable)
 	bad.text(prefix+"domain", a.Domain, maxDomain, visible)
+	if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
+		bad.add(prefix+"time_zone", codeInvalid, prefix+"time_zone is a name of the IANA time zone database, as Europe/Berlin")
+	}
 }
 
 func (u *NewUser) check(prefix string, bad *problems) {

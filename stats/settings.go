@@ -14,11 +14,12 @@ type Settings struct {
 	Interval     time.Duration `yaml:"interval" doc:"length of the intervals of the figures, aligned to the hour: 1m, 5m or 15m; another one begins new rows"`
 	LateEvents   time.Duration `yaml:"late_events" doc:"how long after its end an interval takes late events; until then its rows are on cc.stats"`
 	MaxLabelSets int           `yaml:"max_label_sets" doc:"how many queues have label sets of their own in the metrics trunkline_queue_*, on each node; the others share one; 0: these metrics are off"`
+	Retention    time.Duration `yaml:"retention" doc:"how long the rows of the reports are kept in the database after their interval; 0: for ever"`
 }
 
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
-	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour}
+	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour, Retention: 400 * 24 * time.Hour}
 }
 
 // Validate implements setting.Group.
@@ -27,4 +28,5 @@ func (s Settings) Validate(c *setting.Check) {
 		"must be 1m, 5m or 15m, is %s", s.Interval)
 	c.Must(s.LateEvents >= callAge && s.LateEvents <= agentAge, "late_events", "must be %s to %s, is %s", callAge, agentAge, s.LateEvents)
 	c.Must(s.MaxLabelSets >= 0 && s.MaxLabelSets <= maxLabelSets, "max_label_sets", "must be 0 to %d, is %d", maxLabelSets, s.MaxLabelSets)
+	c.Must(s.Retention == 0 || s.Retention >= s.LateEvents, "retention", "must be 0 or at least stats.late_events, is %s", s.Retention)
 }

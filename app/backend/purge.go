@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/origination"
 	"trunkline/recording"
+	"trunkline/stats/figures"
 )
 
 // Purged are the packages that keep something of accounts.
@@ -21,6 +22,7 @@ type Purged struct {
 	Encryption *encryption.Service
 	Providers  *aiprovider.Service
 	Index      *cdrindex.Index
+	Figures    *figures.Store
 }
 
 // Purge returns what purges deleted accounts.
@@ -38,6 +40,7 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		{What: "recording keys", Purge: of.Encryption.PurgeAccount},
 		{What: "AI providers", Purge: of.Providers.PurgeAccount},
 		{What: "call records", Purge: of.Index.PurgeAccount},
+		{What: "figures", Purge: of.Figures.PurgeAccount},
 		{What: "calls", Purge: calls.PurgeAccount},
 		{What: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
 	}, log), nil

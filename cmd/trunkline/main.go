@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/ai"
 	"trunkline/internal/cli/audit"
+	"trunkline/internal/cli/call"
 	"trunkline/internal/cli/cdr"
 	"trunkline/internal/cli/deadletter"
 	"trunkline/internal/cli/demo"
@@ -17,6 +18,7 @@ import (
 	"trunkline/internal/cli/feed"
 	"trunkline/internal/cli/listen"
 	"trunkline/internal/cli/masterkey"
+	"trunkline/internal/cli/portal"
 	"trunkline/internal/cli/recording"
 	"trunkline/internal/cli/topics"
 )
@@ -33,7 +35,7 @@ func commands(p *cli.Program, serve server) []*cobra.Command {
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p),
-		listen.Command(p), demo.Command(p),
+		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), demo.Command(p),
 		ai.Command(p),
 	}
 }

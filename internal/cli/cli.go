@@ -52,7 +52,6 @@ func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Co
 	p.name = name
 	root := Group(name, short, commands...)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)

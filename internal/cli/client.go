@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"trunkline/internal/channelclient"
 )
 
 // ServerFlags are the flags of a command that calls a server's HTTP API.
@@ -42,14 +44,24 @@ func (f *ServerFlags) URL() (string, error) {
 	return address, nil
 }
 
+// Trust returns the certificates that the flags and the data directory say to
+// trust now.
+func (f *ServerFlags) Trust() (channelclient.Trust, error) {
+	s, err := f.program.Settings()
+	if err != nil {
+		return channelclient.Trust{}, err
+	}
+	return Trust(s, f.insecure, f.ca), nil
+}
+
 // Client returns an HTTP client that trusts what the flags and the data directory
 // say now: a server's own certificate is made at its first start.
 func (f *ServerFlags) Client() (*http.Client, error) {
-	s, err := f.program.Settings()
+	trust, err := f.Trust()
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := Trust(s, f.insecure, f.ca).Config()
+	tlsConfig, err := trust.Config()
 	if err != nil {
 		return nil, UsageError(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Environment variables of commands that are not settings.
 const (
-	EnvPassword = "TRUNKLINE_PASSWORD" // of listen
+	EnvPassword = "TRUNKLINE_PASSWORD" // of login and listen
 	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo and cdr import
 
 	EnvRecording = "TRUNKLINE_RECORDING_" // of recording: KEY, SALT, NEW_KEY, NEW_SALT
@@ -46,6 +46,19 @@ func (p *Program) Getenv(name string) string {
 		}
 	}
 	return ""
+}
+
+// Password returns the password of a command: the first line of stdin, or else
+// the variable EnvPassword.
+func (p *Program) Password(command string, fromStdin bool) (string, error) {
+	if fromStdin {
+		return ReadPassword(p.In)
+	}
+	password := p.Getenv(EnvPassword)
+	if password == "" {
+		return "", Usagef("%s needs a password: set %s, or give --password-stdin", command, EnvPassword)
+	}
+	return password, nil
 }
 
 // ReadPassword reads a password from the first line of in.

@@ -19,7 +19,7 @@ import (
 )
 
 func Command(p *cli.Program) *cobra.Command {
-	return cli.Group("cdr", "The call records", cdrImport(p), cdrReindex(p))
+	return cli.Group("cdr", "The call records", cdrFind(p), cdrExport(p), cdrImport(p), cdrReindex(p))
 }
 
 func cdrReindex(p *cli.Program) *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"trunkline/internal/cli"
 	"trunkline/internal/fault"
 	"trunkline/recording"
+	"trunkline/stats/figures"
 )
 
 func AccountCommand(p *cli.Program) *cobra.Command {
@@ -45,6 +46,7 @@ func accountCreate(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
+	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, as Europe/Berlin; empty: UTC")
 	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: made")
 	return command
 }
@@ -55,6 +57,7 @@ type accountRow struct {
 	Name      string `json:"name"`
 	Domain    string `json:"domain"`
 	ParentID  string `json:"parent_id,omitempty"`
+	TimeZone  string `json:"time_zone,omitempty"`
 	CreatedAt int64  `json:"created_at"`
 }
 
@@ -73,7 +76,7 @@ func accountList(p *cli.Program) *cobra.Command {
 				list := make([]accountRow, len(accounts))
 				rows := make([][]string, len(accounts))
 				for i, a := range accounts {
-					list[i] = accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.CreatedAt.Unix()}
+					list[i] = accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
 					rows[i] = []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), day(a.CreatedAt)}
 				}
 				if asJSON {
@@ -93,8 +96,8 @@ func accountDelete(p *cli.Program) *cobra.Command {
 		Use:   "delete ACCOUNT",
 		Short: "Delete an account, named by id, name or domain",
 		Long: `Delete an account, named by id, name or domain, its users and its API keys, and
-end their tokens. Its recordings, keys, configuration and call records are purged
-after account.purge_after, or at once with --now, which an id of an account that
+end their tokens. Its recordings, keys, configuration, call records and
+figures are purged after account.purge_after, or at once with --now, which an id of an account that
 was deleted before may be given to too. Broken off, --now continues when it is run
 again, or in a running server. The id is never given again.`,
 		Args: cli.ExactArgs("ACCOUNT"),
@@ -133,6 +136,10 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		return err
 	}
 	if of.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog()); err != nil {
+		return err
+	}
+	of.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), p.ToolLog())
+	if err != nil {
 		return err
 	}
 	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())

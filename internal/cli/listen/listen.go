@@ -72,13 +72,8 @@ twice. The self-signed certificate of a server in --data_dir is trusted.`,
 // listener makes the client. What New blames is the command line.
 func listener(p *cli.Program, cfg channelclient.Config, told listenFlags) (*channelclient.Client, error) {
 	var err error
-	if cfg.Password = p.Getenv(cli.EnvPassword); told.fromStdin {
-		if cfg.Password, err = cli.ReadPassword(p.In); err != nil {
-			return nil, err
-		}
-	}
-	if cfg.Password == "" {
-		return nil, cli.Usagef("listen needs a password: set %s, or give --password-stdin", cli.EnvPassword)
+	if cfg.Password, err = p.Password("listen", told.fromStdin); err != nil {
+		return nil, err
 	}
 	s, err := p.Settings()
 	if err != nil {

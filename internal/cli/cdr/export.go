@@ -1,0 +1,93 @@
+package cdr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/internal/cli"
+	"trunkline/internal/cli/portal"
+)
+
+func cdrExport(p *cli.Program) *cobra.Command {
+	var q search
+	var output string
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Write the call records of a time range as CSV",
+		Long: `Write the call records of a time range as CSV, as the user of trunkline login: a
+header row, then a row for each record, newest first.
+
+With --output the file appears when it is complete.`,
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := portal.Open(p)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			s.Account(q.account)
+			values, err := q.query(time.Now())
+			if err != nil {
+				return err
+			}
+			path := pathReports + "?" + values.Encode()
+			if output == "" {
+				return export(cmd.Context(), p, s, path, p.Out)
+			}
+			return toFile(output, func(w io.Writer) error { return export(cmd.Context(), p, s, path, w) })
+		},
+	}
+	q.flags(command, "30d")
+	command.Flags().StringVar(&output, "output", "", "write to this file in place of stdout")
+	return command
+}
+
+func export(ctx context.Context, p *cli.Program, s *portal.Session, path string, w io.Writer) error {
+	response, err := s.Stream(ctx, path, "text/csv")
+	if err != nil {
+		return fmt.Errorf("exporting call records: %w", err)
+	}
+	defer response.Body.Close()
+	n, err := io.Copy(io.MultiWriter(w, &shownBytes{p: p, reported: time.Now()}), response.Body)
+	if err != nil {
+		return fmt.Errorf("exporting call records: stopped after %d bytes: %w", n, err)
+	}
+	return nil
+}
+
+// shownBytes counts bytes and shows them on stderr once a second.
+type shownBytes struct {
+	p        *cli.Program
+	n        int64
+	reported time.Time
+}
+
+func (b *shownBytes) Write(part []byte) (int, error) {
+	b.n += int64(len(part))
+	if time.Since(b.reported) >= time.Second {
+		b.reported = time.Now()
+		b.p.Printf("%.1f MiB", float64(b.n)/(1<<20))
+	}
+	return len(part), nil
+}
+
+// toFile writes a file that appears whole, or not at all.
+func toFile(name string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	if err = errors.Join(write(file), file.Close()); err == nil {
+		if err = os.Rename(file.Name(), name); err == nil {
+			return nil
+		}
+	}
+	return errors.Join(err, os.Remove(file.Name()))
+}

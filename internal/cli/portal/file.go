@@ -1,0 +1,103 @@
+package portal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"trunkline/internal/cli"
+)
+
+// file is the saved login.
+type file struct{ path string }
+
+// fileOf returns the file of the user who runs the command.
+func fileOf(p *cli.Program) (file, error) {
+	dir := p.Getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := p.Getenv("HOME")
+		if home == "" {
+			return file{}, cli.Usagef("neither XDG_CONFIG_HOME nor HOME is set: there is no place for the login")
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return file{filepath.Join(dir, "trunkline", "login.json")}, nil
+}
+
+func (f file) read() (l login, err error) {
+	text, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, errNoLogin
+	}
+	if err != nil {
+		return l, fmt.Errorf("reading the login: %w", err)
+	}
+	if err := json.Unmarshal(text, &l); err != nil || l.URL == "" {
+		return l, cli.Usagef("%s is damaged: run trunkline login again", f.path)
+	}
+	return l, nil
+}
+
+// write replaces the file as a whole: a command that is killed leaves the old one
+// or the new one.
+func (f file) write(l login) error {
+	text, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return fmt.Errorf("saving the login: %w", err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(f.path), "login-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("saving the login: %w", err)
+	}
+	_, err = temporary.Write(append(text, '\n'))
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), f.path)
+	}
+	if err != nil {
+		return fmt.Errorf("saving the login: %w", errors.Join(err, os.Remove(temporary.Name())))
+	}
+	return nil
+}
+
+// update changes the saved login while no other command does. A login that change
+// returns an error for stays as it was.
+func (f file) update(change func(*login) error) error {
+	return f.locked(func() error {
+		l, err := f.read()
+		if err != nil {
+			return err
+		}
+		if err := change(&l); err != nil {
+			return err
+		}
+		return f.write(l)
+	})
+}
+
+// locked runs work while it holds the lock beside the file.
+func (f file) locked(work func() error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return fmt.Errorf("making the directory of the login: %w", err)
+	}
+	lock, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("locking the login: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }() // unlocks
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("locking the login: %w", err)
+	}
+	return work()
+}
+
+func (f file) remove() error {
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the login: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+// Package portal has the commands login and logout, and the session that login
+// keeps for the commands that call a server's REST API as a user.
+//
+// The session is one file, login.json in the directory trunkline of the user's
+// configuration ($XDG_CONFIG_HOME, else ~/.config), mode 0600. Access tokens last
+// an hour and are renewed with the refresh token, which is good for one use:
+// commands that run at the same time renew one after another, under a lock.
+package portal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"trunkline/internal/channelclient"
+	"trunkline/internal/cli"
+)
+
+// renewBefore is how long before its end an access token is renewed.
+const renewBefore = time.Minute
+
+// headerTimeout is the timeout of a response's header. A body may take longer.
+const headerTimeout = time.Minute
+
+// Session calls a server as the user of the saved login.
+type Session struct {
+	file      file
+	login     login
+	client    *http.Client
+	accountID string // header X-Account-ID; "": the user's own
+}
+
+// login is the content of the file.
+type login struct {
+	URL          string   `json:"url"`
+	CAFiles      []string `json:"ca_files,omitempty"` // certificates to trust beside the system's, absolute paths
+	Insecure     bool     `json:"insecure,omitempty"`
+	Username     string   `json:"username"`
+	Domain       string   `json:"domain"`
+	AccountID    string   `json:"account_id"`
+	AccessToken  string   `json:"access_token"`
+	RefreshToken string   `json:"refresh_token"`
+	ExpiresAt    int64    `json:"expires_at"` // of the access token, Unix seconds
+}
+
+// tokens is the response of the logins and of a refresh.
+type tokens struct {
+	User struct {
+		AccountID string `json:"account_id"`
+	} `json:"user"`
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+}
+
+func (l *login) set(t tokens, now time.Time) {
+	l.AccountID, l.AccessToken, l.RefreshToken = t.User.AccountID, t.AccessToken, t.RefreshToken
+	l.ExpiresAt = now.Unix() + t.ExpiresIn
+}
+
+var errNoLogin = cli.Usagef("there is no login: run trunkline login --username U --domain D first")
+
+// Open reads the saved login. Without one it returns a fault of the command line.
+func Open(p *cli.Program) (*Session, error) {
+	f, err := fileOf(p)
+	if err != nil {
+		return nil, err
+	}
+	l, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(l)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{file: f, login: l, client: client}, nil
+}
+
+func newClient(l login) (*http.Client, error) {
+	tlsConfig, err := channelclient.Trust{Insecure: l.Insecure, Files: l.CAFiles}.Config()
+	if err != nil {
+		return nil, cli.UsageError(err)
+	}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
+		ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: headerTimeout,
+	}}, nil
+}
+
+// Close closes the connections.
+func (s *Session) Close() { s.client.CloseIdleConnections() }
+
+// Account has all later requests name another account that the user may see; ""
+// is the user's own.
+func (s *Session) Account(id string) { s.accountID = id }
+
+// URL returns the server's address, without a slash at its end.
+func (s *Session) URL() string { return s.login.URL }
+
+// AccessToken returns an access token of the portal that is valid for at least
+// another minute. It renews the saved one when it has to.
+func (s *Session) AccessToken(ctx context.Context) (string, error) {
+	if fresh(s.login) {
+		return s.login.AccessToken, nil
+	}
+	err := s.file.update(func(l *login) error {
+		if fresh(*l) { // another command has renewed it
+			s.login = *l
+			return nil
+		}
+		t, err := requestTokens(ctx, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
+		if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusUnauthorized {
+			return cli.Usagef("the login has ended: run trunkline login again")
+		}
+		if err != nil {
+			return fmt.Errorf("renewing the login: %w", err)
+		}
+		l.set(t, time.Now())
+		s.login = *l
+		return nil
+	})
+	return s.login.AccessToken, err
+}
+
+func fresh(l login) bool { return time.Until(time.Unix(l.ExpiresAt, 0)) > renewBefore }
+
+// requestTokens posts a login or a refresh.
+func requestTokens(ctx context.Context, client *http.Client, url string, body any) (t tokens, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return t, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return t, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := cli.Fetch(client, request, http.StatusOK)
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(answer, &t); err != nil || t.AccessToken == "" || t.RefreshToken == "" {
+		return t, errors.New("the response has no tokens: is it a Trunkline server?")
+	}
+	return t, nil
+}
+
+// Call sends a request with an access token and returns the response's body. path
+// begins with a slash. A status other than want is a *cli.HTTPError.
+func (s *Session) Call(ctx context.Context, method, path string, want int) ([]byte, error) {
+	request, err := s.request(ctx, method, path)
+	if err != nil {
+		return nil, err
+	}
+	return cli.Fetch(s.client, request, want)
+}
+
+// Stream sends a GET request and returns the response, whose body the caller
+// closes. A status other than 200 is a *cli.HTTPError.
+func (s *Session) Stream(ctx context.Context, path, accept string) (*http.Response, error) {
+	request, err := s.request(ctx, http.MethodGet, path)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // the status says enough
+		return nil, &cli.HTTPError{Status: response.StatusCode, Body: string(body)}
+	}
+	return response, nil
+}
+
+func (s *Session) request(ctx context.Context, method, path string) (*http.Request, error) {
+	token, err := s.AccessToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.login.URL+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if s.accountID != "" {
+		request.Header.Set("X-Account-ID", s.accountID)
+	}
+	return request, nil
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// timeLayouts are the forms of a time on the command line, beside a duration and
+// Unix seconds. Without a zone they are in the machine's time zone.
+var timeLayouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
+}
+
+// ParseTime reads a time of the command line: how long before now (10m, 12h, 3d),
+// a time (2026-11-22T09:00Z, 2026-11-22 09:00, 2026-11-22), or Unix seconds. flag
+// names it in the error.
+func ParseTime(flag, text string, now time.Time) (time.Time, error) {
+	for _, layout := range timeLayouts {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil && seconds >= 0 && seconds < 1<<33 {
+		return time.Unix(seconds, 0), nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 15); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if age, err := time.ParseDuration(text); err == nil && age >= 0 {
+		return now.Add(-age), nil
+	}
+	return time.Time{}, Usagef("--%s is a duration such as 10m or 3d, a time such as 2026-11-22T09:00Z or 2026-11-22, or Unix seconds, not %q", flag, text)
+}

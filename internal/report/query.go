@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"mime"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"trunkline/internal/fault"
+)
+
+// Sizes of a page.
+const (
+	DefaultPage = 50
+	MaxPage     = 1000
+)
+
+// MaxRange is the longest range of a report, in seconds.
+const MaxRange = 400 * 24 * 60 * 60
+
+const endOfTime = 253_402_300_799 // the last second of year 9999
+
+// Query reads the parameters of a report and gathers every fault on the way.
+// Parameters that are never read are left alone.
+type Query struct {
+	values url.Values
+	faults []fault.Field
+}
+
+// NewQuery returns a reader of the parameters.
+func NewQuery(values url.Values) *Query { return &Query{values: values} }
+
+// Fault adds a fault of a parameter.
+func (q *Query) Fault(name, code, message string) {
+	q.faults = append(q.faults, fault.Field{Field: name, Code: code, Message: message})
+}
+
+// Failed reports whether there is a fault so far.
+func (q *Query) Failed() bool { return len(q.faults) > 0 }
+
+// Err returns the faults as one error, nil: there are none.
+func (q *Query) Err() error {
+	if !q.Failed() {
+		return nil
+	}
+	return fault.Invalid("Invalid query", q.faults...)
+}
+
+// Get returns the parameter, "" when it is absent.
+func (q *Query) Get(name string) string {
+	given := q.values[name]
+	switch {
+	case len(given) == 0:
+		return ""
+	case len(given) > 1:
+		q.Fault(name, "invalid", "must be given once")
+	case given[0] == "":
+		q.Fault(name, "required", "must not be empty")
+	default:
+		return given[0]
+	}
+	return ""
+}
+
+// Range returns startDate and endDate, which are required, in Unix seconds. Both
+// are in the range.
+func (q *Query) Range() (start, end int64) {
+	start, end = q.time("startDate"), q.time("endDate")
+	switch {
+	case q.Failed():
+	case end < start:
+		q.Fault("endDate", "out_of_range", "must not be before startDate")
+	case end-start > MaxRange:
+		q.Fault("endDate", "out_of_range", "must be at most 400 days after startDate")
+	}
+	return start, end
+}
+
+func (q *Query) time(name string) int64 {
+	if !q.values.Has(name) {
+		q.Fault(name, "required", "is required")
+		return 0
+	}
+	text := q.Get(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		q.Fault(name, "wrong_type", "must be Unix seconds, a whole number")
+	case n < 0 || n > endOfTime:
+		q.Fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
+	}
+	return n
+}
+
+// Text returns a text of at most so many bytes, to be matched exactly: no character
+// of it means anything.
+func (q *Query) Text(name string, most int) string {
+	text := q.Get(name)
+	switch {
+	case len(text) > most:
+		q.Fault(name, "too_long", fmt.Sprintf("must be at most %d bytes", most))
+	case !Storable(text):
+		q.Fault(name, "invalid", "must be UTF-8 text")
+	}
+	return text
+}
+
+// PageSize returns page_size, DefaultPage when it is absent.
+func (q *Query) PageSize() int {
+	text := q.Get("page_size")
+	if text == "" {
+		return DefaultPage
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > MaxPage {
+		q.Fault("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", MaxPage))
+	}
+	return n
+}
+
+// CSV reports whether CSV is requested: by format, else by the higher quality in
+// the Accept header.
+func (q *Query) CSV(accept string) bool {
+	switch format := q.Get("format"); format {
+	case "csv":
+		return true
+	case "json":
+		return false
+	case "":
+	default:
+		q.Fault("format", "unsupported", "must be csv or json")
+	}
+	return quality(accept, "text/csv") > quality(accept, "application/json")
+}
+
+// quality returns the q value of a type that an Accept header names, else 0.
+func quality(accept, wanted string) float64 {
+	best := 0.0
+	for part := range strings.SplitSeq(accept, ",") {
+		named, params, err := mime.ParseMediaType(part)
+		if err != nil || named != wanted {
+			continue
+		}
+		q := 1.0
+		if text, ok := params["q"]; ok {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				continue
+			}
+		}
+		best = max(best, q)
+	}
+	return best
+}
+
+// Storable reports whether text is text to PostgreSQL.
+func Storable(text string) bool {
+	return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
+}

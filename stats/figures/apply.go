@@ -1,0 +1,152 @@
+package figures
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/internal/sqldb"
+)
+
+// conflict says what becomes of a stored row when another is written over it.
+type conflict struct {
+	keep bool // it stays
+	// upTo is the last event id of rows that give way; 0: those of an event that
+	// is not later than the new row's.
+	upTo event.ID
+}
+
+// batch holds the rows of one transaction, all of one partition of cc.stats.
+type batch struct {
+	partition int
+	entries   []entry
+	// fence, when there is one, begins the transaction: it moves the partition's
+	// offset up, or refuses.
+	fence    func(context.Context, *sqldb.Loader) error
+	conflict conflict
+}
+
+// apply stores rows in one transaction with the fence. They may be applied any
+// number of times. Rows that retention would delete are left out.
+func (s *Store) apply(ctx context.Context, b batch) error {
+	var kinds [len(tables)][]entry
+	kept := s.firstKept()
+	for _, e := range b.entries {
+		if e.Start >= kept {
+			kinds[e.Kind] = append(kinds[e.Kind], e)
+		}
+	}
+	for i := range kinds {
+		kinds[i] = newestOfEach(kinds[i])
+	}
+	err := s.db.Load(ctx, func(tx *sqldb.Loader) error {
+		if b.fence != nil {
+			if err := b.fence(ctx, tx); err != nil {
+				return err
+			}
+		}
+		for kind, entries := range kinds {
+			if err := s.write(ctx, tx, &tables[kind], b, entries); err != nil {
+				return sqldb.Wrap(err, "storing figures")
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.metrics.stored.Add(float64(len(kinds[Queues]) + len(kinds[Agents])))
+	}
+	return err
+}
+
+// newestOfEach returns the entry of each row with the last event, sorted by row, so
+// that all writers lock rows in the same order.
+func newestOfEach(entries []entry) []entry {
+	compare := func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Seconds, b.Seconds))
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Or(compare(a, b), cmp.Compare(b.eventID, a.eventID)) })
+	return slices.CompactFunc(entries, func(a, b entry) bool { return compare(a, b) == 0 })
+}
+
+// write stores entries of one table. PostgreSQL takes them as one statement with
+// arrays; SQLite is in the process: a statement for each costs little.
+func (s *Store) write(ctx context.Context, tx *sqldb.Loader, t *table, b batch, entries []entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	columns := t.columns()
+	if s.db.Postgres() {
+		arrays := make([]any, len(columns))
+		places := make([]string, len(columns))
+		for i, column := range columns {
+			places[i] = fmt.Sprintf("$%d::%s[]", i+1, t.typeOf(column))
+		}
+		var values []any
+		for n := range entries {
+			values = entries[n].values(values[:0], b.partition)
+			for i, value := range values {
+				arrays[i] = appendValue(arrays[i], value)
+			}
+		}
+		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")", b.conflict), arrays...)
+		return err
+	}
+	places := make([]string, len(columns))
+	for i := range columns {
+		places[i] = fmt.Sprintf("$%d", i+1)
+	}
+	insert, err := tx.PrepareContext(ctx, t.insert(columns, "VALUES ("+strings.Join(places, ", ")+")", b.conflict))
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	var values []any
+	for n := range entries {
+		values = entries[n].values(values[:0], b.partition)
+		if _, err := insert.ExecContext(ctx, values...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendValue appends a text or a number to an array of its type; nil is one
+// without elements.
+func appendValue(array, value any) any {
+	if text, ok := value.(string); ok {
+		texts, _ := array.([]string)
+		return append(texts, text)
+	}
+	numbers, _ := array.([]int64)
+	return append(numbers, value.(int64))
+}
+
+// typeOf returns the type of a column in PostgreSQL.
+func (t *table) typeOf(column string) string {
+	switch column {
+	case "account_id", t.id, reasonsColumn:
+		return "text"
+	}
+	return "bigint"
+}
+
+// insert returns the statement that stores rows over those with the same key.
+func (t *table) insert(columns []string, source string, c conflict) string {
+	text := "INSERT INTO " + t.name + " (" + strings.Join(columns, ", ") + ") " + source +
+		" ON CONFLICT (account_id, interval_start, " + t.id + ", interval_seconds, topic_partition) DO "
+	if c.keep {
+		return text + "NOTHING"
+	}
+	var sets []string
+	for _, column := range columns[5:] { // behind the key
+		sets = append(sets, column+" = excluded."+column)
+	}
+	text += "UPDATE SET " + strings.Join(sets, ", ") + " WHERE " + t.name + ".event_id <= "
+	if c.upTo != 0 {
+		return text + fmt.Sprint(int64(c.upTo))
+	}
+	return text + "excluded.event_id"
+}

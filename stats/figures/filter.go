@@ -1,0 +1,88 @@
+package figures
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/internal/report"
+)
+
+// Filter selects the rows of a report; see docs/api.md.
+type Filter struct {
+	Kind     Kind
+	Account  string         // not a parameter: the caller's, or one they may see
+	Location *time.Location // not a parameter: the account's; nil: UTC
+
+	Start, End int64  // Unix seconds, both included, of the starts of cc.stats' intervals
+	Seconds    int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
+	ID         string // of one queue or agent; "": all
+
+	PageSize int    // of List; 0: report.DefaultPage
+	StartKey string // of List: a page's NextStartKey; "": the newest rows
+	CSV      bool   // the whole range, as CSV
+}
+
+const maxID = 256 // bytes, as of the fold
+
+// ParseFilter reads a request's query and Accept header. Its error names every
+// parameter that is wrong. Parameters of other names are left alone.
+func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
+	q := report.NewQuery(values)
+	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxID),
+		PageSize: q.PageSize(), StartKey: q.Get("start_key"), CSV: q.CSV(accept)}
+	f.Start, f.End = q.Range()
+	switch q.Get("interval") {
+	case "", "900":
+	case "3600":
+		f.Seconds = hour
+	case "86400":
+		f.Seconds = day
+	default:
+		q.Fault("interval", "unsupported", "must be 900, 3600 or 86400")
+	}
+	if _, err := parseStartKey(f.StartKey); err != nil {
+		q.Fault("start_key", "invalid", "must be a page's next_start_key")
+	}
+	return f, q.Err()
+}
+
+// cursor is a position behind a row of a report: rows are ordered by start, newest
+// first, and by id.
+type cursor struct {
+	start int64
+	id    string
+}
+
+func (c cursor) key() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.start, 10) + "." + c.id))
+}
+
+// includes reports whether a row is behind the cursor; every row is behind the zero
+// one.
+func (c cursor) includes(r *Row) bool {
+	return c == cursor{} || cmp.Or(cmp.Compare(c.start, r.Start), cmp.Compare(r.ID, c.id)) > 0
+}
+
+var errStartKey = errors.New("not a start key")
+
+// parseStartKey parses a result of key. Returns errStartKey for anything else.
+func parseStartKey(key string) (cursor, error) {
+	if key == "" {
+		return cursor{}, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(key)
+	if err != nil || len(key) > 2*maxID || !report.Storable(string(text)) {
+		return cursor{}, errStartKey
+	}
+	at, id, _ := strings.Cut(string(text), ".")
+	c := cursor{id: id}
+	if c.start, err = strconv.ParseInt(at, 10, 64); err != nil || id == "" || c.key() != key {
+		return cursor{}, errStartKey
+	}
+	return c, nil
+}

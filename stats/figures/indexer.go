@@ -1,0 +1,198 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+	"trunkline/internal/sqldb"
+)
+
+const (
+	// group is the consumer group of all indexers.
+	group = "trunkline-figures"
+
+	maxBatches   = 4    // written at once by one process, of its 16 connections
+	batchRecords = 5000 // of one batch, about
+	// gatherTime is how long a batch waits for more: a row that changes often is
+	// written once in it.
+	gatherTime = 300 * time.Millisecond
+
+	firstWait   = 50 * time.Millisecond
+	longestWait = 5 * time.Second
+)
+
+// Indexer writes the rows of cc.stats to the database. Any number may run at the
+// same time.
+type Indexer struct {
+	*Store
+	cluster *kafka.Cluster
+	writers chan struct{} // semaphore of concurrent batch writes
+}
+
+// NewIndexer makes an indexer. It does nothing before Run.
+func NewIndexer(s *Store, cluster *kafka.Cluster) *Indexer {
+	return &Indexer{Store: s, cluster: cluster, writers: make(chan struct{}, maxBatches)}
+}
+
+// Run works until ctx ends, then returns nil.
+func (i *Indexer) Run(ctx context.Context) error {
+	var retention sync.WaitGroup
+	defer retention.Wait()
+	ending, stop := context.WithCancel(ctx)
+	defer stop()
+	retention.Go(func() { i.runRetention(ending) })
+	err := i.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicStats}},
+		func(ctx context.Context, assigned *kafka.Assignment) error {
+			return i.runPartition(ctx, assigned.Partition, assigned.Commit)
+		})
+	if err != nil {
+		return fmt.Errorf("storing figures: %w", err)
+	}
+	return nil
+}
+
+// runPartition stores one partition until ctx ends or something unexpected happens;
+// then the group starts it again.
+func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
+	w := &worker{Indexer: i, partition: partition, commit: commit}
+	for {
+		err := w.process(ctx)
+		gap, passable := kafka.PassableGap(err)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errFenced):
+			i.log.Info("partition's figures stored by another process", "partition", w.partition)
+			continue
+		case passable:
+			i.log.Warn("topic of figures read on elsewhere", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
+			if err = w.store(ctx, nil, gap.Position()); err == nil || errors.Is(err, errFenced) {
+				continue
+			}
+		}
+		return fmt.Errorf("storing figures of partition %d: %w", w.partition, err)
+	}
+}
+
+// worker stores the rows of one partition, in one goroutine.
+type worker struct {
+	*Indexer
+	partition int
+	commit    func(next int64)
+	at        kafka.LogPosition // everything before it is in the database
+}
+
+// process stores what comes, from where the database says that the rows are.
+func (w *worker) process(ctx context.Context) error {
+	err := w.retry(ctx, "taking over", func() error {
+		first, _, err := w.cluster.Offsets(ctx, event.TopicStats, w.partition)
+		if err == nil {
+			w.at, err = w.findOrCreateOffset(ctx, w.partition, first)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	reader := w.cluster.OpenReader(kafka.ReaderConfig{Topic: event.TopicStats, Partition: w.partition, From: w.at, Compacted: true})
+	defer reader.Close()
+	for {
+		entries, oldest, err := w.readBatch(ctx, reader)
+		if err != nil {
+			return err
+		}
+		if err := w.store(ctx, entries, reader.Position()); err != nil {
+			return err
+		}
+		w.metrics.delay.Observe(time.Since(oldest).Seconds())
+	}
+}
+
+// readBatch waits for a record and gathers those that come within gatherTime.
+func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries []entry, oldest time.Time, err error) {
+	read := func(ctx context.Context) (n int, err error) {
+		records, err := reader.Read(ctx)
+		for i := range records {
+			r := &records[i]
+			if oldest.IsZero() {
+				oldest = r.Time
+			}
+			e, isRow, err := decode(r)
+			switch {
+			case err != nil:
+				w.metrics.invalid.Inc()
+				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition, "offset", r.Offset, "err", err)
+			case isRow:
+				entries = append(entries, e)
+			}
+		}
+		return len(records), err
+	}
+	n := 0
+	err = w.retry(ctx, "reading", func() (err error) {
+		n, err = read(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, oldest, err
+	}
+	more, cancel := context.WithTimeout(ctx, gatherTime)
+	defer cancel()
+	for n < batchRecords {
+		added, err := read(more)
+		if err != nil {
+			break // the time is over; or the next batch meets it again, if it lasts
+		}
+		n += added
+	}
+	return entries, oldest, nil
+}
+
+// store makes rows and the position behind them durable together.
+func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPosition) error {
+	select {
+	case w.writers <- struct{}{}:
+		defer func() { <-w.writers }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b := batch{partition: w.partition, entries: entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {
+		return updateOffset(ctx, tx, w.partition, w.at, to)
+	}}
+	if err := w.retry(ctx, "writing", func() error { return w.apply(ctx, b) }); err != nil {
+		return err
+	}
+	w.at = to
+	w.commit(to.Offset)
+	return nil
+}
+
+// retry calls do until it does not fail with fault.KindUnavailable, with growing
+// waits between. It returns ctx's error when ctx ends.
+func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case fault.KindOf(err) != fault.KindUnavailable:
+			return err
+		}
+		w.metrics.retries.Inc()
+		wait := backoff.Next()
+		w.log.Warn("storing figures paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
+		if !retry.Sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}

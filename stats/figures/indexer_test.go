@@ -1,0 +1,158 @@
+package figures
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/testservice"
+)
+
+// onKafkas runs test on the embedded broker and on Apache Kafka, with topics of its
+// own.
+func onKafkas(t *testing.T, test func(t *testing.T, c *kafka.Cluster)) {
+	open := func(t *testing.T, cfg kafka.Config) *kafka.Cluster {
+		c, err := kafka.Open(t.Context(), cfg, prometheus.NewRegistry(), quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	t.Run("embedded", func(t *testing.T) {
+		b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+		test(t, open(t, kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}))
+	})
+	t.Run("apache", func(t *testing.T) {
+		settings := kafka.DefaultSettings(testservice.Kafka(t)...)
+		settings.TopicPrefix = testservice.Prefix(t)
+		test(t, open(t, kafka.Config{Settings: settings}))
+	})
+}
+
+// produce writes records of cc.stats in batches.
+func produce(t testing.TB, c *kafka.Cluster, all []kafka.Record) {
+	t.Helper()
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer func() { _ = p.Close(context.Background()) }()
+	for len(all) > 0 {
+		n := min(len(all), 40)
+		if err := p.Produce(t.Context(), all[:n]...); err != nil {
+			t.Fatal(err)
+		}
+		all = all[n:]
+	}
+}
+
+// await waits until the rows of an account are those of the records.
+func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
+	t.Helper()
+	want := lastRows(all)
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		stored := map[string]bool{}
+		for _, row := range append(s.list(t, wholeDay(Queues, account)), s.list(t, wholeDay(Agents, account))...) {
+			stored[row] = true
+		}
+		missing := 0
+		for _, row := range want {
+			if !stored[row] {
+				missing++
+			}
+		}
+		if missing == 0 {
+			s.same(t, account, want)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d rows are missing", missing, len(want))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestAnIndexerStoresWhatComes(t *testing.T) {
+	onKafkas(t, func(t *testing.T, c *kafka.Cluster) {
+		s := openStore(t, sqliteFile(t))
+		all := records(0, 30, workday("acme", 0, 300, 5*time.Hour))
+		produce(t, c, all[:100])
+		produce(t, c, []kafka.Record{
+			{Topic: event.TopicStats, Key: []byte(state.PositionKey), Value: []byte(`{}`)},
+			{Topic: event.TopicStats, Key: all[0].Key}, // a tombstone: the row stays
+			{Topic: event.TopicStats, Key: []byte("acme|queue|q|900"), Value: []byte(`{"account_id":"acme"}`), Headers: all[0].Headers},
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := NewIndexer(s, c).Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		defer running.Wait()
+		defer cancel()
+		s.await(t, "acme", all[:100])
+		produce(t, c, all[100:])
+		s.await(t, "acme", all)
+	})
+}
+
+// Two indexers of one partition, each of which is stopped at any moment and started
+// again, store every row once.
+func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *Store) {
+		b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
+			t.Fatal(err)
+		}
+		all := records(0, 5, workday("acme", 0, 400, 8*time.Hour))
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		for n := range 2 {
+			running.Go(func() {
+				for ctx.Err() == nil {
+					some, stop := context.WithTimeout(ctx, time.Duration(40+30*n)*time.Millisecond)
+					if err := NewIndexer(s, c).runPartition(some, 0, func(int64) {}); some.Err() == nil {
+						t.Error(err)
+					}
+					stop()
+				}
+			})
+		}
+		running.Go(func() {
+			if err := NewIndexer(s, c).runPartition(ctx, 0, func(int64) {}); ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+		defer running.Wait()
+		defer cancel()
+		for len(all) > 0 {
+			n := min(len(all), 300)
+			produce(t, c, all[:n])
+			all = all[n:]
+		}
+		s.await(t, "acme", records(0, 5, workday("acme", 0, 400, 8*time.Hour)))
+	})
+}

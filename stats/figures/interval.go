@@ -1,0 +1,35 @@
+package figures
+
+import "time"
+
+// Lengths of a report's intervals, in seconds.
+const (
+	quarter = 900
+	hour    = 3600
+	day     = 86400
+)
+
+// intervalStart returns when the interval of a length began that t, in a time zone,
+// is in. Intervals begin at full quarters, hours or days of local time. An hour that
+// a change of the clock repeats is two hours, a day is one whatever its length.
+func intervalStart(t time.Time, seconds int64) time.Time {
+	_, offset := t.Zone()
+	start := t.Unix() - (t.Unix()+int64(offset))%seconds
+	zoneStart, _ := t.ZoneBounds()
+	if zoneStart.IsZero() || start > zoneStart.Unix() {
+		return time.Unix(start, 0).In(t.Location())
+	}
+	// The clock was changed in this interval.
+	if before := zoneStart.Add(-time.Second); seconds == day && before.YearDay() == t.YearDay() {
+		return intervalStart(before, seconds)
+	}
+	return zoneStart
+}
+
+// intervalEnd returns when the interval that begins at start ends.
+func intervalEnd(start time.Time, seconds int64) time.Time {
+	if seconds == day { // has 23 to 25 hours
+		return intervalStart(start.Add(36*time.Hour), day)
+	}
+	return start.Add(time.Duration(seconds) * time.Second)
+}

@@ -1,0 +1,66 @@
+package figures
+
+import "slices"
+
+// Kind is a kind of rows.
+type Kind int
+
+// The kinds of rows.
+const (
+	Queues Kind = iota
+	Agents
+)
+
+// figure is a figure of a row: its column, which is its name, and how rows of
+// several intervals are added up.
+type figure struct {
+	name string
+	add  func(sum, value int64) int64 // value is of the older row
+}
+
+func total(sum, value int64) int64   { return sum + value }
+func highest(sum, value int64) int64 { return max(sum, value) }
+func newest(sum, _ int64) int64      { return sum }
+
+// table is the table of a kind.
+type table struct {
+	name     string
+	word     string // of the kind in a record's key
+	id       string // its column of the queue or agent
+	figures  []figure
+	byReason bool // it has break_ms_by_reason
+	levels   bool // its rows have service levels
+}
+
+var tables = [...]table{
+	Queues: {name: "figures_queues", word: "queue", id: "queue_id", levels: true, figures: []figure{
+		{"offered", total}, {"answered", total}, {"abandoned", total}, {"abandoned_short", total}, {"answered_within", total},
+		{"transferred", total}, {"service_level_seconds", newest}, {"short_abandon_seconds", newest}, {"wait_ms_total", total},
+		{"wait_ms_max", highest}, {"abandon_wait_ms_total", total}, {"talk_ms_total", total}, {"hold_ms_total", total}, {"wrap_up_ms_total", total},
+	}},
+	Agents: {name: "figures_agents", word: "agent", id: "agent_id", byReason: true, figures: []figure{
+		{"logged_in_ms", total}, {"available_ms", total}, {"talking_ms", total}, {"wrap_up_ms", total}, {"break_ms", total},
+		{"offered", total}, {"answered", total}, {"no_answer", total},
+	}},
+}
+
+func (k Kind) table() *table { return &tables[k] }
+
+const reasonsColumn = "break_ms_by_reason"
+
+// columns returns the names of all columns, in the order of entry.values.
+func (t *table) columns() []string {
+	columns := []string{"account_id", t.id, "interval_start", "interval_seconds", "topic_partition", "event_id"}
+	for _, f := range t.figures {
+		columns = append(columns, f.name)
+	}
+	if t.byReason {
+		columns = append(columns, reasonsColumn)
+	}
+	return columns
+}
+
+// index returns the place of a figure in Row.Figures.
+func (t *table) index(name string) int {
+	return slices.IndexFunc(t.figures, func(f figure) bool { return f.name == name })
+}

@@ -1,0 +1,125 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/report"
+)
+
+// Page is one page of a report's rows, newest first.
+type Page struct {
+	Data         []*Row `json:"data"`
+	PageSize     int    `json:"page_size"`
+	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
+}
+
+var errPageFull = errors.New("the page is full")
+
+// List returns the page of the filter's rows at its start key.
+func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
+	at, err := parseStartKey(f.StartKey)
+	if err != nil {
+		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
+	}
+	page := &Page{Data: []*Row{}, PageSize: f.PageSize}
+	if page.PageSize == 0 {
+		page.PageSize = report.DefaultPage
+	}
+	err = s.eachBehind(ctx, f, at, func(r *Row) error {
+		if len(page.Data) == page.PageSize {
+			last := page.Data[len(page.Data)-1]
+			page.NextStartKey = cursor{last.Start, last.ID}.key()
+			return errPageFull
+		}
+		page.Data = append(page.Data, r)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPageFull) {
+		return nil, err
+	}
+	return page, nil
+}
+
+// csvChunk is the size in bytes of one write.
+const csvChunk = 32 << 10
+
+// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first. An error
+// before wrote is true can still be answered; after it, the only way to say
+// that rows are missing is to break the connection.
+func (s *Store) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
+	text := append(make([]byte, 0, csvChunk+csvChunk/4), csvHeader(f.Kind)...)
+	err = s.Each(ctx, f, func(r *Row) error {
+		text = r.appendCSV(text)
+		if len(text) < csvChunk {
+			return nil
+		}
+		wrote = true
+		_, err := w.Write(text)
+		text = text[:0]
+		return err
+	})
+	if err != nil {
+		return wrote, err
+	}
+	_, err = w.Write(text)
+	return true, err
+}
+
+// Each calls give with all the filter's rows: newest interval first, within it by
+// id. give may keep the row.
+func (s *Store) Each(ctx context.Context, f Filter, give func(*Row) error) error {
+	return s.eachBehind(ctx, f, cursor{}, give)
+}
+
+// eachBehind gives the rows behind a cursor. It adds the stored rows up interval by
+// interval.
+func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*Row) error) error {
+	if f.Seconds == 0 {
+		f.Seconds = quarter
+	}
+	if f.Location == nil {
+		f.Location = time.UTC
+	}
+	if at != (cursor{}) {
+		f.End = min(f.End, intervalEnd(time.Unix(at.start, 0).In(f.Location), f.Seconds).Unix()-1)
+	}
+	var start, end int64      // of the interval that is added up
+	sums := map[string]*Row{} // by id
+	flush := func() error {
+		for _, id := range slices.Sorted(maps.Keys(sums)) {
+			if at.includes(sums[id]) {
+				if err := give(sums[id]); err != nil {
+					return err
+				}
+			}
+		}
+		clear(sums)
+		return nil
+	}
+	err := s.eachStored(ctx, f, func(r *Row) error {
+		if len(sums) == 0 || r.Start < start {
+			if err := flush(); err != nil {
+				return err
+			}
+			began := intervalStart(time.Unix(r.Start, 0).In(f.Location), f.Seconds)
+			start, end = began.Unix(), intervalEnd(began, f.Seconds).Unix()
+		}
+		if sum, ok := sums[r.ID]; ok {
+			sum.add(r)
+			return nil
+		}
+		r.Start, r.Seconds = start, end-start
+		sums[r.ID] = r
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

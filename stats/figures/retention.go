@@ -1,0 +1,67 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"trunkline/internal/sqldb"
+)
+
+const (
+	retentionEvery = 10 * time.Minute
+	deleteRows     = 2000 // bounds one transaction
+)
+
+// runRetention deletes rows past their retention until ctx ends.
+func (s *Store) runRetention(ctx context.Context) {
+	for s.retention != 0 {
+		if err := s.deleteBefore(ctx, s.firstKept()); err != nil && ctx.Err() == nil {
+			s.log.Warn("retention of figures failed, it is tried again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retentionEvery):
+		}
+	}
+}
+
+// deleteBefore deletes the rows of intervals that began before a time.
+func (s *Store) deleteBefore(ctx context.Context, kept int64) error {
+	for {
+		n, err := s.delete(ctx, "interval_start < $1", kept)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// PurgeAccount deletes some of the rows of a deleted account and returns their
+// number; 0: none is left. Rows that come late from cc.stats are purged a day
+// later.
+func (s *Store) PurgeAccount(ctx context.Context, account string) (n int, err error) {
+	return s.delete(ctx, "account_id = $1", account)
+}
+
+// delete deletes up to deleteRows rows of each table and returns their number.
+func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, err error) {
+	for i := range tables {
+		t := &tables[i]
+		key := "account_id, interval_start, " + t.id + ", interval_seconds, topic_partition"
+		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, key, condition)
+		err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
+			result, err := tx.ExecContext(ctx, statement, arg, deleteRows)
+			if err != nil {
+				return err
+			}
+			deleted, err := result.RowsAffected()
+			n += int(deleted)
+			return err
+		})
+		if err != nil {
+			return n, sqldb.Wrap(err, "deleting figures")
+		}
+	}
+	return n, nil
+}

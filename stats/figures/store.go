@@ -1,0 +1,46 @@
+package figures
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store keeps rows in the database and answers reports. It is safe for concurrent
+// use.
+type Store struct {
+	retention time.Duration // 0: rows are kept for ever
+	db        *sqldb.DB
+	metrics   *metrics
+	log       *slog.Logger
+}
+
+// New migrates the tables and makes a Store. Rows are deleted when their interval
+// is older than retention; 0: never.
+func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Store, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx, "figures", files); err != nil {
+		return nil, err
+	}
+	return &Store{retention: retention, db: db, metrics: newMetrics(reg), log: log}, nil
+}
+
+// firstKept returns the start of the oldest interval that is kept, Unix seconds.
+func (s *Store) firstKept() int64 {
+	if s.retention == 0 {
+		return 0
+	}
+	return time.Now().Add(-s.retention).Unix()
+}

@@ -1,0 +1,174 @@
+package figures
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+// same checks that the stored rows of an account are the last ones of cc.stats,
+// byte for byte.
+func (s *Store) same(t testing.TB, account string, want map[string]string) {
+	t.Helper()
+	got := slices.Sorted(slices.Values(append(s.list(t, wholeDay(Queues, account)), s.list(t, wholeDay(Agents, account))...)))
+	if expected := slices.Sorted(maps.Values(want)); !slices.Equal(got, expected) {
+		t.Fatalf("%d rows, want %d; the first ones:\n%s\n%s", len(got), len(expected), first(got), first(expected))
+	}
+}
+
+func first(rows []string) string {
+	if len(rows) == 0 {
+		return "none"
+	}
+	return rows[0]
+}
+
+func TestStoredRowsAreThoseOfTheTopicByteForByte(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *Store) {
+		all := records(3, 20, workday("acme", 3, 600, 9*time.Hour))
+		s.store(t, 3, all[:len(all)/2])
+		s.store(t, 3, all[len(all)/3:]) // a part comes twice
+		s.same(t, "acme", lastRows(all))
+		s.store(t, 3, all[:len(all)/2]) // older values come late
+		s.same(t, "acme", lastRows(all))
+		s.same(t, "other", nil)
+	})
+}
+
+func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *Store) {
+		for _, partition := range []int{1, 2} {
+			s.store(t, partition, records(partition, 50, workday("acme", partition, 90, time.Hour)))
+		}
+		f := wholeDay(Queues, "acme")
+		f.Seconds, f.ID = day, "queue-1"
+		page, err := s.List(t.Context(), f)
+		if err != nil || len(page.Data) != 1 {
+			t.Fatalf("%d rows, %v", len(page.Data), err)
+		}
+		// 30 calls a partition and queue, all answered after 4 s.
+		r := page.Data[0]
+		if r.Figure("offered") != 60 || r.Figure("answered") != 60 || r.Figure("wait_ms_total") != 240_000 || r.Figure("wait_ms_max") != 4000 ||
+			r.Figure("service_level_seconds") != 20 || r.Start != day0.Unix() || r.Seconds != day {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
+	s := openStore(t, sqliteFile(t))
+	put := func(start time.Time, offered, short, within int64) {
+		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarter, figures: make([]int64, len(tables[Queues].figures))}, eventID: 1}
+		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
+			e.figures[tables[Queues].index(name)] = n
+		}
+		if err := s.apply(t.Context(), batch{entries: []entry{e}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(day0, 10, 2, 4)                       // 0.5, strict 0.4
+	put(day0.Add(15*time.Minute), 2, 2, 0)    // no level, strict 0
+	put(day0.Add(30*time.Minute), 100, 0, 90) // 0.9
+	f := wholeDay(Queues, "acme")
+	f.Seconds = hour
+	var row struct {
+		Level  float64 `json:"service_level"`
+		Strict float64 `json:"service_level_strict"`
+	}
+	if err := json.Unmarshal([]byte(s.list(t, f)[0]), &row); err != nil {
+		t.Fatal(err)
+	}
+	if row.Level != 0.8704 || row.Strict != 0.8393 { // 94 / 108, 94 / 112
+		t.Errorf("%+v", row)
+	}
+}
+
+// Pages of any size and the CSV have the same rows.
+func TestPagesAndCSVHaveTheSameRows(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *Store) {
+		s.store(t, 0, records(0, 50, workday("acme", 0, 500, 26*time.Hour)))
+		for _, seconds := range []int64{quarter, hour, day} {
+			f := wholeDay(Agents, "acme")
+			f.Seconds, f.PageSize = seconds, 1000
+			want := s.list(t, f)
+			for _, f.PageSize = range []int{1, 7} {
+				if got := s.list(t, f); !slices.Equal(got, want) {
+					t.Errorf("interval %d, pages of %d: %d rows, want %d", seconds, f.PageSize, len(got), len(want))
+				}
+			}
+			var out bytes.Buffer
+			if _, err := s.WriteCSV(t.Context(), f, &out); err != nil {
+				t.Fatal(err)
+			}
+			lines, err := csv.NewReader(&out).ReadAll()
+			if err != nil || len(lines) != len(want)+1 {
+				t.Fatalf("interval %d: %d lines of CSV, want %d, %v", seconds, len(lines), len(want)+1, err)
+			}
+			for i, line := range lines[1:] {
+				var row map[string]any
+				if err := json.Unmarshal([]byte(want[i]), &row); err != nil {
+					t.Fatal(err)
+				}
+				for column, name := range lines[0] {
+					if text := fmt.Sprint(row[name]); name != reasonsColumn && jsonNumber(row[name]) != line[column] && text != line[column] {
+						t.Fatalf("%s is %q in CSV, %s as JSON", name, line[column], text)
+					}
+				}
+			}
+		}
+	})
+}
+
+func jsonNumber(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
+}
+
+func TestCSVRunsNoFormula(t *testing.T) {
+	for id, want := range map[string]string{"1001": "1001", "=1+1": "'=1+1", "@x": "'@x", "-4": "'-4", "a,b": `"a,b"`} {
+		r := Row{Kind: Queues, AccountID: "acme", ID: id, figures: make([]int64, len(tables[Queues].figures))}
+		if line := string(r.appendCSV(nil)); line[:len("acme,"+want)] != "acme,"+want {
+			t.Errorf("%s: %s", id, line)
+		}
+	}
+}
+
+func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *Store) {
+		acme, other := records(0, 50, workday("acme", 0, 200, time.Hour)), records(0, 50, workday("other", 0, 200, time.Hour))
+		s.store(t, 0, acme)
+		s.store(t, 0, other)
+		for {
+			n, err := s.PurgeAccount(t.Context(), "acme")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				break
+			}
+		}
+		s.same(t, "acme", nil)
+		s.same(t, "other", lastRows(other))
+
+		if err := s.deleteBefore(t.Context(), day0.Add(30*time.Minute).Unix()); err != nil {
+			t.Fatal(err)
+		}
+		if rows := s.list(t, wholeDay(Queues, "other")); len(rows) != 6 { // of three queues in two of four quarters
+			t.Errorf("%d rows are left", len(rows))
+		}
+	})
+}
+
+func TestAReportOfADatabaseThatIsAwayCanBeAnswered(t *testing.T) {
+	s := openStore(t, sqliteFile(t))
+	_ = s.db.Close()
+	var out bytes.Buffer
+	if wrote, err := s.WriteCSV(t.Context(), wholeDay(Queues, "acme"), &out); err == nil || wrote || out.Len() > 0 {
+		t.Errorf("wrote %q, %v", out.String(), err)
+	}
+}
