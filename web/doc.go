@@ -19,6 +19,7 @@
 //	wanted                   the filters of the events channel
 //	agents, calls, feed      their display
 //	pulse, spark             rates and latency, and their charts
+//	figures, sums, plot      figures of queues and agents: loading, formulas, charts
 //	dial, lookup, admin      click to call, call records, administration
 //	dom, show, kinds         page elements and formats; the event types
 //	docs…, schema, markdown  the pages under /docs

@@ -6,6 +6,7 @@ import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
 import { busy, byID, el, framed, setText } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Figures } from "./figures.js";
 import { Floor } from "./floor.js";
 import { Enrolment, enrolmentRequired } from "./enrol.js";
 import { factsOf } from "./fold.js";
@@ -23,7 +24,6 @@ import { Views } from "./views.js";
 import { Wanted } from "./wanted.js";
 
 const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
-const views = new Views(() => admin.leave());
 const light = new Light();
 
 const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
@@ -50,6 +50,12 @@ const dial = new Dial(session, {
 const admin = new Admin(session, {
   account: byID("admin-account"), seal: byID("seal-read"), sealOutput: byID("seal-output"), sealResult: byID("seal-result"),
   list: byID("ai-read"), listOutput: byID("ai-output"), listResult: byID("ai-result"),
+});
+
+const figures = new Figures(session, clock, (account, agent) => floor.nameOf(account, agent));
+const views = new Views((view, before) => {
+  if (before === "admin") admin.leave();
+  figures.show(view === "figures");
 });
 
 // The floor is drawn at most once for each frame, its durations once a second.
@@ -178,6 +184,8 @@ function begin() {
   wanted.show(session.filters);
   byID("admin-account").placeholder = user.account_id;
   views.allow("admin", user.role === "admin");
+  byID("figures-account").placeholder = user.account_id;
+  figures.show(views.view === "figures");
   setText(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
     : "Your user has no extension, which click to call needs.");
   link.run(session.channel);
