@@ -2,7 +2,7 @@
 import { el, setText, svg } from "./dom.js";
 import { roundUp } from "./sums.js";
 
-const width = 960, height = 220, left = 40, bottom = 22, top = 8;
+const height = 220, left = 40, bottom = 22, top = 8;
 const hourSeconds = 3600;
 
 /**
@@ -13,7 +13,7 @@ const hourSeconds = 3600;
  */
 
 export class Plot {
-  #host; #svg; #readout; #label;
+  #svg; #readout; #label;
   /** @type {Bar[]} */ #bars = [];
   #chosen = -1;
 
@@ -23,9 +23,8 @@ export class Plot {
    * @param {{name: string, tone: string}[]} parts of a bar, from the bottom
    */
   constructor(host, title, parts) {
-    this.#host = host;
     this.#label = title;
-    this.#svg = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "plot", tabindex: "0",
+    this.#svg = svg("svg", { height, role: "img", class: "plot", tabindex: "0",
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.#point(event),
       onpointerleave: () => this.#choose(-1), onblur: () => this.#choose(-1) });
@@ -40,6 +39,8 @@ export class Plot {
     this.#bars = bars;
     if (this.#chosen >= bars.length) this.#chosen = -1;
     this.#svg.setAttribute("aria-label", `${this.#label}. ${summary}`);
+    const width = Math.max(300, this.#svg.clientWidth); // one unit is one pixel, so that text keeps its size
+    this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const most = roundUp(Math.max(...bars.map(total), 0));
     const y = (/** @type {number} */ v) => height - bottom - v / most * (height - bottom - top);
     const step = (width - left) / Math.max(bars.length, 1), bar = Math.max(1, step - Math.min(4, step / 4));
@@ -48,7 +49,7 @@ export class Plot {
       svg("line", { class: "grid", x1: left, x2: width, y1: y(v), y2: y(v) }),
       svg("text", { class: "axis", x: left - 8, y: y(v) + 4, "text-anchor": "end" }, String(v)),
     ]);
-    const every = Math.ceil(bars.length * step > 0 ? 64 / step : 1); // bars from one label to the next, at least
+    const every = Math.ceil(64 / step); // bars from one label to the next, at least
     let labelled = -Infinity;
     const columns = bars.map(({ start, values }, i) => {
       const x = left + i * step;
