@@ -34,6 +34,7 @@ import (
 	"trunkline/normalizer"
 	"trunkline/origination"
 	"trunkline/stats"
+	"trunkline/stats/figures"
 	"trunkline/web"
 )
 
@@ -63,6 +64,7 @@ type App struct {
 	limiter   *identity.RedisLimiter
 	admission *origination.Admission // nil without the roles origination and aisession
 	fanout    *fanout.Fanout         // nil without the role
+	figures   *figures.Store         // nil without the roles stats, api and fanout
 	health    *health
 	certs     *certificates   // of the public listener and SIP over TLS; nil without TLS
 	tracer    *tracing.Tracer // nil: tracing is off
@@ -180,11 +182,14 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	if a.has(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
-		figures, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}}, a.registry, a.log)
+		processor, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
-		a.life.runs("stats", figures.Run)
+		a.life.runs("stats", processor.Run)
+	}
+	if err := a.buildFigures(ctx, &deps); err != nil {
+		return err
 	}
 	if a.has(settings.RoleFanout) {
 		if err := a.buildFanout(); err != nil {
@@ -226,9 +231,6 @@ func (a *App) buildRooms(ctx context.Context) error {
 		return err
 	}
 	if err := a.buildReports(ctx, &deps); err != nil {
-		return err
-	}
-	if err := a.buildFigures(ctx, &deps); err != nil {
 		return err
 	}
 	if err := a.buildOrigination(ctx, phones, sessions, &deps); err != nil {
@@ -287,8 +289,8 @@ func (a *App) buildFanout() error {
 	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: host + "-" + uuid.NewString()[:8]}, fanout.Deps{
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
-		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix),
-		Metrics:  a.registry, Logger: a.log, Tracer: a.tracer,
+		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},
+		Metrics: a.registry, Logger: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return err

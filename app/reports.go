@@ -8,6 +8,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/cdrindex"
 	"trunkline/config/settings"
+	"trunkline/fanout"
 	"trunkline/stats/figures"
 )
 
@@ -34,7 +35,7 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 // buildFigures builds the rows of figures for those who fill them and those who ask
 // for them.
 func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
-	if !a.has(settings.RoleStats) && !a.has(settings.RoleAPI) {
+	if !a.has(settings.RoleStats) && !a.has(settings.RoleAPI) && !a.has(settings.RoleFanout) {
 		return nil
 	}
 	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
@@ -47,7 +48,29 @@ func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
 	if a.has(settings.RoleAPI) {
 		deps.Figures, a.purged.Figures = store, store
 	}
+	a.figures = store
 	return nil
+}
+
+// queueFigures are the figures of snapshots.
+type queueFigures struct{ *figures.Store }
+
+// QueuesSince implements fanout.QueueFigures.
+func (q queueFigures) QueuesSince(ctx context.Context, accounts []string, since int64) ([]fanout.QueueToday, error) {
+	rows, err := q.Store.QueuesSince(ctx, accounts, since)
+	all := make([]fanout.QueueToday, 0, len(rows))
+	for _, r := range rows {
+		today := fanout.QueueToday{AccountID: r.AccountID, QueueID: r.ID,
+			Offered: r.Figure("offered"), Answered: r.Figure("answered"), Abandoned: r.Figure("abandoned")}
+		if level, ok := r.QueueRow().ServiceLevel(); ok {
+			today.ServiceLevel = &level
+		}
+		if level, ok := r.QueueRow().ServiceLevelStrict(); ok {
+			today.ServiceLevelStrict = &level
+		}
+		all = append(all, today)
+	}
+	return all, err
 }
 
 // buildPurge builds the job that purges deleted accounts.

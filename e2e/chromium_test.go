@@ -213,7 +213,7 @@ func (p *page) write(t testing.TB, text string) {
 	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
 }
 
-var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40}
+var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "Home": 36, "ArrowDown": 40}
 
 // press presses a key and lets it go.
 func (p *page) press(t testing.TB, key string) {

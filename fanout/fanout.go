@@ -36,7 +36,8 @@ type Deps struct {
 	Log       Log
 	Directory Directory
 	Presence  Presence
-	Limits    Limits // may be nil when the settings limit nothing
+	Limits    Limits       // may be nil when the settings limit nothing
+	Figures   QueueFigures // nil: snapshots have none
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
@@ -64,6 +65,7 @@ type Fanout struct {
 	tokens              tokens
 	traces              traces
 	states              *states
+	today               today
 	draining            atomic.Bool
 	handshakes          atomic.Int64   // handshakes in progress
 	presenceUnavailable atomic.Bool    // the last presence update failed
@@ -96,6 +98,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
 	f.follower = newFollower(f)
 	f.states = &states{f: f}
+	f.today = today{source: deps.Figures, accounts: map[string]accountToday{}}
 	return f, nil
 }
 

@@ -51,7 +51,7 @@ type SnapshotCall struct {
 	Position      int         `json:"position,omitempty"` // in its queue, from 1; only of calls that wait
 }
 
-// SnapshotQueue is a queue that has calls or members.
+// SnapshotQueue is a queue that has calls, members or figures of today.
 type SnapshotQueue struct {
 	AccountID        string              `json:"account_id"`
 	QueueID          string              `json:"queue_id"`
@@ -59,6 +59,13 @@ type SnapshotQueue struct {
 	LongestWaitSince int64               `json:"longest_wait_since,omitempty"` // Unix seconds, when the first of them entered
 	Talking          int                 `json:"talking"`                      // calls with an agent, also held ones
 	Agents           map[event.State]int `json:"agents"`                       // its logged-in members, by state
+
+	// Figures of today in the account's time zone (docs/figures.md).
+	Offered            int64    `json:"offered,omitempty"`
+	Answered           int64    `json:"answered,omitempty"`
+	Abandoned          int64    `json:"abandoned,omitempty"`
+	ServiceLevel       *float64 `json:"service_level,omitempty"` // nil: it would divide by zero
+	ServiceLevelStrict *float64 `json:"service_level_strict,omitempty"`
 }
 
 const (
@@ -86,6 +93,7 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, come back")
 		}
 		if s := f.mergeViews(views, filter, time.Now()); s != nil {
+			f.addToday(ctx, s, filter)
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
@@ -189,9 +197,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 	slices.SortFunc(s.Calls, func(a, b SnapshotCall) int {
 		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.CallID, b.CallID))
 	})
-	slices.SortFunc(s.Queues, func(a, b SnapshotQueue) int {
-		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.QueueID, b.QueueID))
-	})
+	slices.SortFunc(s.Queues, compareQueues)
 }
 
 // compareEntries orders by account and id; calls in the order in which they

@@ -19,6 +19,7 @@
 //	wanted                   the filters of the events channel
 //	agents, calls, feed      their display
 //	pulse, spark             rates and latency, and their charts
+//	figures, sums, plot      figures of queues and agents: loading, formulas, charts
 //	dial, lookup             click to call, call records
 //	admin, directory         administration: recording keys and AI providers; accounts, users, keys
 //	dom, show, kinds         page elements and formats; the event types

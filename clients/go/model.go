@@ -93,7 +93,7 @@ type Call struct {
 	Position      int    `json:"position,omitempty"` // in its queue, from 1; 0: it does not wait
 }
 
-// Queue is a queue that has calls or members.
+// Queue is a queue that has calls, members or figures of today.
 type Queue struct {
 	AccountID        string         `json:"account_id"`
 	QueueID          string         `json:"queue_id"`
@@ -101,4 +101,11 @@ type Queue struct {
 	LongestWaitSince int64          `json:"longest_wait_since,omitempty"` // Unix seconds; 0: none waits
 	Talking          int            `json:"talking"`
 	Agents           map[string]int `json:"agents"` // logged-in members by state
+
+	// Of today in the account's time zone.
+	Offered            int64    `json:"offered,omitempty"`
+	Answered           int64    `json:"answered,omitempty"`
+	Abandoned          int64    `json:"abandoned,omitempty"`
+	ServiceLevel       *float64 `json:"service_level,omitempty"` // nil: no calls count
+	ServiceLevelStrict *float64 `json:"service_level_strict,omitempty"`
 }

@@ -92,6 +92,12 @@ export interface Queue {
   longest_wait_since?: number;
   talking: number;
   agents: Partial<Record<AgentState, number>>;
+  /** Of today in the account's time zone; absent: none. */
+  offered?: number;
+  answered?: number;
+  abandoned?: number;
+  service_level?: number;
+  service_level_strict?: number;
 }
 
 export interface Snapshot {

@@ -32,8 +32,8 @@ func (r *Row) Figure(name string) int64 {
 	return 0
 }
 
-// queueRow returns what the service levels are computed from.
-func (r *Row) queueRow() *stats.QueueRow {
+// QueueRow returns what the service levels are computed from.
+func (r *Row) QueueRow() *stats.QueueRow {
 	return &stats.QueueRow{Offered: r.Figure("offered"), AbandonedShort: r.Figure("abandoned_short"), AnsweredWithin: r.Figure("answered_within")}
 }
 
@@ -48,7 +48,7 @@ func (r *Row) levels() []level {
 	if !r.Kind.table().levels {
 		return nil
 	}
-	q := r.queueRow()
+	q := r.QueueRow()
 	level1, ok1 := q.ServiceLevel()
 	level2, ok2 := q.ServiceLevelStrict()
 	return []level{{"service_level", level1, ok1}, {"service_level_strict", level2, ok2}}

@@ -47,6 +47,9 @@ export class Floor {
   /** @returns {Agent[]} */
   get agents() { return [...this.#agents.values()].filter(isLive); }
 
+  /** An agent's name, "" when it is not known. */
+  nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#agents.find(account, id)?.name ?? ""; }
+
   /** @returns {Call[]} */
   get calls() { return [...this.#calls.values()].filter(isLive); }
 

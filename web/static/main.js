@@ -7,6 +7,7 @@ import { Dial } from "./dial.js";
 import { Directory } from "./directory.js";
 import { busy, byID, el, framed, setText } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Figures } from "./figures.js";
 import { Floor } from "./floor.js";
 import { Enrolment, enrolmentRequired } from "./enrol.js";
 import { factsOf } from "./fold.js";
@@ -24,10 +25,6 @@ import { Views } from "./views.js";
 import { Wanted } from "./wanted.js";
 
 const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
-const views = new Views(() => {
-  admin.leave();
-  directory.leave();
-});
 const light = new Light();
 
 const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
@@ -60,6 +57,14 @@ const panel = (/** @type {string} */ name) => ({
   form: byID(`${name}-form`), list: byID(`${name}-read`), create: byID(`${name}-create`), output: byID(`${name}-output`), result: byID(`${name}-result`),
 });
 const directory = new Directory(session, byID("admin-account"), { accounts: panel("accounts"), users: panel("users"), keys: panel("keys") });
+const figures = new Figures(session, clock, (account, agent) => floor.nameOf(account, agent));
+const views = new Views((view, before) => {
+  if (before === "admin") {
+    admin.leave();
+    directory.leave();
+  }
+  figures.show(view === "figures");
+});
 
 // The floor is drawn at most once for each frame, its durations once a second.
 const several = () => feed.accounts.size > 1;
@@ -187,6 +192,8 @@ function begin() {
   wanted.show(session.filters);
   byID("admin-account").placeholder = user.account_id;
   views.allow("admin", user.role === "admin");
+  byID("figures-account").placeholder = user.account_id;
+  figures.show(views.view === "figures");
   setText(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
     : "Your user has no extension, which click to call needs.");
   link.run(session.channel);

@@ -109,6 +109,12 @@ class Queue:
     talking: int
     agents: dict[str, int]
     longest_wait_since: int | None = None  # Unix seconds
+    # Of today in the account's time zone:
+    offered: int = 0
+    answered: int = 0
+    abandoned: int = 0
+    service_level: float | None = None  # None: no calls count
+    service_level_strict: float | None = None
 
 
 @dataclass(frozen=True)
