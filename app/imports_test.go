@@ -26,7 +26,7 @@ var steps = [][]string{
 	{"event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
 	{"internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/channelclient", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
-	{"internal/tracing", "telephony/eventqueue", "telephony/g711", "telephony/srtp", "clients"},
+	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
 	{"telephony/localcall"},

@@ -3,10 +3,9 @@ package ami
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
-	"time"
+
+	"trunkline/telephony/eventconn"
 )
 
 // Action is a request to Asterisk.
@@ -63,62 +62,26 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) outcome {
 	o := outcome{err: c.enqueue(a.ID, w)}
 	if o.err == nil {
 		defer c.forget(a.ID, w)
-		if o.err = c.write(a); o.err == nil {
-			o = c.wait(ctx, w)
+		o.err = c.write(a)
+	}
+	if o.err == nil {
+		var err error
+		if o, err = eventconn.Wait(ctx, c.Conn, w.done, w.progress); err != nil {
+			o.err = err
 		}
 	}
-	c.client.metrics.actions.WithLabelValues(result(o.err)).Inc()
-	return o
-}
-
-// result returns the metric label for the outcome of an action.
-func result(err error) string {
 	var refusal *Refusal
-	switch {
-	case err == nil:
-		return "ok"
-	case errors.As(err, &refusal), errors.Is(err, ErrAction), errors.Is(err, ErrDuplicate),
-		errors.Is(err, ErrList), errors.Is(err, ErrListSize):
-		return "refused"
-	case errors.Is(err, ErrTimeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, ErrBusy):
-		return "busy"
-	}
-	return "broken"
-}
-
-func (c *Conn) wait(ctx context.Context, w *waiter) outcome {
-	limit := c.client.cfg.ActionTimeout
-	timeout := time.NewTimer(limit)
-	defer timeout.Stop()
-	for {
-		select {
-		case o := <-w.done:
-			return o
-		case <-w.progress:
-			timeout.Reset(limit)
-		case <-c.endSignal:
-			select { // the response may have arrived just before the end
-			case o := <-w.done:
-				return o
-			default:
-				return outcome{err: c.Err()}
-			}
-		case <-ctx.Done():
-			return outcome{err: ctx.Err()}
-		case <-timeout.C:
-			return outcome{err: ErrTimeout}
-		}
-	}
+	c.client.conn.CountRequest(o.err, errors.As(o.err, &refusal) || errors.Is(o.err, ErrAction) || errors.Is(o.err, ErrDuplicate) ||
+		errors.Is(o.err, ErrList) || errors.Is(o.err, ErrListSize))
+	return o
 }
 
 func (c *Conn) enqueue(id string, w *waiter) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.endReason != nil:
-		return c.endReason
+	case c.Err() != nil:
+		return c.Err()
 	case len(c.waiters) >= c.client.cfg.MaxPending:
 		return ErrBusy
 	case c.waiters[id] != nil:
@@ -137,8 +100,7 @@ func (c *Conn) forget(id string, w *waiter) {
 	}
 }
 
-// write writes an action. It waits for the socket for at most ActionTimeout and ends the connection
-// after that, because part of the action may have been written.
+// write writes an action.
 func (c *Conn) write(a Action) error {
 	text, err := a.encode()
 	if err != nil {
@@ -146,15 +108,7 @@ func (c *Conn) write(a Action) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err = c.net.SetWriteDeadline(time.Now().Add(c.client.cfg.ActionTimeout))
-	if err == nil {
-		_, err = io.WriteString(c.net, text)
-	}
-	if err != nil {
-		c.end(fmt.Errorf("writing to the manager interface: %w", err))
-		return c.Err()
-	}
-	return nil
+	return eventconn.Write(c.Conn, text)
 }
 
 func (a Action) encode() (string, error) {

@@ -4,24 +4,19 @@ import (
 	"bufio"
 	"context"
 	"crypto/md5"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
-	"time"
 
-	"trunkline/internal/panics"
+	"trunkline/telephony/eventconn"
 )
 
 // Client makes connections to one manager interface.
 type Client struct {
-	cfg     Config
-	log     *slog.Logger
-	metrics *metrics
-	panics  *panics.Recoverer
+	cfg  Config
+	conn eventconn.Config
 }
 
 // New checks the configuration and returns a Client. It makes no connection.
@@ -30,69 +25,38 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(deps.Metrics)
+	m, err := eventconn.NewMetrics(deps.Metrics, "ami", "actions", "manager interface", connErrors.Labels)
 	if err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
 	deps.Panics.Places(readerPlace)
-	return &Client{cfg: cfg, log: deps.Log, metrics: m, panics: deps.Panics}, nil
+	return &Client{cfg, eventconn.Config{
+		Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.ActionTimeout,
+		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
+		Log: deps.Log, Metrics: m, Panics: deps.Panics, ReaderPlace: readerPlace,
+	}}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
-	conn, err := c.connect(ctx)
+	var conn *Conn
+	_, err := c.conn.Dial(ctx, func(nc net.Conn) error {
+		conn = newConn(c, nc)
+		return conn.readBanner()
+	})
 	if err != nil {
-		c.metrics.ended.WithLabelValues(reason(err)).Inc()
+		c.conn.CountEnd(err)
 		return nil, fmt.Errorf("connecting to the manager interface: %w", err)
 	}
+	conn.start()
 	if err := conn.login(ctx); err != nil {
-		conn.end(err)
+		eventconn.End(conn.Conn, err)
 		conn.Close()
 		return nil, fmt.Errorf("logging in to the manager interface: %w", err)
 	}
 	return conn, nil
-}
-
-func (c *Client) connect(ctx context.Context) (*Conn, error) {
-	var dialer net.Dialer
-	nc, err := dialer.DialContext(ctx, "tcp", c.cfg.Address)
-	if err != nil {
-		return nil, err
-	}
-	if c.cfg.TLS != nil {
-		if nc, err = c.handshake(ctx, nc); err != nil {
-			return nil, err
-		}
-	}
-	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-	conn := newConn(c, nc)
-	err = conn.readBanner()
-	if !interrupt() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
-	conn.start()
-	return conn, nil
-}
-
-func (c *Client) handshake(ctx context.Context, nc net.Conn) (net.Conn, error) {
-	cfg := c.cfg.TLS.Clone()
-	if cfg.ServerName == "" {
-		host, _, err := net.SplitHostPort(c.cfg.Address)
-		if err != nil {
-			return nil, errors.Join(err, nc.Close())
-		}
-		cfg.ServerName = host
-	}
-	secure := tls.Client(nc, cfg)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
-	return secure, nil
 }
 
 // readBanner reads "Asterisk Call Manager/13.0.0".

@@ -1,6 +1,7 @@
 package ami
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"strings"
@@ -35,23 +36,16 @@ type Config struct {
 
 // WithDefaults returns c with its zero values replaced by the defaults.
 func (c Config) WithDefaults() Config {
-	setDefault(&c.Events, "off")
-	setDefault(&c.DialTimeout, 5*time.Second)
-	setDefault(&c.ActionTimeout, 5*time.Second)
-	setDefault(&c.PingInterval, 10*time.Second)
-	setDefault(&c.MaxPacket, 1<<20)
-	setDefault(&c.MaxPending, 4096)
-	setDefault(&c.MaxList, 256<<20)
-	setDefault(&c.QueueEvents, 50_000)
-	setDefault(&c.QueueBytes, 64<<20)
+	c.Events = cmp.Or(c.Events, "off")
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.ActionTimeout = cmp.Or(c.ActionTimeout, 5*time.Second)
+	c.PingInterval = cmp.Or(c.PingInterval, 10*time.Second)
+	c.MaxPacket = cmp.Or(c.MaxPacket, 1<<20)
+	c.MaxPending = cmp.Or(c.MaxPending, 4096)
+	c.MaxList = cmp.Or(c.MaxList, 256<<20)
+	c.QueueEvents = cmp.Or(c.QueueEvents, 50_000)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 64<<20)
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Validate checks a Config that has its defaults filled in.

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"strconv"
@@ -13,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/telephony/eventqueue"
+	"trunkline/telephony/eventconn"
 )
 
 // readerPlace is the reader's name in the metric of recovered panics.
@@ -22,103 +20,39 @@ const readerPlace = "ami reader"
 // Conn is a logged-in connection. Its methods are safe for concurrent use, except that only one
 // goroutine at a time may call Take.
 type Conn struct {
-	client    *Client
-	net       net.Conn
-	in        *bufio.Reader
-	source    *source
-	prefix    string // of the action ids that this connection chooses
-	queue     *eventqueue.Queue[*Packet]
-	endSignal chan struct{} // closed once the connection has ended
-	read      chan struct{} // closed when the reader has ended
+	*eventconn.Conn[*Packet]
+	client *Client
+	in     *bufio.Reader
+	source *source
+	prefix string // of the action ids that this connection chooses
 
 	writing sync.Mutex // serializes actions on the wire
 
-	mu        sync.Mutex
-	waiters   map[string]*waiter // by ActionID
-	actions   uint64             // number of ids chosen
-	endReason error              // the first reason, once ended
+	mu      sync.Mutex
+	waiters map[string]*waiter // by ActionID
+	actions uint64             // number of ids chosen
 }
 
 func newConn(client *Client, nc net.Conn) *Conn {
-	c := &Conn{
-		client: client, net: nc, source: &source{net: nc},
-		prefix:    rand.Text() + "-",
-		queue:     eventqueue.New(client.cfg.QueueEvents, client.cfg.QueueBytes, (*Packet).memory),
-		endSignal: make(chan struct{}), read: make(chan struct{}),
-		waiters: map[string]*waiter{},
+	source := &source{net: nc}
+	return &Conn{
+		Conn: eventconn.New(&client.conn, nc, (*Packet).memory), client: client,
+		in: bufio.NewReaderSize(source, 64<<10), source: source,
+		prefix: rand.Text() + "-", waiters: map[string]*waiter{},
 	}
-	c.in = bufio.NewReaderSize(c.source, 64<<10)
-	return c
 }
 
 // start begins reading packets and watching the connection.
 func (c *Conn) start() {
 	c.source.interval = c.client.cfg.PingInterval
 	c.source.ping = func() error { return c.write(Action{Name: "Ping", ID: c.newID()}) }
-	c.client.metrics.connected.Inc()
-	go func() {
-		defer close(c.read)
-		if c.client.panics.Do(readerPlace, c.readLoop) {
-			c.end(fmt.Errorf("%w: reading it failed", ErrMalformed))
-		}
-	}()
-}
-
-// Arrived returns a channel that holds a token when Take may have events.
-func (c *Conn) Arrived() <-chan struct{} { return c.queue.Arrived() }
-
-// Take returns the events that have arrived since the last call, in the order in which Asterisk sent
-// them. It does not block, and it also works after the connection has ended.
-func (c *Conn) Take() []*Packet { return c.queue.Take() }
-
-// Done returns a channel that is closed when the connection has ended.
-func (c *Conn) Done() <-chan struct{} { return c.endSignal }
-
-// Err returns the reason the connection ended, or nil while it is open.
-func (c *Conn) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.endReason
-}
-
-// Close ends the connection and waits for its reader.
-func (c *Conn) Close() {
-	c.end(ErrClosed)
-	<-c.read
-}
-
-// end closes the connection. The first reason is kept.
-func (c *Conn) end(err error) {
-	c.mu.Lock()
-	if c.endReason != nil {
-		c.mu.Unlock()
-		return
-	}
-	c.endReason = err
-	c.waiters = nil // each waiter selects on endSignal
-	c.mu.Unlock()
-	close(c.endSignal)
-	if err := c.net.Close(); err != nil {
-		c.client.log.Debug("closing the manager interface", "error", err)
-	}
-	c.client.metrics.connected.Dec()
-	c.client.metrics.ended.WithLabelValues(reason(err)).Inc()
-}
-
-func (c *Conn) readLoop() {
-	for {
+	eventconn.Start(c.Conn, func() error {
 		p, err := readPacket(c.in, c.client.cfg.MaxPacket)
-		if err == nil {
-			err = c.dispatch(p)
-		}
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("connection closed by Asterisk: %w", err)
-		}
 		if err != nil {
-			c.end(err)
-			return
+			return err
 		}
-	}
+		return c.dispatch(p)
+	})
 }
 
 func (c *Conn) dispatch(p *Packet) error {
@@ -127,14 +61,11 @@ func (c *Conn) dispatch(p *Packet) error {
 		c.answer(id, p)
 		return nil
 	}
-	c.client.metrics.events.Inc()
 	if c.collect(id, p) {
+		c.client.conn.Metrics.Events.Inc()
 		return nil
 	}
-	if !c.queue.Put(p) {
-		return ErrSlow
-	}
-	return nil
+	return eventconn.Put(c.Conn, p)
 }
 
 // answer delivers a response. That of an action that nobody waits for is dropped.

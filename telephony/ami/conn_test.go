@@ -384,7 +384,7 @@ func TestClientsOfOneRegistryShareTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := New(cfg, deps); err != nil || second.metrics.events != first.metrics.events {
+	if second, err := New(cfg, deps); err != nil || second.conn.Metrics.Events != first.conn.Metrics.Events {
 		t.Fatalf("a second client of the registry: %v", err)
 	}
 }

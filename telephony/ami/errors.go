@@ -1,6 +1,10 @@
 package ami
 
-import "errors"
+import (
+	"errors"
+
+	"trunkline/telephony/eventconn"
+)
 
 // Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
 // returns the network error.
@@ -30,15 +34,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "manager interface: " + r.Message }
 
-// reason returns the metric label for the end of a connection.
-func reason(err error) string {
-	for name, sentinel := range map[string]error{
+var connErrors = eventconn.Errors{
+	Malformed: ErrMalformed, Slow: ErrSlow, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
+	Labels: map[string]error{
 		"denied": ErrDenied, "malformed": ErrMalformed, "too_large": ErrTooLarge,
 		"slow": ErrSlow, "silent": ErrSilent, "closed": ErrClosed,
-	} {
-		if errors.Is(err, sentinel) {
-			return name
-		}
-	}
-	return "broken"
+	},
 }

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"trunkline/telephony/eventqueue"
+	"trunkline/telephony/eventconn"
 )
 
 var captures = []string{"queue-answered", "answer-QueueStatus", "answer-CoreShowChannels"}
@@ -217,7 +217,7 @@ func BenchmarkReadPackets(b *testing.B) {
 // A line takes much more memory than it has bytes on the wire.
 func TestTheQueueBoundsMemoryOfShortLines(t *testing.T) {
 	const lines, limit = 1000, 64 << 10
-	q := eventqueue.New(1000, limit, (*Packet).memory)
+	q := eventconn.NewQueue(1000, limit, (*Packet).memory)
 	taken := 0
 	for q.Put(parsePacket(bytes.Repeat([]byte("a\n"), lines))) {
 		taken += lines * int(unsafe.Sizeof(Field{}))

@@ -28,7 +28,7 @@ func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.metrics.events = nil // counting the event panics
+	client.conn.Metrics.Events = nil // counting the event panics
 	c, err := client.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -3,24 +3,18 @@ package esl
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
-	"time"
 
-	"trunkline/internal/panics"
+	"trunkline/telephony/eventconn"
 )
 
 // Client makes connections to one event socket.
 type Client struct {
-	cfg     Config
-	log     *slog.Logger
-	metrics *metrics
-	panics  *panics.Recoverer
+	cfg  Config
+	conn eventconn.Config
 }
 
 // New checks the configuration and returns a Client. It makes no connection.
@@ -29,47 +23,32 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	m, err := eventconn.NewMetrics(deps.Metrics, "esl", "commands", "event socket", connErrors.Labels)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics: %w", err)
+	}
 	deps.Panics.Places(readerPlace)
-	return &Client{cfg: cfg, log: deps.Log, metrics: newMetrics(deps.Metrics), panics: deps.Panics}, nil
+	return &Client{cfg, eventconn.Config{
+		Name: "event socket", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.CommandTimeout,
+		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
+		Log: deps.Log, Metrics: m, Panics: deps.Panics, ReaderPlace: readerPlace,
+	}}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
-	conn, err := c.connect(ctx)
+	var in *bufio.Reader
+	nc, err := c.conn.Dial(ctx, func(nc net.Conn) error {
+		in = bufio.NewReaderSize(nc, 64<<10)
+		return c.login(nc, in)
+	})
 	if err != nil {
-		c.metrics.ended.WithLabelValues(reason(err)).Inc()
+		c.conn.CountEnd(err)
 		return nil, fmt.Errorf("connecting to the event socket: %w", err)
 	}
-	return conn, nil
-}
-
-func (c *Client) connect(ctx context.Context) (*Conn, error) {
-	nc, err := c.dialTransport(ctx)
-	if err != nil {
-		return nil, err
-	}
-	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-	in := bufio.NewReaderSize(nc, 64<<10)
-	err = c.login(nc, in)
-	if !interrupt() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, errors.Join(err, nc.Close())
-	}
 	return newConn(c, nc, in), nil
-}
-
-// dialTransport connects, with TLS where it is configured.
-func (c *Client) dialTransport(ctx context.Context) (net.Conn, error) {
-	if c.cfg.TLS == nil {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "tcp", c.cfg.Address)
-	}
-	dialer := tls.Dialer{Config: c.cfg.TLS}
-	return dialer.DialContext(ctx, "tcp", c.cfg.Address)
 }
 
 // login answers the switch's auth/request.

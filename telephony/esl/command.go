@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
+
+	"trunkline/telephony/eventconn"
 )
 
 // API runs an api command and returns its output. The error is a *Refusal if the switch answered -ERR
@@ -30,29 +30,31 @@ const apisAhead = 64
 // command does not wait for the answer to the one before it.
 func (c *Conn) APIs(ctx context.Context, commands []string) []Answer {
 	answers := make([]Answer, len(commands))
-	waiters := make([]*waiter, len(commands))
+	replies := make([]chan frame, len(commands))
 	for i := range len(commands) + apisAhead {
 		if i < len(commands) {
-			waiters[i] = &waiter{reply: make(chan frame, 1)}
-			answers[i].Err = c.send(waiters[i], "api "+commands[i])
+			replies[i], answers[i].Err = c.send("api " + commands[i])
 		}
-		if at := i - apisAhead; at >= 0 && answers[at].Err == nil {
-			answers[at].Output, answers[at].Err = c.output(c.await(ctx, waiters[at]))
+		if at := i - apisAhead; at >= 0 {
+			var f frame
+			if answers[at].Err == nil {
+				f, answers[at].Err = eventconn.Wait(ctx, c.Conn, replies[at], nil)
+			}
+			answers[at].Output, answers[at].Err = c.output(f, answers[at].Err)
 		}
 	}
 	return answers
 }
 
-// output returns the output in the reply to an api command.
+// output returns the output in the reply to an api command, and counts the command.
 func (c *Conn) output(f frame, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	if f.kind() == typeReply { // this user is not permitted to run it
-		return "", c.result(unexpected(f))
-	}
 	out := string(f.body)
-	return out, c.result(parseRefusal(out))
+	if err == nil && f.kind() == typeReply { // this user is not permitted to run it
+		err = unexpected(f)
+	} else if err == nil {
+		err = parseRefusal(out)
+	}
+	return out, c.result(err)
 }
 
 // Background starts a command with bgapi and returns when the switch has accepted it. The output
@@ -72,21 +74,13 @@ func (c *Conn) Filter(ctx context.Context, header, value string) error {
 	return c.runCommand(ctx, "filter "+header+" "+value)
 }
 
-// Post sends an api command without waiting for its reply.
-func (c *Conn) Post(command string) error {
-	return c.send(&waiter{}, "api "+command)
-}
-
 // runCommand runs a command that the switch answers with command/reply.
 func (c *Conn) runCommand(ctx context.Context, lines ...string) error {
 	f, err := c.roundTrip(ctx, lines...)
-	if err != nil {
-		return err
+	if err == nil && (f.kind() != typeReply || !strings.HasPrefix(f.headers.get("Reply-Text"), "+OK")) {
+		err = unexpected(f)
 	}
-	if f.kind() != typeReply || !strings.HasPrefix(f.headers.get("Reply-Text"), "+OK") {
-		return c.result(unexpected(f))
-	}
-	return c.result(nil)
+	return c.result(err)
 }
 
 // unexpected returns the error for a reply that is neither +OK nor of the command's kind.
@@ -97,90 +91,52 @@ func unexpected(f frame) error {
 	return fmt.Errorf("%w: reply does not match its command", ErrMalformed)
 }
 
-// result counts an answered command. It ends the connection after a reply of the wrong kind, because
-// commands and replies are then out of step.
+// result counts a command. It ends the connection after a reply of the wrong kind, because commands and
+// replies are then out of step.
 func (c *Conn) result(err error) error {
-	label := "ok"
 	if errors.Is(err, ErrMalformed) {
-		label = "broken"
-		c.end(err)
-	} else if err != nil {
-		label = "refused"
+		eventconn.End(c.Conn, err)
 	}
-	c.client.metrics.commands.WithLabelValues(label).Inc()
+	var refusal *Refusal
+	c.client.conn.CountRequest(err, errors.As(err, &refusal) || errors.Is(err, ErrCommand))
 	return err
 }
 
 // roundTrip sends a command and waits for its reply.
 func (c *Conn) roundTrip(ctx context.Context, lines ...string) (frame, error) {
-	w := &waiter{reply: make(chan frame, 1)}
-	if err := c.send(w, lines...); err != nil {
+	reply, err := c.send(lines...)
+	if err != nil {
 		return frame{}, err
 	}
-	return c.await(ctx, w)
+	return eventconn.Wait(ctx, c.Conn, reply, nil)
 }
 
-// await waits for the reply to a command that was sent, at most CommandTimeout.
-func (c *Conn) await(ctx context.Context, w *waiter) (frame, error) {
-	timeout := time.NewTimer(c.client.cfg.CommandTimeout)
-	defer timeout.Stop()
-	select {
-	case f := <-w.reply:
-		return f, nil
-	case <-c.endSignal:
-		select { // the reply may have arrived just before the end
-		case f := <-w.reply:
-			return f, nil
-		default:
-			c.client.metrics.commands.WithLabelValues("broken").Inc()
-			return frame{}, c.Err()
-		}
-	case <-ctx.Done():
-		c.client.metrics.commands.WithLabelValues("timeout").Inc()
-		return frame{}, ctx.Err()
-	case <-timeout.C:
-		c.client.metrics.commands.WithLabelValues("timeout").Inc()
-		return frame{}, ErrTimeout
-	}
-}
-
-// send adds a command's waiter to the queue and writes the command, in the same order for all
-// commands. It waits for the socket for at most CommandTimeout and ends the connection after that,
-// because part of the command may have been written.
-func (c *Conn) send(w *waiter, lines ...string) error {
+// send adds a waiter for a command's reply to the queue and writes the command, in the same order for
+// all commands.
+func (c *Conn) send(lines ...string) (reply chan frame, err error) {
 	for _, line := range lines {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return ErrCommand
+			return nil, ErrCommand
 		}
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.enqueue(w); err != nil {
-		return err
+	if reply, err = c.enqueue(); err != nil {
+		return nil, err
 	}
-	err := c.net.SetWriteDeadline(time.Now().Add(c.client.cfg.CommandTimeout))
-	if err == nil {
-		_, err = io.WriteString(c.net, strings.Join(lines, "\n")+"\n\n")
-	}
-	if err != nil {
-		c.end(fmt.Errorf("writing to the event socket: %w", err))
-		c.client.metrics.commands.WithLabelValues("broken").Inc()
-		return c.Err()
-	}
-	return nil
+	return reply, eventconn.Write(c.Conn, strings.Join(lines, "\n")+"\n\n")
 }
 
-func (c *Conn) enqueue(w *waiter) error {
+func (c *Conn) enqueue() (reply chan frame, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.endReason != nil {
-		c.client.metrics.commands.WithLabelValues("broken").Inc()
-		return c.endReason
+	if err := c.Err(); err != nil {
+		return nil, err
 	}
 	if len(c.waiters) >= c.client.cfg.MaxPending {
-		c.client.metrics.commands.WithLabelValues("busy").Inc()
-		return ErrBusy
+		return nil, ErrBusy
 	}
-	c.waiters = append(c.waiters, w)
-	return nil
+	reply = make(chan frame, 1)
+	c.waiters = append(c.waiters, reply)
+	return reply, nil
 }

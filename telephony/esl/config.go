@@ -1,6 +1,7 @@
 package esl
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"strings"
@@ -31,20 +32,13 @@ type Config struct {
 
 // WithDefaults returns c with its zero values replaced by the defaults.
 func (c Config) WithDefaults() Config {
-	setDefault(&c.DialTimeout, 5*time.Second)
-	setDefault(&c.CommandTimeout, 5*time.Second)
-	setDefault(&c.MaxMessage, 16<<20)
-	setDefault(&c.MaxPending, 4096)
-	setDefault(&c.QueueEvents, 20_000)
-	setDefault(&c.QueueBytes, 64<<20)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.CommandTimeout = cmp.Or(c.CommandTimeout, 5*time.Second)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 16<<20)
+	c.MaxPending = cmp.Or(c.MaxPending, 4096)
+	c.QueueEvents = cmp.Or(c.QueueEvents, 20_000)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 64<<20)
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Validate checks a Config that has its defaults filled in.

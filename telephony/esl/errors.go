@@ -1,6 +1,10 @@
 package esl
 
-import "errors"
+import (
+	"errors"
+
+	"trunkline/telephony/eventconn"
+)
 
 // Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
 // returns the network error.
@@ -28,15 +32,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "event socket: " + r.Reply }
 
-// reason returns the metric label for the end of a connection.
-func reason(err error) string {
-	for name, sentinel := range map[string]error{
+var connErrors = eventconn.Errors{
+	Malformed: ErrMalformed, Slow: ErrSlow, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
+	Labels: map[string]error{
 		"denied": ErrDenied, "rejected": ErrRejected, "disconnect": ErrDisconnect, "malformed": ErrMalformed,
 		"too_large": ErrTooLarge, "slow": ErrSlow, "closed": ErrClosed,
-	} {
-		if errors.Is(err, sentinel) {
-			return name
-		}
-	}
-	return "broken"
+	},
 }

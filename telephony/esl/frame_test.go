@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 	"unsafe"
 
-	"trunkline/telephony/eventqueue"
+	"trunkline/telephony/eventconn"
 )
 
 const limit = 1 << 20
@@ -173,7 +173,7 @@ func FuzzParseJSON(f *testing.F) {
 // A header takes much more memory than it has bytes on the wire.
 func TestTheQueueBoundsMemoryOfShortHeaders(t *testing.T) {
 	const lines, limit = 1000, 64 << 10
-	q := eventqueue.New(1000, limit, (*Event).memory)
+	q := eventconn.NewQueue(1000, limit, (*Event).memory)
 	taken := 0
 	for {
 		e, err := parsePlain([]byte("Event-Name: X\n" + strings.Repeat("a:\n", lines)))

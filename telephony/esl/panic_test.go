@@ -22,7 +22,7 @@ func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.panics, client.metrics.events = recoverer, nil // counting the event panics
+	client.conn.Panics, client.conn.Metrics.Events = recoverer, nil // counting the event panics
 	c, err := client.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,9 @@
-// Package eventqueue has the queue between a connection's reader and whoever takes its events. It is
-// bounded by number and by memory, so that a slow taker cannot exhaust the memory.
-package eventqueue
+package eventconn
 
 import "sync"
 
-// Queue holds events of type E. Its methods may be called concurrently.
+// Queue is the queue between a connection's reader and the caller that takes its events. It is bounded
+// by number and by memory. Its methods may be called concurrently.
 type Queue[E any] struct {
 	maxEvents, maxBytes int
 	size                func(E) int
@@ -15,13 +14,10 @@ type Queue[E any] struct {
 	bytes  int
 }
 
-// New returns an empty queue with its limits. size returns the memory that an event takes, in bytes.
-func New[E any](maxEvents, maxBytes int, size func(E) int) *Queue[E] {
+// NewQueue returns an empty queue with its limits. size returns the memory that an event takes, in bytes.
+func NewQueue[E any](maxEvents, maxBytes int, size func(E) int) *Queue[E] {
 	return &Queue[E]{maxEvents: maxEvents, maxBytes: maxBytes, size: size, token: make(chan struct{}, 1)}
 }
-
-// Arrived returns a channel that has a token while the queue may have events.
-func (q *Queue[E]) Arrived() <-chan struct{} { return q.token }
 
 // Put adds an event and reports whether there was room for it.
 func (q *Queue[E]) Put(e E) bool {
@@ -40,8 +36,8 @@ func (q *Queue[E]) Put(e E) bool {
 	return true
 }
 
-// Take returns all events and empties the queue.
-func (q *Queue[E]) Take() []E {
+// take returns all events and empties the queue.
+func (q *Queue[E]) take() []E {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	events := q.events

@@ -1,0 +1,87 @@
+package eventconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"trunkline/internal/panics"
+)
+
+// Config is what a protocol's client gives to its connections.
+type Config struct {
+	Name          string        // in logs and errors, such as "event socket"
+	Address       string        // host:port
+	TLS           *tls.Config   // nil: plain TCP
+	AnswerTimeout time.Duration // limit for an answer, and for writing
+	QueueEvents   int           // largest number of events waiting for Take
+	QueueBytes    int           // largest memory of the events waiting for Take, in bytes
+	Errors        Errors
+	Log           *slog.Logger
+	Metrics       *Metrics
+	Panics        *panics.Recoverer // of readers; nil: panics pass
+	ReaderPlace   string            // in the metric of recovered panics
+}
+
+// Errors are the protocol's errors.
+type Errors struct {
+	Malformed, Slow, Closed error            // end a connection
+	Timeout, Busy           error            // of a request; the connection stays open
+	Labels                  map[string]error // all that end a connection, by their metric label
+}
+
+// Dial connects and calls hello, which reads and writes the connection until ctx ends.
+func (c *Config) Dial(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
+	nc, err := c.transport(ctx)
+	if err != nil {
+		return nil, err
+	}
+	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+	err = hello(nc)
+	if !interrupt() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	return nc, nil
+}
+
+func (c *Config) transport(ctx context.Context) (net.Conn, error) {
+	if c.TLS == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", c.Address)
+	}
+	dialer := tls.Dialer{Config: c.TLS}
+	return dialer.DialContext(ctx, "tcp", c.Address)
+}
+
+// CountEnd counts a connection that ended or could not be made.
+func (c *Config) CountEnd(err error) {
+	for label, sentinel := range c.Errors.Labels {
+		if errors.Is(err, sentinel) {
+			c.Metrics.ended.WithLabelValues(label).Inc()
+			return
+		}
+	}
+	c.Metrics.ended.WithLabelValues("broken").Inc()
+}
+
+// CountRequest counts a request by its result. refused says that err is a refusal of it.
+func (c *Config) CountRequest(err error, refused bool) {
+	label := "broken"
+	switch {
+	case err == nil:
+		label = "ok"
+	case refused:
+		label = "refused"
+	case errors.Is(err, c.Errors.Timeout), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		label = "timeout"
+	case errors.Is(err, c.Errors.Busy):
+		label = "busy"
+	}
+	c.Metrics.requests.WithLabelValues(label).Inc()
+}
