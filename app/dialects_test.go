@@ -20,7 +20,7 @@ var dialects = []string{
 }
 
 // readers are the folders whose code reads events of cc.evt.
-var readers = []string{"fanout", "web", "internal/cli", "internal/channelclient", "clients"}
+var readers = []string{"fanout", "web", "internal/cli", "clients"}
 
 // TestReadersOfEventsKnowNoDialect looks for the platforms' words in the code that
 // ships, Go and JavaScript. The demonstration is a source and writes such events.

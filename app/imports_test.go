@@ -25,7 +25,7 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting"},
 	{"internal/sqldb", "internal/tlsclient"},
-	{"internal/aiprotocol", "internal/channelclient", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
+	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
@@ -49,7 +49,7 @@ var owners = map[string][]string{
 	"github.com/twmb/franz-go":            {"internal/kafka"},
 	"github.com/labstack/echo/v4":         {"api"},
 	"github.com/rabbitmq/amqp091-go":      {"ingest/feed/kazoo"},
-	"github.com/gorilla/websocket":        {"fanout", "internal/channelclient", "aisession", "internal/cli"},
+	"github.com/gorilla/websocket":        {"fanout", "aisession", "internal/cli"},
 	"github.com/pion/srtp":                {"telephony/srtp"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/nyaruka/phonenumbers":     {"telephony/number"},

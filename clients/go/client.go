@@ -2,6 +2,7 @@ package trunkline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -15,9 +16,7 @@ import (
 )
 
 const (
-	pathLogin    = "/api/v2/cc_events_channel/login"
-	pathStream   = "/api/v2/cc_events_channel/stream"
-	pathSnapshot = "/api/v2/cc_events_channel/snapshot"
+	defaultPrefix = "/api/v2/cc_events_channel"
 
 	answerTime  = 15 * time.Second
 	maxAnswer   = 1 << 20  // bytes of a response other than a snapshot
@@ -35,12 +34,14 @@ type Config struct {
 	APIKey      string                                // with the scope subscribe
 
 	TLS *tls.Config // nil: the system's authorities
+
+	PathPrefix string // of the channel's endpoints, such as /ws/v1/cc_events; "": /api/v2/cc_events_channel
 }
 
 // Client is a server and the credentials for it. It is safe for concurrent use.
 type Client struct {
 	cfg  Config
-	base string
+	base string // URL of the channel's endpoints
 	http *http.Client
 }
 
@@ -65,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: answerTime, TLSHandshakeTimeout: answerTime, IdleConnTimeout: time.Minute,
 	}
-	return &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/"), http: &http.Client{Transport: transport}}, nil
+	return &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/") + cmp.Or(cfg.PathPrefix, defaultPrefix), http: &http.Client{Transport: transport}}, nil
 }
 
 // Close closes idle connections.
@@ -97,7 +98,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"` // seconds
 	}
-	if err := c.readJSON(ctx, "login", http.MethodPost, pathLogin, header, body, maxAnswer, &answer); err != nil {
+	if err := c.readJSON(ctx, "login", http.MethodPost, "/login", header, body, maxAnswer, &answer); err != nil {
 		return "", 0, err
 	}
 	if answer.AccessToken == "" {
@@ -109,7 +110,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 // snapshot returns the state now.
 func (c *Client) snapshot(ctx context.Context, token string) (*Snapshot, error) {
 	var s Snapshot
-	if err := c.readJSON(ctx, "snapshot", http.MethodGet, pathSnapshot, bearer(token), nil, maxSnapshot, &s); err != nil {
+	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot, &s); err != nil {
 		return nil, err
 	}
 	if s.Cursor == "" {
@@ -120,7 +121,7 @@ func (c *Client) snapshot(ctx context.Context, token string) (*Snapshot, error) 
 
 // stream opens the stream after a position.
 func (c *Client) stream(ctx context.Context, token, since string) (io.ReadCloser, error) {
-	path := pathStream
+	path := "/stream"
 	if since != "" {
 		path += "?" + url.Values{"since": {since}}.Encode()
 	}

@@ -85,7 +85,11 @@ func (s *subscription) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.save(context.WithoutCancel(ctx))) }()
 	for {
+		began := time.Now()
 		err := s.connect(ctx)
+		if time.Since(began) > s.backoff.Max {
+			s.backoff.Reset()
+		}
 		var failed *storeError
 		switch {
 		case ctx.Err() != nil:
@@ -235,7 +239,8 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 		return context.Cause(ctx)
 	}
 	event := Event{JSON: received.data}
-	if err := json.Unmarshal(received.data, &event); err != nil {
+	var mismatch *json.UnmarshalTypeError // a field of another type stays zero
+	if err := json.Unmarshal(received.data, &event); err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: an event is not JSON: %w", ErrProtocol, err)
 	}
 	if event.ID == "" {

@@ -16,7 +16,7 @@ func (b *bench) trust() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := cli.Trust(s, b.insecure, b.ca).Config()
+	config, err := cli.ServerTrust(s, b.insecure, b.ca).Config()
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"trunkline/internal/channelclient"
 )
 
 // ServerFlags are the flags of a command that calls a server's HTTP API.
@@ -46,12 +44,12 @@ func (f *ServerFlags) URL() (string, error) {
 
 // Trust returns the certificates that the flags and the data directory say to
 // trust now.
-func (f *ServerFlags) Trust() (channelclient.Trust, error) {
+func (f *ServerFlags) Trust() (Trust, error) {
 	s, err := f.program.Settings()
 	if err != nil {
-		return channelclient.Trust{}, err
+		return Trust{}, err
 	}
-	return Trust(s, f.insecure, f.ca), nil
+	return ServerTrust(s, f.insecure, f.ca), nil
 }
 
 // Client returns an HTTP client that trusts what the flags and the data directory

@@ -6,10 +6,9 @@ import (
 	"os"
 
 	"trunkline/config/settings"
-	"trunkline/internal/channelclient"
 )
 
-// serverURL returns the URL of a server with these settings, as seen from its
+// ServerURL returns the URL of a server with these settings, as seen from its
 // own machine.
 func ServerURL(s *settings.Settings) string {
 	scheme := "https"
@@ -26,10 +25,10 @@ func ServerURL(s *settings.Settings) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// trust returns the flags' trust, and the certificate that a server on the data
+// ServerTrust returns the flags' trust, and the certificate that a server on the data
 // directory has made for itself, as soon as it is there.
-func Trust(s *settings.Settings, insecure bool, ca string) channelclient.Trust {
-	trust := channelclient.Trust{Insecure: insecure}
+func ServerTrust(s *settings.Settings, insecure bool, ca string) Trust {
+	trust := Trust{Insecure: insecure}
 	if ca != "" {
 		trust.Files = append(trust.Files, ca)
 	}

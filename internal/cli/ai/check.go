@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/internal/aiprotocol"
-	"trunkline/internal/channelclient"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/ai/aicheck"
 )
@@ -78,7 +77,7 @@ func (f checkFlags) into(cfg *aicheck.Config) (err error) {
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 	}
-	trust := channelclient.Trust{Insecure: f.insecure}
+	trust := cli.Trust{Insecure: f.insecure}
 	if f.ca != "" {
 		trust.Files = []string{f.ca}
 	}

@@ -2,23 +2,27 @@
 package listen
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/channelclient"
+	trunkline "trunkline/clients/go"
 	"trunkline/internal/cli"
 )
 
-// listenFlags are the flags of listen beside the channel's Config.
+// listenFlags are the flags of listen.
 type listenFlags struct {
+	client                      trunkline.Config
+	options                     trunkline.Options
 	asJSON, fromStdin, insecure bool
 	pathSet, ca                 string
 }
 
 func Command(p *cli.Program) *cobra.Command {
-	var cfg channelclient.Config
-	var told listenFlags
+	var f listenFlags
 	command := &cobra.Command{
 		Use:   "listen --username U --domain D",
 		Short: "Log in to the events channel and print each message on a line",
@@ -32,64 +36,85 @@ twice. The self-signed certificate of a server in --data_dir is trusted.`,
 			if err := cli.RequireFlags(cmd, "username", "domain"); err != nil {
 				return err
 			}
-			client, err := listener(p, cfg, told)
+			client, err := f.connect(p)
 			if err != nil {
 				return err
 			}
-			return client.Run(cmd.Context(), func(m channelclient.Message) error {
-				line := m.JSON
-				if told.asJSON {
-					line = oneLine(line)
-				} else {
-					line = readable(line)
-				}
-				if _, err := p.Out.Write(append(line, '\n')); err != nil {
-					return fmt.Errorf("printing an event: %w", err)
-				}
-				return nil
-			})
+			defer client.Close()
+			return f.listen(cmd.Context(), p, client)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&cfg.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
-	flags.StringVar(&cfg.Username, "username", "", "user to log in as")
-	flags.StringVar(&cfg.Domain, "domain", "", "domain of the account")
-	flags.BoolVar(&told.fromStdin, "password-stdin", false, "read the password from the first line of stdin")
-	flags.StringSliceVar(&cfg.Filter.AccountIDs, "account", nil, "only events of these accounts")
-	flags.StringSliceVar(&cfg.Filter.EventTypes, "type", nil, "only events of these types")
-	flags.StringSliceVar(&cfg.Filter.QueueIDs, "queue", nil, "only events about these queues")
-	flags.StringSliceVar(&cfg.Filter.AgentIDs, "agent", nil, "only events about these agents")
-	flags.StringSliceVar(&cfg.Filter.CallIDs, "call", nil, "only events about these calls")
-	flags.StringSliceVar(&cfg.Filter.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
-	flags.StringVar(&cfg.Since, "since", "", "begin after this event id or cursor, or with the earliest event there is")
-	flags.BoolVar(&told.asJSON, "json", false, "print the messages unchanged, as JSON")
-	flags.BoolVar(&told.insecure, "insecure", false, "accept any certificate; for tests only")
-	flags.StringVar(&told.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
-	flags.StringVar(&told.pathSet, "path-set", string(channelclient.PathsAPI), "api or ws: which of the two sets of endpoints")
+	flags.StringVar(&f.client.URL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
+	flags.StringVar(&f.client.Username, "username", "", "user to log in as")
+	flags.StringVar(&f.client.Domain, "domain", "", "domain of the account")
+	flags.BoolVar(&f.fromStdin, "password-stdin", false, "read the password from the first line of stdin")
+	flags.StringSliceVar(&f.options.Filters.AccountIDs, "account", nil, "only events of these accounts")
+	flags.StringSliceVar(&f.options.Filters.EventTypes, "type", nil, "only events of these types")
+	flags.StringSliceVar(&f.options.Filters.QueueIDs, "queue", nil, "only events about these queues")
+	flags.StringSliceVar(&f.options.Filters.AgentIDs, "agent", nil, "only events about these agents")
+	flags.StringSliceVar(&f.options.Filters.CallIDs, "call", nil, "only events about these calls")
+	flags.StringSliceVar(&f.options.Filters.Names, "name", nil, "only events with these names in their facts, such as agent.login or call.*")
+	flags.StringVar(&f.options.Since, "since", "", "begin after this event id or cursor, or with the earliest event there is")
+	flags.BoolVar(&f.asJSON, "json", false, "print the messages unchanged, as JSON")
+	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
+	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.StringVar(&f.pathSet, "path-set", "api", "api or ws: which of the two sets of endpoints")
 	return command
 }
 
-// listener makes the client. What New blames is the command line.
-func listener(p *cli.Program, cfg channelclient.Config, told listenFlags) (*channelclient.Client, error) {
+// connect makes the client. What New blames is the command line.
+func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	var err error
-	if cfg.Password, err = p.Password("listen", told.fromStdin); err != nil {
+	if f.client.Password, err = p.Password("listen", f.fromStdin); err != nil {
 		return nil, err
+	}
+	prefixes := map[string]string{"api": "/api/v2/cc_events_channel", "ws": "/ws/v1/cc_events"}
+	if f.client.PathPrefix = prefixes[f.pathSet]; f.client.PathPrefix == "" {
+		return nil, cli.Usagef("the path set must be api or ws, got %q", f.pathSet)
 	}
 	s, err := p.Settings()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.TLS, err = cli.Trust(s, told.insecure, told.ca).Config(); err != nil {
+	if f.client.TLS, err = cli.ServerTrust(s, f.insecure, f.ca).Config(); err != nil {
 		return nil, cli.UsageError(err)
 	}
-	if cfg.URL == "" {
-		cfg.URL = cli.ServerURL(s)
+	if f.client.URL == "" {
+		f.client.URL = cli.ServerURL(s)
 	}
-	cfg.Paths = channelclient.PathSet(told.pathSet)
-	cfg.Status = func(text string) { fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text)) }
-	client, err := channelclient.New(cfg)
+	client, err := trunkline.New(f.client)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
 	return client, nil
+}
+
+// listen prints events until ctx ends or an error is permanent.
+func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkline.Client) error {
+	since := f.options.Since
+	f.options.Status = func(s trunkline.Status) {
+		text := "connected, listening"
+		if s.Err != nil {
+			text = fmt.Sprintf("%v; again in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
+		} else if since != "" {
+			id, _, _ := strings.Cut(since, ".") // of a cursor, without its positions
+			text = "connected, going on since " + id
+		}
+		fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text))
+	}
+	for item, err := range client.Subscribe(ctx, f.options) {
+		if err != nil {
+			return err
+		}
+		line := readable(item.Event.JSON)
+		if f.asJSON {
+			line = oneLine(item.Event.JSON)
+		}
+		if _, err := p.Out.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("printing an event: %w", err)
+		}
+		since = item.Event.Cursor
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package listen
 import (
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/spf13/cobra"
 
 	"trunkline/config/settings"
@@ -31,20 +31,11 @@ func channel(messages ...string) http.Handler {
 	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"access_token":"t","expires_in":86400}`))
 	})
-	mux.HandleFunc("GET /ws/v1/cc_events", func(w http.ResponseWriter, r *http.Request) {
-		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer socket.Close()
+	mux.HandleFunc("GET /ws/v1/cc_events/stream", func(w http.ResponseWriter, r *http.Request) {
 		for _, message := range messages {
-			if socket.WriteMessage(websocket.TextMessage, []byte(message)) != nil {
-				return
-			}
+			fmt.Fprintf(w, "data: %s\n\n", strings.ReplaceAll(message, "\n", "\ndata: "))
 		}
-		bye := websocket.FormatCloseMessage(4003, "access revoked")
-		_ = socket.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
-		_, _, _ = socket.ReadMessage()
+		fmt.Fprint(w, ": 4003 access revoked\n")
 	})
 	return mux
 }
@@ -53,7 +44,6 @@ var messages = []string{
 	`{"id":"cc_evt_1","type":"svc_cc_queue_on_call_event","account_id":"demo","timestamp":1795000000,` +
 		`"data":{"CDR":{"Event":"CHANNEL_ANSWER",` + "\n" + `"Call-ID":"another"}},"metadata":{"queue_id":"support","facts":{"name":"queue.call_answered",` +
 		`"agent_id":"2001","agent_name":"Ada","queue_id":"support","call_id":"c1\u001b[2J","caller":"+12025550104","state":"talking","previous_state":"ringing","wait_ms":65040}}}`,
-	`{"cursor":"cc_evt_1"}`,
 	`{"id":"cc_evt_1","type":"again"}`,
 	`{"id":"cc_evt_2","type":"AGENT_CUSTOM_EVENT","account_id":"demo","timestamp":1795000001,"data":[1],"metadata":{"facts":{"name":"other","reason":"test"}}}`,
 	`{"id":"cc_evt_3","type":"AGENT_LOGIN","account_id":"demo","timestamp":1795000001,"data":{"agent_id":"7"},"metadata":{"queue_id":"sales"}}`,
@@ -80,7 +70,7 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 	want := at + "  queue.call_answered  demo  agent=2001  agent_name=Ada  queue=support  call=c1 [2J  caller=+12025550104  state=talking  before=ringing  wait=1m5s\n" +
 		later + "  AGENT_CUSTOM_EVENT  demo  reason=test\n" +
 		later + "  AGENT_LOGIN  demo  queue=sales\n" + // from before events had facts
-		strings.ReplaceAll(messages[5], "\n", "") + "\n"
+		strings.ReplaceAll(messages[4], "\n", "") + "\n"
 	if code != cli.ExitFailed || out != want {
 		t.Errorf("exits with %d, prints %q, want %q", code, out, want)
 	}
@@ -89,14 +79,14 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 	}
 
 	_, out, _ = listens(w, web.URL, "--json")
-	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[3] + "\n" + messages[4] + "\n" + strings.ReplaceAll(messages[5], "\n", "") + "\n"
+	want = strings.ReplaceAll(messages[0], "\n", "") + "\n" + messages[2] + "\n" + messages[3] + "\n" + strings.ReplaceAll(messages[4], "\n", "") + "\n"
 	if out != want {
 		t.Errorf("prints %q, want %q", out, want)
 	}
 }
 
 func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
-	web := httptest.NewTLSServer(channel(messages[3]))
+	web := httptest.NewTLSServer(channel(messages[2]))
 	defer web.Close()
 	w := newEnv(t)
 	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" || !strings.Contains(errs, "certificate") {

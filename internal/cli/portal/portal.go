@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/channelclient"
 	"trunkline/internal/cli"
 )
 
@@ -83,7 +82,7 @@ func Open(p *cli.Program) (*Session, error) {
 }
 
 func newClient(l login) (*http.Client, error) {
-	tlsConfig, err := channelclient.Trust{Insecure: l.Insecure, Files: l.CAFiles}.Config()
+	tlsConfig, err := cli.Trust{Insecure: l.Insecure, Files: l.CAFiles}.Config()
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}

@@ -1,4 +1,4 @@
-package channelclient
+package cli
 
 import (
 	"crypto/tls"
@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Trust holds the TLS certificates that the client trusts.
+// Trust holds the TLS certificates that a command trusts.
 type Trust struct {
 	Insecure bool     // every server; for tests only
 	Files    []string // certificates trusted beside the system's authorities, PEM
