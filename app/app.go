@@ -101,12 +101,6 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	return a, nil
 }
 
-// Addr returns the address of the public listener.
-func (a *App) Addr() net.Addr { return a.public.Addr() }
-
-// MetricsAddr returns the address of the listener of /metrics and the probes.
-func (a *App) MetricsAddr() net.Addr { return a.private.Addr() }
-
 // Run serves until ctx ends, then drains. It returns nil after a clean drain.
 func (a *App) Run(ctx context.Context) error { return a.life.run(ctx, a.settings.DrainTimeout) }
 
