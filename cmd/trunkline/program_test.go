@@ -24,6 +24,7 @@ func newEnv(t *testing.T) *clitest.Env {
 
 func TestWrongUsage(t *testing.T) {
 	w := newEnv(t)
+	w.Vars = []string{"HOME=" + t.TempDir()}
 	for _, c := range []struct {
 		want string
 		args []string
@@ -47,7 +48,8 @@ func TestWrongUsage(t *testing.T) {
 		{"name positions, as deadletter list shows them, or --all", []string{"deadletter", "retry", "--all", "0:1"}},
 		{`"x" is not a position`, []string{"deadletter", "retry", "x"}},
 		{`--topic is cc.raw or cdr.raw, not "cc.evt"`, []string{"deadletter", "retry", "--all", "--topic", "cc.evt"}},
-		{"listen needs --username", []string{"listen"}},
+		{"there is no login: run trunkline login", []string{"listen"}},
+		{"--username and --domain belong together", []string{"listen", "--username", "u"}},
 		{"listen needs a password: set TRUNKLINE_PASSWORD, or give --password-stdin", []string{"listen", "--username", "u", "--domain", "d"}},
 		{"--rate must be above 0", []string{"demo", "--rate", "0"}},
 		{"--url must be https://host:port", []string{"demo", "--url", "https://u:p@x"}},

@@ -28,6 +28,9 @@ type Tracked interface {
 
 func (c *Call) common() *Call { return c }
 
+// The types that embed Call, and have common by it, are in other packages.
+var _ interface{ common() *Call } = (*Call)(nil)
+
 // markSeen records that an event or channel of the call was seen.
 func (c *Call) markSeen() {
 	c.seen = true

@@ -31,7 +31,7 @@ const headerTimeout = time.Minute
 type Session struct {
 	file      file
 	login     login
-	tls       *tls.Config
+	trust     *tls.Config
 	client    *http.Client
 	accountID string // header X-Account-ID; "": the user's own
 }
@@ -80,7 +80,7 @@ func Open(p *cli.Program) (*Session, error) {
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
-	return &Session{file: f, login: l, tls: tlsConfig, client: newClient(tlsConfig)}, nil
+	return &Session{file: f, login: l, trust: tlsConfig, client: newClient(tlsConfig)}, nil
 }
 
 func newClient(tlsConfig *tls.Config) *http.Client {
@@ -98,7 +98,7 @@ func (s *Session) Close() { s.client.CloseIdleConnections() }
 func (s *Session) Account(id string) { s.accountID = id }
 
 // TLS returns the configuration for the server's certificate.
-func (s *Session) TLS() *tls.Config { return s.tls }
+func (s *Session) TLS() *tls.Config { return s.trust }
 
 // URL returns the server's address, without a slash at its end.
 func (s *Session) URL() string { return s.login.URL }
