@@ -26,6 +26,7 @@ type Deps struct {
 	Recordings    Recordings
 	Reports       Reports // with Audit
 	Figures       FigureReports
+	QueueConfigs  QueueConfigs // with Audit
 	Audit         AuditLog
 	Calls         Calls
 	AIProviders   AIProviders
@@ -55,7 +56,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if deps.Reports != nil && deps.Audit == nil {
+	if (deps.Reports != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {

@@ -53,7 +53,7 @@ func TestDescriptionsAreServed(t *testing.T) {
 	e := newEnv(t)
 	for path, contentType := range map[string]string{
 		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
-		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
 		w := e.want(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
@@ -262,7 +262,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cc_stats.json")
 	f := stats.NewFold(stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
-		Thresholds: func(string, string) stats.Thresholds { return stats.DefaultThresholds() }})
+		Thresholds: func(string, string, int64) stats.Thresholds { return stats.DefaultThresholds() }})
 	id := event.NextID(0, 1_795_169_706_190, 3)
 	for i, facts := range []event.Facts{
 		{Name: event.NameAgentLogin, AgentID: "1002", State: event.Available},
@@ -421,7 +421,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		addresses = append(addresses, channel.value["address"].(string))
 	}
 	slices.Sort(addresses)
-	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicCDR, event.TopicDead, event.TopicAudit}
+	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)

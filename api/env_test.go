@@ -85,6 +85,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	e.addRecordings(&deps, log)
 	e.addReports(&deps, log)
 	e.addFigures(&deps, log)
+	e.addQueueConfigs(&deps)
 	e.addAI(&deps)
 	e.addCalls(&deps, log)
 	for _, f := range change {

@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"trunkline/audit/audittest"
 	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/stats"
 	"trunkline/stats/figures"
 )
 
@@ -145,5 +149,71 @@ func TestFigureReportRefusals(t *testing.T) {
 				t.Errorf("%s%s: %s", kind, query, w.Body)
 			}
 		}
+	}
+}
+
+// addQueueConfigs adds the real configurations over an embedded broker.
+func (e *env) addQueueConfigs(deps *Deps) {
+	e.t.Helper()
+	b, err := embedded.Open(embedded.Config{Dir: e.t.TempDir()}, slog.New(slog.DiscardHandler))
+	must(e.t, err)
+	e.t.Cleanup(func() { _ = b.Close() })
+	c, err := kafka.Open(e.t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, slog.New(slog.DiscardHandler))
+	must(e.t, err)
+	e.t.Cleanup(c.Close)
+	must(e.t, c.EnsureTopics(e.t.Context(), kafka.Specs(1)))
+	p := c.NewProducer(kafka.ProducerConfig{})
+	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
+	deps.QueueConfigs, deps.Audit = stats.NewQueueConfigs(c, p), e.audit
+}
+
+func TestQueueConfig(t *testing.T) {
+	e := newEnv(t, func(_ *Config, deps *Deps) { deps.QueueConfigs = nil })
+	if w := e.do("GET", "/api/v2/config/queues", nil, ""); w.Code != 404 {
+		t.Errorf("without configurations: %d", w.Code)
+	}
+	e = newEnv(t)
+	as := func(user, account string) header {
+		return header{"Authorization": bearer(e.login(user).AccessToken)["Authorization"], "X-Account-ID": account}
+	}
+	admin := as("admin", "demo")
+	const body = `{"default":{"service_level_seconds":30,"short_abandon_seconds":4},"queues":[{"queue_id":"sales","service_level_seconds":60,"short_abandon_seconds":10}]}`
+	w := e.want(200, "GET", queueConfigPath, admin, "", nil)
+	if text := strings.TrimSpace(w.Body.String()); text != `{"default":{"service_level_seconds":20,"short_abandon_seconds":5},"queues":[]}` || w.Header().Get("ETag") != `"0"` {
+		t.Errorf("%s %s", text, w.Header())
+	}
+	w = e.want(200, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	if w.Header().Get("ETag") != `"1"` || strings.TrimSpace(w.Body.String()) != body {
+		t.Errorf("%s %s", w.Body, w.Header())
+	}
+	e.want(412, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
+	if w = e.want(200, "GET", queueConfigPath, admin, "", nil); strings.TrimSpace(w.Body.String()) != body {
+		t.Errorf("%s", w.Body)
+	}
+	if w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil); w.Header().Get("ETag") != `"0"` {
+		t.Errorf("sub has the configuration of demo: %s", w.Body)
+	}
+	e.want(403, "GET", queueConfigPath, as("alice", "demo"), "", nil)
+	e.want(403, "PUT", queueConfigPath, as("alice", "demo"), body, nil)
+	e.want(404, "GET", queueConfigPath, as("admin", "stranger"), "", nil)
+	e.want(401, "GET", queueConfigPath, header{"X-Account-ID": "demo"}, "", nil)
+	for body, field := range map[string]string{
+		`{}`: "default", `{"default":{"service_level_seconds":20,"short_abandon_seconds":5}}`: "queues",
+		`{"default":{"service_level_seconds":"x","short_abandon_seconds":5},"queues":[]}`:                                                                  "default.service_level_seconds",
+		`{"default":{"service_level_seconds":-1,"short_abandon_seconds":5},"queues":[]}`:                                                                   "default.service_level_seconds",
+		`{"default":{"service_level_seconds":1,"short_abandon_seconds":5,"x":1},"queues":[]}`:                                                              "default.x",
+		`{"default":{"service_level_seconds":1,"short_abandon_seconds":5},"queues":[7]}`:                                                                   "queues[0]",
+		`{"default":{"service_level_seconds":1,"short_abandon_seconds":5},"queues":[{"queue_id":"","service_level_seconds":1,"short_abandon_seconds":5}]}`: "queues[0].queue_id",
+	} {
+		w := e.want(400, "PUT", queueConfigPath, admin, body, nil)
+		if !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
+			t.Errorf("%s: %s", body, w.Body)
+		}
+	}
+	audittest.Await(t, e.audit, "demo", "queue_config.update", 1)
+	var log struct{ Data []struct{ Target string } }
+	e.want(200, "GET", auditPath+today()+"&action=queue_config.update", admin, "", &log)
+	if len(log.Data) != 1 || log.Data[0].Target != "queue_config:demo" {
+		t.Errorf("audit log: %+v", log.Data)
 	}
 }

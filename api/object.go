@@ -134,6 +134,22 @@ func (o *object) Object(name string, need need) *object {
 	return inner
 }
 
+// Objects reads an array of objects.
+func (o *object) Objects(name string, need need) (all []*object) {
+	for i, element := range as[[]any](o, name, need, "an array of objects") {
+		at := name + "[" + strconv.Itoa(i) + "]"
+		members, ok := element.(map[string]any)
+		if !ok {
+			o.fault(at, "wrong_type", "must be an object")
+			continue
+		}
+		inner := &object{members: members, path: o.path + at + ".", faults: o.faults}
+		o.nested = append(o.nested, inner)
+		all = append(all, inner)
+	}
+	return all
+}
+
 // Raw returns the members as JSON, for a package that parses them itself.
 func (o *object) Raw() (map[string]json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(o.members))

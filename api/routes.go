@@ -77,6 +77,13 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: path, handle: e.put},
 		)
 	}
+	if a.deps.QueueConfigs != nil {
+		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit, a.auth}
+		routes = append(routes,
+			route{method: http.MethodGet, path: queueConfigPath, handle: q.get},
+			route{method: http.MethodPut, path: queueConfigPath, handle: q.put},
+		)
+	}
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording

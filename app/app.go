@@ -52,22 +52,23 @@ type App struct {
 	registry *prometheus.Registry
 	life     *lifecycle
 
-	db        *sqldb.DB
-	redis     *redis.Client
-	cluster   *kafka.Cluster
-	audit     *audit.Log
-	keys      *masterkey.Keyring
-	configs   *encryption.Service // nil without the role api
-	providers *aiprovider.Service // nil without the roles api and aisession
-	identity  *identity.Service
-	purged    backend.Purged // set while the packages of the role api are built
-	limiter   *identity.RedisLimiter
-	admission *origination.Admission // nil without the roles origination and aisession
-	fanout    *fanout.Fanout         // nil without the role
-	figures   *figures.Store         // nil without the roles stats, api and fanout
-	health    *health
-	certs     *certificates   // of the public listener and SIP over TLS; nil without TLS
-	tracer    *tracing.Tracer // nil: tracing is off
+	db           *sqldb.DB
+	redis        *redis.Client
+	cluster      *kafka.Cluster
+	audit        *audit.Log
+	keys         *masterkey.Keyring
+	configs      *encryption.Service // nil without the role api
+	providers    *aiprovider.Service // nil without the roles api and aisession
+	identity     *identity.Service
+	purged       backend.Purged // set while the packages of the role api are built
+	limiter      *identity.RedisLimiter
+	admission    *origination.Admission // nil without the roles origination and aisession
+	fanout       *fanout.Fanout         // nil without the role
+	figures      *figures.Store         // nil without the roles stats, api and fanout
+	queueConfigs *stats.QueueConfigs    // nil without the roles api and stats
+	health       *health
+	certs        *certificates   // of the public listener and SIP over TLS; nil without TLS
+	tracer       *tracing.Tracer // nil: tracing is off
 
 	public, private net.Listener
 }
@@ -164,6 +165,9 @@ func (a *App) buildRooms(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.life.runsFirst("topics", a.ensureTopics)
 	a.life.runs("partitions", a.followPartitions)
+	if a.has(settings.RoleStats) || a.has(settings.RoleAPI) {
+		a.queueConfigs = stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
+	}
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
@@ -176,7 +180,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 	}
 	if a.has(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
-		processor, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}}, a.registry, a.log)
+		processor, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
@@ -258,7 +262,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
-		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.Audit != nil &&
+		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.QueueConfigs != nil && deps.Audit != nil &&
 			deps.AIProviders != nil && deps.AIOpener != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {

@@ -47,6 +47,7 @@ func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
 	}
 	if a.has(settings.RoleAPI) {
 		deps.Figures, a.purged.Figures = store, store
+		deps.QueueConfigs, a.purged.QueueConfigs = a.queueConfigs, a.queueConfigs
 	}
 	a.figures = store
 	return nil

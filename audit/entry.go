@@ -49,6 +49,7 @@ const (
 	WebhookUpdate    Action = "webhook.update"
 	WebhookDelete    Action = "webhook.delete"
 
+	QueueConfigUpdate Action = "queue_config.update"
 	CallCancel        Action = "call.cancel"
 	CallRefuse        Action = "call.refuse" // a call that a limit or a closed destination stops
 	CDRExport         Action = "cdr.export"
@@ -63,7 +64,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
 	SigningKeyRotate,
 }
 

@@ -6,13 +6,13 @@
 //
 // Fold is a function of the events' facts, their ids and the rules (the interval,
 // how long late events count, the thresholds of queues). A row keeps the thresholds
-// that were in force when it began. Folding the log again from the beginning, from
-// any Position, or after any takeover gives the same bytes. Events with an id at or
-// below the last folded one are ignored, so repeats change nothing. No clock is
-// read: what time alone does (an entry expires, an agent without an event gets the
-// time of the interval that is over) happens with the first event whose id is late
-// enough, at most dueAtOnce entries with each event, in the order of Fold.timers,
-// which is total.
+// that are in force at the beginning of its interval. Folding the log again from the
+// beginning, from any Position, or after any takeover gives the same bytes. Events
+// with an id at or below the last folded one are ignored, so repeats change nothing.
+// No clock is read: what time alone does (an entry expires, an agent without an event
+// gets the time of the interval that is over) happens with the first event whose id
+// is late enough, at most dueAtOnce entries with each event, in the order of
+// Fold.timers, which is total.
 //
 // An event counts at the time that its source tells, unless that is more than
 // maxAhead after its id. Events of which the interval is over for longer than
@@ -34,6 +34,16 @@
 // the normalizer drops as long as it knows it, 24 hours. Older ones are not made. In
 // a partition without events nothing is due by itself: there the worker makes the
 // first message, by the clock, which comes back as an event.
+//
+// # Configuration
+//
+// The thresholds of queues reach the fold through a log of their own, cc.queues,
+// whose records say from which interval on they are in force (QueueConfigs). A change
+// is in force at the earliest configLead after it was written. The fold of an event
+// waits until cc.queues was read to its end no earlier than configAge before the
+// event's id, and a row begins at most maxAhead after that id: so all that is in
+// force for the row has been read, whenever it is folded, as long as clocks differ by
+// less than a minute. The log keeps all versions.
 //
 // # The topic
 //

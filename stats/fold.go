@@ -31,7 +31,7 @@ const (
 )
 
 // Thresholds are the limits that a queue's service level is counted by. A row
-// keeps those that were in force when it began.
+// keeps those that were in force at the beginning of its interval.
 type Thresholds struct {
 	ServiceLevelSeconds int64 `json:"service_level_seconds"`
 	ShortAbandonSeconds int64 `json:"short_abandon_seconds"`
@@ -43,9 +43,11 @@ func DefaultThresholds() Thresholds { return Thresholds{20, 5} }
 
 // Rules hold what the figures depend on beside the facts.
 type Rules struct {
-	Interval   time.Duration
-	Late       time.Duration // how long after its end an interval takes late events
-	Thresholds func(account, queue string) Thresholds
+	Interval time.Duration
+	Late     time.Duration // how long after its end an interval takes late events
+	// Thresholds returns what is in force for a row that begins at start, Unix
+	// seconds. It gives the same whenever it is asked.
+	Thresholds func(account, queue string, start int64) Thresholds
 }
 
 // Fold computes the figures of one partition of cc.evt: a pure function of its
@@ -175,7 +177,7 @@ func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *Queu
 	if f.rowDue(start) <= f.lastFolded {
 		return nil
 	}
-	limits := f.rules.Thresholds(account.Value(), queue.Value())
+	limits := f.rules.Thresholds(account.Value(), queue.Value(), start)
 	r := &QueueRow{header: header{key: k}, ServiceLevelSeconds: limits.ServiceLevelSeconds, ShortAbandonSeconds: limits.ShortAbandonSeconds}
 	f.add(r)
 	return r

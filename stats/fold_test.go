@@ -16,7 +16,7 @@ import (
 const account = "acme"
 
 func testRules() Rules {
-	return Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour, Thresholds: func(string, string) Thresholds { return DefaultThresholds() }}
+	return Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour, Thresholds: func(string, string, int64) Thresholds { return DefaultThresholds() }}
 }
 
 // day is when the test's stories begin: a multiple of 15 minutes.

@@ -16,8 +16,7 @@ type Deps struct {
 	Log      Log
 	Producer Producer
 	Accounts Accounts
-	// Thresholds returns the thresholds of a queue; nil: DefaultThresholds.
-	Thresholds func(account, queue string) Thresholds
+	Configs  *QueueConfigs
 }
 
 // Processor computes the figures of the partitions that its consumer group gives
@@ -34,13 +33,10 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	if err := setting.Validate("stats", settings); err != nil {
 		return nil, err
 	}
-	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
-		return nil, errors.New("stats: needs a log, a producer and accounts")
+	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil || deps.Configs == nil {
+		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
-	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Thresholds}
-	if rules.Thresholds == nil {
-		rules.Thresholds = func(string, string) Thresholds { return DefaultThresholds() }
-	}
+	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Configs.thresholds}
 	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}, nil
 }
 

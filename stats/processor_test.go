@@ -61,7 +61,7 @@ func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
 func start(t testing.TB, c *kafka.Cluster) (stop func()) {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
-	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = producer.Close(context.Background()) })
-	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

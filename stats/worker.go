@@ -167,7 +167,9 @@ func (w *worker) read(ctx context.Context) error {
 			backoff.Reset()
 		}
 		for i := range records {
-			w.foldRecord(&records[i])
+			if err := w.foldRecord(ctx, &records[i]); err != nil {
+				return err
+			}
 			if w.fold.ChangedBytes() >= flushBytes {
 				if err := w.flush(ctx); err != nil {
 					return err
@@ -228,8 +230,9 @@ func (w *worker) writeDue(ctx context.Context) error {
 	return w.repair(ctx)
 }
 
-// foldRecord folds the next record of cc.evt.
-func (w *worker) foldRecord(r *kafka.Record) {
+// foldRecord folds the next record of cc.evt, once the configurations of queues are
+// known that are in force for rows that it may make.
+func (w *worker) foldRecord(ctx context.Context, r *kafka.Record) error {
 	if w.oldest.Load() == 0 {
 		w.oldest.Store(r.Time.UnixMilli())
 	}
@@ -239,17 +242,24 @@ func (w *worker) foldRecord(r *kafka.Record) {
 		id, err := event.MessageID(r.Value)
 		if err != nil {
 			w.reportInvalid(r, err)
-			return
+			return nil
 		}
 		w.fold.Advance(id)
-		return
+		return nil
 	}
 	e, _, err := state.ParseEvent(r.Key, r.Value, nil)
 	if err != nil {
 		w.reportInvalid(r, err)
-		return
+		return nil
+	}
+	if !w.deps.Configs.knows(e.ID.Time()) {
+		err := w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
+		if err != nil {
+			return err
+		}
 	}
 	w.fold.Apply(&e)
+	return nil
 }
 
 func (w *worker) reportInvalid(r *kafka.Record, err error) {

@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/origination"
 	"trunkline/recording"
+	"trunkline/stats"
 	"trunkline/stats/figures"
 )
 
@@ -23,6 +24,9 @@ type Purged struct {
 	Providers  *aiprovider.Service
 	Index      *cdrindex.Index
 	Figures    *figures.Store
+
+	// QueueConfigs is nil in commands: a server purges them within a day.
+	QueueConfigs *stats.QueueConfigs
 }
 
 // Purge returns what purges deleted accounts.
@@ -35,7 +39,7 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 	if err != nil {
 		return nil, err
 	}
-	return identity.NewPurge(directory, s.Account, []identity.Purger{
+	purgers := []identity.Purger{
 		{What: "recordings", Purge: of.Recordings.PurgeAccount},
 		{What: "recording keys", Purge: of.Encryption.PurgeAccount},
 		{What: "AI providers", Purge: of.Providers.PurgeAccount},
@@ -43,5 +47,9 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		{What: "figures", Purge: of.Figures.PurgeAccount},
 		{What: "calls", Purge: calls.PurgeAccount},
 		{What: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
-	}, log), nil
+	}
+	if of.QueueConfigs != nil {
+		purgers = append(purgers, identity.Purger{What: "configuration of queues", Purge: of.QueueConfigs.PurgeAccount})
+	}
+	return identity.NewPurge(directory, s.Account, purgers, log), nil
 }

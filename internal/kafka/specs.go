@@ -58,6 +58,7 @@ func Specs(partitions int) []TopicSpec {
 		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: made},
 		{Name: event.TopicState, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
 		{Name: event.TopicStats, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
+		{Name: event.TopicQueues, Partitions: 1, Config: folded},
 		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: made},
 		{Name: event.TopicDead, Partitions: partitions, Config: made},
 	}

@@ -49,7 +49,7 @@ func openStore(t testing.TB, at sqldb.Config) *Store {
 
 func testRules() stats.Rules {
 	return stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
-		Thresholds: func(string, string) stats.Thresholds { return stats.DefaultThresholds() }}
+		Thresholds: func(string, string, int64) stats.Thresholds { return stats.DefaultThresholds() }}
 }
 
 // workday makes events of a partition: agents take calls of queues over a time,

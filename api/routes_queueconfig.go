@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/audit"
+	"trunkline/stats"
+)
+
+// QueueConfigs stores the accounts' configurations of queues.
+type QueueConfigs interface {
+	Find(ctx context.Context, account string) (config stats.QueueConfig, etag string, err error)
+	Update(ctx context.Context, account string, config stats.QueueConfig, ifMatch string) (etag string, err error)
+}
+
+const queueConfigPath = "/api/v2/config/queues"
+
+type queueConfigRoutes struct {
+	configs QueueConfigs
+	audit   AuditLog
+	auth    auth
+}
+
+func (r queueConfigRoutes) get(c echo.Context) error {
+	account, err := r.auth.authenticateAdmin(c)
+	if err != nil {
+		return err
+	}
+	config, etag, err := r.configs.Find(c.Request().Context(), account.ID)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	return writeJSON(c, http.StatusOK, config)
+}
+
+func (r queueConfigRoutes) put(c echo.Context) error {
+	account, err := r.auth.authenticateAdmin(c)
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	config, err := parseQueueConfig(body)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	etag, err := r.configs.Update(ctx, account.ID, config, c.Request().Header.Get("If-Match"))
+	if err != nil {
+		return err
+	}
+	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID)); err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag)
+	return writeJSON(c, http.StatusOK, config)
+}
+
+func parseQueueConfig(body *object) (stats.QueueConfig, error) {
+	thresholds := func(o *object) stats.Thresholds {
+		return stats.Thresholds{ServiceLevelSeconds: o.Int("service_level_seconds", required), ShortAbandonSeconds: o.Int("short_abandon_seconds", required)}
+	}
+	config := stats.QueueConfig{Default: thresholds(body.Object("default", required)), Queues: []stats.QueueThresholds{}}
+	for _, queue := range body.Objects("queues", required) {
+		config.Queues = append(config.Queues, stats.QueueThresholds{QueueID: queue.String("queue_id", required), Thresholds: thresholds(queue)})
+	}
+	return config, body.Err(invalidBody)
+}

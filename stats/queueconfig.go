@@ -1,0 +1,295 @@
+package stats
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/entitytag"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/report"
+)
+
+// QueueConfig has the thresholds of an account's queues.
+type QueueConfig struct {
+	Default Thresholds        `json:"default"`
+	Queues  []QueueThresholds `json:"queues"`
+}
+
+// QueueThresholds has the thresholds of one queue.
+type QueueThresholds struct {
+	QueueID string `json:"queue_id"`
+	Thresholds
+}
+
+const (
+	maxThreshold    = 86_400 // seconds
+	maxConfigQueues = 5000
+	// configLead is the least time from a change until the beginning of the first
+	// interval that it is in force for, and configAge how much older than an event
+	// the configurations may be that it is folded with. A row begins at most maxAhead
+	// after the event that makes it: so those that are in force for it are known, as
+	// long as clocks differ by less than the rest, a minute.
+	configLead = maxAhead + 2*configAge
+	configAge  = time.Minute
+	// configGrid divides the beginnings of intervals of every length.
+	configGrid = 15 * time.Minute
+)
+
+// DefaultQueueConfig returns the configuration of an account that has none.
+func DefaultQueueConfig() QueueConfig {
+	return QueueConfig{Default: DefaultThresholds(), Queues: []QueueThresholds{}}
+}
+
+// check returns fault.KindInvalid with the fields that are wrong.
+func (c *QueueConfig) check() error {
+	var faults []fault.Field
+	add := func(field, code, message string) {
+		faults = append(faults, fault.Field{Field: field, Code: code, Message: message})
+	}
+	limits := func(at string, t Thresholds) {
+		for name, n := range map[string]int64{"service_level_seconds": t.ServiceLevelSeconds, "short_abandon_seconds": t.ShortAbandonSeconds} {
+			if n < 0 || n > maxThreshold {
+				add(at+name, "out_of_range", fmt.Sprintf("must be 0 to %d", maxThreshold))
+			}
+		}
+	}
+	limits("default.", c.Default)
+	if len(c.Queues) > maxConfigQueues {
+		return fault.InvalidField("queues", "too_many", fmt.Sprintf("must be at most %d", maxConfigQueues))
+	}
+	seen := map[string]bool{}
+	for i, q := range c.Queues {
+		at := fmt.Sprintf("queues[%d].", i)
+		switch {
+		case len(q.QueueID) > maxText || !report.Storable(q.QueueID):
+			add(at+"queue_id", "invalid", fmt.Sprintf("must be text of at most %d bytes", maxText))
+		case seen[q.QueueID]:
+			add(at+"queue_id", "taken", "is in the list twice")
+		}
+		seen[q.QueueID] = true
+		limits(at, q.Thresholds)
+	}
+	if len(faults) > 0 {
+		slices.SortFunc(faults, func(a, b fault.Field) int { return strings.Compare(a.Field, b.Field) })
+		return fault.Invalid("Invalid queue configuration", faults...)
+	}
+	return nil
+}
+
+// configVersion is one version of an account's configuration: the value of a record
+// of cc.queues. Its key is <account>|<version>|<token>.
+type configVersion struct {
+	AccountID     string `json:"account_id"`
+	Version       int64  `json:"version"`        // 1 is the first
+	EffectiveFrom int64  `json:"effective_from"` // Unix seconds: for rows of intervals that begin then or later
+	QueueConfig
+
+	key    string
+	queues map[string]Thresholds
+}
+
+// tag returns the version's entity tag.
+func (v *configVersion) tag() string { return `"` + strconv.FormatInt(v.Version, 10) + `"` }
+
+// matches evaluates an If-Match header; * does not match a configuration that was
+// never made.
+func (v *configVersion) matches(ifMatch string) bool {
+	if strings.TrimSpace(ifMatch) == "*" {
+		return v.Version > 0
+	}
+	return entitytag.Matches(ifMatch, v.tag())
+}
+
+// ConfigLog reads cc.queues, which has one partition.
+type ConfigLog interface {
+	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
+}
+
+// QueueConfigs are the configurations of all accounts, as cc.queues has them. Of two
+// records with the same version of an account the first one counts. It is safe for
+// concurrent use.
+type QueueConfigs struct {
+	log      ConfigLog
+	producer Producer
+
+	readAt atomic.Int64 // when the topic was read to its end last, Unix milliseconds
+
+	mu       sync.Mutex // held while the topic is read
+	next     int64      // offset of the topic that is read next
+	accounts map[string][]*configVersion
+}
+
+// NewQueueConfigs returns the configurations. producer may be nil where none are
+// changed.
+func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
+	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{}}
+}
+
+// refresh reads what was added to the topic.
+func (c *QueueConfigs) refresh(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began := time.Now()
+	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.apply)
+	if err == nil && end < c.next { // the topic was made anew, or has lost its end
+		clear(c.accounts)
+		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.apply)
+	}
+	if err != nil {
+		return err
+	}
+	c.next = end
+	c.readAt.Store(began.UnixMilli())
+	return nil
+}
+
+// apply adds a record. One that comes again changes nothing.
+func (c *QueueConfigs) apply(r *kafka.Record) {
+	key := string(r.Key)
+	if r.Value == nil {
+		account, _, _ := strings.Cut(key, "|")
+		c.accounts[account] = slices.DeleteFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
+		return
+	}
+	v := &configVersion{key: key, queues: map[string]Thresholds{}}
+	if json.Unmarshal(r.Value, v) != nil || v.Version != c.latest(v.AccountID).Version+1 {
+		return
+	}
+	for _, q := range v.Queues {
+		v.queues[q.QueueID] = q.Thresholds
+	}
+	c.accounts[v.AccountID] = append(c.accounts[v.AccountID], v)
+}
+
+// latest returns the last version of an account, that of DefaultQueueConfig when
+// there is none.
+func (c *QueueConfigs) latest(account string) *configVersion {
+	if versions := c.accounts[account]; len(versions) > 0 {
+		return versions[len(versions)-1]
+	}
+	return &configVersion{AccountID: account, QueueConfig: DefaultQueueConfig()}
+}
+
+// knows reports whether the configurations are known that events up to a time may
+// be folded with. Of events ahead of this node's clock it asks once a second.
+func (c *QueueConfigs) knows(at time.Time) bool {
+	read := time.UnixMilli(c.readAt.Load())
+	return !read.Before(at.Add(-configAge)) || time.Since(read) < time.Second
+}
+
+// thresholds returns what is in force for the row of a queue whose interval begins
+// at start, Unix seconds.
+func (c *QueueConfigs) thresholds(account, queue string, start int64) Thresholds {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range slices.Backward(c.accounts[account]) {
+		if v.EffectiveFrom > start {
+			continue
+		}
+		if t, ok := v.queues[queue]; ok {
+			return t
+		}
+		return v.Default
+	}
+	return DefaultThresholds()
+}
+
+// Find returns an account's last configuration and its entity tag.
+func (c *QueueConfigs) Find(ctx context.Context, account string) (QueueConfig, string, error) {
+	if err := c.refresh(ctx); err != nil {
+		return QueueConfig{}, "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.latest(account)
+	return v.QueueConfig, v.tag(), nil
+}
+
+// Update makes config the account's configuration, for rows of intervals that begin
+// seven to 22 minutes later, and returns its entity tag. ifMatch is the request's
+// If-Match header, "" for none. Returns fault.KindInvalid with the wrong fields, and
+// fault.KindPrecondition when ifMatch does not match.
+func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueConfig, ifMatch string) (string, error) {
+	if err := config.check(); err != nil {
+		return "", err
+	}
+	if config.Queues == nil {
+		config.Queues = []QueueThresholds{}
+	}
+	const attempts = 10
+	for range attempts {
+		if err := c.refresh(ctx); err != nil {
+			return "", err
+		}
+		c.mu.Lock()
+		last := c.latest(account)
+		c.mu.Unlock()
+		if ifMatch != "" && !last.matches(ifMatch) {
+			return "", fault.New(fault.KindPrecondition, "the configuration of queues has changed: its ETag is %s", last.tag())
+		}
+		from := time.Now().Add(configLead + configGrid - time.Second).Truncate(configGrid).Unix()
+		v := configVersion{AccountID: account, Version: last.Version + 1, EffectiveFrom: max(from, last.EffectiveFrom), QueueConfig: config}
+		value, err := json.Marshal(&v)
+		if err != nil {
+			return "", fmt.Errorf("writing a configuration of queues: %w", err)
+		}
+		key := fmt.Sprintf("%s|%d|%s", account, v.Version, rand.Text())
+		if err := c.produce(ctx, kafka.Record{Key: []byte(key), Value: value}); err != nil {
+			return "", err
+		}
+		if err := c.refresh(ctx); err != nil {
+			return "", err
+		}
+		if c.has(account, key) {
+			return v.tag(), nil
+		}
+		// Another request was first with this version.
+		if err := c.produce(ctx, kafka.Record{Key: []byte(key)}); err != nil {
+			return "", err
+		}
+	}
+	return "", fault.Conflict("the configuration of queues is changed by others at the same time, try again")
+}
+
+// has reports whether the version with this key counts.
+func (c *QueueConfigs) has(account, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
+}
+
+func (c *QueueConfigs) produce(ctx context.Context, records ...kafka.Record) error {
+	for i := range records {
+		records[i].Topic = event.TopicQueues
+	}
+	_, err := c.producer.ProduceAt(ctx, records...)
+	return err
+}
+
+// PurgeAccount deletes the configuration of a deleted account and returns how many
+// versions it had; 0: none is left.
+func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int, err error) {
+	if err := c.refresh(ctx); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	var tombstones []kafka.Record
+	for _, v := range c.accounts[account] {
+		tombstones = append(tombstones, kafka.Record{Key: []byte(v.key)})
+	}
+	c.mu.Unlock()
+	if len(tombstones) == 0 {
+		return 0, nil
+	}
+	return len(tombstones), c.produce(ctx, tombstones...)
+}
