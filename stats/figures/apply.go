@@ -7,17 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"trunkline/event"
 	"trunkline/internal/sqldb"
 )
-
-// conflict says what becomes of a stored row when another is written over it.
-type conflict struct {
-	keep bool // it stays
-	// upTo is the last event id of rows that give way; 0: those of an event that
-	// is not later than the new row's.
-	upTo event.ID
-}
 
 // batch holds the rows of one transaction, all of one partition of cc.stats.
 type batch struct {
@@ -25,8 +16,7 @@ type batch struct {
 	entries   []entry
 	// fence, when there is one, begins the transaction: it moves the partition's
 	// offset up, or refuses.
-	fence    func(context.Context, *sqldb.Loader) error
-	conflict conflict
+	fence func(context.Context, *sqldb.Loader) error
 }
 
 // apply stores rows in one transaction with the fence. They may be applied any
@@ -91,14 +81,14 @@ func (s *Store) write(ctx context.Context, tx *sqldb.Loader, t *table, b batch, 
 				arrays[i] = appendValue(arrays[i], value)
 			}
 		}
-		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")", b.conflict), arrays...)
+		_, err := tx.ExecContext(ctx, t.insert(columns, "SELECT * FROM unnest("+strings.Join(places, ", ")+")"), arrays...)
 		return err
 	}
 	places := make([]string, len(columns))
 	for i := range columns {
 		places[i] = fmt.Sprintf("$%d", i+1)
 	}
-	insert, err := tx.PrepareContext(ctx, t.insert(columns, "VALUES ("+strings.Join(places, ", ")+")", b.conflict))
+	insert, err := tx.PrepareContext(ctx, t.insert(columns, "VALUES ("+strings.Join(places, ", ")+")"))
 	if err != nil {
 		return err
 	}
@@ -133,20 +123,14 @@ func (t *table) typeOf(column string) string {
 	return "bigint"
 }
 
-// insert returns the statement that stores rows over those with the same key.
-func (t *table) insert(columns []string, source string, c conflict) string {
-	text := "INSERT INTO " + t.name + " (" + strings.Join(columns, ", ") + ") " + source +
-		" ON CONFLICT (account_id, interval_start, " + t.id + ", interval_seconds, topic_partition) DO "
-	if c.keep {
-		return text + "NOTHING"
-	}
+// insert returns the statement that stores rows over those with the same key that
+// do not have a later event.
+func (t *table) insert(columns []string, source string) string {
 	var sets []string
 	for _, column := range columns[5:] { // behind the key
 		sets = append(sets, column+" = excluded."+column)
 	}
-	text += "UPDATE SET " + strings.Join(sets, ", ") + " WHERE " + t.name + ".event_id <= "
-	if c.upTo != 0 {
-		return text + fmt.Sprint(int64(c.upTo))
-	}
-	return text + "excluded.event_id"
+	return "INSERT INTO " + t.name + " (" + strings.Join(columns, ", ") + ") " + source +
+		" ON CONFLICT (account_id, interval_start, " + t.id + ", interval_seconds, topic_partition) DO UPDATE SET " +
+		strings.Join(sets, ", ") + " WHERE " + t.name + ".event_id <= excluded.event_id"
 }

@@ -24,6 +24,6 @@
 // A partition's goroutine holds one batch (batchRecords); at most maxBatches of
 // them write at once. While the database is unavailable they wait, and cc.stats
 // holds what comes: rows whose tombstones Kafka compacts meanwhile (48 hours
-// after their interval at the earliest) are lost to the database until
-// Rebuild folds them again. There are no locks.
+// after their interval at the earliest) are lost to the database. There are no
+// locks.
 package figures
