@@ -123,25 +123,26 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 // run listens from --since on.
 func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline.Client) error {
 	if f.options.Since == "" || f.options.Since == sinceEarliest || strings.HasPrefix(f.options.Since, "cc_evt_") {
-		return f.listen(ctx, p, client, "")
+		return f.listen(ctx, p, client, "", f.options.Since)
 	}
 	at, err := cli.ParseTime("since", f.options.Since, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w; or an event id, a cursor, or %s", err, sinceEarliest)
 	}
 	from := event.FirstID(at, 0).String()
+	shown := at.Format(time.DateTime)
 	f.options.Since = from
-	if err = f.listen(ctx, p, client, from); errors.Is(err, trunkline.ErrPositionGone) {
+	if err = f.listen(ctx, p, client, from, shown); errors.Is(err, trunkline.ErrPositionGone) {
 		f.options.Since = sinceEarliest // the log begins later
-		err = f.listen(ctx, p, client, from)
+		err = f.listen(ctx, p, client, from, shown)
 	}
 	return err
 }
 
 // listen prints events until ctx ends or an error is permanent. Those with an id
-// below from, which a resume by time may repeat, are left out.
-func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkline.Client, from string) error {
-	since := f.options.Since
+// below from, which a resume by time may repeat, are left out. since is the
+// position that a person is shown until there is an event.
+func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkline.Client, from, since string) error {
 	f.options.Status = func(s trunkline.Status) {
 		text := "connected, listening"
 		if s.Err != nil {
