@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/config/settings"
+	"trunkline/event"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
 )
@@ -146,4 +148,33 @@ func FuzzReadable(f *testing.F) {
 			t.Errorf("%q became %q", message, line)
 		}
 	})
+}
+
+// A time is an event id of that moment. Where the log begins later, listen begins
+// with the log, and leaves out what is older.
+func TestListenSinceATime(t *testing.T) {
+	const at = 1_795_000_000
+	old, fresh := event.FirstID(time.Unix(at-10, 0), 3), event.FirstID(time.Unix(at+10, 0), 3)
+	all := channel(
+		fmt.Sprintf(`{"id":"%s","type":"OLD","account_id":"demo","timestamp":%d}`, old, at-10),
+		fmt.Sprintf(`{"id":"%s","type":"FRESH","account_id":"demo","timestamp":%d}`, fresh, at+10))
+	var asked []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			since := r.URL.Query().Get("since") + r.Header.Get("Last-Event-ID")
+			if asked = append(asked, since); since != sinceEarliest {
+				w.WriteHeader(http.StatusGone)
+				return
+			}
+		}
+		all.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	_, out, errs := listens(newEnv(t), web.URL, "--since", fmt.Sprint(at))
+	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") || !slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {
+		t.Errorf("asks for %q, prints %q, says %q", asked, out, errs)
+	}
+	if code, _, errs := listens(newEnv(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage || !strings.Contains(errs, "--since is a duration") {
+		t.Errorf("exits with %d, says %q", code, errs)
+	}
 }
