@@ -92,7 +92,7 @@ func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
 
 func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
 	const mib = 1 << 20
-	s := newTestStream(t, Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib}})
+	s := newTestStream(t, Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib, IdleTimeout: time.Hour}}) // however slow the machine
 	before := heapInUse()
 	for i := range 200 {
 		blockedSubscriber(s.f, fmt.Sprint("account", i))

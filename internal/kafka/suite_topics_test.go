@@ -28,10 +28,17 @@ func topicSettings(t *testing.T, s service) {
 	if len(topics) != len(kafka.Specs(4)) {
 		t.Fatalf("topics %v", topics)
 	}
+	want := map[string]int{}
+	for _, spec := range kafka.Specs(4) {
+		want[spec.Name] = spec.Partitions
+	}
 	for _, topic := range topics {
-		if topic.Partitions != 4 || topic.ReplicationFactor < 1 {
-			t.Errorf("topic %+v", topic)
+		if topic.Partitions != want[topic.Name] || topic.ReplicationFactor < 1 {
+			t.Errorf("topic %+v, want %d partitions", topic, want[topic.Name])
 		}
+	}
+	if want[event.TopicRaw] != 4 {
+		t.Errorf("topic %s is to have %d partitions", event.TopicRaw, want[event.TopicRaw])
 	}
 	if problems, err := c.CheckTopics(t.Context(), kafka.Specs(4)); len(problems) != 0 || err != nil {
 		t.Errorf("problems %v, %v", problems, err)
