@@ -148,6 +148,17 @@ func accountID(c echo.Context) (string, error) {
 	return id, nil
 }
 
+// callerAndAccount authenticates the caller of a report by a token or a key, and
+// returns the account of X-Account-ID, or the caller's own when it is absent.
+func (a auth) callerAndAccount(c echo.Context) (*identity.Principal, identity.Account, error) {
+	caller, err := a.authenticateAny(c)
+	if err != nil {
+		return nil, identity.Account{}, err
+	}
+	account, err := a.namedOrOwnAccount(c, caller)
+	return caller, account, err
+}
+
 // keyAccountOrNamed returns the account of X-Account-ID. It may be absent for an API
 // key, whose own account is then returned.
 func (a auth) keyAccountOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {

@@ -13,7 +13,7 @@ import (
 type route struct {
 	method, path string
 	handle       echo.HandlerFunc
-	// scope is what an API key needs; "": no API key is accepted.
+	// scope is required of an API key; "": no API key is accepted.
 	scope identity.Scope
 	// noTimeout: RequestTimeout does not apply; the handler has its own limits.
 	noTimeout bool

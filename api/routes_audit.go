@@ -25,11 +25,7 @@ type auditRoutes struct {
 
 // list returns a page of the account's entries to its administrators.
 func (r auditRoutes) list(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	account, err := r.auth.namedOrOwnAccount(c, caller)
+	caller, account, err := r.auth.callerAndAccount(c)
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,7 @@ type reportRoutes struct {
 }
 
 func (r reportRoutes) calls(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	account, err := r.auth.namedOrOwnAccount(c, caller)
+	_, account, err := r.auth.callerAndAccount(c)
 	if err != nil {
 		return err
 	}
@@ -102,11 +98,7 @@ type figureRoutes struct {
 // zone.
 func (r figureRoutes) report(kind figures.Kind, file string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		caller, err := r.auth.authenticateAny(c)
-		if err != nil {
-			return err
-		}
-		account, err := r.auth.namedOrOwnAccount(c, caller)
+		_, account, err := r.auth.callerAndAccount(c)
 		if err != nil {
 			return err
 		}

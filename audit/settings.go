@@ -12,7 +12,7 @@ type Settings struct {
 	Topic     bool          `yaml:"topic" doc:"also write the entries of the audit log to the topic audit"`
 }
 
-// DefaultRetention is how long entries are kept unless it is set.
+// DefaultRetention is the retention of entries where none is set.
 const DefaultRetention = 400 * 24 * time.Hour
 
 // DefaultSettings returns the settings where nothing is set.

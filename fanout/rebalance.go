@@ -50,7 +50,7 @@ func (f *Fanout) rebalance(ctx context.Context) {
 	}
 }
 
-// clusterSize is what a node knows of its cluster.
+// clusterSize counts the nodes and connections of the cluster, as this node last read them.
 type clusterSize struct {
 	nodes        int // with this one
 	here, others int // connections of this node and of the others

@@ -65,7 +65,7 @@ type transport interface {
 	close()
 }
 
-// queueOwner is who writes the subscriber's queue next.
+// queueOwner names the goroutine that may write the subscriber's queue next.
 type queueOwner uint8
 
 const (

@@ -96,7 +96,7 @@ type fleetMoment struct {
 	processes []processUsage // in the order of fleetHost.processes
 }
 
-// processUsage is what a process has used since it started.
+// processUsage holds the CPU and bytes that a process has used since it started.
 type processUsage struct {
 	loadtest.Usage
 	in, out          float64 // bytes of its read and write calls, without those sent to subscribers

@@ -11,7 +11,7 @@ import (
 	"trunkline/event"
 )
 
-// Kind is what an entry is about.
+// Kind is the kind of object that an entry describes.
 type Kind string
 
 // The kinds. Identity and PositionKind are those of records that are about no

@@ -77,7 +77,7 @@ func cleanText(f *event.Facts) {
 	}
 }
 
-// subject is what an event is about first of all.
+// subject is the main entry that an event changes.
 type subject uint8
 
 const (

@@ -33,18 +33,38 @@ func Fetch(client *http.Client, request *http.Request, want int) ([]byte, error)
 
 // FetchWithHeader is Fetch, and returns the response's header too.
 func FetchWithHeader(client *http.Client, request *http.Request, want int) (http.Header, []byte, error) {
-	response, err := client.Do(request)
+	response, err := Send(client, request, want)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxResponseBytes))
+	body, err := readBody(response)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the response: %w", err)
+		return nil, nil, err
 	}
-	if response.StatusCode == want {
-		return response.Header, body, nil
+	return response.Header, body, nil
+}
+
+// Send sends the request and returns the response, whose body the caller closes.
+// A status other than want is an *HTTPError.
+func Send(client *http.Client, request *http.Request, want int) (*http.Response, error) {
+	response, err := client.Do(request)
+	if err != nil || response.StatusCode == want {
+		return response, err
+	}
+	defer response.Body.Close()
+	body, err := readBody(response)
+	if err != nil {
+		return nil, err
 	}
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
-	return nil, nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
+	return nil, &HTTPError{response.StatusCode, string(body[:min(len(body), 4<<10)]), time.Duration(seconds) * time.Second}
+}
+
+func readBody(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxResponseBytes))
+	if err != nil {
+		return nil, fmt.Errorf("reading the response: %w", err)
+	}
+	return body, nil
 }

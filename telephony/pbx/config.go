@@ -19,7 +19,7 @@ type Config struct {
 	Settings
 	MediaServer string      // this node's name, for call records
 	Codecs      []sip.Codec // in order of preference; default sip.AllCodecs
-	// Encryption is that of the media of phones and of callers from trusted networks.
+	// Encryption says whether SRTP is used for the media of phones and of callers from trusted networks.
 	Encryption sip.Encryption
 }
 

@@ -43,16 +43,9 @@ func (q *search) flags(command *cobra.Command, since string) {
 
 // query returns the parameters of a request.
 func (q *search) query(now time.Time) (url.Values, error) {
-	since, err := cli.ParseTime("since", q.since, now)
+	since, until, err := q.times(now)
 	if err != nil {
 		return nil, err
-	}
-	until, err := cli.ParseTime("until", q.until, now)
-	if err != nil {
-		return nil, err
-	}
-	if until.Before(since) {
-		return nil, cli.Usagef("--until is before --since")
 	}
 	values := dates(since, until)
 	for name, value := range map[string]string{"from": q.from, "to": q.to, "call_id": q.callID, "interaction_id": q.interactionID} {
@@ -61,6 +54,19 @@ func (q *search) query(now time.Time) (url.Values, error) {
 		}
 	}
 	return values, nil
+}
+
+func (q *search) times(now time.Time) (since, until time.Time, err error) {
+	if since, err = cli.ParseTime("since", q.since, now); err != nil {
+		return since, until, err
+	}
+	if until, err = cli.ParseTime("until", q.until, now); err != nil {
+		return since, until, err
+	}
+	if until.Before(since) {
+		return since, until, cli.Usagef("--until is before --since")
+	}
+	return since, until, nil
 }
 
 func dates(since, until time.Time) url.Values {
@@ -107,10 +113,7 @@ func showOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 	since, until := now.Add(-idRange), now.Add(time.Hour)
 	if cmd.Flags().Changed("since") || cmd.Flags().Changed("until") {
 		var err error
-		if since, err = cli.ParseTime("since", q.since, now); err != nil {
-			return err
-		}
-		if until, err = cli.ParseTime("until", q.until, now); err != nil {
+		if since, until, err = q.times(now); err != nil {
 			return err
 		}
 	}
@@ -118,7 +121,10 @@ func showOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 	if err != nil {
 		return fmt.Errorf("finding the record of call %s: %w", id, err)
 	}
-	return printRows(p, []json.RawMessage{row}, asJSON)
+	if asJSON {
+		return printJSON(p, []json.RawMessage{row})
+	}
+	return printTable(p, []json.RawMessage{row})
 }
 
 // Find returns the record of the call that click to call gave this id. 404 is a
@@ -137,11 +143,11 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 	if q.limit < 0 {
 		return cli.Usagef("--limit is a count, or 0 for all")
 	}
-	var all []json.RawMessage
-	for {
+	var rows []json.RawMessage // of the table, whose columns need all of them
+	for found := 0; ; {
 		size := maxPage
 		if q.limit > 0 {
-			size = min(size, q.limit-len(all))
+			size = min(size, q.limit-found)
 		}
 		values.Set("page_size", strconv.Itoa(size))
 		body, err := s.Call(ctx, http.MethodGet, pathReports+"?"+values.Encode(), http.StatusOK)
@@ -155,13 +161,13 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 		if err := json.Unmarshal(body, &page); err != nil {
 			return fmt.Errorf("reading a page of call records: %w", err)
 		}
-		if asJSON {
-			if err := printRows(p, page.Data, true); err != nil {
-				return err
-			}
+		found += len(page.Data)
+		if !asJSON {
+			rows = append(rows, page.Data...)
+		} else if err := printJSON(p, page.Data); err != nil {
+			return err
 		}
-		all = append(all, page.Data...)
-		if page.Next == "" || q.limit > 0 && len(all) >= q.limit {
+		if page.Next == "" || q.limit > 0 && found >= q.limit {
 			break
 		}
 		values.Set("start_key", page.Next)
@@ -169,7 +175,7 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 	if asJSON {
 		return nil
 	}
-	return printRows(p, all, false)
+	return printTable(p, rows)
 }
 
 // Field is one field of a record, for people.
@@ -207,19 +213,22 @@ var columns = []struct{ header, field string }{
 	{"BILLED", "billing_seconds"}, {"CAUSE", "hangup_cause"}, {"CALL", "call_id"}, {"ORIGINATION", "origination_call_id"},
 }
 
-func printRows(p *cli.Program, records []json.RawMessage, asJSON bool) error {
+func printJSON(p *cli.Program, records []json.RawMessage) error {
+	for _, record := range records {
+		if err := cli.JSONLine(p.Out, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printTable(p *cli.Program, records []json.RawMessage) error {
 	header := make([]string, len(columns))
 	for i, c := range columns {
 		header[i] = c.header
 	}
 	rows := make([][]string, 0, len(records))
 	for _, record := range records {
-		if asJSON {
-			if err := cli.JSONLine(p.Out, record); err != nil {
-				return err
-			}
-			continue
-		}
 		fields, err := Fields(record)
 		if err != nil {
 			return err
@@ -233,9 +242,6 @@ func printRows(p *cli.Program, records []json.RawMessage, asJSON bool) error {
 			row[i] = cli.OrDash(cli.Printable(texts[c.field]))
 		}
 		rows = append(rows, row)
-	}
-	if asJSON {
-		return nil
 	}
 	return cli.Table(p.Out, header, rows)
 }

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -169,16 +168,7 @@ func (s *Session) Stream(ctx context.Context, path, accept string) (*http.Respon
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
-	response, err := s.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		defer response.Body.Close()
-		body, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10)) // the status says enough
-		return nil, &cli.HTTPError{Status: response.StatusCode, Body: string(body)}
-	}
-	return response, nil
+	return cli.Send(s.client, request, http.StatusOK)
 }
 
 func (s *Session) request(ctx context.Context, method, path string) (*http.Request, error) {
