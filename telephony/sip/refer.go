@@ -130,39 +130,56 @@ func (s *Server) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	case !strings.EqualFold(strings.TrimSpace(event), "refer"):
 		s.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
 	default:
-		s.reply(tx, r, leg.applyNotify(r))
+		response, report := leg.readNotify(r)
+		s.reply(tx, r, response)
+		report() // after the response, because the result may end the call, and a BYE must not overtake it
 	}
 }
 
-// applyNotify applies a NOTIFY and returns the status of its response.
-func (l *Leg) applyNotify(r *sipmsg.Request) status {
+// readNotify returns the status of the response to a NOTIFY, and a function that reports its content to
+// Refer.
+func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	nothing := func() {}
 	if r.CSeq().SeqNo <= l.theirs {
-		return status{500, "Request Out Of Order"}
+		return status{500, "Request Out Of Order"}, nothing
 	}
 	l.theirs = r.CSeq().SeqNo
-	if l.referring == nil {
-		return status{481, "Subscription Does Not Exist"}
+	outcome := l.referring
+	if outcome == nil {
+		return status{481, "Subscription Does Not Exist"}, nothing
 	}
 	code, err := statusOf(r.Body())
 	state, _, _ := strings.Cut(headerValue(r, "Subscription-State"), ";")
 	over := strings.EqualFold(strings.TrimSpace(state), "terminated")
 	switch {
 	case err != nil && !over:
-		return status{400, "Bad Request"}
+		return status{400, "Bad Request"}, nothing
 	case over && code < 200:
 		code = 480 // the subscription ended without a final result
 	}
+	return status{200, "OK"}, func() { l.report(outcome, code, over) }
+}
+
+// report passes the status of a NOTIFY to the REFER that reads outcome.
+func (l *Leg) report(outcome chan int, code int, final bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.referring != outcome {
+		return // the REFER has returned
+	}
 	select {
-	case l.referring <- code:
+	case outcome <- code:
 	default: // the channel is full; a later NOTIFY has the newer status
-		if over {
-			<-l.referring
-			l.referring <- code
+		if final {
+			select {
+			case <-outcome:
+			default:
+			}
+			outcome <- code
 		}
 	}
-	return status{200, "OK"}
 }
 
 // statusOf parses the status of a message/sipfrag body (RFC 3420).
