@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/wsframe"
 )
 
 const (
@@ -72,30 +73,30 @@ func newLink(s *Session, conn net.Conn, sock *socket) *link {
 
 // text queues a message other than audio and reports whether there was room.
 func (l *link) text(appendTo func([]byte) []byte) bool {
-	b := appendTo(headerRoom(l.out.begin()))
-	return l.out.put(frame{memory: b, from: seal(b, opText)}) == 0
+	b := appendTo(wsframe.Reserve(l.out.begin()))
+	return l.out.put(frame{memory: b, from: wsframe.Seal(b, wsframe.Text)}) == 0
 }
 
 // audio queues a media message and returns how many frames of audio were dropped for it.
 func (l *link) audio(payload []byte) (dropped int) {
-	b := aiprotocol.AppendMedia(headerRoom(l.out.begin()), payload)
-	return l.out.put(frame{memory: b, from: seal(b, opText), audio: true})
+	b := aiprotocol.AppendMedia(wsframe.Reserve(l.out.begin()), payload)
+	return l.out.put(frame{memory: b, from: wsframe.Seal(b, wsframe.Text), audio: true})
 }
 
 func (l *link) send(opcode byte, payload []byte, last bool) {
-	b := append(headerRoom(l.out.begin()), payload...)
-	l.out.put(frame{memory: b, from: seal(b, opcode), last: last})
+	b := append(wsframe.Reserve(l.out.begin()), payload...)
+	l.out.put(frame{memory: b, from: wsframe.Seal(b, opcode), last: last})
 }
 
 // pong answers a ping.
-func (l *link) pong(data []byte) { l.send(opPong, data, false) }
+func (l *link) pong(data []byte) { l.send(wsframe.Pong, data, false) }
 
 // sendClose queues the close frame. Nothing is sent after it.
 func (l *link) sendClose() {
 	l.mu.Lock()
 	l.parting = true
 	l.mu.Unlock()
-	l.send(opClose, websocket.FormatCloseMessage(closedNormal, ""), true)
+	l.send(wsframe.Close, websocket.FormatCloseMessage(closedNormal, ""), true)
 }
 
 // read reads the bytes that have arrived since the last tick. buffer is used during the call only.
@@ -148,8 +149,8 @@ func (l *link) handleBytes(b []byte, now time.Time) {
 // sendCloseCode sends a close frame at once, unless one was sent, and drops queued frames.
 func (l *link) sendCloseCode(code int) {
 	if l.out.end() {
-		b := append(headerRoom(nil), websocket.FormatCloseMessage(code, "")...)
-		from := seal(b, opClose)
+		b := append(wsframe.Reserve(nil), websocket.FormatCloseMessage(code, "")...)
+		from := wsframe.Seal(b, wsframe.Close)
 		_, _ = l.conn.Write(b[from:]) // best effort: the provider may have closed already
 	}
 }

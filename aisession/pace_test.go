@@ -14,6 +14,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/wsframe"
 	"trunkline/telephony/audio"
 )
 
@@ -220,7 +221,7 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 		session.call = silent{}
 		l := quietLink(session)
 		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
-		wire := serverFrame(opText, true, message)
+		wire := serverFrame(wsframe.Text, true, message)
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
 		packet[0] = 1
 		run := func() {

@@ -1,22 +1,23 @@
 package aisession
 
 import (
-	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/gorilla/websocket"
+
+	"trunkline/internal/wsframe"
 )
 
 // messages assembles a server's messages from its frames (RFC 6455, section 5), received in pieces of
 // any size. A message within one frame and one piece is passed on without a copy. Others are assembled
 // in memory bounded by readLimit.
 type messages struct {
-	header [maxHeader]byte
-	have   int    // header bytes received
-	left   uint64 // payload bytes of the frame to come
-	inside bool   // the frame's header is complete
-	fin    bool
-	opcode byte
+	partial [wsframe.MaxServerHeader]byte // start of a header
+	have    int                           // bytes in partial
+	frame   wsframe.Header                // of the frame in progress
+	left    uint64                        // payload bytes of the frame to come
+	inside  bool                          // the frame's header is complete
 
 	whole   []byte // message bytes so far
 	size    uint64 // size of the message so far, whether stored or not
@@ -57,62 +58,40 @@ func (m *messages) take(b []byte, to messageHandler) error {
 
 // begin parses a frame's header, which may be incomplete.
 func (m *messages) begin(b []byte) (rest []byte, err error) {
-	for m.have < m.headerSize() {
+	for {
+		start := b
+		if m.have > 0 {
+			start = m.partial[:m.have]
+		}
+		h, complete, err := wsframe.ParseHeader(start)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		if complete {
+			if m.have == 0 {
+				b = b[h.Size:]
+			}
+			m.frame, m.left, m.have, m.inside = h, h.Length, 0, true
+			return b, m.check()
+		}
 		if len(b) == 0 {
 			return nil, nil
 		}
-		n := copy(m.header[m.have:m.headerSize()], b)
+		n := copy(m.partial[m.have:h.Size], b)
 		m.have += n
 		b = b[n:]
 	}
-	switch m.have {
-	case 4:
-		m.left = uint64(binary.BigEndian.Uint16(m.header[2:]))
-	case 10:
-		m.left = binary.BigEndian.Uint64(m.header[2:])
-	default:
-		m.left = uint64(m.header[1])
-	}
-	m.have, m.inside = 0, true
-	m.fin, m.opcode = m.header[0]&finBit != 0, m.header[0]&0x0f
-	return b, m.check()
 }
 
-// headerSize returns the header's length, as far as the received bytes determine it.
-func (m *messages) headerSize() int {
-	if m.have >= 2 {
-		switch m.header[1] {
-		case lengthIs16:
-			return 4
-		case lengthIs64:
-			return 10
-		}
-	}
-	return 2
-}
-
-// check validates a header.
+// check validates the place of a frame within the messages, and the size of its message.
 func (m *messages) check() error {
-	if m.header[0]&reservedBit != 0 || m.header[1]&maskBit != 0 {
-		return errProtocol // no extension was requested, and servers must not mask
-	}
-	switch m.opcode {
-	case opText, opBinary:
-		if m.kind != 0 {
-			return errProtocol
-		}
-		m.kind, m.size = m.opcode, 0
-	case opContinuation:
-		if m.kind == 0 {
-			return errProtocol
-		}
-	case opClose, opPing, opPong:
-		if !m.fin || m.left > maxControl {
-			return errProtocol
-		}
+	if m.frame.IsControl() {
 		return nil
-	default:
+	}
+	if continues := m.frame.Opcode == wsframe.Continuation; continues != (m.kind != 0) {
 		return errProtocol
+	} else if !continues {
+		m.kind, m.size = m.frame.Opcode, 0
 	}
 	if m.left > readLimit-m.size {
 		return websocket.ErrReadLimit
@@ -124,11 +103,11 @@ func (m *messages) check() error {
 // payload handles a piece of the frame's payload.
 func (m *messages) payload(piece []byte, to messageHandler) error {
 	m.inside = m.left > 0
-	if m.opcode&controlBit != 0 {
+	if m.frame.IsControl() {
 		return m.controls(piece, to)
 	}
-	last := m.fin && !m.inside
-	if m.kind == opText {
+	last := m.frame.Fin && !m.inside
+	if m.kind == wsframe.Text {
 		if last && len(m.whole) == 0 {
 			to.text(piece)
 		} else if m.whole = append(m.whole, piece...); last {
@@ -138,7 +117,7 @@ func (m *messages) payload(piece []byte, to messageHandler) error {
 	if !last {
 		return nil
 	}
-	if m.kind == opBinary {
+	if m.kind == wsframe.Binary {
 		to.binary()
 	}
 	m.kind, m.whole = 0, m.whole[:0]
@@ -158,15 +137,11 @@ func (m *messages) controls(piece []byte, to messageHandler) error {
 		return nil
 	}
 	m.control = m.control[:0]
-	switch m.opcode {
-	case opPing:
+	switch m.frame.Opcode {
+	case wsframe.Ping:
 		to.ping(piece)
-	case opClose:
-		gone := &websocket.CloseError{Code: websocket.CloseNoStatusReceived}
-		if len(piece) >= 2 {
-			gone.Code = int(binary.BigEndian.Uint16(piece))
-		}
-		return gone
+	case wsframe.Close:
+		return &websocket.CloseError{Code: wsframe.CloseCode(piece)}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,21 +16,15 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"trunkline/internal/wsframe"
 )
 
 // serverFrame is a frame as a server sends it.
 func serverFrame(opcode byte, fin bool, payload []byte) []byte {
-	b := []byte{opcode}
-	if fin {
-		b[0] |= finBit
-	}
-	switch n := len(payload); {
-	case n < lengthIs16:
-		b = append(b, byte(n))
-	case n <= 0xffff:
-		b = binary.BigEndian.AppendUint16(append(b, lengthIs16), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint64(append(b, lengthIs64), uint64(n))
+	b := wsframe.AppendHeader(nil, opcode, len(payload))
+	if !fin {
+		b[0] &^= wsframe.Fin
 	}
 	return append(b, payload...)
 }
@@ -57,15 +50,15 @@ func (h *heard) read(wire []byte, piece int) error {
 func TestMessagesComeInAnyPieces(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 70000)
 	wire := slices.Concat(
-		serverFrame(opText, true, []byte("one")),
-		serverFrame(opText, true, nil),
-		serverFrame(opText, false, []byte("tw")), serverFrame(opPing, true, []byte("now")), serverFrame(opContinuation, true, []byte("o")),
-		serverFrame(opBinary, false, []byte{1}), serverFrame(opContinuation, false, nil), serverFrame(opContinuation, true, []byte{2}),
-		serverFrame(opPong, true, []byte("ignored")),
-		serverFrame(opText, true, bytes.Repeat([]byte("y"), 300)),
-		serverFrame(opText, true, long),
-		serverFrame(opPing, true, nil),
-		serverFrame(opClose, true, []byte{0x03, 0xe9, 'b', 'y', 'e'}),
+		serverFrame(wsframe.Text, true, []byte("one")),
+		serverFrame(wsframe.Text, true, nil),
+		serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, []byte("now")), serverFrame(wsframe.Continuation, true, []byte("o")),
+		serverFrame(wsframe.Binary, false, []byte{1}), serverFrame(wsframe.Continuation, false, nil), serverFrame(wsframe.Continuation, true, []byte{2}),
+		serverFrame(wsframe.Pong, true, []byte("ignored")),
+		serverFrame(wsframe.Text, true, bytes.Repeat([]byte("y"), 300)),
+		serverFrame(wsframe.Text, true, long),
+		serverFrame(wsframe.Ping, true, nil),
+		serverFrame(wsframe.Close, true, []byte{0x03, 0xe9, 'b', 'y', 'e'}),
 	)
 	want := heard{"text one", "text ", "ping now", "text two", "binary", "text " + string(bytes.Repeat([]byte("y"), 300)), "text " + string(long), "ping "}
 	for _, piece := range []int{1, 2, 3, 7, 100, 4096, len(wire)} {
@@ -88,12 +81,12 @@ func TestFramesThatAreRefused(t *testing.T) {
 		"an unknown opcode":       {[]byte{0x83, 0}, errProtocol},
 		"an unknown control":      {[]byte{0x8b, 0}, errProtocol},
 		"a control in fragments":  {[]byte{0x09, 0}, errProtocol},
-		"a long control":          {serverFrame(opPing, true, make([]byte, 126)), errProtocol},
-		"nothing to continue":     {serverFrame(opContinuation, true, nil), errProtocol},
-		"a message in a message":  {slices.Concat(serverFrame(opText, false, nil), serverFrame(opText, true, nil)), errProtocol},
-		"over the limit":          {[]byte{0x81, lengthIs64, 0, 0, 0, 0, 0, 0x10, 0, 1}, websocket.ErrReadLimit},
-		"a length without end":    {[]byte{0x82, lengthIs64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, websocket.ErrReadLimit},
-		"over the limit together": {slices.Concat(serverFrame(opBinary, false, make([]byte, readLimit)), serverFrame(opContinuation, true, []byte{1})), websocket.ErrReadLimit},
+		"a long control":          {serverFrame(wsframe.Ping, true, make([]byte, 126)), errProtocol},
+		"nothing to continue":     {serverFrame(wsframe.Continuation, true, nil), errProtocol},
+		"a message in a message":  {slices.Concat(serverFrame(wsframe.Text, false, nil), serverFrame(wsframe.Text, true, nil)), errProtocol},
+		"over the limit":          {[]byte{0x81, 127, 0, 0, 0, 0, 0, 0x10, 0, 1}, websocket.ErrReadLimit},
+		"a length without end":    {[]byte{0x82, 127, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, websocket.ErrReadLimit},
+		"over the limit together": {slices.Concat(serverFrame(wsframe.Binary, false, make([]byte, readLimit)), serverFrame(wsframe.Continuation, true, []byte{1})), websocket.ErrReadLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, piece := range []int{1, 1 << 20} {
@@ -105,7 +98,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 		})
 	}
 	var got heard
-	if err := got.read(serverFrame(opText, true, make([]byte, readLimit)), 4096); err != nil || len(got) != 1 {
+	if err := got.read(serverFrame(wsframe.Text, true, make([]byte, readLimit)), 4096); err != nil || len(got) != 1 {
 		t.Errorf("a message of just the limit: %v", err)
 	}
 }
@@ -113,8 +106,8 @@ func TestFramesThatAreRefused(t *testing.T) {
 // FuzzFrames reads the same bytes as gorilla does, which must not hear anything
 // that we do not, nor less.
 func FuzzFrames(f *testing.F) {
-	f.Add(slices.Concat(serverFrame(opText, false, []byte("tw")), serverFrame(opPing, true, nil), serverFrame(opContinuation, true, []byte("o"))), uint8(3))
-	f.Add(serverFrame(opClose, true, []byte{3, 232}), uint8(1))
+	f.Add(slices.Concat(serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, nil), serverFrame(wsframe.Continuation, true, []byte("o"))), uint8(3))
+	f.Add(serverFrame(wsframe.Close, true, []byte{3, 232}), uint8(1))
 	f.Add([]byte{0x81, 0x81, 1, 2, 3, 4, 5}, uint8(9))
 	f.Fuzz(func(t *testing.T, wire []byte, piece uint8) {
 		var ours, theirs heard

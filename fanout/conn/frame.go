@@ -1,8 +1,9 @@
 package conn
 
 import (
-	"encoding/binary"
 	"unsafe"
+
+	"trunkline/internal/wsframe"
 )
 
 // Frame is bytes that are sent to a client as a whole. It is immutable and may
@@ -36,7 +37,7 @@ const (
 )
 
 // MaxHeader is the longest header that AppendMessage adds to a payload.
-const MaxHeader = 10
+const MaxHeader = wsframe.MaxServerHeader
 
 // Allocate makes room for the frames of a block, headers included. It must be
 // called before AppendMessage, whose frames must fit.
@@ -48,7 +49,7 @@ func (b *Block) Cap() int { return cap(b.bytes) }
 // AppendMessage adds a WebSocket text message to the block.
 func (b *Block) AppendMessage(id int64, payload []byte) Frame {
 	start := len(b.bytes)
-	b.bytes = appendHeader(b.bytes, opText, len(payload))
+	b.bytes = wsframe.AppendHeader(b.bytes, wsframe.Text, len(payload))
 	header := len(b.bytes) - start
 	b.bytes = append(b.bytes, payload...)
 	return Frame{Wire: b.bytes[start:], ID: id, block: b, at: uint32(start), header: uint8(header)}
@@ -69,56 +70,24 @@ func (f *Frame) cost() int {
 
 func (f *Frame) sharesBlock(with *Frame) bool { return f.block != nil && f.block == with.block }
 
-// WebSocket frames, RFC 6455 section 5.2; a server's are not masked.
-const (
-	opText  = 0x1
-	opClose = 0x8
-	opPing  = 0x9
-	opPong  = 0xA
-
-	finBit        = 0x80
-	compressedBit = 0x40 // RSV1, RFC 7692
-)
-
-func appendHeader(dst []byte, op byte, length int) []byte {
-	dst = append(dst, finBit|op)
-	switch {
-	case length < 126:
-		return append(dst, byte(length))
-	case length < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, 126), uint16(length))
-	default:
-		return binary.BigEndian.AppendUint64(append(dst, 127), uint64(length))
-	}
-}
-
 func newFrame(op byte, payload []byte) *Frame {
-	wire := appendHeader(make([]byte, 0, len(payload)+MaxHeader), op, len(payload))
+	wire := wsframe.AppendHeader(make([]byte, 0, len(payload)+MaxHeader), op, len(payload))
 	header := len(wire)
 	return &Frame{Wire: append(wire, payload...), header: uint8(header)}
 }
 
 // Ping is a WebSocket ping.
-var Ping = newFrame(opPing, nil)
+var Ping = newFrame(wsframe.Ping, nil)
 
 // NewPong returns a WebSocket pong with the payload of the ping.
-func NewPong(payload []byte) *Frame { return newFrame(opPong, payload) }
+func NewPong(payload []byte) *Frame { return newFrame(wsframe.Pong, payload) }
 
 // NewText returns a WebSocket text message without an id.
-func NewText(payload []byte) *Frame { return newFrame(opText, payload) }
-
-// maxReason is the maximum length in bytes of a close reason, RFC 6455 section
-// 5.5.
-const maxReason = 123
+func NewText(payload []byte) *Frame { return newFrame(wsframe.Text, payload) }
 
 // NewClose returns a WebSocket close frame.
 func NewClose(d Disconnect) *Frame {
-	reason := d.Reason
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
-	payload := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(reason)), uint16(d.Code))
-	return newFrame(opClose, append(payload, reason...))
+	return newFrame(wsframe.Close, wsframe.AppendClose(nil, int(d.Code), d.Reason))
 }
 
 // NewCompressed returns a WebSocket text message whose payload is compressed by
@@ -129,7 +98,7 @@ func NewCompressed(id int64, payload []byte) *Frame {
 		frame Frame
 	}{}
 	b := &shared.Block
-	b.bytes = appendHeader(make([]byte, 0, len(payload)+MaxHeader), opText|compressedBit, len(payload))
+	b.bytes = wsframe.AppendHeader(make([]byte, 0, len(payload)+MaxHeader), wsframe.Text|wsframe.Compressed, len(payload))
 	header := len(b.bytes)
 	b.bytes = append(b.bytes, payload...)
 	b.Held = BlockBytes + FrameBytes + cap(b.bytes)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"trunkline/internal/wsframe"
 )
 
 func eachTransport(t *testing.T, test func(t *testing.T, secure bool)) {
@@ -92,10 +94,10 @@ func TestPingsAreAnsweredAndClosesToo(t *testing.T) {
 	eachTransport(t, func(t *testing.T, secure bool) {
 		answers := make(chan string, 2)
 		s := newServer(t, secure, func(p *peer) {
-			p.send(serverFrame(opPing, true, []byte("hello")))
+			p.send(serverFrame(wsframe.Ping, true, []byte("hello")))
 			op, payload := p.read()
 			answers <- fmt.Sprintf("%x %s", op, payload)
-			p.send(closeFrame(4008))
+			p.send(serverCloseFrame(4008))
 			op, payload = p.read()
 			answers <- fmt.Sprintf("%x %x", op, payload)
 		})
@@ -154,7 +156,7 @@ func TestResume(t *testing.T) {
 		asked   string   // by the second upgrade
 		want    string
 	}{
-		{"by id after a restart", ByID, 1, func(p *peer) { p.send(closeFrame(1012)) }, []uint64{4},
+		{"by id after a restart", ByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1012:1]"},
 		{"by id after a break", ByID, 1, func(*peer) {}, []uint64{4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1006:1]"},
@@ -207,7 +209,7 @@ func TestResume(t *testing.T) {
 }
 
 func TestSomeClosesAreForGood(t *testing.T) {
-	s := newServer(t, false, func(p *peer) { p.send(closeFrame(4003)) })
+	s := newServer(t, false, func(p *peer) { p.send(serverCloseFrame(4003)) })
 	l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ByID }))
 	await(t, l, "the close", func(t *Tally) bool { return t.Closed[4003] == 1 })
 	time.Sleep(20 * time.Millisecond) // Pause is one millisecond

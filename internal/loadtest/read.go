@@ -6,12 +6,14 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"trunkline/internal/wsframe"
 )
 
 // serve reads the available bytes of a connection.
 func (w *worker) serve(c *conn) {
 	if c.stalled { // only its end wakes us
-		w.end(c, codeAbnormal)
+		w.end(c, wsframe.CodeAbnormal)
 		return
 	}
 	if c.tls != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"trunkline/internal/wsframe"
 )
 
 // receiver makes messages of the bytes of connections, and judges them. It has
@@ -39,7 +41,7 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 			return b, size, err
 		}
 		b = b[size:]
-		if f.control() {
+		if f.IsControl() {
 			if err := r.answer(c, f); err != nil {
 				return b, 0, err
 			}
@@ -68,11 +70,11 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 
 // assemble puts fragments together.
 func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
-	first := f.op != opContinue
+	first := f.Opcode != wsframe.Continuation
 	if first != (c.message == nil) {
 		return nil, false, errOrder
 	}
-	if first && f.fin {
+	if first && f.Fin {
 		return f.payload, true, nil
 	}
 	if len(c.message)+len(f.payload) > maxFrame {
@@ -82,7 +84,7 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 		c.message = make([]byte, 0, 2*len(f.payload)+1)
 	}
 	c.message = append(c.message, f.payload...)
-	if !f.fin {
+	if !f.Fin {
 		return nil, false, nil
 	}
 	message, c.message = c.message, nil
@@ -109,18 +111,18 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 
 // answer handles a control frame.
 func (r *receiver) answer(c *conn, f frame) error {
-	switch f.op {
-	case opPing:
+	switch f.Opcode {
+	case wsframe.Ping:
 		r.tally.Pings++
-		return r.reply(c, appendControl(nil, opPong, f.payload))
-	case opClose:
-		code := closeCode(f.payload)
+		return r.reply(c, controlFrame(wsframe.Pong, f.payload))
+	case wsframe.Close:
+		code := wsframe.CloseCode(f.payload)
 		answer := code
-		if code == codeNone {
+		if code == wsframe.CodeNone {
 			answer = codeNormal
 		}
 		// The server has sent its reason; it need not read our reply.
-		_ = r.reply(c, appendClose(nil, answer))
+		_ = r.reply(c, closeFrame(answer))
 		return &closing{code}
 	}
 	return nil // an unsolicited pong is allowed

@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"crypto/tls"
 	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"trunkline/internal/wsframe"
 )
 
 // peer is the server's end of one connection.
@@ -41,7 +42,7 @@ func (p *peer) read() (op byte, payload []byte) {
 	if _, err := io.ReadFull(p.in, head); err != nil {
 		return 0, nil
 	}
-	payload = make([]byte, head[1]&^maskBit)
+	payload = make([]byte, head[1]&0x7f)
 	_, _ = io.ReadFull(p.in, payload)
 	for i := range payload {
 		payload[i] ^= head[2+i%4]
@@ -154,8 +155,8 @@ func events(numbers ...uint64) (frames [][]byte) {
 	return frames
 }
 
-func closeFrame(code int) []byte {
-	return serverFrame(opClose, true, append(binary.BigEndian.AppendUint16(nil, uint16(code)), "why"...))
+func serverCloseFrame(code int) []byte {
+	return serverFrame(wsframe.Close, true, wsframe.AppendClose(nil, code, "why"))
 }
 
 func countOf(s *server, part string) (n int) {

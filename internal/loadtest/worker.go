@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"trunkline/internal/wsframe"
 )
 
 // readBytes is the largest read from a socket, in bytes.
@@ -101,17 +103,17 @@ func (w *worker) finish(c *conn, err error) {
 		w.end(c, closed.code)
 	case isProtocol(err):
 		w.r.tally.Misbehaved++
-		_ = w.reply(c, appendClose(nil, codeProtocol))
+		_ = w.reply(c, closeFrame(codeProtocol))
 		w.end(c, codeProtocol)
 	default:
-		w.end(c, codeAbnormal)
+		w.end(c, wsframe.CodeAbnormal)
 	}
 }
 
 const codeProtocol = 1002
 
 func isProtocol(err error) bool {
-	return errors.Is(err, errReserved) || errors.Is(err, errMasked) || errors.Is(err, errControl) ||
+	return errors.Is(err, wsframe.ErrReserved) || errors.Is(err, wsframe.ErrMasked) || errors.Is(err, wsframe.ErrControl) ||
 		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
 }
 
@@ -145,7 +147,7 @@ func (w *worker) stop() {
 	w.ending = true
 	for _, c := range w.conns {
 		if c.open {
-			_ = w.reply(c, appendClose(nil, codeNormal)) // as a courtesy
+			_ = w.reply(c, closeFrame(codeNormal)) // as a courtesy
 			w.drop(c)
 		}
 	}

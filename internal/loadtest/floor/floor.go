@@ -3,11 +3,12 @@ package floor
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+
+	"trunkline/internal/wsframe"
 )
 
 // Config configures a floor.
@@ -85,7 +86,7 @@ func (s *Server) welcome(conn net.Conn) {
 // Send sends a message to every socket of a stream. It waits when writers are
 // far behind, and says false when ctx ended first.
 func (s *Server) Send(ctx context.Context, stream int, message []byte) bool {
-	frame := frame{stream: stream, bytes: appendFrame(nil, message)}
+	frame := frame{stream: stream, bytes: append(wsframe.AppendHeader(nil, wsframe.Text, len(message)), message...)}
 	for _, w := range s.writers {
 		select {
 		case w.frames <- frame:
@@ -94,18 +95,4 @@ func (s *Server) Send(ctx context.Context, stream int, message []byte) bool {
 		}
 	}
 	return true
-}
-
-// appendFrame appends a text frame, RFC 6455 section 5.2.
-func appendFrame(dst, payload []byte) []byte {
-	const finText = 0x81
-	switch n := len(payload); {
-	case n < 126:
-		dst = append(dst, finText, byte(n))
-	case n < 1<<16:
-		dst = binary.BigEndian.AppendUint16(append(dst, finText, 126), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint64(append(dst, finText, 127), uint64(n))
-	}
-	return append(dst, payload...)
 }

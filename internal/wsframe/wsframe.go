@@ -1,0 +1,148 @@
+// Package wsframe builds and parses WebSocket frames (RFC 6455, section 5). It does no I/O: gorilla
+// makes the handshakes, and the connections of the events channel, of AI providers and of the load
+// tool, which send and receive without blocking, use these frames.
+package wsframe
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+)
+
+// Opcodes.
+const (
+	Continuation = 0x0
+	Text         = 0x1
+	Binary       = 0x2
+	Close        = 0x8
+	Ping         = 0x9
+	Pong         = 0xA
+)
+
+// Bits of the first two bytes of a header.
+const (
+	Fin        = 0x80
+	Compressed = 0x40 // RSV1 (RFC 7692); AppendHeader takes it together with an opcode
+
+	reserved  = 0x70
+	masked    = 0x80
+	lengthIn2 = 126 // the length follows in 2 bytes
+	lengthIn8 = 127
+)
+
+// Limits in bytes.
+const (
+	MaxServerHeader = 10             // header of a frame without a mask
+	MaxClientHeader = 14             // header of a frame with a mask
+	MaxControl      = 125            // payload of a control frame
+	MaxCloseReason  = MaxControl - 2 // reason of a close frame, after its code
+	keyBytes        = 4
+)
+
+// Close codes that no frame carries (RFC 6455, section 7.4.1).
+const (
+	CodeNone     = 1005 // the close frame has no code
+	CodeAbnormal = 1006 // the connection ended without a close frame
+)
+
+// Violations of RFC 6455 by a server.
+var (
+	ErrReserved = errors.New("WebSocket frame with reserved bits or opcode")
+	ErrMasked   = errors.New("masked WebSocket frame from a server")
+	ErrControl  = errors.New("WebSocket control frame that is fragmented or too long")
+)
+
+// AppendHeader appends the header of an unmasked final frame. length is that of the payload in bytes.
+func AppendHeader(dst []byte, opcode byte, length int) []byte {
+	dst = append(dst, Fin|opcode)
+	switch {
+	case length < lengthIn2:
+		return append(dst, byte(length))
+	case length < 1<<16:
+		return binary.BigEndian.AppendUint16(append(dst, lengthIn2), uint16(length))
+	default:
+		return binary.BigEndian.AppendUint64(append(dst, lengthIn8), uint64(length))
+	}
+}
+
+// AppendClose appends the payload of a close frame. A reason above MaxCloseReason is cut.
+func AppendClose(dst []byte, code int, reason string) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(code))
+	return append(dst, reason[:min(len(reason), MaxCloseReason)]...)
+}
+
+// CloseCode returns the code in the payload of a close frame, or CodeNone.
+func CloseCode(payload []byte) int {
+	if len(payload) < 2 {
+		return CodeNone
+	}
+	return int(binary.BigEndian.Uint16(payload))
+}
+
+// Reserve returns b, emptied, with room for a header. Append the payload to it, then call Seal.
+func Reserve(b []byte) []byte { return append(b[:0], make([]byte, MaxClientHeader)...) }
+
+// Seal masks the payload that follows Reserve's room and writes the header of a client's final frame in
+// front of it. The frame starts at b[from].
+func Seal(b []byte, opcode byte) (from int) {
+	payload := b[MaxClientHeader:]
+	var room [MaxClientHeader]byte
+	header := AppendHeader(room[:0], opcode, len(payload))
+	header[1] |= masked
+	key := rand.Uint32() // math/rand/v2 is seeded randomly, so keys are unpredictable
+	header = binary.LittleEndian.AppendUint32(header, key)
+	mask(payload, key)
+	from = MaxClientHeader - len(header)
+	copy(b[from:], header)
+	return from
+}
+
+// mask applies the key, whose bytes are in little-endian order.
+func mask(b []byte, key uint32) {
+	wide := uint64(key)<<32 | uint64(key)
+	for ; len(b) >= 8; b = b[8:] {
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^wide)
+	}
+	for i := range b {
+		b[i] ^= byte(key >> (8 * (i & 3)))
+	}
+}
+
+// Header is the header of a server's frame.
+type Header struct {
+	Opcode byte
+	Fin    bool
+	Size   int    // bytes of the header; if it is incomplete, bytes known to be needed
+	Length uint64 // bytes of the payload
+}
+
+// IsControl reports whether the frame is a close, ping or pong.
+func (h Header) IsControl() bool { return h.Opcode >= Close }
+
+// ParseHeader parses the header at the start of b. complete is false if b ends within the header. The
+// error is ErrReserved, ErrMasked or ErrControl; no extension is expected.
+func ParseHeader(b []byte) (h Header, complete bool, err error) {
+	if len(b) < 2 {
+		return Header{Size: 2}, false, nil
+	}
+	h = Header{Opcode: b[0] & 0x0f, Fin: b[0]&Fin != 0, Size: 2, Length: uint64(b[1])}
+	switch {
+	case b[0]&reserved != 0, h.Opcode > Binary && h.Opcode < Close, h.Opcode > Pong:
+		return h, false, ErrReserved
+	case b[1]&masked != 0:
+		return h, false, ErrMasked
+	case h.IsControl() && (!h.Fin || b[1] > MaxControl):
+		return h, false, ErrControl
+	}
+	switch b[1] {
+	case lengthIn2:
+		if h.Size = 4; len(b) >= h.Size {
+			h.Length = uint64(binary.BigEndian.Uint16(b[2:]))
+		}
+	case lengthIn8:
+		if h.Size = 10; len(b) >= h.Size {
+			h.Length = binary.BigEndian.Uint64(b[2:])
+		}
+	}
+	return h, len(b) >= h.Size, nil
+}
