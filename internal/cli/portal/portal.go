@@ -23,6 +23,9 @@ import (
 // renewBefore is how long before its end an access token is renewed.
 const renewBefore = time.Minute
 
+// renewTimeout is the time of a renewal, which an interrupt does not end.
+const renewTimeout = 15 * time.Second
+
 // headerTimeout is the timeout of a response's header. A body may take longer.
 const headerTimeout = time.Minute
 
@@ -113,7 +116,10 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 			s.login = *l
 			return nil
 		}
-		t, err := requestTokens(ctx, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
+		// A renewal that the server has begun must be saved: its refresh token is used up.
+		renewal, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
+		defer cancel()
+		t, err := requestTokens(renewal, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
 		if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusUnauthorized {
 			return cli.Usagef("the login has ended: run trunkline login again")
 		}
