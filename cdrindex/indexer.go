@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"trunkline/internal/fault"
 	"trunkline/internal/tracing"
 )
 
@@ -59,6 +58,3 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 		}
 	}
 }
-
-// unavailable reports whether trying again later may help.
-func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

@@ -169,7 +169,7 @@ func (x *Index) runRetention(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			wait = time.Minute / 2
 			x.metrics.errors.WithLabelValues(failedRetention).Inc()
-			x.log.Warn("call record retention failed", "err", err)
+			x.log.Warn("call record retention failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -79,7 +79,7 @@ func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange
 		}
 		at = gap.Resume
 		r.log.Error("call records lost from the cdr topic",
-			"partition", partition, "wanted", stopped, "from", at, "err", err)
+			"partition", partition, "wanted", stopped, "from", at, "error", err)
 		r.reportProgress(min(at, s.end) - stopped)
 	}
 	return nil

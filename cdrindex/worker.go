@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
@@ -101,7 +102,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 		to.next.TopicID, to.epoch = kafka.TopicID{}, to.epoch+1
 	}
 	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
-		"indexed", w.at.next.Offset, "resume", gap.Resume, "err", gap)
+		"indexed", w.at.next.Offset, "resume", gap.Resume, "error", gap)
 	if err := w.retry(ctx, "skipping", func() error { return w.skipRecords(ctx, w.partition, w.at, to) }); err != nil {
 		return err
 	}
@@ -141,31 +142,14 @@ func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 
 const doingRead = "reading"
 
-// How long a worker waits before it tries again: at first, and at most.
-const (
-	firstWait   = 50 * time.Millisecond
-	longestWait = 5 * time.Second
-)
+// partitionBackoff is the waits of a worker before it tries again.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // retry calls do until it does not fail with fault.KindUnavailable, with growing
 // waits between. It returns ctx's error when ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
-	backoff := retry.Backoff{First: firstWait, Max: longestWait}
-	for {
-		err := do()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !unavailable(err):
-			return err
-		}
+	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.countRetry(doing)
-		wait := backoff.Next()
-		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
-		if !retry.Sleep(ctx, wait) {
-			return ctx.Err()
-		}
-	}
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
+	}, do)
 }

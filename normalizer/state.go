@@ -94,7 +94,7 @@ func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last
 			last.add(record)
 		})
 		if foreign != nil {
-			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "err", foreign)
+			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", foreign)
 		}
 		return err
 	})
@@ -178,7 +178,7 @@ func (k *stateKeeper) checkPosition(ctx context.Context) error {
 	err = k.w.deps.Log.CheckPosition(ctx, k.w.out, k.w.Partition, at)
 	if gap, ok := kafka.PassableGap(err); ok {
 		k.w.log.Error("normalized log does not continue at the end of the state", "topic", k.w.out, "partition", k.w.Partition,
-			"kind", gap.Kind, "offset", at.Offset, "resume", gap.Resume, "err", gap)
+			"kind", gap.Kind, "offset", at.Offset, "resume", gap.Resume, "error", gap)
 		k.at.Offset, k.at.LeaderEpoch, err = gap.Resume, kafka.UnknownEpoch, nil
 	}
 	k.at.TopicID = topicID.String()
@@ -248,7 +248,7 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 		}
 	})
 	if foreign != nil {
-		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.out, "partition", k.w.Partition, "err", foreign)
+		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.out, "partition", k.w.Partition, "error", foreign)
 	}
 	return err
 }

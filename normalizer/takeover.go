@@ -111,7 +111,7 @@ func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, er
 		}
 	}
 	if foreign != nil {
-		w.log.Error("records of another writer in the normalized topic", "topic", w.out, "partition", w.Partition, "err", foreign)
+		w.log.Error("records of another writer in the normalized topic", "topic", w.out, "partition", w.Partition, "error", foreign)
 	}
 	return newest, nil
 }
@@ -217,7 +217,7 @@ func (w *partitionWorker) skip(gap *kafka.GapError) {
 	lost := max(gap.Resume-max(w.next.Offset, w.deadBefore), 0)
 	w.metrics.lost.WithLabelValues(w.raw).Add(float64(lost))
 	w.log.Error("raw records lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
-		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "err", gap)
+		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "error", gap)
 	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 }
 
@@ -227,7 +227,7 @@ func (w *partitionWorker) skip(gap *kafka.GapError) {
 func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
 	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
 	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
-		"processed", w.next.Offset, "resume", gap.Resume, "err", gap)
+		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
 	w.Rewind(gap.Resume)
 	before := w.generation
 	return w.retry(ctx, "taking over", func() error {

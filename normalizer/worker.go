@@ -159,7 +159,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if b.taken > 0 || err == nil {
 			return nil
 		}
-		if unavailable(err) || ctx.Err() != nil {
+		if fault.IsUnavailable(err) || ctx.Err() != nil {
 			return err
 		}
 		if failures++; failures < maxFailures {

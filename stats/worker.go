@@ -79,7 +79,7 @@ func (w *worker) load(ctx context.Context) error {
 		return err
 	}
 	if v.foreign != nil {
-		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "err", v.foreign)
+		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "error", v.foreign)
 	}
 	w.fold = NewFold(w.rules)
 	w.wrote, w.checkAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
@@ -134,7 +134,7 @@ func (w *worker) checkPosition(ctx context.Context) error {
 // that they had, change nothing.
 func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
 	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition, "kind", gap.Kind,
-		"folded", w.at.Offset, "resume", gap.Resume, "err", gap)
+		"folded", w.at.Offset, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
 	return w.retry(ctx, "going on behind a gap", func() error {
 		id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
@@ -150,13 +150,13 @@ func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
 func (w *worker) read(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.partition, w.logPosition())
 	defer reader.Close()
-	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	backoff := partitionBackoff
 	for {
 		records, err := w.await(ctx, reader)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && unavailable(err):
+		case err != nil && fault.IsUnavailable(err):
 			w.metrics.retries.Inc()
 			if !backoff.Wait(ctx) {
 				return ctx.Err()
@@ -264,7 +264,7 @@ func (w *worker) foldRecord(ctx context.Context, r *kafka.Record) error {
 
 func (w *worker) reportInvalid(r *kafka.Record, err error) {
 	w.metrics.invalid.Inc()
-	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "err", err)
+	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
 }
 
 // flush makes what has changed durable, with the position, in one record batch.
@@ -401,34 +401,18 @@ func (w *worker) countEntries(held bool) {
 	}
 }
 
-// How long a worker waits before it tries again: at first, and at most.
-const (
-	firstWait   = 50 * time.Millisecond
-	longestWait = 5 * time.Second
-)
+// partitionBackoff is the waits of a worker before it tries again.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // retry calls do until it does not fail with fault.KindUnavailable, with growing
 // waits between. It returns ctx's error when ctx ends.
 func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
-	backoff := retry.Backoff{First: firstWait, Max: longestWait}
-	for {
-		err := do()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !unavailable(err):
-			return fmt.Errorf("%s: %w", doing, err)
-		}
+	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()
-		wait := backoff.Next()
-		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
-		if !retry.Sleep(ctx, wait) {
-			return ctx.Err()
-		}
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
+	}, do)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
+	return err
 }
-
-// unavailable reports whether trying again later may help.
-func unavailable(err error) bool { return fault.KindOf(err) == fault.KindUnavailable }

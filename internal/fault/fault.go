@@ -113,6 +113,9 @@ func As(err error) *Error {
 	return Internal(err, "internal error")
 }
 
+// IsUnavailable reports whether the same call may succeed later.
+func IsUnavailable(err error) bool { return KindOf(err) == KindUnavailable }
+
 // KindOf returns the kind of err; of nil it is "".
 func KindOf(err error) Kind {
 	if err == nil {

@@ -31,6 +31,28 @@ func (b *Backoff) Reset() { b.bound = 0 }
 // Started reports whether there was a wait since the last Reset.
 func (b *Backoff) Started() bool { return b.bound != 0 }
 
+// Do calls do until it succeeds or fails with an error that is not temporary, which
+// it returns. Before each wait it reports the error and the wait's duration. Once
+// ctx has ended it returns ctx's error.
+func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(err error, wait time.Duration), do func() error) error {
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !temporary(err):
+			return err
+		}
+		wait := b.Next()
+		report(err, wait)
+		if !Sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
 // Sleep waits for d. It returns false when ctx ended first, also where d is
 // not positive.
 func Sleep(ctx context.Context, d time.Duration) bool {

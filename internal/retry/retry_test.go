@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,43 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		}
 		if began = time.Now(); !Sleep(t.Context(), time.Minute) || time.Since(began) != time.Minute {
 			t.Errorf("slept %v", time.Since(began))
+		}
+	})
+}
+
+func TestDoTriesAgainAfterTemporaryErrors(t *testing.T) {
+	temporary, permanent := errors.New("temporary"), errors.New("permanent")
+	isTemporary := func(err error) bool { return err == temporary }
+	backoff := Backoff{First: time.Second, Max: time.Second}
+	for name, c := range map[string]struct {
+		results []error
+		want    error
+	}{
+		"at once":                  {[]error{nil}, nil},
+		"after two":                {[]error{temporary, temporary, nil}, nil},
+		"an error that is no such": {[]error{temporary, permanent}, permanent},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls, reports := 0, 0
+			err := Do(t.Context(), backoff, isTemporary, func(err error, wait time.Duration) {
+				if reports++; err != temporary || wait <= 0 {
+					t.Errorf("%s: reported %v, %v", name, err, wait)
+				}
+			}, func() error {
+				calls++
+				return c.results[calls-1]
+			})
+			if err != c.want || calls != len(c.results) || reports != calls-1 {
+				t.Errorf("%s: %v after %d calls, %d reports", name, err, calls, reports)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := Do(ctx, backoff, isTemporary, func(error, time.Duration) {}, func() error { return temporary })
+		if err != context.DeadlineExceeded {
+			t.Errorf("after the context's end: %v", err)
 		}
 	})
 }

@@ -23,10 +23,10 @@ const (
 	// gatherTime is how long a batch waits for more: a row that changes often is
 	// written once in it.
 	gatherTime = 300 * time.Millisecond
-
-	firstWait   = 50 * time.Millisecond
-	longestWait = 5 * time.Second
 )
+
+// partitionBackoff is the waits of a worker before it tries again.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // Indexer writes the rows of cc.stats to the database. Any number may run at the
 // same time.
@@ -128,7 +128,7 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 			switch {
 			case err != nil:
 				w.metrics.invalid.Inc()
-				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition, "offset", r.Offset, "err", err)
+				w.log.Error("invalid record in the topic of figures", "topic", event.TopicStats, "partition", r.Partition, "offset", r.Offset, "error", err)
 			case isRow:
 				entries = append(entries, e)
 			}
@@ -177,22 +177,8 @@ func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPositio
 // retry calls do until it does not fail with fault.KindUnavailable, with growing
 // waits between. It returns ctx's error when ctx ends.
 func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
-	backoff := retry.Backoff{First: firstWait, Max: longestWait}
-	for {
-		err := do()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case fault.KindOf(err) != fault.KindUnavailable:
-			return err
-		}
+	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()
-		wait := backoff.Next()
-		w.log.Warn("storing figures paused", "doing", doing, "partition", w.partition, "wait", wait, "err", err)
-		if !retry.Sleep(ctx, wait) {
-			return ctx.Err()
-		}
-	}
+		w.log.Warn("storing figures paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
+	}, do)
 }

@@ -17,7 +17,7 @@ const (
 func (s *Store) runRetention(ctx context.Context) {
 	for s.retention != 0 {
 		if err := s.deleteBefore(ctx, s.firstKept()); err != nil && ctx.Err() == nil {
-			s.log.Warn("retention of figures failed, it is tried again", "err", err)
+			s.log.Warn("retention of figures failed, it is tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
