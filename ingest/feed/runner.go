@@ -64,6 +64,7 @@ const (
 	connectTimeout = 30 * time.Second
 	finishTimeout  = 5 * time.Second // for pending produce requests when a session ends
 	refusedWait    = 30 * time.Second
+	reconnectMax   = 2 * time.Second // a platform that is back is read soon
 	// A session that lasted this long was a good one: the next connection is tried
 	// at once.
 	goodSession = 10 * time.Second
@@ -102,7 +103,7 @@ func (r *runner) runUntil(ctx context.Context) {
 
 // read connects to the platform again and again, until ctx ends.
 func (r *runner) read(ctx context.Context) {
-	wait := retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second}
+	wait := retry.Backoff{First: 200 * time.Millisecond, Max: reconnectMax}
 	var err error
 	for ctx.Err() == nil {
 		r.setState(StateConnecting, err)

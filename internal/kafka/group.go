@@ -31,7 +31,7 @@ const (
 	// another one has noticed it and stopped, unless its whole process stood still.
 	GroupOverlap = 10 * sessionTimeout
 
-	joinBackoff = time.Second
+	joinBackoff = 300 * time.Millisecond
 	flushEvery  = time.Second
 	lagEvery    = 5 * time.Second
 	leaveWithin = 5 * time.Second
@@ -92,11 +92,11 @@ type group struct {
 	cfg     GroupConfig
 	work    func(context.Context, *Assignment) error
 	log     *slog.Logger
-	running sync.WaitGroup // generations that are running
+	running sync.WaitGroup // generations, and removals of former members
 
 	mu       sync.Mutex
 	assigned map[string]int // partitions of each topic, when this member assigned them last
-	member   string         // its id, "" before the first generation
+	member   string         // its id, "" before the first generation and while it cannot join
 	joined   chan struct{}  // has an element after member has changed
 }
 
@@ -116,6 +116,15 @@ func (g *group) setMemberID(id string) {
 		default:
 		}
 	}
+}
+
+// takeMemberID returns the id of this member and forgets it.
+func (g *group) takeMemberID() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := g.member
+	g.member = ""
+	return id
 }
 
 // balancer assigns partitions in turn, and records how many there were. That
@@ -183,6 +192,11 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
 			failing = true
+			if !errors.Is(err, kafkago.RebalanceInProgress) { // then it keeps its id
+				if former := g.takeMemberID(); former != "" {
+					g.running.Go(func() { g.removeFormer(ctx, former) })
+				}
+			}
 			continue // the membership waits before it tries again
 		}
 		failing = false

@@ -2,10 +2,13 @@ package kafka_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -52,6 +55,53 @@ func TestGroupComesBackAfterAnOutage(t *testing.T) {
 	if len(again.seen) != 1 {
 		t.Errorf("read again: %v", again.seen)
 	}
+}
+
+// TestGroupRemovesItsFormerMember moves the coordinator away: kafka-go then joins as
+// another member, and the broker would wait for the former one.
+func TestGroupRemovesItsFormerMember(t *testing.T) {
+	c, fake, _ := openFake(t)
+	members, left := make(chan string, 1), make(chan string, 1)
+	var moved atomic.Bool
+	fake.ControlKey(int16(kmsg.Heartbeat), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if !moved.CompareAndSwap(false, true) {
+			return nil, nil, false
+		}
+		members <- req.(*kmsg.HeartbeatRequest).MemberID
+		res := req.ResponseKind().(*kmsg.HeartbeatResponse)
+		res.ErrorCode = kerr.NotCoordinator.Code
+		fake.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			res := req.ResponseKind().(*kmsg.JoinGroupResponse)
+			res.ErrorCode = kerr.NotCoordinator.Code
+			return res, nil, true
+		})
+		return res, nil, true
+	})
+	fake.ControlKey(int16(kmsg.LeaveGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		leave := req.(*kmsg.LeaveGroupRequest)
+		id := leave.MemberID // of version 0 to 2
+		for _, m := range leave.Members {
+			id = m.MemberID
+		}
+		select {
+		case left <- id:
+		default: // the end of the test
+		}
+		return nil, nil, false
+	})
+	k := newCollector()
+	join(t, c, k.work(c), "t")
+	former := <-members
+	select {
+	case id := <-left:
+		if id != former {
+			t.Errorf("%q left the group, want the former member %q", id, former)
+		}
+	case <-time.After(40 * time.Second):
+		t.Fatal("nobody left the group")
+	}
+	k.await(t, "work of the new member", func() bool { return k.began[0] > 1 })
 }
 
 func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {

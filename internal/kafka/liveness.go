@@ -6,6 +6,8 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/internal/retry"
 )
 
 // Liveness lets members of a consumer group find out sooner than by Kafka's
@@ -51,7 +53,7 @@ func (g *group) watchMembers(ctx context.Context) {
 			g.log.Debug("reporting a group member failed", "error", err)
 		} else {
 			for _, member := range others.update(time.Now(), counts, own) {
-				g.removeMember(ctx, liveness, name, member)
+				g.removeSilent(ctx, member)
 			}
 		}
 		select {
@@ -78,19 +80,47 @@ func (g *group) report(ctx context.Context, liveness Liveness, name, own string)
 	return liveness.Report(ctx, name, own)
 }
 
-func (g *group) removeMember(ctx context.Context, liveness Liveness, name, member string) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	err := g.cluster.removeMember(ctx, name, member)
+func (g *group) removeSilent(ctx context.Context, member string) {
+	err := g.removeMember(ctx, member)
 	if err == nil {
 		g.log.Warn("silent member removed from the consumer group", "member", member)
 	} else if !errors.Is(err, kafkago.UnknownMemberId) {
-		g.log.Warn("removing a silent member from the consumer group failed", "member", member, "error", err)
-		return // tried again
+		g.log.Warn("removing a silent member from the consumer group failed", "member", member, "error", err) // tried again
 	}
-	if err := liveness.Forget(ctx, name, member); err != nil {
-		g.log.Debug("removing the report of a group member failed", "error", err)
+}
+
+// removeFormer removes the member that this process was from the group, until ctx
+// ends. kafka-go forgets its id when it cannot join, and joins as a new member; the
+// group would wait for the former one until the session timeout.
+func (g *group) removeFormer(ctx context.Context, member string) {
+	wait := retry.Backoff{First: joinBackoff, Max: joinBackoff}
+	for {
+		err := g.removeMember(ctx, member)
+		if err == nil {
+			g.log.Info("former member removed from the consumer group", "member", member)
+		}
+		if err == nil || errors.Is(err, kafkago.UnknownMemberId) || !wait.Wait(ctx) {
+			return
+		}
 	}
+}
+
+// removeMember removes a member from the group and then its report. The error is
+// kafkago.UnknownMemberId where the group does not have it any more.
+func (g *group) removeMember(ctx context.Context, member string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	name := g.cluster.topic(g.cfg.Group)
+	removed := g.cluster.removeMember(ctx, name, member)
+	if removed != nil && !errors.Is(removed, kafkago.UnknownMemberId) {
+		return removed
+	}
+	if liveness := g.cluster.cfg.Liveness; liveness != nil {
+		if err := liveness.Forget(ctx, name, member); err != nil {
+			g.log.Debug("removing the report of a group member failed", "error", err)
+		}
+	}
+	return removed
 }
 
 func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
