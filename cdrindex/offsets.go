@@ -68,13 +68,9 @@ func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
 // when it
 // is not at from: another indexer was first.
 func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
-	result, err := tx.ExecContext(ctx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
+	n, err := sqldb.Exec(ctx, tx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
 		to.next.Offset, to.epoch, storedTopicID(to.next.TopicID), to.next.LeaderEpoch)
-	if err != nil {
-		return sqldb.Wrap(err, "storing an offset")
-	}
-	n, err := result.RowsAffected()
 	if err == nil && n == 0 {
 		return errFenced
 	}

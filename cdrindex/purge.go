@@ -19,15 +19,8 @@ func (x *Index) PurgeAccount(ctx context.Context, account string) (n int, err er
 		`DELETE FROM ` + callsTable + ` WHERE account_id = $1 AND call_id IN
 			(SELECT call_id FROM ` + callsTable + ` WHERE account_id = $1 ORDER BY call_id LIMIT $2)`,
 	} {
-		err := x.db.Alone(ctx, func(tx sqldb.Runner) error {
-			result, err := tx.ExecContext(ctx, statement, account, purgeRows)
-			if err != nil {
-				return err
-			}
-			deleted, err := result.RowsAffected()
-			n += int(deleted)
-			return err
-		})
+		deleted, err := x.db.ExecAlone(ctx, statement, account, purgeRows)
+		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "purging call records")
 		}

@@ -93,16 +93,8 @@ func (s *Service) useCode(ctx context.Context, userID string, secret otpSecret, 
 
 // runsOnce reports whether a statement changed a row.
 func (s *Service) runsOnce(ctx context.Context, statement string, args ...any) (changed bool, err error) {
-	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
-		result, err := to.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return sqldb.Wrap(err, "using a one-time password")
-		}
-		rows, err := result.RowsAffected()
-		changed = rows > 0
-		return sqldb.Wrap(err, "using a one-time password")
-	})
-	return changed, err
+	rows, err := s.db.ExecAlone(ctx, statement, args...)
+	return rows > 0, sqldb.Wrap(err, "using a one-time password")
 }
 
 // stepOf returns the time step that has the code, 0 if none near now has.

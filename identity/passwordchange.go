@@ -84,12 +84,8 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 }
 
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
-	result, err := tx.ExecContext(ctx, `UPDATE identity_users SET password = $1, generation = generation + 1,
+	stored, err := sqldb.Exec(ctx, tx, `UPDATE identity_users SET password = $1, generation = generation + 1,
 		kept_family = $2, revision = $3 WHERE id = $4`, hash, kept, rev, userID)
-	if err != nil {
-		return sqldb.Wrap(err, "storing a password")
-	}
-	stored, err := result.RowsAffected()
 	if err != nil {
 		return sqldb.Wrap(err, "storing a password")
 	}

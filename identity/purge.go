@@ -109,12 +109,12 @@ func (s *Service) DeletedAccounts(ctx context.Context) ([]string, error) {
 // again at any time; a server goes on with it too. The error is fault.NotFound
 // for an account that was not deleted.
 func (p *Purge) Now(ctx context.Context, id string) error {
-	result, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
+	marked, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
 		return sqldb.Wrap(err, "marking an account for its purge")
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fault.NotFound("There is no deleted account %s", quote(id)))
+	if marked == 0 {
+		return fault.NotFound("There is no deleted account %s", quote(id))
 	}
 	return p.account(ctx, id)
 }
@@ -150,13 +150,9 @@ func (p *Purge) account(ctx context.Context, id string) error {
 // claim takes the account's lease. false: another process has it.
 func (p *Purge) claim(ctx context.Context, id string) (ours bool, err error) {
 	now := p.service.cfg.Now()
-	result, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
+	rows, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
 		now.Add(purgeLease).UnixMilli(), id, now.UnixMilli())
-	if err != nil {
-		return false, sqldb.Wrap(err, "claiming a purge")
-	}
-	n, err := result.RowsAffected()
-	return n == 1, sqldb.Wrap(err, "claiming a purge")
+	return rows == 1, sqldb.Wrap(err, "claiming a purge")
 }
 
 func (p *Purge) renew(ctx context.Context, id string) error {

@@ -20,15 +20,11 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, fa
 		return nil, err
 	}
 	refresh, now := newSecret(), s.cfg.Now()
-	result, err := db.ExecContext(ctx, `INSERT INTO identity_refresh_tokens
+	stored, err := sqldb.Exec(ctx, db, `INSERT INTO identity_refresh_tokens
 			(hash, family_id, user_id, expires_at, access_expires_at)
 		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
 		hashSecret(refresh), family, now.Add(s.cfg.RefreshTTL).UnixMilli(),
 		now.Add(s.cfg.AccessTTL).UnixMilli(), user.ID, user.generation)
-	if err != nil {
-		return nil, sqldb.Wrap(err, "storing a session")
-	}
-	stored, err := result.RowsAffected()
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
@@ -44,13 +40,9 @@ var errSessionEnded = fault.Unauthenticated("The session has ended")
 // logout revokes it for as long. It returns an error when the family has ended.
 func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) error {
 	return s.db.Alone(ctx, func(to sqldb.Runner) error {
-		result, err := to.ExecContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
+		stored, err := sqldb.Exec(ctx, to, `UPDATE identity_refresh_tokens SET access_expires_at =
 			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2`,
 			expires.UnixMilli(), family)
-		if err != nil {
-			return sqldb.Wrap(err, "extending a session")
-		}
-		stored, err := result.RowsAffected()
 		if err != nil {
 			return sqldb.Wrap(err, "extending a session")
 		}

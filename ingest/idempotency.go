@@ -119,22 +119,14 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 // request with the same body that did not complete it.
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 	now := s.now()
-	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
-			VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
-			ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
-				lease_until = excluded.lease_until, expires_at = excluded.expires_at
-			WHERE ingest_keys.expires_at <= `+now+`
-				OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
-			c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
-		if err != nil {
-			return err
-		}
-		rows, err := result.RowsAffected()
-		taken = rows == 1
-		return err
-	})
-	return taken && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
+	rows, err := s.db.ExecAlone(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
+		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
+		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
+			lease_until = excluded.lease_until, expires_at = excluded.expires_at
+		WHERE ingest_keys.expires_at <= `+now+`
+			OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
+		c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
+	return rows == 1 && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
 }
 
 // look reads a row that another request wrote.
@@ -176,16 +168,9 @@ func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim
 // purge deletes expired rows and finds the sources that have too many.
 func (s *keyStore) purge(ctx context.Context) error {
 	for more := true; more; {
-		err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
-			result, err := tx.ExecContext(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
+		rows, err := s.db.ExecAlone(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
 				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.now()+` LIMIT $1)`, purgeLimit)
-			if err != nil {
-				return err
-			}
-			rows, err := result.RowsAffected()
-			more = rows == purgeLimit
-			return err
-		})
+		more = rows == purgeLimit
 		if err != nil {
 			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")
 		}

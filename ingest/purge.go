@@ -17,15 +17,7 @@ func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
 // PurgeAccount deletes some of the keys of a deleted account and returns their
 // number; 0: none is left.
 func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	err = p.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-			(SELECT source, key FROM ingest_keys WHERE account_id = $1 LIMIT $2)`, accountID, purgeLimit)
-		if err != nil {
-			return err
-		}
-		deleted, err := result.RowsAffected()
-		n = int(deleted)
-		return err
-	})
-	return n, sqldb.Wrap(err, "purging Idempotency-Keys")
+	rows, err := p.db.ExecAlone(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
+		(SELECT source, key FROM ingest_keys WHERE account_id = $1 LIMIT $2)`, accountID, purgeLimit)
+	return rows, sqldb.Wrap(err, "purging Idempotency-Keys")
 }

@@ -31,15 +31,11 @@ func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err 
 			`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
 				WHERE account_id = $1 LIMIT $2)`,
 		} {
-			result, err := tx.ExecContext(ctx, statement, accountID, purgeLimit)
+			deleted, err := sqldb.Exec(ctx, tx, statement, accountID, purgeLimit)
 			if err != nil {
 				return err
 			}
-			deleted, err := result.RowsAffected()
-			if err != nil {
-				return err
-			}
-			n += int(deleted)
+			n += deleted
 		}
 		return nil
 	})

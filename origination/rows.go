@@ -81,17 +81,9 @@ func validID(id string) bool {
 
 // requestCancel marks a call to be cancelled by its node. It returns false if the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
-	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
-			WHERE id = $1 AND state <> $2`, orderID, string(Ended))
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		open = n > 0
-		return err
-	})
-	return open, sqldb.Wrap(err, "requesting a call's cancellation")
+	rows, err := t.db.ExecAlone(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
+		WHERE id = $1 AND state <> $2`, orderID, string(Ended))
+	return rows > 0, sqldb.Wrap(err, "requesting a call's cancellation")
 }
 
 // listCancelRequests returns the node's calls whose cancellation was requested on other nodes.
@@ -127,15 +119,8 @@ func (t rows) deleteOld(ctx context.Context, before time.Time) error {
 			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
 	} {
 		for more := true; more; {
-			err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
-				result, err := tx.ExecContext(ctx, statement.sql, statement.args...)
-				if err != nil {
-					return err
-				}
-				n, err := result.RowsAffected()
-				more = n == purgeLimit
-				return err
-			})
+			rows, err := t.db.ExecAlone(ctx, statement.sql, statement.args...)
+			more = rows == purgeLimit
 			if err != nil {
 				return sqldb.Wrap(err, "deleting old calls")
 			}

@@ -120,18 +120,10 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 // move makes the row name another object, sealed under another key, unless the
 // row has changed or gone meanwhile.
 func (t rows) move(ctx context.Context, from, to *row) (moved bool, err error) {
-	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
-			stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
-			to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		moved = n == 1
-		return err
-	})
-	return moved, sqldb.Wrap(err, "moving a recording to another key")
+	rows, err := t.db.ExecAlone(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
+		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
+		to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
+	return rows == 1, sqldb.Wrap(err, "moving a recording to another key")
 }
 
 // list runs a query for whole rows.

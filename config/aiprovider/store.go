@@ -20,22 +20,13 @@ type row struct {
 	fallback    string
 }
 
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 const columns = `id, account_id, name, audio_format, url, header_names, sealed, extensions, fallback`
 
 func (r *row) scan(scan func(...any) error) error {
 	return scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealed, &r.extensions, &r.fallback)
 }
 
-func find(ctx context.Context, q queryer, id string) (r row, err error) {
+func find(ctx context.Context, q sqldb.Runner, id string) (r row, err error) {
 	err = r.scan(q.QueryRowContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE id = $1`, id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row{}, notFound()
@@ -43,7 +34,7 @@ func find(ctx context.Context, q queryer, id string) (r row, err error) {
 	return r, sqldb.Wrap(err, "reading an AI provider")
 }
 
-func findAll(ctx context.Context, q queryer, accountID string) (all []row, err error) {
+func findAll(ctx context.Context, q sqldb.Runner, accountID string) (all []row, err error) {
 	const doing = "reading the AI providers"
 	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE account_id = $1 ORDER BY created_at, id`, accountID)
 	if err != nil {
@@ -60,32 +51,28 @@ func findAll(ctx context.Context, q queryer, accountID string) (all []row, err e
 	return all, sqldb.Wrap(rows.Err(), doing)
 }
 
-func count(ctx context.Context, q queryer, accountID string) (n int, err error) {
+func count(ctx context.Context, q sqldb.Runner, accountID string) (n int, err error) {
 	err = q.QueryRowContext(ctx, `SELECT COUNT(*) FROM ai_providers WHERE account_id = $1`, accountID).Scan(&n)
 	return n, sqldb.Wrap(err, "counting the AI providers")
 }
 
-func insert(ctx context.Context, e execer, r row) error {
+func insert(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`, r.id, r.accountID, r.name, r.audioFormat, r.url,
 		r.headerNames, r.sealed, r.extensions, r.fallback, masterkey.ID(r.sealed), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
-func update(ctx context.Context, e execer, r row) error {
+func update(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, updated_at = $9 WHERE id = $10`, r.name, r.audioFormat, r.url,
 		r.headerNames, r.sealed, masterkey.ID(r.sealed), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
-func remove(ctx context.Context, e execer, accountID, id string) error {
+func remove(ctx context.Context, e sqldb.Execer, accountID, id string) error {
 	const doing = "deleting an AI provider"
-	result, err := e.ExecContext(ctx, `DELETE FROM ai_providers WHERE id = $1 AND account_id = $2`, id, accountID)
-	if err != nil {
-		return sqldb.Wrap(err, doing)
-	}
-	n, err := result.RowsAffected()
+	n, err := sqldb.Exec(ctx, e, `DELETE FROM ai_providers WHERE id = $1 AND account_id = $2`, id, accountID)
 	if err == nil && n == 0 {
 		return notFound()
 	}

@@ -13,15 +13,11 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
 		n = 0
 		for _, table := range []string{keysTable, "encryption_configs"} {
-			result, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE account_id = $1`, accountID)
+			deleted, err := sqldb.Exec(ctx, tx, `DELETE FROM `+table+` WHERE account_id = $1`, accountID)
 			if err != nil {
 				return err
 			}
-			deleted, err := result.RowsAffected()
-			if err != nil {
-				return err
-			}
-			n += int(deleted)
+			n += deleted
 		}
 		return nil
 	})

@@ -115,15 +115,11 @@ func anyOf(ids []string) []any {
 func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
 	err = s.atomically(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
-		result, err := tx.ExecContext(ctx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
+		n, err := sqldb.Exec(ctx, tx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
 			algorithm = excluded.algorithm, key_version = excluded.key_version, revision = excluded.revision, updated_at = excluded.updated_at
 			WHERE encryption_configs.revision = $7`,
 			next.accountID, next.enabled, next.algorithm, next.version(), next.revision, now, old.revision)
-		if err != nil {
-			return sqldb.Wrap(err, "writing the encryption configuration")
-		}
-		n, err := result.RowsAffected()
 		if saved = n == 1; err != nil || !saved {
 			return sqldb.Wrap(err, "writing the encryption configuration")
 		}

@@ -43,18 +43,10 @@ func (s *Store) clock() string {
 // claim takes or renews the lease of a slot of a feed. It returns false while
 // another node has it.
 func (s *Store) claim(ctx context.Context, feed string, slot int, node string, lease time.Duration) (mine bool, err error) {
-	err = s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		result, err := tx.ExecContext(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.clock()+` + $4)
-			ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
-			WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.clock(), feed, slot, node, lease.Milliseconds())
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		mine = n == 1
-		return err
-	})
-	return mine, sqldb.Wrap(err, "taking the lease of a feed")
+	rows, err := s.db.ExecAlone(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.clock()+` + $4)
+		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
+		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.clock(), feed, slot, node, lease.Milliseconds())
+	return rows == 1, sqldb.Wrap(err, "taking the lease of a feed")
 }
 
 // release gives the node's leases of a feed up, except that of slot keep; -1: all.

@@ -5,9 +5,14 @@ import (
 	"database/sql"
 )
 
+// Execer executes statements.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // Runner runs statements: a DB does, and so does a transaction.
 type Runner interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	Execer
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
@@ -21,4 +26,23 @@ func (db *DB) Alone(ctx context.Context, statements func(Runner) error) error {
 		return statements(db)
 	}
 	return db.Tx(ctx, func(tx *sql.Tx) error { return statements(tx) })
+}
+
+// ExecAlone runs one statement by Alone and returns the number of rows that it changed.
+func (db *DB) ExecAlone(ctx context.Context, statement string, args ...any) (rows int, err error) {
+	err = db.Alone(ctx, func(r Runner) error {
+		rows, err = Exec(ctx, r, statement, args...)
+		return err
+	})
+	return rows, err
+}
+
+// Exec runs a statement and returns the number of rows that it changed.
+func Exec(ctx context.Context, to Execer, statement string, args ...any) (rows int, err error) {
+	result, err := to.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	changed, err := result.RowsAffected()
+	return int(changed), err
 }

@@ -12,10 +12,6 @@ import (
 	"trunkline/internal/fault"
 )
 
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 // Migrate brings the tables of a room to what files say, in one transaction:
 // all of it or nothing. Several nodes may do it at once.
 //

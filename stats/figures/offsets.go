@@ -36,13 +36,9 @@ func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int
 // updateOffset moves a partition's offset within tx. Returns errFenced when it is
 // not at from.
 func updateOffset(ctx context.Context, tx *sqldb.Loader, partition int, from, to kafka.LogPosition) error {
-	result, err := tx.ExecContext(ctx, `UPDATE figures_offsets SET next = $4, topic_id = $5, leader_epoch = $6
+	n, err := sqldb.Exec(ctx, tx, `UPDATE figures_offsets SET next = $4, topic_id = $5, leader_epoch = $6
 		WHERE topic_partition = $1 AND next = $2 AND topic_id = $3`, partition, from.Offset, storedTopicID(from.TopicID),
 		to.Offset, storedTopicID(to.TopicID), to.LeaderEpoch)
-	if err != nil {
-		return sqldb.Wrap(err, "storing an offset")
-	}
-	n, err := result.RowsAffected()
 	if err == nil && n == 0 {
 		return errFenced
 	}

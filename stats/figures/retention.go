@@ -50,15 +50,8 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 		t := &tables[i]
 		key := "account_id, interval_start, " + t.id + ", interval_seconds, topic_partition"
 		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, key, condition)
-		err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
-			result, err := tx.ExecContext(ctx, statement, arg, deleteRows)
-			if err != nil {
-				return err
-			}
-			deleted, err := result.RowsAffected()
-			n += int(deleted)
-			return err
-		})
+		deleted, err := s.db.ExecAlone(ctx, statement, arg, deleteRows)
+		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "deleting figures")
 		}
