@@ -129,6 +129,10 @@ type Facts struct {
 	WaitMS            Millis `json:"wait_ms,omitzero"`
 	TalkMS            Millis `json:"talk_ms,omitzero"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
+
+	// AtWork says that State tells whether the agent is at work, and not whether it is
+	// on a call. Formats set it; package event/state completes State and clears it.
+	AtWork bool `json:"-"`
 }
 
 // Millis is a duration in milliseconds that may be unknown.

@@ -35,6 +35,7 @@ type SnapshotAgent struct {
 	Since     int64       `json:"since"`  // Unix seconds, when the state was entered
 	Queues    []string    `json:"queues,omitempty"`
 	CallID    string      `json:"call_id,omitempty"`
+	AfterCall event.State `json:"after_call,omitempty"` // the state when the call is over; absent: available
 	Reason    string      `json:"reason,omitempty"`
 }
 
@@ -233,7 +234,7 @@ func (f *filter) admitsAgent(e *state.Entry) bool {
 
 func newSnapshotAgent(e *state.Entry) SnapshotAgent {
 	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State, Status: string(event.Available),
-		Since: e.Since, Queues: e.Queues, CallID: e.CallID, Reason: e.Reason}
+		Since: e.Since, Queues: e.Queues, CallID: e.CallID, AfterCall: e.AfterCall, Reason: e.Reason}
 	if e.State == event.Break {
 		a.Status = string(event.Break)
 	}

@@ -337,22 +337,33 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 	})
 }
 
-// A session of mod_callcenter as it was captured: what only the state makes known
-// is in names, types and facts.
+// Sessions as they were captured: what only the state makes known is in names, types
+// and facts.
 func TestACapturedSession(t *testing.T) {
-	in, err := os.ReadFile("../format/freeswitch/testdata/freeswitch.callcenter/captured.in.jsonl")
+	for _, c := range []struct{ format, file, story string }{
+		{"freeswitch.callcenter", "freeswitch/testdata/freeswitch.callcenter/captured", sessionStory},
+		{"freeswitch.callcenter", "freeswitch/testdata/freeswitch.callcenter/status-in-call", statusStory},
+		{"asterisk.ami", "asterisk/testdata/asterisk.ami/member-removed-while-ringing", removedStory},
+	} {
+		t.Run(c.file, func(t *testing.T) { checkSession(t, c.format, c.file, c.story) })
+	}
+}
+
+// checkSession plays a captured session twice, so that the agents log in again.
+func checkSession(t *testing.T, format, file, story string) {
+	in, err := os.ReadFile("../format/" + file + ".in.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
-		for line := range bytes.Lines(append(in, in...)) { // the same agent logs in again
+		for line := range bytes.Lines(append(in, in...)) {
 			r := rawEvent(0, today(), "acme")
-			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte("freeswitch.callcenter")
+			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
 			k.append(r)
 		}
 		settle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }), event.TopicRaw))
-		var story []string
+		var got []string
 		for _, r := range k.all(event.TopicEvents, 0) {
 			m, ok, err := event.MessageFacts(r.Value)
 			f := m.Metadata.Facts
@@ -360,15 +371,11 @@ func TestACapturedSession(t *testing.T) {
 				t.Fatalf("%s: %v", r.Value, err)
 			}
 			if f.Name != event.NameOther {
-				story = append(story, strings.TrimSpace(fmt.Sprintf("%s %s %s %s>%s", r.Header(event.HeaderType), f.Name, f.AgentID, f.PreviousState, f.State)))
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s>%s", r.Header(event.HeaderType), f.Name, f.AgentID, f.PreviousState, f.State)))
 			}
 		}
-		want := strings.Split(strings.TrimSpace(sessionStory), "\n")
-		for i := range max(len(story), len(want)) {
-			if i >= len(story) || i >= len(want) || story[i] != want[i] {
-				t.Errorf("event %d: %v\nwant %v", i, story[min(i, len(story)-1):], want[min(i, len(want)-1):])
-				break
-			}
+		if want := strings.Split(strings.TrimSpace(story), "\n"); !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		checkState(t, k)
 	})
@@ -395,6 +402,58 @@ svc_cc_queue_on_call_event queue.call_ended 1002@127.0.0.20 talking>ended
 svc_cc_queue_on_agent_state_event agent.state 1002@127.0.0.20 available>available
 AGENT_BREAK_START agent.break_start 1002@127.0.0.20 available>break
 AGENT_LOGOUT agent.logout 1002@127.0.0.20 break>offline
+`
+
+// The status of an agent in a call changes to Available, On Break and Available.
+const statusStory = `
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com >available
+svc_cc_queue_on_call_event queue.call_entered  >waiting
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com available>ringing
+svc_cc_queue_on_call_event queue.call_offered 1003@pbx.example.com waiting>ringing
+svc_cc_queue_on_call_event queue.call_answered 1003@pbx.example.com ringing>talking
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com talking>talking
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com talking>talking
+AGENT_BREAK_START agent.break_start 1003@pbx.example.com talking>break
+AGENT_BREAK_END agent.break_end 1003@pbx.example.com break>talking
+svc_cc_queue_on_call_event queue.call_ended 1003@pbx.example.com talking>ended
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com available>available
+AGENT_LOGOUT agent.logout 1003@pbx.example.com available>offline
+AGENT_LOGIN agent.login 1003@pbx.example.com offline>available
+svc_cc_queue_on_call_event queue.call_entered  ended>waiting
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com available>ringing
+svc_cc_queue_on_call_event queue.call_offered 1003@pbx.example.com waiting>ringing
+svc_cc_queue_on_call_event queue.call_answered 1003@pbx.example.com ringing>talking
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com talking>talking
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com talking>talking
+AGENT_BREAK_START agent.break_start 1003@pbx.example.com talking>break
+AGENT_BREAK_END agent.break_end 1003@pbx.example.com break>talking
+svc_cc_queue_on_call_event queue.call_ended 1003@pbx.example.com talking>ended
+svc_cc_queue_on_agent_state_event agent.state 1003@pbx.example.com available>available
+AGENT_LOGOUT agent.logout 1003@pbx.example.com available>offline
+`
+
+// A member is removed from its queue while its phone rings, and answers.
+const removedStory = `
+AGENT_QUEUE_JOIN agent.queue_join Local/300@agents/n >available
+AGENT_CUSTOM_EVENT call.created  >ringing
+AGENT_CUSTOM_EVENT call.answered  ringing>talking
+svc_cc_queue_on_call_event queue.call_entered  talking>waiting
+svc_cc_queue_on_call_event queue.call_offered Local/300@agents/n waiting>ringing
+AGENT_LOGOUT agent.logout Local/300@agents/n ringing>offline
+svc_cc_queue_on_call_event queue.call_answered Local/300@agents/n ringing>talking
+AGENT_CUSTOM_EVENT call.bridged Local/300@agents/n talking>talking
+svc_cc_queue_on_call_event queue.call_ended Local/300@agents/n talking>ended
+AGENT_CUSTOM_EVENT call.ended Local/300@agents/n ended>ended
+AGENT_LOGIN agent.login Local/300@agents/n offline>available
+AGENT_CUSTOM_EVENT call.created  ended>ringing
+AGENT_CUSTOM_EVENT call.answered  ringing>talking
+svc_cc_queue_on_call_event queue.call_entered  ringing>waiting
+svc_cc_queue_on_call_event queue.call_offered Local/300@agents/n waiting>ringing
+AGENT_LOGOUT agent.logout Local/300@agents/n ringing>offline
+svc_cc_queue_on_call_event queue.call_answered Local/300@agents/n ringing>talking
+AGENT_CUSTOM_EVENT call.bridged Local/300@agents/n talking>talking
+svc_cc_queue_on_call_event queue.call_ended Local/300@agents/n talking>ended
+AGENT_CUSTOM_EVENT call.ended Local/300@agents/n ended>ended
 `
 
 // TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk plays a captured day of an

@@ -20,7 +20,9 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	if !known {
 		a = &agent{header: header{key: k}, SinceMS: at, CreditedMS: at}
 	}
-	after := state.AgentAfter(facts, a.State, a.Busy, ofAnother)
+	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
+	next := state.AgentAfter(facts, before, ofAnother)
+	after := next.State
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
 	if !known {
 		if after == "" && !step {
@@ -37,7 +39,10 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	if after != a.State || reason != a.Reason {
 		f.change(a, after, reason, at)
 	}
-	a.takeCall(f, facts, ofAnother)
+	a.AfterCall = next.AfterCall
+	if !before.KeepsCall(facts, after) {
+		a.takeCall(f, facts, ofAnother)
+	}
 	a.Seen = int64(e.ID)
 	f.touch(a)
 }

@@ -252,7 +252,7 @@ func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
 		return
 	}
-	f.change(rang, event.Available, "", at)
-	rang.Busy, rang.Seen = "", int64(e.ID)
+	f.change(rang, state.AgentState{AfterCall: rang.AfterCall}.Free(), "", at)
+	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
 	f.touch(rang)
 }

@@ -176,6 +176,7 @@ type agent struct {
 	SinceMS    int64       `json:"since_ms"`         // when State began
 	CreditedMS int64       `json:"credited_ms"`      // up to when the time in State is in the rows
 	Busy       string      `json:"call_id,omitempty"`
+	AfterCall  event.State `json:"after_call,omitempty"`   // as in cc.state
 	StepCall   string      `json:"step_call_id,omitempty"` // the call of Step
 	Step       event.Name  `json:"step,omitempty"`         // the last event of a queue's call, to count a repeat once
 	Queue      string      `json:"queue_id,omitempty"`     // of the last call answered from a queue, for its wrap-up

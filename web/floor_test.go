@@ -175,7 +175,7 @@ func snapshotOf(p *state.Partition, at event.ID, now time.Time) map[string]any {
 	for _, e := range live(p, at) {
 		one := map[string]any{"account_id": e.AccountID, "state": e.State, "since": e.Since, "agent_id": e.AgentID, "queue_id": e.QueueID, "call_id": e.CallID}
 		if e.Kind == state.Agent {
-			one["agent_id"], one["agent_name"], one["reason"] = e.ID, e.AgentName, e.Reason
+			one["agent_id"], one["agent_name"], one["reason"], one["after_call"] = e.ID, e.AgentName, e.Reason, e.AfterCall
 			agents = append(agents, one)
 		} else {
 			one["call_id"], one["caller"] = e.ID, e.Caller

@@ -77,6 +77,7 @@ type Agent struct {
 	Since     int64    `json:"since"` // Unix seconds
 	Queues    []string `json:"queues,omitempty"`
 	CallID    string   `json:"call_id,omitempty"`
+	AfterCall string   `json:"after_call,omitempty"` // the state when the call is over; "": available
 	Reason    string   `json:"reason,omitempty"`
 }
 

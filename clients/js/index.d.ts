@@ -68,6 +68,8 @@ export interface Agent {
   since: number;
   queues?: string[];
   call_id?: string;
+  /** The state when the call is over; absent: available. */
+  after_call?: "offline" | "break";
   reason?: string;
 }
 

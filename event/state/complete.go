@@ -16,7 +16,11 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	}
 	switch subjectOf(f) {
 	case aboutAgent:
-		completeAgent(f, agent)
+		var busyWith *Entry
+		if agent != nil {
+			busyWith = p.lookup(account, Call, agent.CallID)
+		}
+		completeAgent(f, agent, busyWith)
 	case aboutCall:
 		after := callAfter(f, call)
 		if f.State == "" {
@@ -50,8 +54,11 @@ func completeCall(f *event.Facts, call *Entry) {
 	}
 }
 
-// completeAgent finds the name that only the state before makes known.
-func completeAgent(f *event.Facts, agent *Entry) {
+// completeAgent finds the name that only the state before makes known. call is the
+// agent's, nil: none.
+func completeAgent(f *event.Facts, agent, call *Entry) {
+	atWork := f.AtWork && agent != nil
+	f.AtWork = false
 	if f.Name == event.NameAgentState && agent != nil {
 		switch {
 		case f.State == event.Available && agent.State == event.Offline:
@@ -64,12 +71,35 @@ func completeAgent(f *event.Facts, agent *Entry) {
 			f.Name = event.NameAgentLogout
 		}
 	}
+	if atWork {
+		completeAtWork(f, agent, call)
+	}
 	completeMembership(f, agent)
 	if f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave {
-		f.State = nextAgentState(f, agent, nil)
+		f.State = nextAgentState(f, agent, nil).State
 	}
 	if agent != nil {
 		previous(f, agent)
+	}
+}
+
+// completeAtWork sets the state of an agent that is at work and has a call: that of the
+// call.
+func completeAtWork(f *event.Facts, agent, call *Entry) {
+	switch {
+	case onCall(agent.State):
+		f.State = agent.State
+		switch agent.AfterCall {
+		case event.Offline:
+			f.Name = event.NameAgentLogin
+		case event.Break:
+			f.Name = event.NameAgentBreakEnd
+		}
+	case call == nil || call.AgentID != agent.ID:
+	case call.State == event.Held:
+		f.State = event.Talking
+	case onCall(call.State):
+		f.State = call.State
 	}
 }
 

@@ -45,7 +45,8 @@
 //     platform has one word for that and another for what the agent does at the
 //     moment (mod_callcenter: status and state), an agent that does nothing any
 //     more is agent.state without a state: it ends ringing, talking and wrap-up
-//     and changes nothing else.
+//     and changes nothing else. The former word, where it is "available", has
+//     Facts.AtWork: an agent with a call keeps the state of the call.
 //   - Where joining the first queue is the only login that a platform has, and
 //     leaving the last one the only logout, agent.queue_join and agent.queue_leave
 //     carry the state of the agent after them. A join after "offline" is then a

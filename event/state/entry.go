@@ -71,10 +71,12 @@ type Entry struct {
 	EventID   event.ID `json:"event_id"` // the last event that changed the entry, or one up to an hour before the last about it
 	Since     int64    `json:"since"`    // Unix seconds, when State was last entered
 	event.Facts
-	Source     string   `json:"source,omitempty"`      // metadata.source of the last event about it, call.progress aside
-	Queues     []string `json:"queues,omitempty"`      // agent: the queues it is a member of, sorted
-	EnteredMS  int64    `json:"entered_ms,omitempty"`  // call: Unix milliseconds, when it entered its queue
-	AnsweredMS int64    `json:"answered_ms,omitempty"` // call: Unix milliseconds, when an agent answered it
+	Source string   `json:"source,omitempty"` // metadata.source of the last event about it, call.progress aside
+	Queues []string `json:"queues,omitempty"` // agent: the queues it is a member of, sorted
+	// AfterCall is the state that an agent enters when its call is over; "": available.
+	AfterCall  event.State `json:"after_call,omitempty"`
+	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds, when it entered its queue
+	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds, when an agent answered it
 }
 
 // Key returns the entry's key.
@@ -191,6 +193,10 @@ func (e *Entry) Append(dst []byte) []byte {
 	}
 	if len(e.Queues) > 0 {
 		dst = append(dst, ']')
+	}
+	if e.AfterCall != "" {
+		dst = append(dst, `,"after_call":`...)
+		dst = event.AppendString(dst, string(e.AfterCall))
 	}
 	if e.EnteredMS != 0 {
 		dst = append(dst, `,"entered_ms":`...)

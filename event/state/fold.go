@@ -177,24 +177,26 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
 	if f.AgentID == "" || len(f.AgentID) > maxText {
 		return
 	}
-	state := nextAgentState(f, agent, call)
-	if agent == nil && state == "" && f.Name != event.NameAgentQueueJoin || agent != nil && agent.EventID >= e.ID {
+	after := nextAgentState(f, agent, call)
+	if agent == nil && after.State == "" && f.Name != event.NameAgentQueueJoin || agent != nil && agent.EventID >= e.ID {
 		return
 	}
 	next := e.begin(Agent, f.AgentID, agent)
 	next.AgentID = f.AgentID
-	e.enter(&next, state)
+	e.enter(&next, after.State)
+	next.AfterCall = after.AfterCall
 	if subjectOf(f) == aboutAgent && f.State != "" {
 		next.Reason = bounded(f.Reason)
 	}
 	keep(&next.AgentName, f.AgentName)
 	switch {
-	case onCall(state):
+	case onCall(after.State):
 		if f.CallID != "" && (next.CallID == "" || subjectOf(f) == aboutAgent || callIsAgents(f) && takesCall(f, agent)) {
 			next.CallID, next.Caller, next.Callee = bounded(f.CallID), bounded(f.Caller), bounded(f.Callee)
 			next.InteractionID, next.OriginationCallID = bounded(f.InteractionID), bounded(f.OriginationCallID)
 			keep(&next.QueueID, f.QueueID)
 		}
+	case agent.agentState().KeepsCall(f, after.State):
 	default:
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
 	}
@@ -309,7 +311,8 @@ func (p *Partition) stopRinging(e *Event, call *Entry) {
 		return
 	}
 	free := e.begin(Agent, rang.ID, rang)
-	e.enter(&free, event.Available)
+	e.enter(&free, rang.agentState().Free())
+	free.AfterCall = ""
 	free.CallID, free.Caller, free.Callee, free.InteractionID, free.OriginationCallID = "", "", "", "", ""
 	p.put(&free, rang, e.ID)
 }

@@ -47,6 +47,11 @@ func agentFacts(name event.Name, agent string, s event.State) event.Facts {
 	return event.Facts{Name: name, AgentID: agent, State: s}
 }
 
+// atWork is a status that does not tell whether the agent is on a call.
+func atWork(agent string) event.Facts {
+	return event.Facts{Name: event.NameAgentState, AgentID: agent, State: event.Available, AtWork: true}
+}
+
 func callFacts(name event.Name, call, agent string) event.Facts {
 	return event.Facts{Name: name, CallID: call, AgentID: agent}
 }
@@ -82,13 +87,45 @@ func TestStories(t *testing.T) {
 		},
 		"an agent that logs out or pauses in a call stays so after it": {
 			{callFacts(answered, "c", "x"), "x talking c 1, c talking x 1"},
-			{agentFacts(logout, "x", ""), "x offline 2, c talking x 1"},
+			{agentFacts(logout, "x", ""), "x offline c 2, c talking x 1"},
 			{callFacts(queueEnded, "c", "x"), "x offline 2, c ended x 3"},
 			{agentFacts(status, "x", ""), "x offline 2, c ended x 3"},
 			{callFacts(answered, "d", "y"), "x offline 2, y talking d 5, c ended x 3, d talking y 5"},
-			{agentFacts(onBreak, "y", ""), "x offline 2, y break 6, c ended x 3, d talking y 5"},
+			{agentFacts(onBreak, "y", ""), "x offline 2, y break d 6, c ended x 3, d talking y 5"},
 			{event.Facts{Name: queueEnded, CallID: "d"}, "x offline 2, y break 6, c ended x 3, d ended y 7"},
 			{agentFacts(status, "y", ""), "x offline 2, y break 6, c ended x 3, d ended y 7"},
+		},
+		"an agent that leaves its last queue while the phone rings": {
+			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available}, "x available q 1"},
+			{callFacts(offered, "c", "x"), "x ringing q c 2, c ringing x 2"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x offline c 3, c ringing x 2"},
+			{callFacts(answered, "c", "x"), "x talking c 4, c talking x 4"},
+			{callFacts(queueEnded, "c", "x"), "x offline 5, c ended x 5"},
+			{callFacts(offered, "d", "x"), "x ringing d 6, c ended x 5, d ringing x 6"}, // its login is not known
+			{callFacts(event.NameAgentNoAnswer, "d", "x"), "x available 7, c ended x 5, d waiting 7"},
+		},
+		"a break that begins and ends during a call": {
+			{callFacts(answered, "c", "x"), "x talking c 1, c talking x 1"},
+			{atWork("x"), "x talking c 1, c talking x 1"},
+			{agentFacts(onBreak, "x", ""), "x break c 3, c talking x 1"},
+			{callFacts(offered, "d", "y"), "x break c 3, y ringing d 4, c talking x 1, d ringing y 4"},
+			{atWork("x"), "x talking c 5, y ringing d 4, c talking x 1, d ringing y 4"},
+			{agentFacts(status, "x", ""), "x available 6, y ringing d 4, c talking x 1, d ringing y 4"},
+			{atWork("x"), "x available 6, y ringing d 4, c talking x 1, d ringing y 4"},
+		},
+		"a break that begins while the phone rings": {
+			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
+			{agentFacts(onBreak, "x", ""), "x break c 2, c ringing x 1"},
+			{callFacts(answered, "c", "x"), "x talking c 3, c talking x 3"},
+			{agentFacts(status, "x", event.Talking), "x talking c 3, c talking x 3"},
+			{callFacts(queueEnded, "c", "x"), "x break 5, c ended x 5"},
+		},
+		"a break that begins while the phone rings, and ends": {
+			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
+			{agentFacts(onBreak, "x", ""), "x break c 2, c ringing x 1"},
+			{callFacts(answered, "c", "x"), "x talking c 3, c talking x 3"},
+			{atWork("x"), "x talking c 3, c talking x 3"},
+			{callFacts(queueEnded, "c", "x"), "x available 5, c ended x 5"},
 		},
 		"a call that nobody answers": {
 			{event.Facts{Name: entered, CallID: "c", QueueID: "q"}, "c waiting 1"},
@@ -164,10 +201,15 @@ func TestStories(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlayer()
+			p, messages := newPlayer(), newPlayer()
 			for i, s := range steps {
-				if p.play(s.facts); p.shows() != s.want {
+				told := p.play(s.facts)
+				if p.shows() != s.want {
 					t.Fatalf("after step %d, %s:\n got %s\nwant %s", i+1, s.facts.Name, p.shows(), s.want)
+				}
+				messages.Fold(&Event{ID: p.last, Account: "a", Timestamp: p.now, Facts: told})
+				if messages.shows() != s.want {
+					t.Fatalf("after step %d, %s, the fold of the messages has %s", i+1, s.facts.Name, messages.shows())
 				}
 			}
 		})

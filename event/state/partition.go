@@ -356,6 +356,6 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 
 // same reports whether the entries are equal but for their event ids.
 func same(a, b *Entry) bool {
-	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS &&
+	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
 		slices.Equal(a.Queues, b.Queues)
 }

@@ -8,20 +8,73 @@ func onCall(s event.State) bool { return s == event.Ringing || s == event.Talkin
 // nextAgentState returns the state of an agent after an event about it or about its
 // call; "" where nothing is known of it. agent and call are the entries before,
 // nil: none.
-func nextAgentState(f *event.Facts, agent, call *Entry) event.State {
-	var before event.State
-	busyWith := ""
-	if agent != nil {
-		before, busyWith = agent.State, agent.CallID
-	}
-	return AgentAfter(f, before, busyWith, call != nil && call.AgentID != f.AgentID)
+func nextAgentState(f *event.Facts, agent, call *Entry) AgentState {
+	return AgentAfter(f, agent.agentState(), call != nil && call.AgentID != f.AgentID)
 }
 
-// AgentAfter returns the state of an agent after an event about it or about its
-// call; "" where nothing is known of it. before is its state before, busyWith the
-// call that it rings for or talks on, ofAnother says that the event's call is known
-// and another agent has it.
-func AgentAfter(f *event.Facts, before event.State, busyWith string, ofAnother bool) event.State {
+// agentState returns the state of an agent's entry, nil: none.
+func (e *Entry) agentState() AgentState {
+	if e == nil {
+		return AgentState{}
+	}
+	return AgentState{e.State, e.CallID, e.AfterCall}
+}
+
+// AgentState is the state of an agent and what its next state depends on.
+type AgentState struct {
+	State event.State // "": not known
+	// Call is the call that the agent rings for or talks on, also while it is logged out
+	// or on a break since a moment of that call.
+	Call string
+	// AfterCall is the state that the agent enters when the call is over; "": Available.
+	AfterCall event.State
+}
+
+// AgentAfter returns the state of an agent after an event about it or about its call.
+// ofAnother says that the event's call is known and another agent has it. Call is that
+// before; KeepsCall says whether it stays.
+func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
+	after := before
+	after.State = before.next(f, ofAnother)
+	switch {
+	case !onCall(after.State) && !(after.State == event.WrapUp && (onCall(before.State) || before.State == event.WrapUp)),
+		f.Name == event.NameAgentLogin, f.Name == event.NameAgentBreakEnd:
+		after.AfterCall = ""
+	case onCall(before.State):
+	case before.Call != "" && before.Call == f.CallID: // logged out or on a break since then
+		after.AfterCall = before.State
+	default:
+		after.AfterCall = ""
+	}
+	return after
+}
+
+// KeepsCall reports whether an agent that neither rings nor talks after an event stays
+// with the call before it: it has logged out or begun a break, and the call goes on.
+func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
+	if a.Call == "" || after != event.Offline && after != event.Break {
+		return false
+	}
+	switch f.Name {
+	case event.NameAgentLogin, event.NameAgentBreakEnd, event.NameAgentState:
+		return false
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
+		return f.CallID != a.Call
+	}
+	return true
+}
+
+// Free returns the state of the agent without a call.
+func (a AgentState) Free() event.State {
+	if a.AfterCall != "" {
+		return a.AfterCall
+	}
+	return event.Available
+}
+
+// next returns the state after an event.
+func (a AgentState) next(f *event.Facts, ofAnother bool) event.State {
+	before := a.State
 	switch f.Name {
 	case event.NameAgentLogout:
 		return event.Offline
@@ -41,14 +94,14 @@ func AgentAfter(f *event.Facts, before event.State, busyWith string, ofAnother b
 		case f.State != "":
 			return f.State
 		case onCall(before), before == event.WrapUp:
-			return event.Available
+			return a.Free()
 		}
 	case event.NameAgentNoAnswer:
 		switch {
 		case agentOnly(f.State):
 			return f.State
 		case before == event.Ringing:
-			return event.Available
+			return a.Free()
 		}
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if before != event.Talking {
@@ -65,8 +118,8 @@ func AgentAfter(f *event.Facts, before event.State, busyWith string, ofAnother b
 		case f.Name == event.NameConferenceLeft && f.State != event.Ended:
 		case agentOnly(f.State):
 			return f.State
-		case onCall(before) && (busyWith == "" || busyWith == f.CallID):
-			return event.Available
+		case onCall(before) && (a.Call == "" || a.Call == f.CallID):
+			return a.Free()
 		}
 	}
 	return before

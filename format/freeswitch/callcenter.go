@@ -139,7 +139,7 @@ func agentStatus(facts *event.Facts, status string) {
 	case "On Break":
 		facts.Name, facts.State = event.NameAgentBreakStart, event.Break
 	case "Available", "Available (On Demand)":
-		facts.State = event.Available
+		facts.State, facts.AtWork = event.Available, true
 	default:
 		facts.State = event.OtherState
 	}

@@ -10,8 +10,8 @@
 //     break. agent-state-change to Waiting, Idle or Reserved is agent.state without
 //     a state: the agent does nothing at the moment, and may be logged out or on a
 //     break.
-//   - agent-status-change does not tell whether the agent is in a call: its status
-//     is the state until the next event of the call.
+//   - agent-status-change does not tell whether the agent is in a call. On Break and
+//     Logged Out are the state then; Available is not (event.Facts.AtWork).
 //   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
 //     when the caller's channel has hung up, else queue.call_ended; an event without
 //     Answer-State is taken for the former. With NONE an agent had just been found:

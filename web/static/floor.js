@@ -2,14 +2,14 @@
  * The floor: the agents that are at work and the active calls. It begins with the
  * server's snapshot and folds the facts of each later event into it (fold.js).
  */
-import { agentAfter, bounded, callAfter, factsOf, givesCall, onCall, subjectOf } from "./fold.js";
+import { afterCall, agentAfter, bounded, callAfter, factsOf, free, givesCall, keepsCall, onCall, subjectOf } from "./fold.js";
 import { timeOf } from "./place.js";
 
 /**
  * lastEvent is when the last event about it came, ms. entered is when a call entered
  * its queue, as far as known, else 0; Unix seconds, as since.
  *
- * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, since: number, lastEvent: number}} Agent
+ * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, afterCall: string, since: number, lastEvent: number}} Agent
  * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, state: string, since: number, entered: number, lastEvent: number}} Call
  * @typedef {import("./fold.js").Facts} Facts
  */
@@ -64,8 +64,8 @@ export class Floor {
     if (!snapshot) return;
     const lastEvent = snapshot.timestamp * 1000;
     for (const one of snapshot.agents) {
-      const { account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", since } = one;
-      this.#agents.put({ account, id, name, state, reason, call, since, lastEvent });
+      const { account_id: account, agent_id: id, agent_name: name = "", state, reason = "", call_id: call = "", after_call: afterCall = "", since } = one;
+      this.#agents.put({ account, id, name, state, reason, call, afterCall, since, lastEvent });
     }
     for (const one of snapshot.calls) {
       const { account_id: account, call_id: id, queue_id: queue, agent_id: agent, caller = "", state, since } = one;
@@ -98,12 +98,12 @@ export class Floor {
   #foldAgent(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ call) {
     const id = bounded(f.agent_id), was = this.#agents.find(account, id), state = agentAfter(f, was, call);
     if (!id || !was && !state && f.name !== "agent.queue_join") return;
-    const agent = { account, id, name: "", state, reason: "", call: "", since: at, ...was, lastEvent };
+    const agent = { account, id, name: "", state, reason: "", call: "", since: at, ...was, afterCall: afterCall(f, was, state), lastEvent };
     if (agent.state !== state) [agent.state, agent.since, agent.reason] = [state, at, ""];
     if (subjectOf(f) === "agent" && f.state) agent.reason = bounded(f.reason);
     agent.name = bounded(f.agent_name) || agent.name;
     const onlyRings = was?.state === "talking" && (f.name === "queue.call_offered" || f.name === "call.ringing");
-    if (!onCall(state)) agent.call = "";
+    if (!onCall(state)) agent.call = keepsCall(f, was, state) ? agent.call : "";
     else if (f.call_id && (agent.call === "" || subjectOf(f) === "agent" || givesCall(f) && !onlyRings)) agent.call = bounded(f.call_id);
     this.#agents.put(agent);
   }
@@ -130,6 +130,6 @@ export class Floor {
   #free(/** @type {string} */ account, /** @type {Call} */ call, /** @type {Facts} */ f, /** @type {number} */ at, /** @type {number} */ lastEvent) {
     const rang = this.#agents.find(account, call.agent);
     if (!rang || call.state !== "talking" || rang.id === f.agent_id || rang.state !== "ringing" || rang.call !== call.id) return;
-    this.#agents.put({ ...rang, state: "available", since: at, reason: "", call: "", lastEvent });
+    this.#agents.put({ ...rang, state: free(rang), since: at, reason: "", call: "", afterCall: "", lastEvent });
   }
 }

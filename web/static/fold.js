@@ -45,6 +45,40 @@ export function onCall(/** @type {string} */ state) { return state === "ringing"
 const agentOnly = new Set(["offline", "available", "wrap_up", "break", "other"]);
 const callOnly = new Set(["waiting", "ringing", "talking", "held", "ended"]);
 
+/** Whether an agent is available when its call is over, or what else. */
+export function free(/** @type {Agent|undefined} */ agent) { return agent?.afterCall || "available"; }
+
+/**
+ * The state that the event's agent enters when its call is over; "": available. state is
+ * that after the event.
+ * @param {Facts} f
+ * @param {Agent|undefined} agent before the event
+ * @param {string} state
+ */
+export function afterCall(f, agent, state) {
+  const before = agent?.state ?? "", busy = onCall(before);
+  if (!onCall(state) && !(state === "wrap_up" && (busy || before === "wrap_up")) || f.name === "agent.login" || f.name === "agent.break_end") return "";
+  if (busy || state === "wrap_up") return agent?.afterCall ?? "";
+  return agent?.call && agent.call === f.call_id ? before : "";
+}
+
+/**
+ * Whether an agent that neither rings nor talks after the event stays with its call: it
+ * has logged out or begun a break, and the call goes on.
+ * @param {Facts} f
+ * @param {Agent|undefined} agent before the event
+ * @param {string} state
+ */
+export function keepsCall(f, agent, state) {
+  if (!agent?.call || state !== "offline" && state !== "break") return false;
+  switch (f.name) {
+    case "agent.login": case "agent.break_end": case "agent.state": return false;
+    case "queue.call_abandoned": case "queue.call_ended": case "call.ended": case "conference.left": case "agent.no_answer":
+      return f.call_id !== agent.call;
+  }
+  return true;
+}
+
 /**
  * The state of the event's agent after it; "" where nothing is known of it.
  * @param {Facts} f
@@ -60,14 +94,14 @@ export function agentAfter(f, agent, call) {
     case "agent.queue_join": case "agent.queue_leave": case "agent.state": return state || before;
     case "agent.no_answer":
       if (agentOnly.has(state)) return state;
-      return before === "ringing" ? "available" : before;
+      return before === "ringing" ? free(agent) : before;
     case "queue.call_offered": case "call.ringing": return before === "talking" ? before : "ringing";
     case "queue.call_answered": case "call.answered": case "call.bridged": return "talking";
     case "call.transferred": return call && call.agent !== f.agent_id ? "talking" : before; // given to this agent
     case "queue.call_abandoned": case "queue.call_ended": case "call.ended": case "conference.left":
       if (f.name === "conference.left" && state !== "ended") return before;
       if (agentOnly.has(state)) return state;
-      return agent && onCall(before) && (agent.call === "" || agent.call === f.call_id) ? "available" : before;
+      return agent && onCall(before) && (agent.call === "" || agent.call === f.call_id) ? free(agent) : before;
   }
   return before;
 }

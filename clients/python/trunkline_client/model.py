@@ -85,6 +85,7 @@ class Agent:
     agent_name: str | None = None
     queues: list[str] | None = None
     call_id: str | None = None
+    after_call: str | None = None  # the state when the call is over; None: available
     reason: str | None = None
 
 
