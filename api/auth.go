@@ -50,6 +50,12 @@ func requestCredentials(r *http.Request) (credentials, error) {
 	return credentials{token: strings.TrimSpace(token)}, nil
 }
 
+// hasPassword reports whether the body of a login has one of the fields of a login
+// with a password.
+func hasPassword(body *object) bool {
+	return body.Has("username") || body.Has("password") || body.Has("domain")
+}
+
 // authenticateBearer returns the user of the request's token, which must be for one
 // of the audiences. An API key is not accepted.
 func (a auth) authenticateBearer(c echo.Context, accept ...identity.Audience) (*identity.Principal, error) {

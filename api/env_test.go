@@ -54,6 +54,11 @@ const password = "a demo password"
 
 func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
+	return newEnvWith(t, identity.DefaultSettings(), change...)
+}
+
+func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *Deps)) *env {
+	t.Helper()
 	e := &env{
 		t: t, kafka: &fakeKafka{}, channel: &fakeChannel{status: fanout.StatusOK}, log: &testservice.Log{},
 		registry: prometheus.NewRegistry(), clock: &clock{time: time.Now()},
@@ -63,7 +68,7 @@ func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	e.db = db
-	cheap := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
+	cheap := identity.Config{Settings: auth, Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}, Now: e.clock.Now}
 	ring, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 	must(t, err)
 	_, err = ring.Create()

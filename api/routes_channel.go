@@ -29,6 +29,8 @@ type Subscriptions interface {
 // ChannelLogins issues the channel's tokens.
 type ChannelLogins interface {
 	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	FromProvider(token string) bool
+	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
 }
 
@@ -43,15 +45,8 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without credentials in the body a portal token or an API key is exchanged.
-	header := c.Request().Header
-	exchange := (header.Get("Authorization") != "" || header.Get("X-API-Key") != "") &&
-		!body.Has("username") && !body.Has("password") && !body.Has("domain")
-	var caller *identity.Principal
-	var credentials identity.Credentials
-	if !exchange {
-		credentials = readCredentials(body, c)
-	} else if caller, err = r.auth.authenticateAny(c); err != nil {
+	login, err := r.loginWith(c, body)
+	if err != nil {
 		return err
 	}
 	filter := identity.Filter{
@@ -65,13 +60,7 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	var token string
-	var expiresIn time.Duration
-	if exchange {
-		token, expiresIn, err = r.logins.EventsExchange(c.Request().Context(), caller, c.RealIP(), filter)
-	} else {
-		token, expiresIn, err = r.logins.EventsLogin(c.Request().Context(), credentials, filter)
-	}
+	token, expiresIn, err := login(filter)
 	if err != nil {
 		return err
 	}
@@ -79,6 +68,27 @@ func (r channelRoutes) login(c echo.Context) error {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
 	}{token, seconds(expiresIn)})
+}
+
+// loginWith returns the login with the credentials of the request: those in the body,
+// or else a token of the OpenID Connect provider, a portal token or an API key.
+func (r channelRoutes) loginWith(c echo.Context, body *object) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
+	header := c.Request().Header
+	if hasPassword(body) || header.Get("Authorization") == "" && header.Get("X-API-Key") == "" {
+		given := readCredentials(body, c)
+		return func(f identity.Filter) (string, time.Duration, error) {
+			return r.logins.EventsLogin(c.Request().Context(), given, f)
+		}, nil
+	}
+	if shown, err := requestCredentials(c.Request()); err == nil && r.logins.FromProvider(shown.token) {
+		return func(f identity.Filter) (string, time.Duration, error) {
+			return r.logins.EventsLoginByToken(c.Request().Context(), shown.token, c.RealIP(), f)
+		}, nil
+	}
+	caller, err := r.auth.authenticateAny(c)
+	return func(f identity.Filter) (string, time.Duration, error) {
+		return r.logins.EventsExchange(c.Request().Context(), caller, c.RealIP(), f)
+	}, err
 }
 
 func (r channelRoutes) socket(c echo.Context) error {

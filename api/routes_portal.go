@@ -13,6 +13,8 @@ import (
 // Portal issues, renews and revokes the tokens of everything but the events channel.
 type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
+	HasProvider() bool
+	LoginByToken(ctx context.Context, token, address string) (*identity.Session, error)
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
 	Logout(ctx context.Context, p *identity.Principal) error
 	ChangePassword(ctx context.Context, p *identity.Principal, current, next, address string) error
@@ -48,11 +50,25 @@ func (p portalRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	credentials := readCredentials(body, c)
+	var shown credentials
+	if p.portal.HasProvider() && !hasPassword(body) {
+		if shown, err = requestCredentials(c.Request()); err != nil {
+			return err
+		}
+	}
+	var given identity.Credentials
+	if shown.token == "" {
+		given = readCredentials(body, c)
+	}
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	s, err := p.portal.Login(c.Request().Context(), credentials)
+	var s *identity.Session
+	if shown.token != "" {
+		s, err = p.portal.LoginByToken(c.Request().Context(), shown.token, c.RealIP())
+	} else {
+		s, err = p.portal.Login(c.Request().Context(), given)
+	}
 	if err != nil {
 		return err
 	}

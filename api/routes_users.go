@@ -16,12 +16,13 @@ import (
 // generated.
 type userView struct {
 	user
-	CreatedAt int64  `json:"created_at"` // Unix seconds
-	Password  string `json:"password,omitempty"`
+	OIDCSubject string `json:"oidc_subject,omitempty"`
+	CreatedAt   int64  `json:"created_at"` // Unix seconds
+	Password    string `json:"password,omitempty"`
 }
 
 func viewUser(u identity.User) userView {
-	return userView{user: viewOf(u), CreatedAt: u.CreatedAt.Unix()}
+	return userView{user: viewOf(u), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
 }
 
 // userPath returns the path of a user.
@@ -63,10 +64,10 @@ func (r directoryRoutes) createUser(c echo.Context) error {
 	}
 	n := identity.NewUser{
 		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
-		Role: identity.Role(body.String("role", optional)),
+		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", need(body.Has("oidc_subject"))),
 	}
 	var generated string
-	if n.Password = body.String("password", need(body.Has("password"))); n.Password == "" {
+	if n.Password = body.String("password", need(body.Has("password"))); n.Password == "" && n.OIDCSubject == "" {
 		generated = rand.Text()
 		n.Password = generated
 	}
@@ -104,6 +105,7 @@ func (r directoryRoutes) updateUser(c echo.Context) error {
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("username", found.Username)
 	body.readOnly("created_at", found.CreatedAt.Unix())
+	body.readOnly("oidc_subject", found.OIDCSubject)
 	u := identity.UserUpdate{
 		Role: identity.Role(body.String("role", required)), PresenceID: body.String("presence_id", optional),
 		IfMatch: c.Request().Header.Get("If-Match"),

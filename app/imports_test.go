@@ -30,7 +30,7 @@ var steps = [][]string{
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
 	{"telephony/localcall"},
-	{"audit"},
+	{"audit", "identity/oidc"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web"},
 	{"telephony/pbx", "ingest/feed/kazoo"}, // implement origination's driver and ingest/feed's platform
@@ -59,6 +59,8 @@ var owners = map[string][]string{
 	"modernc.org/sqlite":                  {"internal/sqldb"},
 	"github.com/testcontainers":           {"internal/testservice"},
 	"github.com/golang-jwt/jwt/v5":        {"identity"},
+	"github.com/coreos/go-oidc/v3":        {"identity/oidc", "internal/testservice"},
+	"golang.org/x/oauth2":                 {"identity/oidc"},
 	"github.com/spf13/cobra":              {"internal/cli", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},

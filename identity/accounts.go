@@ -210,6 +210,11 @@ func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) 
 				return err
 			}
 		}
+		// The provider can move its users to another account.
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_oidc_users WHERE user_id IN (SELECT id FROM identity_users WHERE account_id = $1)`, account.ID)
+		if err != nil {
+			return sqldb.Wrap(err, "deleting a provider's users")
+		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID); err != nil {
 			return sqldb.Wrap(err, "deleting an account")
 		}

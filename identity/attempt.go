@@ -42,10 +42,15 @@ func (a attempt) limitsHere() []Limit {
 	if a.network == "" {
 		return nil
 	}
-	limits := []Limit{
-		{subject("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow},
-		{subject("address", a.network), failuresPerAddress, failureWindow},
+	return append([]Limit{{subject("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow}}, a.addressLimits()...)
+}
+
+// addressLimits returns the limits of the address alone, whoever the user is.
+func (a attempt) addressLimits() []Limit {
+	if a.network == "" {
+		return nil
 	}
+	limits := []Limit{{subject("address", a.network), failuresPerAddress, failureWindow}}
 	if a.site != "" {
 		limits = append(limits, Limit{subject("address", a.site), clientnet.SiteFactor * failuresPerAddress, failureWindow})
 	}

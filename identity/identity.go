@@ -44,6 +44,7 @@ type User struct {
 	PresenceID    string // the extension, unique in the account; "": none
 	Role          Role
 	ClickToCallID string // of the click-to-call resource made for them; "": none yet
+	OIDCSubject   string // of the OpenID Connect provider, which logs the user in; "": a password does
 	CreatedAt     time.Time
 
 	generation int64 // of the password, raised at each change

@@ -28,7 +28,7 @@ func (s *Service) openSession(ctx context.Context, c Credentials) (*Session, err
 		return nil, err
 	}
 	s.ensurePortalHA1(ctx, user, c.Password)
-	session, err := s.newSession(ctx, s.db, user, newID())
+	session, err := s.newSession(ctx, s.db, user, sessionOf{family: newID()})
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +199,7 @@ func (s *Service) EventsExchange(ctx context.Context, p *Principal, address stri
 	if p.IsKey() {
 		token, expiresIn, err = s.exchangeKey(ctx, p, f)
 	} else {
-		token, err = s.exchange(ctx, p, address, f)
-		expiresIn = s.cfg.EventsTTL
+		token, expiresIn, err = s.exchange(ctx, p, address, f)
 	}
 	s.countLogin(AudienceEvents, err)
 	return token, expiresIn, err
@@ -232,29 +231,34 @@ func (s *Service) exchangeKey(ctx context.Context, p *Principal, f Filter) (toke
 	return token, life, err
 }
 
-func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (string, error) {
+func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (token string, life time.Duration, err error) {
 	if p.Audience != AudienceAPI || p.FamilyID == "" {
-		return "", fault.Forbidden("A channel token is made from a portal token")
+		return "", 0, fault.Forbidden("A channel token is made from a portal token")
 	}
 	user, err := s.User(ctx, p.UserID)
 	if fault.KindOf(err) == fault.KindNotFound {
-		return "", errSessionEnded
+		return "", 0, errSessionEnded
 	}
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	filter, err := s.channelFilter(ctx, user.AccountID, f)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	filter.Family = p.FamilyID
-	if err := s.extendFamily(ctx, p.FamilyID, s.cfg.Now().Add(s.cfg.EventsTTL)); err != nil {
-		return "", err
+	ends, err := s.extendFamily(ctx, p.FamilyID, s.cfg.Now().Add(s.cfg.EventsTTL))
+	if err != nil {
+		return "", 0, err
+	}
+	if life, err = s.lifeUntil(ends, s.cfg.EventsTTL); err != nil {
+		return "", 0, err
 	}
 	if err := s.recordLogin(ctx, AudienceEvents, Credentials{Address: address}, user); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return s.sign(user, AudienceEvents, s.cfg.EventsTTL, filter)
+	token, err = s.sign(user, AudienceEvents, life, filter)
+	return token, life, err
 }
 
 // channelFilter checks the filter of a channel login and returns the claims that

@@ -108,7 +108,7 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 		return err
 	}
 	user := func(username, password, presence string, role Role) error {
-		_, err := s.CreateUser(t.Context(), NewUser{"demo", username, password, presence, role})
+		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: username, Password: password, PresenceID: presence, Role: role})
 		return err
 	}
 	for want, err := range map[string]error{

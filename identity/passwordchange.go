@@ -83,7 +83,16 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 	return nil
 }
 
+// updatePassword stores a hash and ends the sessions of the user but that of kept.
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
+	var provided bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_oidc_users WHERE user_id = $1)`, userID).Scan(&provided)
+	if err != nil {
+		return sqldb.Wrap(err, "reading a provider's user")
+	}
+	if provided {
+		return fault.Conflict("The user logs in at the OpenID Connect provider and has no password")
+	}
 	stored, err := sqldb.Exec(ctx, tx, `UPDATE identity_users SET password = $1, generation = generation + 1,
 		kept_family = $2, revision = $3 WHERE id = $4`, hash, kept, rev, userID)
 	if err != nil {

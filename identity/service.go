@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"trunkline/audit"
+	"trunkline/identity/oidc"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
@@ -33,6 +34,7 @@ type Service struct {
 	metrics   *metrics
 	log       *slog.Logger
 	passwords *passwords
+	provider  *oidc.Client // nil: auth.oidc is not set
 	addresses *knownAddresses
 	proving   stripedLock // per user whose phone authenticates
 
@@ -80,6 +82,9 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		changing:  make(chan struct{}, 1),
 		early:     rate.NewLimiter(earlyPolls, earlyPolls),
 		lookups:   rate.NewLimiter(userLookups, userLookups),
+	}
+	if cfg.OIDC.Issuer != "" {
+		s.provider = oidc.New(cfg.OIDC, cfg.Now, reg, log)
 	}
 	if err := s.poll(ctx); err != nil {
 		return nil, err

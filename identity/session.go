@@ -12,45 +12,81 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// newSession makes a pair of tokens of a family: the login, and each refresh
-// that descends from it.
-func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, family string) (*Session, error) {
-	access, err := s.sign(user, AudienceAPI, s.cfg.AccessTTL, claims{Family: family})
+// sessionOf is what the tokens of a session have in common: of the login, and of
+// each refresh that descends from it.
+type sessionOf struct {
+	family string
+	ends   time.Time // no token of it lives longer; zero: no such end
+}
+
+// newSession makes a pair of tokens of a session.
+func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, of sessionOf) (*Session, error) {
+	accessLife, err := s.lifeUntil(of.ends, s.cfg.AccessTTL)
+	if err != nil {
+		return nil, err
+	}
+	refreshLife, err := s.lifeUntil(of.ends, s.cfg.RefreshTTL)
+	if err != nil {
+		return nil, err
+	}
+	access, err := s.sign(user, AudienceAPI, accessLife, claims{Family: of.family})
 	if err != nil {
 		return nil, err
 	}
 	refresh, now := newSecret(), s.cfg.Now()
 	stored, err := sqldb.Exec(ctx, db, `INSERT INTO identity_refresh_tokens
-			(hash, family_id, user_id, expires_at, access_expires_at)
-		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
-		hashSecret(refresh), family, now.Add(s.cfg.RefreshTTL).UnixMilli(),
-		now.Add(s.cfg.AccessTTL).UnixMilli(), user.ID, user.generation)
+			(hash, family_id, user_id, expires_at, access_expires_at, ends_at)
+		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
+		hashSecret(refresh), of.family, now.Add(refreshLife).UnixMilli(),
+		now.Add(accessLife).UnixMilli(), user.ID, user.generation,
+		sql.NullInt64{Int64: of.ends.UnixMilli(), Valid: !of.ends.IsZero()})
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
 	if stored == 0 { // the user was deleted, or has a new password, since the password was checked
 		return nil, errWrongLogin
 	}
-	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: s.cfg.AccessTTL}, nil
+	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: accessLife}, nil
+}
+
+// lifeUntil returns how long a token lives that may live for ttl and not beyond ends
+// (zero: no such end). The error is fault.KindUnauthenticated when ends has come.
+func (s *Service) lifeUntil(ends time.Time, ttl time.Duration) (time.Duration, error) {
+	if ends.IsZero() {
+		return ttl, nil
+	}
+	life := min(ttl, ends.Sub(s.cfg.Now()))
+	if life < time.Second { // tokens have whole seconds
+		return 0, errSessionEnded
+	}
+	return life, nil
 }
 
 var errSessionEnded = fault.Unauthenticated("The session has ended")
 
 // extendFamily stores that a token of the family lives until expires, so that a
-// logout revokes it for as long. It returns an error when the family has ended.
-func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) error {
-	return s.db.Alone(ctx, func(to sqldb.Runner) error {
-		stored, err := sqldb.Exec(ctx, to, `UPDATE identity_refresh_tokens SET access_expires_at =
-			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2`,
-			expires.UnixMilli(), family)
-		if err != nil {
-			return sqldb.Wrap(err, "extending a session")
-		}
-		if stored == 0 {
+// logout revokes it for as long, and returns when the session ends at the latest
+// (zero: no such end). It returns an error when the family has ended.
+func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) (ends time.Time, err error) {
+	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
+		var at sql.NullInt64
+		err := to.QueryRowContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
+			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2 RETURNING ends_at`,
+			expires.UnixMilli(), family).Scan(&at)
+		if errors.Is(err, sql.ErrNoRows) {
 			return errSessionEnded
 		}
-		return nil
+		ends = endOf(at)
+		return sqldb.Wrap(err, "extending a session")
 	})
+	return ends, err
+}
+
+func endOf(at sql.NullInt64) time.Time {
+	if !at.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(at.Int64)
 }
 
 var errRefresh = fault.Unauthenticated("The refresh token is not valid")
@@ -80,7 +116,7 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, e
 		if err != nil {
 			return sqldb.Wrap(err, "using a refresh token")
 		}
-		session, err = s.newSession(ctx, tx, row.user, row.family)
+		session, err = s.newSession(ctx, tx, row.user, row.sessionOf)
 		return err
 	})
 	if err != nil {
@@ -96,7 +132,7 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, e
 }
 
 type refreshRow struct {
-	family  string
+	sessionOf
 	expires int64 // Unix milliseconds
 	used    bool
 	user    User
@@ -104,12 +140,14 @@ type refreshRow struct {
 
 func readRefresh(ctx context.Context, tx *sql.Tx, hash string) (*refreshRow, error) {
 	row := &refreshRow{}
-	found := tx.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL, `+userColumns+`
+	found := tx.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL, r.ends_at, `+userColumns+`
 		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id WHERE r.hash = $1`, hash)
+	var ends sql.NullInt64
 	var err error
 	row.user, err = scanUser(func(columns ...any) error {
-		return found.Scan(append([]any{&row.family, &row.expires, &row.used}, columns...)...)
+		return found.Scan(append([]any{&row.family, &row.expires, &row.used, &ends}, columns...)...)
 	})
+	row.ends = endOf(ends)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, errRefresh
 	}

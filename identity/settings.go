@@ -3,6 +3,7 @@ package identity
 import (
 	"time"
 
+	"trunkline/identity/oidc"
 	"trunkline/internal/setting"
 )
 
@@ -13,6 +14,8 @@ type Settings struct {
 	EventsTTL  time.Duration `yaml:"events_ttl" doc:"lifetime of an events channel token"`
 
 	SIPPortalPassword string `yaml:"sip_portal_password" doc:"whether phones can register with their user's portal password instead of a device password: refuse, warn (accept and log) or allow"`
+
+	OIDC oidc.Settings `yaml:"oidc"`
 }
 
 // Values of SIPPortalPassword.
@@ -25,7 +28,7 @@ const (
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
 	const day = 24 * time.Hour
-	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword}
+	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword, OIDC: oidc.DefaultSettings()}
 }
 
 // maxTokenTTL bounds the lifetime of tokens that are checked without the
@@ -42,6 +45,7 @@ func (s Settings) Validate(c *setting.Check) {
 	tokenTTL("events_ttl", s.EventsTTL)
 	c.OneOf("sip_portal_password", s.SIPPortalPassword, RefusePortalPassword, WarnPortalPassword, AllowPortalPassword)
 	c.Must(s.RefreshTTL >= s.AccessTTL, "refresh_ttl", "must not be shorter than %s (%s), is %s", c.Key("access_ttl"), s.AccessTTL, s.RefreshTTL)
+	s.OIDC.Validate(c.Group("oidc"))
 }
 
 // ttl returns how long a token of the audience lives.

@@ -19,15 +19,19 @@ type NewUser struct {
 	Password   string
 	PresenceID string // "": none
 	Role       Role   // "": RoleUser
+	// OIDCSubject is the user's "sub" at the OpenID Connect provider, which logs the
+	// user in. Then there is no Password.
+	OIDCSubject string
 }
 
 // userColumns are the columns that scanUser reads, of a table called u.
-const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation`
+const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
+	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
 
 func scanUser(scan sqldb.ScanFunc) (User, error) {
 	var u User
 	var created int64
-	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation)
+	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation, &u.OIDCSubject)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
 }
@@ -37,15 +41,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
-	var bad problems
-	n.check("", &bad)
-	if err := bad.strength("password", n.Password); err != nil {
-		return User{}, err
-	}
-	if err := bad.fault("Invalid user"); err != nil {
-		return User{}, err
-	}
-	hash, err := s.passwords.Hash(ctx, n.Password)
+	hash, err := s.checkNewUser(ctx, n)
 	if err != nil {
 		return User{}, err
 	}
@@ -60,7 +56,12 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
-		if err := s.storePortalHA1(ctx, tx, user, account.Domain, n.Password); err != nil {
+		if user.OIDCSubject != "" {
+			err = bindSubject(ctx, tx, s.cfg.OIDC.Issuer, user)
+		} else {
+			err = s.storePortalHA1(ctx, tx, user, account.Domain, n.Password)
+		}
+		if err != nil {
 			return err
 		}
 		entry.AccountID = account.ID
@@ -73,9 +74,36 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return user, nil
 }
 
+// checkNewUser returns the hash of a new user's password.
+func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err error) {
+	var bad problems
+	if n.OIDCSubject != "" {
+		n.checkNames("", &bad)
+		bad.text("oidc_subject", n.OIDCSubject, maxSubject, printable)
+		if s.provider == nil {
+			bad.add("oidc_subject", "unsupported", "auth.oidc is not set")
+		}
+		if n.Password != "" {
+			bad.add("password", "unsupported", "a user of the OpenID Connect provider has no password")
+		}
+		if err := bad.fault("Invalid user"); err != nil {
+			return "", err
+		}
+		return s.noPassword(ctx)
+	}
+	n.check("", &bad)
+	if err := bad.strength("password", n.Password); err != nil {
+		return "", err
+	}
+	if err := bad.fault("Invalid user"); err != nil {
+		return "", err
+	}
+	return s.passwords.Hash(ctx, n.Password)
+}
+
 // userOf returns the user of a checked n, without the account.
 func (s *Service) userOf(n NewUser) User {
-	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, CreatedAt: s.now()}
+	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
 }
 
 // insertUser stores a user of an account that exists, in a change of users with

@@ -25,7 +25,8 @@ const (
 	maxDomain   = 253 // characters, as in DNS
 	maxPresence = 64  // characters
 	maxPassword = 1024
-	maxProblems = 50 // named in one answer
+	maxSubject  = 255 // characters, as OpenID Connect Core has it
+	maxProblems = 50  // named in one answer
 )
 
 var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -77,8 +78,13 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 }
 
 func (u *NewUser) check(prefix string, bad *problems) {
-	bad.text(prefix+"username", u.Username, maxName, printable)
+	u.checkNames(prefix, bad)
 	bad.password(prefix+"password", u.Password)
+}
+
+// checkNames checks all but the password.
+func (u *NewUser) checkNames(prefix string, bad *problems) {
+	bad.text(prefix+"username", u.Username, maxName, printable)
 	bad.user(prefix, u.PresenceID, u.Role)
 }
 

@@ -30,8 +30,12 @@ func userCreate(p *cli.Program) *cobra.Command {
 			if !user.Role.Known() {
 				return cli.Usagef("--role is user or admin, not %q", role)
 			}
+			generated := !fromStdin && user.OIDCSubject == ""
 			var err error
-			if user.Password = rand.Text(); fromStdin {
+			switch {
+			case generated:
+				user.Password = rand.Text()
+			case fromStdin:
 				if user.Password, err = cli.ReadPassword(p.In); err != nil {
 					return err
 				}
@@ -41,7 +45,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("creating user %s: %w", user.Username, err)
 				}
-				if !fromStdin {
+				if generated {
 					fmt.Fprintf(p.Err, "password of %s: %s\n", made.Username, user.Password)
 				}
 				_, err = fmt.Fprintln(p.Out, made.ID)
@@ -52,6 +56,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 	command.Flags().StringVar(&user.Account, "account", "", cli.AccountUsage)
 	command.Flags().StringVar(&role, "role", string(identity.RoleUser), "user or admin")
 	command.Flags().StringVar(&user.PresenceID, "presence-id", "", "extension")
+	command.Flags().StringVar(&user.OIDCSubject, "oidc-subject", "", "the user's sub at the OpenID Connect provider, in place of a password")
 	command.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from the first line of stdin")
 	return command
 }

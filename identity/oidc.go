@@ -1,0 +1,337 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"trunkline/audit"
+	"trunkline/identity/oidc"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// errNoProvider is the error of what needs auth.oidc.
+var errNoProvider = fault.NotFound("Logins with OpenID Connect are not set up (auth.oidc)")
+
+// FromProvider reports whether a token says to be of the OpenID Connect provider,
+// or of another issuer than Trunkline; false where no provider is set.
+func (s *Service) FromProvider(token string) bool {
+	named := oidc.IssuerOf(token)
+	return s.provider != nil && named != "" && named != issuer
+}
+
+// HasProvider reports whether an OpenID Connect provider is set.
+func (s *Service) HasProvider() bool { return s.provider != nil }
+
+// LoginByToken is Login with an ID or access token of the OpenID Connect provider.
+// The session ends with the token.
+func (s *Service) LoginByToken(ctx context.Context, token, address string) (*Session, error) {
+	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
+}
+
+// CanBeginOIDC reports whether browsers can log in at the provider.
+func (s *Service) CanBeginOIDC() bool { return s.provider != nil && s.provider.CanBegin() }
+
+// BeginOIDC begins a browser's login at the provider and returns the provider's
+// address to which the browser goes.
+func (s *Service) BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error) {
+	if !s.CanBeginOIDC() {
+		return oidc.Flow{}, "", errNoProvider
+	}
+	return s.provider.Begin(ctx)
+}
+
+// FinishOIDC is Login with the code with which a browser comes back from the
+// provider.
+func (s *Service) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*Session, error) {
+	if !s.CanBeginOIDC() {
+		return nil, errNoProvider
+	}
+	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) {
+		id, err := s.provider.Finish(ctx, flow, code)
+		id.Expires = time.Time{} // the user was there: the session is as after a password
+		return id, err
+	})
+}
+
+func (s *Service) loginByProvider(ctx context.Context, address string, verify func() (oidc.Identity, error)) (*Session, error) {
+	session, err := s.openProviderSession(ctx, address, verify)
+	s.countLogin(AudienceAPI, err)
+	return session, err
+}
+
+func (s *Service) openProviderSession(ctx context.Context, address string, verify func() (oidc.Identity, error)) (*Session, error) {
+	user, id, err := s.checkProvider(ctx, AudienceAPI, address, verify)
+	if err != nil {
+		return nil, err
+	}
+	session, err := s.newSession(ctx, s.db, user, sessionOf{family: newID(), ends: id.Expires})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recordLogin(ctx, AudienceAPI, Credentials{Address: address}, user); err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
+// provider. The channel token ends with it.
+func (s *Service) EventsLoginByToken(ctx context.Context, token, address string, f Filter) (channel string, expiresIn time.Duration, err error) {
+	channel, expiresIn, err = s.channelTokenByProvider(ctx, token, address, f)
+	s.countLogin(AudienceEvents, err)
+	return channel, expiresIn, err
+}
+
+func (s *Service) channelTokenByProvider(ctx context.Context, token, address string, f Filter) (string, time.Duration, error) {
+	user, id, err := s.checkProvider(ctx, AudienceEvents, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
+	if err != nil {
+		return "", 0, err
+	}
+	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	if err != nil {
+		return "", 0, err
+	}
+	life, err := s.lifeUntil(id.Expires, s.cfg.EventsTTL)
+	if err != nil {
+		return "", 0, err
+	}
+	if err := s.recordLogin(ctx, AudienceEvents, Credentials{Address: address}, user); err != nil {
+		return "", 0, err
+	}
+	channel, err := s.sign(user, AudienceEvents, life, filter)
+	return channel, life, err
+}
+
+// checkProvider finds the user whom the provider vouches for, and writes a refusal
+// to the audit log. Refusals count against the address.
+func (s *Service) checkProvider(ctx context.Context, door Audience, address string,
+	verify func() (oidc.Identity, error)) (user User, id oidc.Identity, err error) {
+	if s.provider == nil {
+		return User{}, id, errNoProvider
+	}
+	limits := newAttempt("", "", address).addressLimits()
+	if err = limited(s.limiter.Wait(ctx, limits...)); err == nil {
+		if id, err = verify(); err == nil {
+			user, err = s.userOfProvider(ctx, id, address)
+		}
+		switch fault.KindOf(err) {
+		case fault.KindUnauthenticated, fault.KindForbidden:
+			if over := limited(s.limiter.Fail(ctx, limits...)); over != nil {
+				err = over
+			}
+		}
+	}
+	if err != nil {
+		s.reportProviderRefused(ctx, door, address, user, err)
+		return User{}, id, err
+	}
+	return user, id, nil
+}
+
+// reportProviderRefused writes a login that was refused to the audit log, with the
+// code of the reason as outcome.
+func (s *Service) reportProviderRefused(ctx context.Context, door Audience, address string, user User, err error) {
+	f := fault.As(err)
+	switch f.Kind {
+	case fault.KindUnauthenticated, fault.KindForbidden:
+		e := s.loginEntry(ctx, audit.LoginFailed, door, Credentials{Address: address}, user)
+		e.Outcome = "wrong_token"
+		if len(f.Fields) > 0 {
+			e.Outcome = f.Fields[0].Code
+		}
+		s.audit.Report(ctx, e)
+	case fault.KindLimited:
+		e := s.loginEntry(ctx, audit.LoginLocked, door, Credentials{Address: address}, user)
+		e.Outcome = "limited"
+		s.audit.ReportOnce(ctx, e)
+	}
+}
+
+// notAllowed returns the error of an authentic user who may not log in.
+func notAllowed(claim, code, message string) error {
+	return &fault.Error{Kind: fault.KindForbidden, Message: message, Fields: []fault.Field{{Field: claim, Code: code, Message: message}}}
+}
+
+// userOfProvider returns the user of an identity, as its claims now are: the first
+// login makes the user, later ones change role and extension. The user is returned
+// also with an error, where it is known.
+func (s *Service) userOfProvider(ctx context.Context, id oidc.Identity, address string) (User, error) {
+	account, err := resolve(ctx, s.db, id.Account)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return User{}, notAllowed(s.cfg.OIDC.AccountClaim, "unknown_account",
+			"The claim \""+s.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(id.Account)+", which does not exist")
+	}
+	if err != nil {
+		return User{}, err
+	}
+	user, err := s.findProviderUser(ctx, s.db, id)
+	switch {
+	case errors.Is(err, errNotBound):
+		user, err = s.createProviderUser(ctx, id, account, address)
+	case err == nil && user.AccountID != account.ID:
+		err = notAllowed(s.cfg.OIDC.AccountClaim, "other_account", "The token names another account than that of the user: an administrator has to delete the user and create it there")
+	case err == nil:
+		user, err = s.updateProviderUser(ctx, user, id, address)
+	}
+	if err != nil {
+		user.AccountID = cmp.Or(user.AccountID, account.ID)
+		return user, err
+	}
+	return user, s.checkSecondFactor(ctx, user, id)
+}
+
+// checkSecondFactor holds the rule of RequireOTP for users without a password.
+func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Identity) error {
+	if user.Role != RoleAdmin || id.SecondFactor {
+		return nil
+	}
+	required, err := s.OTPRequired(ctx, user.AccountID)
+	if err != nil || !required {
+		return err
+	}
+	return notAllowed("amr", "second_factor", "The account requires a second factor of administrators, and the claim \"amr\" of the token has none of mfa, otp and hwk")
+}
+
+// errNotBound: no user was ever made for an identity.
+var errNotBound = errors.New("no user of the provider's subject")
+
+// findProviderUser returns the user of an identity. A user that was deleted is
+// refused.
+func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity) (User, error) {
+	if !storable(id.Subject) {
+		return User{}, notAllowed("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
+	}
+	var userID string
+	err := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_users WHERE issuer = $1 AND subject = $2`, id.Issuer, id.Subject).Scan(&userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return User{}, errNotBound
+	}
+	if err != nil {
+		return User{}, sqldb.Wrap(err, "reading a provider's user")
+	}
+	user, err := findUserByID(ctx, db, userID)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return User{ID: userID}, notAllowed("sub", "deleted_user", "The user was deleted: an administrator has to create it again, with the token's \"sub\" as oidc_subject")
+	}
+	return user, err
+}
+
+// roleOf returns the role that the claims name; before where they are not asked.
+func (s *Service) roleOf(id oidc.Identity, before Role) (Role, error) {
+	if s.cfg.OIDC.RoleClaim == "" {
+		return before, nil
+	}
+	for _, role := range []Role{RoleAdmin, RoleUser} {
+		if slices.Contains(id.Roles, string(role)) {
+			return role, nil
+		}
+	}
+	return "", notAllowed(s.cfg.OIDC.RoleClaim, "unknown_role", "The claim \""+s.cfg.OIDC.RoleClaim+"\" of the token has neither admin nor user")
+}
+
+func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, account Account, address string) (User, error) {
+	n := NewUser{Username: id.Username, OIDCSubject: id.Subject}
+	if id.PresenceID != nil {
+		n.PresenceID = *id.PresenceID
+	}
+	var err error
+	if n.Role, err = s.roleOf(id, RoleUser); err != nil {
+		return User{}, err
+	}
+	var bad problems
+	bad.text("preferred_username", n.Username, maxName, printable)
+	bad.user("", n.PresenceID, n.Role)
+	if len(bad) > 0 {
+		return User{}, notAllowed(bad[0].Field, "wrong_claim", "The token's claims make no user: "+bad[0].Message)
+	}
+	user := s.userOf(n)
+	hash, err := s.noPassword(ctx)
+	if err != nil {
+		return User{}, err
+	}
+	entry := s.audit.Entry(ctx, audit.UserCreate, account.ID, "user:"+user.ID)
+	entry.Actor, entry.Address = "user:"+user.ID, address
+	var stored bool
+	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+		found, err := s.findProviderUser(ctx, tx, id)
+		if stored = errors.Is(err, errNotBound); !stored { // another login made it meanwhile
+			user = found
+			return err
+		}
+		user.AccountID = account.ID
+		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
+			return err
+		}
+		if err := bindSubject(ctx, tx, id.Issuer, user); err != nil {
+			return err
+		}
+		return s.audit.Insert(ctx, tx, entry)
+	})
+	if fault.KindOf(err) == fault.KindConflict {
+		return User{}, notAllowed("preferred_username", codeTaken, fault.As(err).Message+": an administrator has to change or delete that user")
+	}
+	if err != nil {
+		return User{}, err
+	}
+	if stored {
+		s.audit.Committed(ctx, entry)
+	}
+	return user, nil
+}
+
+// noPassword returns the hash of a password that nobody knows.
+func (s *Service) noPassword(ctx context.Context) (hash string, err error) {
+	return s.passwords.Hash(ctx, rand.Text())
+}
+
+// bindSubject makes user the one of its OIDCSubject. The error is
+// fault.KindConflict where the subject has another user.
+func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) error {
+	var other string
+	err := tx.QueryRowContext(ctx, `SELECT u.username FROM identity_oidc_users o JOIN identity_users u ON u.id = o.user_id
+		WHERE o.issuer = $1 AND o.subject = $2`, issuer, user.OIDCSubject).Scan(&other)
+	if err == nil {
+		return fault.Conflict("The provider's subject has another user")
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return sqldb.Wrap(err, "reading a provider's user")
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_oidc_users (issuer, subject, user_id) VALUES ($1, $2, $3)
+		ON CONFLICT (issuer, subject) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject, user.ID)
+	return sqldb.Wrap(err, "storing a provider's user")
+}
+
+func (s *Service) updateProviderUser(ctx context.Context, user User, id oidc.Identity, address string) (User, error) {
+	update := UserUpdate{PresenceID: user.PresenceID}
+	if id.PresenceID != nil {
+		update.PresenceID = *id.PresenceID
+	}
+	var err error
+	if update.Role, err = s.roleOf(id, user.Role); err != nil {
+		return user, err
+	}
+	if update.Role == user.Role && update.PresenceID == user.PresenceID {
+		return user, nil
+	}
+	updated, err := s.UpdateUser(audit.WithCaller(ctx, audit.Caller{Actor: "user:" + user.ID, Address: address}), user.ID, update)
+	switch fault.KindOf(err) {
+	case fault.KindConflict, fault.KindInvalid:
+		return user, notAllowed(s.cfg.OIDC.PresenceClaim, "wrong_claim", "The token's claims do not fit the user: "+reasonOf(err))
+	}
+	return updated, err
+}
+
+// reasonOf returns the message of an error's first field, else its own.
+func reasonOf(err error) string {
+	f := fault.As(err)
+	if len(f.Fields) > 0 {
+		return f.Fields[0].Message
+	}
+	return f.Message
+}

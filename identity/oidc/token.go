@@ -1,0 +1,168 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"trunkline/internal/fault"
+)
+
+// algorithms are the asymmetric ones that go-oidc knows; never none, never one whose
+// key would be the client's secret.
+var algorithms = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512,
+	oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+}
+
+const maxTokenLength = 32 << 10
+
+// IssuerOf returns the issuer that a token names, unverified; "" where text is no
+// JWT.
+func IssuerOf(token string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	if len(token) > maxTokenLength {
+		return ""
+	}
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err := json.Unmarshal(text, &claims); err != nil {
+		return ""
+	}
+	return claims.Issuer
+}
+
+// refusedToken returns the error of a token that proves nothing. code names why for
+// the audit log.
+func refusedToken(code, message string, cause error) error {
+	return &fault.Error{Kind: fault.KindUnauthenticated, Message: message, Fields: []fault.Field{{Field: "token", Code: code, Message: message}}, Cause: cause}
+}
+
+// Verify returns the user of an ID token or a JWT access token of the provider.
+// The error is fault.KindUnauthenticated for a token that is not valid,
+// fault.KindForbidden where it lacks a claim, and fault.KindUnavailable where the
+// provider's keys cannot be read.
+func (c *Client) Verify(ctx context.Context, token string) (Identity, error) {
+	verified, err := c.authenticate(ctx, token)
+	if err != nil {
+		return Identity{}, err
+	}
+	return c.identityOf(verified)
+}
+
+func (c *Client) authenticate(ctx context.Context, token string) (*oidc.IDToken, error) {
+	if len(token) > maxTokenLength {
+		return nil, refusedToken("malformed", "The token is too long", nil)
+	}
+	if issuer := IssuerOf(token); issuer != c.settings.Issuer {
+		return nil, refusedToken("wrong_issuer", "The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
+	}
+	p, err := c.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := &recordedKeys{KeySet: p.keys}
+	verified, err := oidc.NewVerifier(c.settings.Issuer, keys, &oidc.Config{
+		SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: c.now,
+	}).Verify(ctx, token)
+	var expired *oidc.TokenExpiredError
+	switch {
+	case errors.As(err, &expired):
+		return nil, refusedToken("expired", "The token has expired", nil)
+	case keys.err != nil && c.keysUnread(keys.err):
+		return nil, fault.Unavailable(brief(keys.err), keyReadEvery, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
+	case err != nil:
+		return nil, refusedToken("wrong_token", "The token is not valid", brief(err))
+	}
+	for _, accepted := range []string{c.settings.ClientID, c.settings.Audience} {
+		if accepted != "" && slices.Contains(verified.Audience, accepted) {
+			return verified, nil
+		}
+	}
+	return nil, refusedToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
+}
+
+// recordedKeys keeps the error of a key set, which the verifier hides.
+type recordedKeys struct {
+	oidc.KeySet
+	err error
+}
+
+func (k *recordedKeys) VerifySignature(ctx context.Context, token string) (payload []byte, err error) {
+	payload, k.err = k.KeySet.VerifySignature(ctx, token)
+	return payload, k.err
+}
+
+// keysUnread reports whether err is that the keys could not be read, not that a
+// signature is wrong. Keys that were read a moment ago do not have the token's.
+func (c *Client) keysUnread(err error) bool {
+	if errors.Is(err, errKeysRead) {
+		return c.transport.keysAway.Load()
+	}
+	return strings.HasPrefix(err.Error(), "fetching keys") // of oidc.RemoteKeySet
+}
+
+// Identity is a user as a token describes it.
+type Identity struct {
+	Issuer, Subject string   // together they are the user, for ever
+	Username        string   // preferred_username, else email, else Subject
+	Account         string   // id, name or domain
+	Roles           []string // of Settings.RoleClaim
+	PresenceID      *string  // nil: Settings.PresenceClaim is unset or missing
+	SecondFactor    bool     // the claim amr names one (RFC 8176)
+	Expires         time.Time
+}
+
+func (c *Client) identityOf(token *oidc.IDToken) (Identity, error) {
+	var claims claims
+	if err := token.Claims(&claims); err != nil {
+		return Identity{}, refusedToken("malformed", "The token's claims cannot be read", nil)
+	}
+	id := Identity{Issuer: token.Issuer, Subject: token.Subject, Expires: token.Expiry}
+	if id.Subject == "" {
+		return Identity{}, missing("sub", "")
+	}
+	var ok bool
+	if id.Account, ok = claims.text(c.settings.AccountClaim); !ok || id.Account == "" {
+		return Identity{}, missing(c.settings.AccountClaim, "auth.oidc.account_claim")
+	}
+	if claim := c.settings.RoleClaim; claim != "" {
+		if id.Roles = claims.list(claim); len(id.Roles) == 0 {
+			return Identity{}, missing(claim, "auth.oidc.role_claim")
+		}
+	}
+	if presence, ok := claims.text(c.settings.PresenceClaim); ok {
+		id.PresenceID = &presence
+	}
+	for _, name := range []string{"preferred_username", "email"} {
+		if id.Username == "" {
+			id.Username, _ = claims.text(name)
+		}
+	}
+	if id.Username == "" {
+		id.Username = id.Subject
+	}
+	methods := claims.list("amr")
+	id.SecondFactor = slices.Contains(methods, "mfa") || slices.Contains(methods, "otp") || slices.Contains(methods, "hwk")
+	return id, nil
+}
+
+func missing(claim, name string) error {
+	message := "The claim \"" + claim + "\" of the token is missing or has no text"
+	if name != "" {
+		message += " (" + name + ")"
+	}
+	return &fault.Error{Kind: fault.KindForbidden, Message: message, Fields: []fault.Field{{Field: claim, Code: "missing_claim", Message: message}}}
+}

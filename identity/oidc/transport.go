@@ -1,0 +1,96 @@
+package oidc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	maxAnswer      = 1 << 20 // bytes of an answer of the provider
+	keyReads       = 5       // at once, of the provider's keys
+	keyReadEvery   = 10 * time.Second
+)
+
+// errKeysRead: the keys were read a moment ago.
+var errKeysRead = errors.New("the provider's keys were read a moment ago")
+
+// transport bounds and counts the requests to the provider.
+type transport struct {
+	base     http.RoundTripper
+	requests *prometheus.CounterVec
+	keyReads *rate.Limiter
+	// keysAway: the last request for keys failed.
+	keysAway atomic.Bool
+}
+
+func newHTTPClient(requests *prometheus.CounterVec) (*http.Client, *transport) {
+	t := &transport{
+		base: http.DefaultTransport.(*http.Transport).Clone(), requests: requests,
+		keyReads: rate.NewLimiter(rate.Every(keyReadEvery), keyReads),
+	}
+	return &http.Client{
+		Transport: t, Timeout: requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, t
+}
+
+func kindOf(r *http.Request) string {
+	switch {
+	case r.Method == http.MethodPost:
+		return requestToken
+	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
+		return requestDiscovery
+	}
+	return requestKeys
+}
+
+// RoundTrip implements http.RoundTripper. An answer other than 200 is an error, but
+// for tokens, whose errors have a body.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	kind := kindOf(r)
+	if kind == requestKeys && !t.keyReads.Allow() {
+		return nil, errKeysRead
+	}
+	response, err := t.base.RoundTrip(r)
+	if err == nil && kind != requestToken && response.StatusCode != http.StatusOK {
+		_ = response.Body.Close() // not read
+		err = fmt.Errorf("the provider answers %s %s with status %d", r.Method, r.URL.Path, response.StatusCode)
+	}
+	result := "ok"
+	if err != nil || response.StatusCode != http.StatusOK {
+		result = "error"
+	}
+	t.requests.WithLabelValues(kind, result).Inc()
+	if kind == requestKeys {
+		t.keysAway.Store(err != nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &boundedBody{response.Body, maxAnswer}
+	return response, nil
+}
+
+// boundedBody is a body with an error after left bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("the provider's answer is over 1 MiB")
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
