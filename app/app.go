@@ -178,16 +178,18 @@ func (a *App) buildRooms(ctx context.Context) error {
 		}
 		a.life.runs("normalizer", n.Run)
 	}
+	if err := a.buildFigures(ctx, &deps); err != nil {
+		return err
+	}
 	if a.has(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
-		processor, err := stats.New(a.settings.Stats, stats.Deps{Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs}, a.registry, a.log)
+		processor, err := stats.New(a.settings.Stats, stats.Deps{
+			Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
+		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
 		a.life.runs("stats", processor.Run)
-	}
-	if err := a.buildFigures(ctx, &deps); err != nil {
-		return err
 	}
 	if a.has(settings.RoleFanout) {
 		if err := a.buildFanout(); err != nil {

@@ -62,10 +62,22 @@
 // begins again from the topic. Readers ignore a record whose header event_id is
 // below that of the key's last one.
 //
+// # Folding again
+//
+// A rebuild (Rebuilds has the requests, in the database) folds a partition from the
+// beginning of cc.evt beside its worker, with a Fold of its own, until it has caught
+// up. Rows whose time is over by then are written as they come, each with its
+// tombstone and without a position, so that they reach readers and nobody who takes
+// over. Then the worker goes on with the new fold and writes what differs at its own
+// position. A rebuild that is interrupted begins again; what it wrote is right by
+// itself. Where the log's beginning was deleted, entries that depend on it stay as
+// they are (rebuild.exact).
+//
 // # Goroutines, and when it is full
 //
 // Processor.Run has one goroutine for each partition that its consumer group gives
-// it; all end with its context. A partition's goroutine folds until flushBytes of
+// it, one more while the partition is folded again, and one that exchanges requests
+// and progress with the database; all end with its context. A partition's goroutine folds until flushBytes of
 // records have changed or gatherTime is over, writes them, and goes on. While Kafka
 // is unavailable it waits, and cc.evt holds what comes. There are no locks.
 package stats

@@ -64,6 +64,7 @@ type Fold struct {
 	tooLate    int64 // events too late for their interval
 
 	performances []Performance // made since TakePerformances
+	expired      func(entry)   // called before an entry is forgotten because its time is over; nil: nothing is
 }
 
 type interaction struct{ account, id unique.Handle[string] }
@@ -136,6 +137,9 @@ func (f *Fold) Advance(id event.ID) {
 		case *openInterval:
 			f.complete(e)
 		default:
+			if f.expired != nil {
+				f.expired(e)
+			}
 			f.remove(e)
 		}
 	}
@@ -321,6 +325,12 @@ func (f *Fold) Flush(give func(Record)) {
 	}
 	clear(f.dirty)
 	f.bytes = 0
+}
+
+// discard makes Flush and TakePerformances give nothing of what happened so far.
+func (f *Fold) discard() {
+	clear(f.dirty)
+	f.bytes, f.performances = 0, nil
 }
 
 func (f *Fold) record(k key) Record {

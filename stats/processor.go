@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,15 +18,17 @@ type Deps struct {
 	Producer Producer
 	Accounts Accounts
 	Configs  *QueueConfigs
+	Rebuilds Rebuilds // nil: none are asked for
 }
 
 // Processor computes the figures of the partitions that its consumer group gives
 // it. Any number may run at the same time.
 type Processor struct {
-	rules   Rules
-	deps    Deps
-	metrics *metrics
-	log     *slog.Logger
+	rules    Rules
+	deps     Deps
+	rebuilds *rebuilds // nil: none are asked for
+	metrics  *metrics
+	log      *slog.Logger
 }
 
 // New makes a processor. It does nothing before Run.
@@ -37,11 +40,22 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 		return nil, errors.New("stats: needs a log, a producer, accounts and the configurations of queues")
 	}
 	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Configs.thresholds}
-	return &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}, nil
+	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}
+	if deps.Rebuilds != nil {
+		p.rebuilds = &rebuilds{store: deps.Rebuilds, log: log}
+	}
+	return p, nil
 }
 
 // Run works until ctx ends, then returns nil.
 func (p *Processor) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ending, stop := context.WithCancel(ctx)
+	defer stop()
+	if p.rebuilds != nil {
+		watching.Go(func() { p.rebuilds.run(ending) })
+	}
 	if err := p.deps.Log.Work(ctx, p.runPartition); err != nil {
 		return fmt.Errorf("computing figures: %w", err)
 	}
@@ -55,7 +69,7 @@ func (p *Processor) runPartition(ctx context.Context, partition int, commit func
 	defer done()
 	defer p.metrics.queues.drop(partition)
 	for {
-		w := &worker{Processor: p, partition: partition, commit: commit, oldest: oldest}
+		w := &worker{folder: folder{Processor: p, partition: partition}, commit: commit, oldest: oldest}
 		err := w.process(ctx)
 		w.countEntries(false)
 		switch {

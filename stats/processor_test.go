@@ -60,8 +60,15 @@ func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
 // start runs a processor until stop is called.
 func start(t testing.TB, c *kafka.Cluster) (stop func()) {
 	t.Helper()
+	return startWith(t, c, Deps{Log: OnKafka(c)})
+}
+
+// startWith does the same with a log, and with requests to fold figures again.
+func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
+	t.Helper()
 	producer := c.NewProducer(kafka.ProducerConfig{})
-	p, err := New(DefaultSettings(), Deps{Log: OnKafka(c), Producer: producer, Accounts: everyAccount{}, Configs: NewQueueConfigs(c, producer)}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	deps.Producer, deps.Accounts, deps.Configs = producer, everyAccount{}, NewQueueConfigs(c, producer)
+	p, err := New(DefaultSettings(), deps, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +185,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	}
 	oldest, done := p.metrics.lag.track(0)
 	t.Cleanup(done)
-	w := &worker{Processor: p, commit: func(int64) {}, oldest: oldest}
+	w := &worker{folder: folder{Processor: p}, commit: func(int64) {}, oldest: oldest}
 	if err := w.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
-	"trunkline/internal/retry"
 )
 
 const (
@@ -29,20 +27,18 @@ const (
 
 // worker computes the figures of one partition, in one goroutine.
 type worker struct {
-	*Processor
-	partition int
-	commit    func(next int64)
-	oldest    *atomic.Int64 // time of the oldest event that is not written, 0: none
+	folder
+	commit func(next int64)
+	oldest *atomic.Int64 // time of the oldest event that is not written, 0: none
 
-	fold    *Fold
-	at      state.Position // up to where the fold is that of cc.evt
-	next    int64          // offset in cc.stats after the last record that is known
+	next    int64 // offset in cc.stats after the last record that is known
 	wrote   time.Time
 	moved   bool      // at is not written yet
 	checkAt time.Time // when to look for what another processor wrote; zero: done
 	ignored int64     // of the fold, as counted in the metric
 	sizes   [len(kinds)]int
 	overdue overdue
+	rebuild *rebuild // nil: none is under way
 }
 
 // errBehind is returned when another processor has written figures of later
@@ -54,6 +50,7 @@ func (w *worker) process(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		return err
 	}
+	defer w.stopRebuild()
 	for {
 		err := w.read(ctx)
 		gap, ok := kafka.PassableGap(err)
@@ -97,26 +94,6 @@ func (w *worker) load(ctx context.Context) error {
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
 	return err
-}
-
-// begin sets the position to the beginning of cc.evt.
-func (w *worker) begin(ctx context.Context) error {
-	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
-	if err != nil {
-		return err
-	}
-	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
-	w.at = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
-	return err
-}
-
-// logPosition returns the position in cc.evt.
-func (w *worker) logPosition() kafka.LogPosition {
-	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
-	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written where topics have no ids
-		at.TopicID = id
-	}
-	return at
 }
 
 // checkPosition moves the position to where cc.evt goes on, when it does not there.
@@ -167,6 +144,10 @@ func (w *worker) read(ctx context.Context) error {
 			backoff.Reset()
 		}
 		for i := range records {
+			if w.oldest.Load() == 0 {
+				w.oldest.Store(records[i].Time.UnixMilli())
+			}
+			w.moved = true
 			if err := w.foldRecord(ctx, &records[i]); err != nil {
 				return err
 			}
@@ -180,6 +161,9 @@ func (w *worker) read(ctx context.Context) error {
 			return err
 		}
 		if err := w.writeOverdue(ctx, reader.Idle()); err != nil {
+			return err
+		}
+		if err := w.stepRebuild(ctx); err != nil {
 			return err
 		}
 		if reader.Lag() == 0 && w.fold.Changed() == 0 {
@@ -202,6 +186,11 @@ func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, erro
 	}
 	if at := w.overdueAt(time.Now()); at.Before(until) {
 		until = at
+	}
+	if w.rebuilds != nil { // look for requests, and whether the one under way is done
+		if at := time.Now().Add(rebuildsEvery); at.Before(until) {
+			until = at
+		}
 	}
 	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -230,43 +219,6 @@ func (w *worker) writeDue(ctx context.Context) error {
 	return w.repair(ctx)
 }
 
-// foldRecord folds the next record of cc.evt, once the configurations of queues are
-// known that are in force for rows that it may make.
-func (w *worker) foldRecord(ctx context.Context, r *kafka.Record) error {
-	if w.oldest.Load() == 0 {
-		w.oldest.Store(r.Time.UnixMilli())
-	}
-	w.at.Offset, w.at.LeaderEpoch, w.moved = r.Offset+1, r.LeaderEpoch, true
-	w.metrics.events.Inc()
-	if !Counts(event.Name(r.Header(event.HeaderName))) {
-		id, err := event.MessageID(r.Value)
-		if err != nil {
-			w.reportInvalid(r, err)
-			return nil
-		}
-		w.fold.Advance(id)
-		return nil
-	}
-	e, _, err := state.ParseEvent(r.Key, r.Value, nil)
-	if err != nil {
-		w.reportInvalid(r, err)
-		return nil
-	}
-	if !w.deps.Configs.knows(e.ID.Time()) {
-		err := w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
-		if err != nil {
-			return err
-		}
-	}
-	w.fold.Apply(&e)
-	return nil
-}
-
-func (w *worker) reportInvalid(r *kafka.Record, err error) {
-	w.metrics.invalid.Inc()
-	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
-}
-
 // flush makes what has changed durable, with the position, in one record batch.
 func (w *worker) flush(ctx context.Context) error {
 	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which is behind them
@@ -286,11 +238,6 @@ func (w *worker) flush(ctx context.Context) error {
 	w.metrics.late.Add(float64(w.fold.Ignored() - w.ignored))
 	w.ignored = w.fold.Ignored()
 	return nil
-}
-
-func (w *worker) record(r Record) kafka.Record {
-	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
-		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
 }
 
 // write writes records and the position behind them. Where they do not lie just
@@ -399,20 +346,4 @@ func (w *worker) countEntries(held bool) {
 		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.sizes[i]))
 		w.sizes[i] = size
 	}
-}
-
-// partitionBackoff is the waits of a worker before it tries again.
-var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
-
-// retry calls do until it does not fail with fault.KindUnavailable, with growing
-// waits between. It returns ctx's error when ctx ends.
-func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
-	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.metrics.retries.Inc()
-		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-	}, do)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return err
 }

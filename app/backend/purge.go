@@ -25,7 +25,7 @@ type Purged struct {
 	Index      *cdrindex.Index
 	Figures    *figures.Store
 
-	// QueueConfigs is nil in commands: a server purges them within a day.
+	// QueueConfigs is nil where their topic does not exist.
 	QueueConfigs *stats.QueueConfigs
 }
 

@@ -20,6 +20,7 @@ import (
 	"trunkline/internal/cli/masterkey"
 	"trunkline/internal/cli/portal"
 	"trunkline/internal/cli/recording"
+	"trunkline/internal/cli/stats"
 	"trunkline/internal/cli/topics"
 )
 
@@ -34,7 +35,7 @@ func commands(p *cli.Program, serve server) []*cobra.Command {
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
-		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p),
+		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p), stats.Command(p),
 		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), demo.Command(p),
 		ai.Command(p),
 	}

@@ -12,10 +12,14 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/cdrindex"
+	"trunkline/config/settings"
+	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/cli"
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
 	"trunkline/recording"
+	"trunkline/stats"
 	"trunkline/stats/figures"
 )
 
@@ -142,11 +146,18 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
-	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
-	if err != nil {
-		return err
-	}
-	return purge.Now(ctx, id)
+	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
+		producer := cluster.NewProducer(kafka.ProducerConfig{})
+		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
+		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // a server has run
+			of.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
+		}
+		purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
+		if err != nil {
+			return err
+		}
+		return purge.Now(ctx, id)
+	})
 }
 
 // ofAccounts collects what list gives for the account, or for every account

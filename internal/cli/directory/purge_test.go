@@ -10,8 +10,11 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/config/settings"
+	"trunkline/event"
 	"trunkline/internal/cli"
+	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
+	"trunkline/stats"
 )
 
 // tablesOfAccounts returns the tables whose rows belong to an account.
@@ -117,5 +120,45 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	var purged sql.NullInt64
 	if err := db.QueryRowContext(t.Context(), `SELECT purged_at FROM identity_deleted_accounts WHERE id = 'gone'`).Scan(&purged); err != nil || !purged.Valid {
 		t.Errorf("purged at %v, %v", purged, err)
+	}
+}
+
+// The configurations of queues are on Kafka, and the broker is the server's.
+func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
+	w := newEnv(t)
+	s := w.Serve()
+	for _, id := range []string{"gone", "stays"} {
+		w.Must("account", "create", id, "--domain", id+".example", "--id", id)
+	}
+	cluster, closeKafka, err := backend.KafkaBeside(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeKafka() }()
+	producer := cluster.NewProducer(kafka.ProducerConfig{})
+	defer func() { _ = producer.Close(t.Context()) }()
+	configs := stats.NewQueueConfigs(cluster, producer)
+	for _, id := range []string{"gone", "gone", "stays"} {
+		if _, err := configs.Update(t.Context(), id, stats.DefaultQueueConfig(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Must("account", "delete", "gone", "--now")
+	left := map[string]bool{} // keys that have a value
+	_, err = cluster.ScanCompacted(t.Context(), event.TopicQueues, 0, 0, func() { clear(left) }, func(r *kafka.Record) {
+		if left[string(r.Key)] = true; r.Value == nil {
+			delete(left, string(r.Key))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range left {
+		if !strings.HasPrefix(key, "stays|1|") {
+			t.Errorf("%s is left", key)
+		}
+	}
+	if len(left) != 1 {
+		t.Errorf("%d configurations are left, want 1", len(left))
 	}
 }

@@ -1,0 +1,96 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+// folder folds the records of one partition of cc.evt, in order.
+type folder struct {
+	*Processor
+	partition int
+	fold      *Fold
+	at        state.Position // up to where the fold is that of cc.evt
+}
+
+// begin sets the position to the beginning of cc.evt.
+func (w *folder) begin(ctx context.Context) error {
+	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
+	if err != nil {
+		return err
+	}
+	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
+	w.at = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
+	return err
+}
+
+// logPosition returns the position in cc.evt.
+func (w *folder) logPosition() kafka.LogPosition {
+	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
+	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written where topics have no ids
+		at.TopicID = id
+	}
+	return at
+}
+
+// foldRecord folds the next record of cc.evt, once the configurations of queues are
+// known that are in force for rows that it may make.
+func (w *folder) foldRecord(ctx context.Context, r *kafka.Record) error {
+	w.at.Offset, w.at.LeaderEpoch = r.Offset+1, r.LeaderEpoch
+	w.metrics.events.Inc()
+	if !Counts(event.Name(r.Header(event.HeaderName))) {
+		id, err := event.MessageID(r.Value)
+		if err != nil {
+			w.reportInvalid(r, err)
+			return nil
+		}
+		w.fold.Advance(id)
+		return nil
+	}
+	e, _, err := state.ParseEvent(r.Key, r.Value, nil)
+	if err != nil {
+		w.reportInvalid(r, err)
+		return nil
+	}
+	if !w.deps.Configs.knows(e.ID.Time()) {
+		err := w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+	w.fold.Apply(&e)
+	return nil
+}
+
+func (w *folder) reportInvalid(r *kafka.Record, err error) {
+	w.metrics.invalid.Inc()
+	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
+}
+
+func (w *folder) record(r Record) kafka.Record {
+	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
+		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
+}
+
+// partitionBackoff is the waits of a worker before it tries again.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
+
+// retry calls do until it does not fail with fault.KindUnavailable, with growing
+// waits between. It returns ctx's error when ctx ends.
+func (w *folder) retry(ctx context.Context, doing string, do func() error) error {
+	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
+		w.metrics.retries.Inc()
+		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
+	}, do)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return err
+}

@@ -1,0 +1,350 @@
+package stats
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+)
+
+// rebuild folds a partition of cc.evt again from its beginning, beside the worker,
+// in a goroutine of its own, until it has caught up. Then the worker goes on with
+// its fold in place of its own (worker.replace). Rows of which the time is over
+// meanwhile are written at once, each with its tombstone and without a position:
+// nothing of them is left to those who take over.
+type rebuild struct {
+	folder
+	request Rebuild
+	start   LogStart
+	asOf    event.ID // of the records that were there when it began
+	target  atomic.Int64
+	settled map[key]int64 // agents' keys: since when their state is known, Unix milliseconds; not used where the log is whole
+
+	ended        []Record // rows whose time is over, not written yet
+	endedBytes   int
+	ofNobody     map[string]bool // accounts: whether they are deleted
+	reportedLast time.Time
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // once done is closed
+}
+
+// stepRebuild begins a rebuild that is asked for, and completes the one that has
+// caught up.
+func (w *worker) stepRebuild(ctx context.Context) error {
+	if w.rebuilds == nil {
+		return nil
+	}
+	if w.rebuild == nil {
+		if request, ok := w.rebuilds.find(w.partition); ok {
+			return w.startRebuild(ctx, request)
+		}
+		return nil
+	}
+	w.rebuild.target.Store(w.at.Offset)
+	select {
+	case <-w.rebuild.done:
+	default:
+		return nil
+	}
+	r := w.rebuild
+	err := r.err
+	if err == nil {
+		err = w.catchUp(ctx, r)
+	}
+	if err == nil {
+		if err := w.replace(ctx, r); err != nil {
+			return err // of the worker: whoever goes on begins the rebuild again
+		}
+	}
+	w.stopRebuild()
+	r.request.State = RebuildDone
+	if err != nil {
+		r.request.State, r.request.Message = RebuildFailed, err.Error()
+		w.log.Error("figures not folded again", "partition", w.partition, "error", err)
+	}
+	if ctx.Err() == nil {
+		w.rebuilds.report(r.request)
+	}
+	return ctx.Err()
+}
+
+// startRebuild begins to fold the partition again.
+func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
+	if err := w.flush(ctx); err != nil { // so that asOf is that of all records
+		return err
+	}
+	within, cancel := context.WithCancel(ctx)
+	r := &rebuild{folder: folder{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
+		settled: map[key]int64{}, ofNobody: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
+	r.fold.expired = r.keepEnded
+	r.target.Store(w.at.Offset)
+	w.rebuild = r
+	w.log.Info("figures are folded again", "partition", w.partition, "from", time.Unix(request.From, 0).UTC())
+	go func() {
+		defer close(r.done)
+		r.err = r.run(within)
+	}()
+	return nil
+}
+
+// stopRebuild ends the rebuild that is under way.
+func (w *worker) stopRebuild() {
+	if w.rebuild != nil {
+		w.rebuild.cancel()
+		<-w.rebuild.done
+		w.rebuild = nil
+	}
+}
+
+// run folds up to where the worker is.
+func (r *rebuild) run(ctx context.Context) (err error) {
+	if r.start, err = FindLogStart(ctx, r.deps.Log, r.partition); err != nil {
+		return err
+	}
+	if earliest := r.start.Earliest(); r.request.From < earliest {
+		return fmt.Errorf("the log begins later than when this was asked for: only figures from %s on can be folded again",
+			time.Unix(earliest, 0).UTC().Format(time.RFC3339))
+	}
+	if err := r.retry(ctx, "starting figures", func() error { return r.begin(ctx) }); err != nil {
+		return err
+	}
+	for r.at.Offset < r.target.Load() {
+		if err := r.foldTo(ctx, r.target.Load()); err != nil {
+			return err
+		}
+	}
+	return r.writeEnded(ctx)
+}
+
+// foldTo folds the events before offset end.
+func (r *rebuild) foldTo(ctx context.Context, end int64) error {
+	reader := r.deps.Log.Read(r.partition, r.logPosition())
+	defer reader.Close()
+	for r.at.Offset < end {
+		var records []kafka.Record
+		err := r.retry(ctx, "reading the log", func() (err error) {
+			records, err = reader.Read(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			if records[i].Offset >= end {
+				return nil
+			}
+			if err := r.foldOne(ctx, &records[i]); err != nil {
+				return err
+			}
+		}
+		r.reportProgress(end)
+	}
+	return nil
+}
+
+func (r *rebuild) foldOne(ctx context.Context, record *kafka.Record) error {
+	if !r.start.whole() && Counts(event.Name(record.Header(event.HeaderName))) {
+		if e, _, err := state.ParseEvent(record.Key, record.Value, nil); err == nil {
+			r.settle(&e)
+		}
+	}
+	if err := r.foldRecord(ctx, record); err != nil {
+		return err
+	}
+	r.fold.discard()
+	if r.endedBytes >= flushBytes {
+		return r.writeEnded(ctx)
+	}
+	return nil
+}
+
+// settle records that the event tells its agent's state whatever that was before.
+func (r *rebuild) settle(e *state.Event) {
+	switch e.Facts.Name {
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd:
+	case event.NameAgentState:
+		if e.Facts.State == "" {
+			return
+		}
+	default:
+		return
+	}
+	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
+	if _, ok := r.settled[k]; !ok {
+		r.settled[k] = max(r.fold.millisOf(e), e.ID.Milli())
+	}
+}
+
+// exact reports whether the rebuild knows all events of an entry, so that its own
+// counts: of rows and calls from the time that was asked for, and of agents from the
+// first event on that tells their state.
+func (r *rebuild) exact(e entry) bool {
+	k := e.base().key
+	switch e := e.(type) {
+	case *QueueRow:
+		return k.start >= r.request.From
+	case *call:
+		return r.start.whole() || e.EnteredMS >= r.request.From*1000
+	}
+	agentKey := key{k.account, k.id, 0, kindOpenAgent}
+	since, known := r.settled[agentKey]
+	known = known || r.start.whole()
+	if k.kind == kindOpenAgent {
+		return known
+	}
+	return known && k.start >= r.request.From && k.start*1000 >= since
+}
+
+// keepEnded takes an entry of which the time is over.
+func (r *rebuild) keepEnded(e entry) {
+	k := e.base().key
+	if k.kind == kindOpenCall || !r.exact(e) {
+		return
+	}
+	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // no earlier than what it replaces
+	r.ended = append(r.ended, ended)
+	r.endedBytes += 2*len(ended.Key) + len(ended.Value) + 128
+}
+
+// writeEnded writes the rows whose time is over, but not those of accounts that were
+// deleted since.
+func (r *rebuild) writeEnded(ctx context.Context) error {
+	var records []kafka.Record
+	for _, row := range r.ended {
+		k, err := parseKey(row.Key)
+		if err != nil {
+			return err
+		}
+		account := k.account.Value()
+		nobody, known := r.ofNobody[account]
+		if !known {
+			exists, err := r.deps.Accounts.Exists(ctx, account)
+			nobody = err == nil && !exists
+			r.ofNobody[account] = nobody
+		}
+		if !nobody {
+			records = append(records, r.record(row), r.record(Record{Key: row.Key, EventID: row.EventID}))
+		}
+	}
+	r.ended, r.endedBytes = nil, 0
+	if len(records) == 0 {
+		return nil
+	}
+	return r.retry(ctx, "writing figures", func() error {
+		_, err := r.deps.Producer.ProduceAt(ctx, records...)
+		return err
+	})
+}
+
+func (r *rebuild) reportProgress(end int64) {
+	if time.Since(r.reportedLast) < rebuildsEvery {
+		return
+	}
+	r.reportedLast = time.Now()
+	r.request.Folded, r.request.Total = r.at.Offset-r.start.First, end-r.start.First
+	r.rebuilds.report(r.request)
+}
+
+// catchUp folds what the worker has folded since the rebuild had caught up, which is
+// little.
+func (w *worker) catchUp(ctx context.Context, r *rebuild) error {
+	const longest = time.Minute // so that the figures do not stand still
+	within, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	if err := r.foldTo(within, w.at.Offset); err != nil {
+		return err
+	}
+	if err := r.writeEnded(within); err != nil {
+		return err
+	}
+	if r.at.Offset != w.at.Offset || r.fold.Last() != w.fold.Last() {
+		return errors.New("the log has lost events that the figures have")
+	}
+	r.request.Folded, r.request.Total = r.at.Offset-r.start.First, r.at.Offset-r.start.First
+	return nil
+}
+
+// replace makes the fold of a rebuild the worker's, and writes what differs, and all
+// rows for those who have lost some. Entries that the rebuild does not know exactly
+// stay as they are.
+func (w *worker) replace(ctx context.Context, r *rebuild) error {
+	if err := w.flush(ctx); err != nil { // so that the fold is what is on the topic
+		return err
+	}
+	before := make(map[key][]byte, len(w.fold.entries))
+	for k, e := range w.fold.entries {
+		before[k] = w.fold.encode(e)
+	}
+	for _, e := range slices.Collect(maps.Values(r.fold.entries)) {
+		if !r.exact(e) {
+			r.fold.remove(e)
+		}
+	}
+	for k, e := range w.fold.entries {
+		if _, ok := r.fold.entries[k]; !ok && !r.exact(e) {
+			r.fold.attach(e)
+		}
+	}
+	r.fold.expired = nil
+	r.fold.discard()
+	w.fold, w.ignored = r.fold, r.fold.Ignored()
+	w.metrics.queues.drop(w.partition)
+	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.entries))
+	w.countEntries(true)
+
+	changed, err := w.writeReplaced(ctx, r, before)
+	if err == nil {
+		w.log.Info("figures folded again", "partition", w.partition, "events", r.request.Folded, "changed", changed)
+	}
+	return err
+}
+
+// writeReplaced writes the rows of a rebuild and the entries that differ from those
+// before, and returns how many differ.
+func (w *worker) writeReplaced(ctx context.Context, r *rebuild, before map[key][]byte) (changed int, err error) {
+	keys := slices.Collect(maps.Keys(w.fold.entries))
+	for k := range before {
+		if _, ok := w.fold.entries[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, key.compare)
+	var records []kafka.Record
+	size := 0
+	for _, k := range keys {
+		var value []byte
+		e, ok := w.fold.entries[k]
+		if ok {
+			value = w.fold.encode(e)
+		}
+		same := bytes.Equal(before[k], value)
+		if isRow := k.kind == kindQueue || k.kind == kindAgent; same && !(isRow && r.exact(e)) {
+			continue
+		}
+		if !same {
+			changed++
+		}
+		record := w.record(Record{Key: k.String(), Value: value, EventID: w.at.EventID})
+		records, size = append(records, record), size+len(record.Key)+len(record.Value)+64
+		if size >= flushBytes {
+			if err := w.write(ctx, records); err != nil {
+				return changed, err
+			}
+			records, size = nil, 0
+		}
+	}
+	if len(records) == 0 {
+		return changed, nil
+	}
+	return changed, w.write(ctx, records)
+}

@@ -1,0 +1,293 @@
+package stats
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/internal/kafka"
+)
+
+// memoryRebuilds keeps the request for partition 0.
+type memoryRebuilds struct {
+	mu  sync.Mutex
+	one Rebuild
+}
+
+func askRebuild(from int64) *memoryRebuilds {
+	return &memoryRebuilds{one: Rebuild{ID: "r1", From: from, State: RebuildOpen}}
+}
+
+func (m *memoryRebuilds) ListOpen(context.Context) ([]Rebuild, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.one.State != RebuildOpen {
+		return nil, nil
+	}
+	return []Rebuild{m.one}, nil
+}
+
+func (m *memoryRebuilds) Update(_ context.Context, r Rebuild) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.one = r
+	return nil
+}
+
+// await waits until the rebuild has ended.
+func (m *memoryRebuilds) await(t testing.TB) Rebuild {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		m.mu.Lock()
+		one := m.one
+		m.mu.Unlock()
+		if one.State != RebuildOpen {
+			return one
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the rebuild does not end: %+v", one)
+		}
+	}
+}
+
+// twoDays makes events of two days with a week between them: the time of the first
+// day's rows is over in the second one.
+func twoDays(seed uint64, n int) []state.Event {
+	const week = 7 * 24 * time.Hour
+	events := randomDay(seed, n)
+	last := events[len(events)-1].ID
+	for _, e := range randomDay(seed+1, n) {
+		last = event.NextID(last, e.ID.Time().Add(week).UnixMilli(), 3)
+		e.ID, e.Timestamp = last, e.Timestamp+int64(week/time.Second)
+		e.Facts.TimestampMS += week.Milliseconds()
+		events = append(events, e)
+	}
+	return append(events, lastEvent(events))
+}
+
+// readRows returns each row as a database has it that reads cc.stats: of two records
+// the one of a later event counts, and tombstones do not.
+func readRows(t testing.TB, c *kafka.Cluster) topic {
+	t.Helper()
+	rows, ids := topic{}, map[string]string{}
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { clear(rows); clear(ids) }, func(r *kafka.Record) {
+		k, err := parseKey(string(r.Key))
+		if err != nil || k.kind != kindQueue && k.kind != kindAgent || r.Value == nil {
+			return
+		}
+		if id := string(r.Header(state.HeaderEventID)); id >= ids[string(r.Key)] {
+			rows[string(r.Key)], ids[string(r.Key)] = string(r.Value), id
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// damage writes wrong values over all rows and all that the fold goes on from.
+func damage(t testing.TB, c *kafka.Cluster) {
+	t.Helper()
+	w := newWorker(t, c)
+	var records []kafka.Record
+	wrong := func(key, value string) {
+		value = strings.NewReplacer(`_ms":`, `_ms":1`, `offered":`, `offered":7`).Replace(value)
+		records = append(records, w.record(Record{Key: key, Value: []byte(value), EventID: w.at.EventID}))
+	}
+	live, _ := readFigures(t, c)
+	for key, value := range readRows(t, c) {
+		wrong(key, value)
+		if _, ok := live[key]; !ok {
+			records = append(records, w.record(Record{Key: key, EventID: w.at.EventID}))
+		}
+	}
+	for key, value := range live {
+		if strings.Contains(key, "|open_") {
+			wrong(key, value)
+		}
+	}
+	for part := range slices.Chunk(records, 500) {
+		if _, err := w.produce(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARebuildGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	c, events := openKafka(t, 1), twoDays(1, 400)
+	produce(t, c, events)
+	stop := start(t, c)
+	live := await(t, c, events)
+	stop()
+	rows := readRows(t, c)
+	if len(rows) <= len(live) {
+		t.Fatalf("%d rows and %d live records: the time of no row is over", len(rows), len(live))
+	}
+	damage(t, c)
+	if maps.Equal(readRows(t, c), rows) {
+		t.Fatal("no row is damaged")
+	}
+	requests := askRebuild(0)
+	stop = startWith(t, c, Deps{Log: OnKafka(c), Rebuilds: requests})
+	if r := requests.await(t); r.State != RebuildDone || r.Folded != int64(len(events)) || r.Total != r.Folded {
+		t.Fatalf("%+v", r)
+	}
+	compare(t, readRows(t, c), rows)
+	values, _ := readFigures(t, c)
+	compare(t, values, live)
+
+	more := randomDay(9, 50)
+	for i := range more { // the processor goes on from there
+		more[i].ID = events[len(events)-1].ID + event.ID((i+1)*event.MaxPartitions)
+	}
+	produce(t, c, more)
+	compare(t, await(t, c, more), folded(append(slices.Clone(events), more...)))
+	stop()
+}
+
+// slowLog gives the events one batch at a time, as long as it may.
+type slowLog struct {
+	Log
+	batches chan struct{} // a value for each batch
+}
+
+func (l slowLog) Read(partition int, from kafka.LogPosition) Reader {
+	return slowReader{l.Log.Read(partition, from), l.batches}
+}
+
+type slowReader struct {
+	Reader
+	batches chan struct{}
+}
+
+func (r slowReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	select {
+	case <-r.batches:
+		return r.Reader.Read(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
+	t.Parallel()
+	c, events := openKafka(t, 1), twoDays(3, 300)
+	for part := range slices.Chunk(events, 50) { // batches of the log
+		produce(t, c, part)
+	}
+	stop := start(t, c)
+	live := await(t, c, events)
+	stop()
+	rows := readRows(t, c)
+	damage(t, c)
+
+	requests, slow := askRebuild(0), slowLog{OnKafka(c), make(chan struct{})}
+	stop = startWith(t, c, Deps{Log: slow, Rebuilds: requests})
+	for range 2 { // the first event, and some
+		slow.batches <- struct{}{}
+	}
+	stop()
+	if open, _ := requests.ListOpen(t.Context()); len(open) != 1 {
+		t.Fatal("the rebuild has ended")
+	}
+	stop = startWith(t, c, Deps{Log: OnKafka(c), Rebuilds: requests})
+	if r := requests.await(t); r.State != RebuildDone {
+		t.Fatalf("%+v", r)
+	}
+	compare(t, readRows(t, c), rows)
+	values, _ := readFigures(t, c)
+	compare(t, values, live)
+	stop()
+}
+
+// trimmedLog is a log whose first records were deleted.
+type trimmedLog struct {
+	Log
+	first int64
+}
+
+func (l trimmedLog) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Log.Offsets(ctx, topic, partition)
+	if topic == event.TopicEvents {
+		first = l.first
+	}
+	return first, next, err
+}
+
+// unix returns a time as it is in keys.
+func unix(clock string) string { return strconv.FormatInt(clockTime(clock).Unix(), 10) }
+
+// Rows whose events the log no longer holds stay as they are, and so do those of
+// agents as long as no event has told their state.
+func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
+	t.Parallel()
+	c := openKafka(t, 1)
+	s := new(script).
+		at("09:00:00", login("away")).  // and nothing more of it
+		at("09:00:00", login("stays")). // its state is told again late
+		at("09:10:00", entered("sales", "c1")).at("09:10:10", answered("sales", "c1", "a1")).
+		at("09:20:00", logout("a1"))
+	first := int64(len(s.events))
+	s.at("1+09:05:00", entered("sales", "c2")). // the first event that is left
+							at("1+09:05:03", abandoned("sales", "c2")).
+							at("2+10:00:00", entered("sales", "c3")).at("2+10:00:30", answered("sales", "c3", "a2")).at("2+10:05:00", ended("sales", "c3", "a2")).
+							at("2+11:05:00", onBreak("stays", "lunch")).at("2+11:20:00", offBreak("stays")).
+							at("2+12:00:00", login("a3")).at("2+13:00:00", entered("sales", "c4"))
+	for range 30 { // all that was due is done
+		s.at("2+13:00:00", tick())
+	}
+	s.at("2+13:00:01", entered("sales", "c5"))
+	produce(t, c, s.events)
+	stop := start(t, c)
+	live := await(t, c, s.events)
+	stop()
+	rows := readRows(t, c)
+
+	log := trimmedLog{OnKafka(c), first}
+	begins, err := FindLogStart(t.Context(), log, 0)
+	if err != nil || begins.Earliest() != clockTime("2+09:15:00").Unix() {
+		t.Fatalf("%+v, earliest %d, %v", begins, begins.Earliest(), err)
+	}
+	refused := askRebuild(begins.Earliest() - 900)
+	stop = startWith(t, c, Deps{Log: log, Rebuilds: refused})
+	if r := refused.await(t); r.State != RebuildFailed || !strings.Contains(r.Message, "2026-11-22T09:15:00Z") {
+		t.Errorf("%+v", r)
+	}
+	stop()
+	compare(t, readRows(t, c), rows)
+
+	// Wrong: a queue's row, and those of an agent before and after its state was told.
+	w := newWorker(t, c)
+	var records []kafka.Record
+	wrong := []string{"acme|queue|sales|" + unix("2+10:00:00"), "acme|agent|stays|" + unix("2+11:15:00"), "acme|agent|stays|" + unix("2+10:30:00")}
+	for _, key := range wrong {
+		value := bytes.ReplaceAll([]byte(live[key]), []byte(`answered":`), []byte(`answered":7`))
+		records = append(records, w.record(Record{Key: key, Value: value, EventID: w.at.EventID}))
+	}
+	if _, err := w.produce(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	kept := readRows(t, c)[wrong[2]]
+	if kept == rows[wrong[2]] {
+		t.Fatal("the row is not wrong")
+	}
+	requests := askRebuild(begins.Earliest())
+	stop = startWith(t, c, Deps{Log: log, Rebuilds: requests})
+	if r := requests.await(t); r.State != RebuildDone {
+		t.Fatalf("%+v", r)
+	}
+	stop()
+	rows[wrong[2]], live[wrong[2]] = kept, kept
+	compare(t, readRows(t, c), rows)
+	values, _ := readFigures(t, c)
+	compare(t, values, live)
+}

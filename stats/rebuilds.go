@@ -1,0 +1,160 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+// RebuildState says how far a Rebuild is.
+type RebuildState string
+
+// The states of a Rebuild.
+const (
+	RebuildOpen   RebuildState = "open" // asked for, or under way
+	RebuildDone   RebuildState = "done"
+	RebuildFailed RebuildState = "failed"
+)
+
+// Rebuild is the request to fold one partition of cc.evt again, and how far it is.
+type Rebuild struct {
+	ID            string // of the request, the same for all partitions
+	Partition     int
+	From          int64 // Unix seconds: rows of intervals that begin then or later are replaced
+	State         RebuildState
+	Message       string // of a failed one
+	Folded, Total int64  // events, about
+}
+
+// Rebuilds keeps the requests, where commands and all processors see them.
+type Rebuilds interface {
+	// ListOpen returns the rebuilds in the state RebuildOpen.
+	ListOpen(ctx context.Context) ([]Rebuild, error)
+	// Update stores how far a rebuild is. It does nothing when that is not open or
+	// another one was asked for since.
+	Update(ctx context.Context, r Rebuild) error
+}
+
+// LogStart is the beginning of a partition of cc.evt.
+type LogStart struct {
+	First, Next int64     // offsets: of the first record, and behind the last one
+	Time        time.Time // of the first event; zero when there is none
+}
+
+// FindLogStart returns the beginning of a partition of cc.evt.
+func FindLogStart(ctx context.Context, log Log, partition int) (LogStart, error) {
+	first, next, err := log.Offsets(ctx, event.TopicEvents, partition)
+	if err != nil || first == next {
+		return LogStart{First: first, Next: next}, err
+	}
+	reader := log.Read(partition, kafka.LogPosition{Offset: first, LeaderEpoch: kafka.UnknownEpoch})
+	defer reader.Close()
+	records, err := reader.Read(ctx)
+	if err != nil {
+		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
+	}
+	id, err := event.MessageID(records[0].Value)
+	if err != nil {
+		return LogStart{}, fmt.Errorf("reading the first event of partition %d: %w", partition, err)
+	}
+	return LogStart{First: first, Next: next, Time: id.Time()}, nil
+}
+
+// whole reports whether no event of the partition was deleted.
+func (s LogStart) whole() bool { return s.First == 0 }
+
+// Earliest returns the first interval, Unix seconds, that can be folded again
+// exactly: 0 where the log is whole. Behind a log whose beginning was deleted it
+// begins callAge later, when no call is left that is not known from its beginning.
+func (s LogStart) Earliest() int64 {
+	if s.whole() || s.Time.IsZero() {
+		return 0
+	}
+	return s.Time.Add(callAge + configGrid - time.Nanosecond).Truncate(configGrid).Unix()
+}
+
+const rebuildsEvery = time.Second
+
+// rebuilds has the requests for the partitions' workers, and stores how far they
+// are. So no worker waits for the database. It is safe for concurrent use.
+type rebuilds struct {
+	store Rebuilds
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	open map[int]Rebuild // as the store has them, by partition
+	news map[int]Rebuild // what the store does not have yet
+}
+
+// run reads requests and stores progress until ctx ends.
+func (r *rebuilds) run(ctx context.Context) {
+	for {
+		if err := r.exchange(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("requests to fold figures again cannot be read", "error", err)
+		}
+		if !retry.Sleep(ctx, rebuildsEvery) {
+			return
+		}
+	}
+}
+
+// exchange stores what is new, then reads the requests.
+func (r *rebuilds) exchange(ctx context.Context) error {
+	r.mu.Lock()
+	news := r.news
+	r.news = map[int]Rebuild{}
+	r.mu.Unlock()
+	for partition, one := range news {
+		if err := r.store.Update(ctx, one); err != nil {
+			r.mu.Lock()
+			for p, one := range news {
+				if _, newer := r.news[p]; !newer {
+					r.news[p] = one
+				}
+			}
+			r.mu.Unlock()
+			return err
+		}
+		delete(news, partition)
+	}
+	list, err := r.store.ListOpen(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = map[int]Rebuild{}
+	for _, one := range list {
+		if ended, ok := r.news[one.Partition]; !ok || ended.ID != one.ID || ended.State == RebuildOpen {
+			r.open[one.Partition] = one
+		}
+	}
+	return nil
+}
+
+// find returns the rebuild that is asked for of a partition.
+func (r *rebuilds) find(partition int) (Rebuild, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one, ok := r.open[partition]
+	return one, ok
+}
+
+// report takes how far a rebuild is.
+func (r *rebuilds) report(one Rebuild) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.news == nil {
+		r.news = map[int]Rebuild{}
+	}
+	r.news[one.Partition] = one
+	if one.State != RebuildOpen && r.open[one.Partition].ID == one.ID {
+		delete(r.open, one.Partition)
+	}
+}
