@@ -71,7 +71,7 @@
 // over. Then the worker goes on with the new fold and writes what differs at its own
 // position. A rebuild that is interrupted begins again; what it wrote is right by
 // itself. Where the log's beginning was deleted, entries that depend on it stay as
-// they are (rebuild.exact).
+// they are (rebuildRun.exact).
 //
 // # Goroutines, and when it is full
 //

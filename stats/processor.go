@@ -26,7 +26,7 @@ type Deps struct {
 type Processor struct {
 	rules    Rules
 	deps     Deps
-	rebuilds *rebuilds // nil: none are asked for
+	rebuilds *rebuildRequests // nil: none are asked for
 	metrics  *metrics
 	log      *slog.Logger
 }
@@ -42,7 +42,7 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	rules := Rules{Interval: settings.Interval, Late: settings.LateEvents, Thresholds: deps.Configs.thresholds}
 	p := &Processor{rules: rules, deps: deps, metrics: newMetrics(reg, newQueueMetrics(settings.MaxLabelSets, log)), log: log}
 	if deps.Rebuilds != nil {
-		p.rebuilds = &rebuilds{store: deps.Rebuilds, log: log}
+		p.rebuilds = &rebuildRequests{store: deps.Rebuilds, log: log}
 	}
 	return p, nil
 }

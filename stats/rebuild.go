@@ -15,12 +15,12 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// rebuild folds a partition of cc.evt again from its beginning, beside the worker,
+// rebuildRun folds a partition of cc.evt again from its beginning, beside the worker,
 // in a goroutine of its own, until it has caught up. Then the worker goes on with
 // its fold in place of its own (worker.replace). Rows of which the time is over
 // meanwhile are written at once, each with its tombstone and without a position:
 // nothing of them is left to those who take over.
-type rebuild struct {
+type rebuildRun struct {
 	folder
 	request Rebuild
 	start   LogStart
@@ -84,7 +84,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
-	r := &rebuild{folder: folder{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
+	r := &rebuildRun{folder: folder{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
 		settled: map[key]int64{}, ofNobody: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
 	r.fold.expired = r.keepEnded
 	r.target.Store(w.at.Offset)
@@ -107,7 +107,7 @@ func (w *worker) stopRebuild() {
 }
 
 // run folds up to where the worker is.
-func (r *rebuild) run(ctx context.Context) (err error) {
+func (r *rebuildRun) run(ctx context.Context) (err error) {
 	if r.start, err = FindLogStart(ctx, r.deps.Log, r.partition); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *rebuild) run(ctx context.Context) (err error) {
 }
 
 // foldTo folds the events before offset end.
-func (r *rebuild) foldTo(ctx context.Context, end int64) error {
+func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 	reader := r.deps.Log.Read(r.partition, r.logPosition())
 	defer reader.Close()
 	for r.at.Offset < end {
@@ -152,7 +152,7 @@ func (r *rebuild) foldTo(ctx context.Context, end int64) error {
 	return nil
 }
 
-func (r *rebuild) foldOne(ctx context.Context, record *kafka.Record) error {
+func (r *rebuildRun) foldOne(ctx context.Context, record *kafka.Record) error {
 	if !r.start.whole() && Counts(event.Name(record.Header(event.HeaderName))) {
 		if e, _, err := state.ParseEvent(record.Key, record.Value, nil); err == nil {
 			r.settle(&e)
@@ -169,7 +169,7 @@ func (r *rebuild) foldOne(ctx context.Context, record *kafka.Record) error {
 }
 
 // settle records that the event tells its agent's state whatever that was before.
-func (r *rebuild) settle(e *state.Event) {
+func (r *rebuildRun) settle(e *state.Event) {
 	switch e.Facts.Name {
 	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd:
 	case event.NameAgentState:
@@ -188,7 +188,7 @@ func (r *rebuild) settle(e *state.Event) {
 // exact reports whether the rebuild knows all events of an entry, so that its own
 // counts: of rows and calls from the time that was asked for, and of agents from the
 // first event on that tells their state.
-func (r *rebuild) exact(e entry) bool {
+func (r *rebuildRun) exact(e entry) bool {
 	k := e.base().key
 	switch e := e.(type) {
 	case *QueueRow:
@@ -206,7 +206,7 @@ func (r *rebuild) exact(e entry) bool {
 }
 
 // keepEnded takes an entry of which the time is over.
-func (r *rebuild) keepEnded(e entry) {
+func (r *rebuildRun) keepEnded(e entry) {
 	k := e.base().key
 	if k.kind == kindOpenCall || !r.exact(e) {
 		return
@@ -218,7 +218,7 @@ func (r *rebuild) keepEnded(e entry) {
 
 // writeEnded writes the rows whose time is over, but not those of accounts that were
 // deleted since.
-func (r *rebuild) writeEnded(ctx context.Context) error {
+func (r *rebuildRun) writeEnded(ctx context.Context) error {
 	var records []kafka.Record
 	for _, row := range r.ended {
 		k, err := parseKey(row.Key)
@@ -246,7 +246,7 @@ func (r *rebuild) writeEnded(ctx context.Context) error {
 	})
 }
 
-func (r *rebuild) reportProgress(end int64) {
+func (r *rebuildRun) reportProgress(end int64) {
 	if time.Since(r.reportedLast) < rebuildsEvery {
 		return
 	}
@@ -257,7 +257,7 @@ func (r *rebuild) reportProgress(end int64) {
 
 // catchUp folds what the worker has folded since the rebuild had caught up, which is
 // little.
-func (w *worker) catchUp(ctx context.Context, r *rebuild) error {
+func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	const longest = time.Minute // so that the figures do not stand still
 	within, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -277,7 +277,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuild) error {
 // replace makes the fold of a rebuild the worker's, and writes what differs, and all
 // rows for those who have lost some. Entries that the rebuild does not know exactly
 // stay as they are.
-func (w *worker) replace(ctx context.Context, r *rebuild) error {
+func (w *worker) replace(ctx context.Context, r *rebuildRun) error {
 	if err := w.flush(ctx); err != nil { // so that the fold is what is on the topic
 		return err
 	}
@@ -311,7 +311,7 @@ func (w *worker) replace(ctx context.Context, r *rebuild) error {
 
 // writeReplaced writes the rows of a rebuild and the entries that differ from those
 // before, and returns how many differ.
-func (w *worker) writeReplaced(ctx context.Context, r *rebuild, before map[key][]byte) (changed int, err error) {
+func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[key][]byte) (changed int, err error) {
 	keys := slices.Collect(maps.Keys(w.fold.entries))
 	for k := range before {
 		if _, ok := w.fold.entries[k]; !ok {

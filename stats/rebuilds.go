@@ -81,9 +81,9 @@ func (s LogStart) Earliest() int64 {
 
 const rebuildsEvery = time.Second
 
-// rebuilds has the requests for the partitions' workers, and stores how far they
+// rebuildRequests has the requests for the partitions' workers, and stores how far they
 // are. So no worker waits for the database. It is safe for concurrent use.
-type rebuilds struct {
+type rebuildRequests struct {
 	store Rebuilds
 	log   *slog.Logger
 
@@ -93,7 +93,7 @@ type rebuilds struct {
 }
 
 // run reads requests and stores progress until ctx ends.
-func (r *rebuilds) run(ctx context.Context) {
+func (r *rebuildRequests) run(ctx context.Context) {
 	for {
 		if err := r.exchange(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("requests to fold figures again cannot be read", "error", err)
@@ -105,7 +105,7 @@ func (r *rebuilds) run(ctx context.Context) {
 }
 
 // exchange stores what is new, then reads the requests.
-func (r *rebuilds) exchange(ctx context.Context) error {
+func (r *rebuildRequests) exchange(ctx context.Context) error {
 	r.mu.Lock()
 	news := r.news
 	r.news = map[int]Rebuild{}
@@ -139,7 +139,7 @@ func (r *rebuilds) exchange(ctx context.Context) error {
 }
 
 // find returns the rebuild that is asked for of a partition.
-func (r *rebuilds) find(partition int) (Rebuild, bool) {
+func (r *rebuildRequests) find(partition int) (Rebuild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one, ok := r.open[partition]
@@ -147,7 +147,7 @@ func (r *rebuilds) find(partition int) (Rebuild, bool) {
 }
 
 // report takes how far a rebuild is.
-func (r *rebuilds) report(one Rebuild) {
+func (r *rebuildRequests) report(one Rebuild) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.news == nil {

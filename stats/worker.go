@@ -38,7 +38,7 @@ type worker struct {
 	ignored int64     // of the fold, as counted in the metric
 	sizes   [len(kinds)]int
 	overdue overdue
-	rebuild *rebuild // nil: none is under way
+	rebuild *rebuildRun // nil: none is under way
 }
 
 // errBehind is returned when another processor has written figures of later

@@ -40,15 +40,15 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 
 // List returns the rebuilds that were asked for last, by partition.
 func (r *Rebuilds) List(ctx context.Context) ([]stats.Rebuild, error) {
-	return r.list(ctx, "")
+	return r.listWhere(ctx, "")
 }
 
 // ListOpen implements stats.Rebuilds.
 func (r *Rebuilds) ListOpen(ctx context.Context) ([]stats.Rebuild, error) {
-	return r.list(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
+	return r.listWhere(ctx, `WHERE state = $1`, string(stats.RebuildOpen))
 }
 
-func (r *Rebuilds) list(ctx context.Context, where string, args ...any) ([]stats.Rebuild, error) {
+func (r *Rebuilds) listWhere(ctx context.Context, where string, args ...any) ([]stats.Rebuild, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT topic_partition, request_id, from_time, state, message, folded, total
 		FROM figures_rebuilds `+where+` ORDER BY topic_partition`, args...)
 	return sqldb.Collect(rows, err, "listing rebuilds", func(scan sqldb.ScanFunc) (one stats.Rebuild, err error) {
