@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"crypto/tls"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,16 +10,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestBurstOfCallRecords posts the legs of a thousand calls that end at once, as
-// mod_json_cdr does: each on a connection of its own, with the same key, once.
+// mod_json_cdr does: each on a connection of its own, with the same key.
 func TestBurstOfCallRecords(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	legs := 2000
-	if raceDetector { // the handshakes alone would take longer than the server waits for a request
+	if raceDetector { // most of the work are handshakes
 		legs = 400
 	}
 	leg, _, _ := strings.Cut(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"), "\n")
@@ -37,14 +38,21 @@ func TestBurstOfCallRecords(t *testing.T) {
 		all.Go(func() {
 			<-start
 			body := strings.ReplaceAll(leg, uuid, fmt.Sprintf("%08x-0000-4000-8000-000000000000", number))
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a", strings.NewReader(body))
-			if err != nil {
-				t.Error(err)
-				return
+			post := func() (*http.Response, error) {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.url+"/api/v2/ingest/freeswitch.json_cdr?uuid=a", strings.NewReader(body))
+				if err != nil {
+					return nil, err
+				}
+				request.SetBasicAuth("freeswitch", c.key)
+				request.Header.Set("Content-Type", typeJSON)
+				return client.Do(request)
 			}
-			request.SetBasicAuth("freeswitch", c.key)
-			request.Header.Set("Content-Type", typeJSON)
-			response, err := client.Do(request)
+			// On a busy machine handshakes take longer than the server waits for a
+			// request, and it closes the connection. mod_json_cdr posts again too.
+			response, err := post()
+			for began := time.Now(); err != nil && time.Since(began) < patience; response, err = post() {
+				time.Sleep(50 * time.Millisecond)
+			}
 			if err != nil {
 				t.Error(err)
 				return
@@ -63,8 +71,18 @@ func TestBurstOfCallRecords(t *testing.T) {
 	}
 	opened := c.kafka(t)
 	eventually(t, "a row for every leg", func() error {
-		if rows := len(readTopic(t, opened, "cdr")); rows != legs {
-			return errors.New("not yet")
+		calls := map[string]bool{} // a leg that was posted again may have two records
+		for _, record := range readTopic(t, opened, "cdr") {
+			var row struct {
+				ID string `json:"call_id"`
+			}
+			if err := json.Unmarshal(record.Value, &row); err != nil {
+				return err
+			}
+			calls[row.ID] = true
+		}
+		if len(calls) != legs {
+			return fmt.Errorf("%d calls of %d", len(calls), legs)
 		}
 		return nil
 	})

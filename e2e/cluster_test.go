@@ -44,13 +44,13 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 // other returns a second node of the channel, or the first one if it is the only one.
 func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
 
-// embeddedCluster is one node on the embedded default, with simulated calls.
-func embeddedCluster(t testing.TB) *cluster {
+// embeddedCluster is one node on the embedded default, with simulated calls and more settings.
+func embeddedCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	broker := freeport.Address(t)
-	n := newNode(t, "embedded", map[string]string{
+	n := newNode(t, "embedded", with(map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
-	})
+	}, more...))
 	return newCluster(t, []string{broker}, "", n)
 }
 
@@ -82,10 +82,11 @@ func with(settings map[string]string, more ...string) map[string]string {
 }
 
 // apartCluster has one node that takes records in and two that give them out,
-// on real Kafka, Redis and PostgreSQL.
-func apartCluster(t testing.TB) *cluster {
+// on real Kafka, Redis and PostgreSQL, with more settings.
+func apartCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	settings, prefix := realSettings(t)
+	settings = with(settings, more...)
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "ingest", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,api")),
 		newNode(t, "fanout 1", with(settings, "TRUNKLINE_ROLES", "fanout,api")),

@@ -49,8 +49,9 @@ func settingsOf(t *testing.T, page string) map[string]string {
 	case "docs/topics.md":
 		settings, _ := realSettings(t)
 		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
-		delete(settings, "TRUNKLINE_MASTER_KEY")   // the pages rotate the file's
-		delete(settings, "TRUNKLINE_DATABASE_URL") // SQLite makes the demo account
+		delete(settings, "TRUNKLINE_MASTER_KEY")                // the pages rotate the file's
+		delete(settings, "TRUNKLINE_DATABASE_URL")              // SQLite makes the demo account
+		settings["TRUNKLINE_KAFKA_PARTITIONS"] = manyPartitions // the page lists them
 		return settings
 	case "docs/calls.md": // has phones
 		for _, name := range []string{"baresip", "unshare", "ip"} {

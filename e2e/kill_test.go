@@ -12,13 +12,13 @@ import (
 
 func TestKilledUnderLoadEmbedded(t *testing.T) {
 	t.Parallel()
-	c := embeddedCluster(t)
+	c := embeddedCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions)
 	c.killUnderLoad(t, c.nodes, c.nodes, c.nodes)
 }
 
 func TestKilledUnderLoadRealRolesApart(t *testing.T) {
 	t.Parallel()
-	c := apartCluster(t)
+	c := apartCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions)
 	ingest, one, two := c.nodes[0], c.nodes[1], c.nodes[2]
 	c.killUnderLoad(t, []*node{ingest}, []*node{one}, []*node{ingest, two})
 }
@@ -41,7 +41,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		if len(c.channel) == len(c.nodes) { // all take records in
 			at = c.nodes[i%len(c.nodes)]
 		}
-		posters = append(posters, &poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at, every: 25 * time.Millisecond})
+		posters = append(posters, &poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at, every: 50 * time.Millisecond})
 	}
 	token := c.channel[0].login(t, apiPaths, user("alice"))
 	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
@@ -58,7 +58,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 
 	known := map[string]posted{begun.ID: origin(t, begun)} // by id, as first seen
 	for round, killed := range rounds {
-		l.awaitMore(t, 60)
+		l.awaitMore(t, 30)
 		for _, n := range killed {
 			n.kill(t)
 		}
@@ -80,7 +80,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		streams.awaitCount(t, len(before)+1)
 		t.Logf("round %d: events flow again %v after readiness", round+1, time.Since(restarted).Round(time.Millisecond))
 	}
-	l.awaitMore(t, 60)
+	l.awaitMore(t, 30)
 	l.stop()
 
 	// By its cursors the stream has missed and repeated nothing, in any account,

@@ -39,6 +39,15 @@ type node struct {
 	child    *child // nil: not started yet
 }
 
+// fewPartitions is the number of partitions that a node's topics have unless a
+// test sets another: most promises do not depend on it, and a node on the default
+// of 64 costs three times the processor time. The suites, kills under load and
+// TestMakeRun have the default.
+const fewPartitions = "8"
+
+// manyPartitions is the setting's default.
+const manyPartitions = "64"
+
 // newNode lays a node out. At the end of the test it is stopped, and must have
 // been well behaved.
 func newNode(t testing.TB, name string, settings map[string]string) *node {
@@ -51,6 +60,7 @@ func newNode(t testing.TB, name string, settings map[string]string) *node {
 		settings: map[string]string{
 			"TRUNKLINE_DATA_DIR": filepath.Join(dir, "data"), "TRUNKLINE_LISTEN": ports[0],
 			"TRUNKLINE_METRICS_LISTEN": ports[1], "TRUNKLINE_FANOUT_DRAIN_SPREAD": "100ms",
+			"TRUNKLINE_KAFKA_PARTITIONS": fewPartitions,
 		},
 	}
 	maps.Copy(n.settings, settings)

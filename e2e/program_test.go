@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 
 // build makes the two programs, once.
 var build = sync.OnceValues(func() (folder string, err error) {
-	args := []string{"build", "-buildvcs=false", "-o", scratch}
+	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", scratch}
 	if raceDetector {
-		args = append(args, "-race")
+		args = append(args, "-race", "-gcflags=modernc.org/...=-d=checkptr=0") // as RACE in the Makefile
 	}
 	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline", "trunkline/cmd/trunkline-bench")...).CombinedOutput()
 	if err != nil {

