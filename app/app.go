@@ -94,7 +94,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after what has spans
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRooms} {
+	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRoles} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -160,8 +160,8 @@ func (a *App) openIdentity(ctx context.Context) error {
 	return a.seed(ctx)
 }
 
-// buildRooms builds what the roles ask for. Rooms meet here and nowhere else.
-func (a *App) buildRooms(ctx context.Context) error {
+// buildRoles builds the components of the node's roles. They are connected here only.
+func (a *App) buildRoles(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.life.runsFirst("topics", a.ensureTopics)
 	a.life.runs("partitions", a.followPartitions)
@@ -259,7 +259,7 @@ func (a *App) buildRooms(ctx context.Context) error {
 }
 
 // checkWired returns an error when a role of this process has no handler: a line
-// of buildRooms is missing or came too late.
+// of buildRoles is missing or came too late.
 func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,

@@ -2,9 +2,9 @@
 // what. It logs users in, makes and checks tokens, and keeps the account tree
 // in memory.
 //
-// It refuses to know HTTP, and to decide what a caller may do beyond "is this
-// account in the caller's tree": that is for the callers to check. No password,
-// token or key is ever logged, kept in plain, or put in an error.
+// It knows no HTTP, and of authorization only whether an account is in the caller's
+// tree: callers check everything else. No password, token or key is ever logged,
+// stored in plain text or put in an error.
 //
 // # Memory and the database
 //

@@ -15,8 +15,8 @@ const (
 )
 
 // Secrets returns the tables with what is sealed here under the master key.
-func (s *Service) Secrets() []masterkey.Room {
-	return []masterkey.Room{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
+func (s *Service) Secrets() []masterkey.SecretStore {
+	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
 }
 
 // portalSecrets returns the table of the portal passwords of phones.
@@ -46,8 +46,8 @@ func (s *Service) addressSecrets() masterkey.Table {
 // RequireSecrets returns an error when the master key is missing that anything
 // here is sealed under.
 func (s *Service) RequireSecrets(ctx context.Context) error {
-	for _, room := range s.Secrets() {
-		inUse, err := room.MasterKeys(ctx)
+	for _, store := range s.Secrets() {
+		inUse, err := store.MasterKeys(ctx)
 		if err != nil {
 			return err
 		}

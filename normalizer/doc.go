@@ -4,7 +4,7 @@
 // become either goes to cc.dead with its reason. What a record means is read by package format. If this is your
 // first change, read worker.go (the loop of a partition), then takeover.go.
 //
-// It refuses to skip a record, to reorder, and to change the source's bytes.
+// It never skips or reorders records, and never changes the source's bytes.
 //
 // # Ids
 //

@@ -8,9 +8,10 @@
 // is written after the object and deleted before it, so what a crash leaves
 // behind is an object without a row, and Sweep removes it a day later.
 //
-// It refuses to store in plain what should be sealed (503, and
-// trunkline_recording_refused_total counts it), to release a byte that was not
-// proven, to change a stored recording's audio, and to decide who may ask.
+// A recording that should be sealed is never stored in plain: the upload gets 503,
+// and trunkline_recording_refused_total counts it. No byte is released before it is
+// authenticated, and the audio of a stored recording never changes. Package api
+// decides which callers may read.
 //
 // Run announces what was stored and sweeps; it is the package's only goroutine
 // and ends with its context. A recording whose announcement failed is announced

@@ -4,9 +4,8 @@
 // knows which kind it got.
 //
 // Each opening says in one log line what it opened and what that does not
-// promise; no line has a secret in it. It refuses to hide that a part is away:
-// an address that cannot work is an error, a server that does not answer yet
-// is the business of who uses it.
+// promise; no line has a secret in it. An address that cannot work is an error;
+// a server that does not answer yet is an error of its user's calls.
 //
 // The embedded Redis has one goroutine, its clock, which Close ends; the
 // embedded broker's are its own.

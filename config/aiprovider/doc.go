@@ -9,9 +9,9 @@
 // provider, never shown (responses have Mask in its place), and opened for
 // those who connect.
 //
-// It refuses to decide who may ask (the api room does), to open a session (the
-// aisession room does), to believe a name: what a name resolves to is looked at
-// for every connection.
+// Package api decides which callers may read and change providers, and package
+// aisession opens sessions. A host name is never trusted: the address that it
+// resolves to is checked for every connection.
 //
 // No goroutines, no locks, no state in memory: every question goes to the
 // database, so that what another process changed counts at once. An account

@@ -258,7 +258,7 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 			ids = append(ids, d.ID)
 		}
 		create(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
-		done, err := masterkey.Rotate(ctx, keys, []masterkey.Room{s.Secrets()}, func(int, int) {})
+		done, err := masterkey.Rotate(ctx, keys, []masterkey.SecretStore{s.Secrets()}, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,9 +6,10 @@
 // If this is your first change, read state.go (the table of transitions, pure)
 // and body.go (what a PUT may say).
 //
-// It refuses to decide who may ask (the api room does), to forget a key, to
-// write a key or salt anywhere but sealed under a master key, and to answer a
-// read that it could not write to its audit log.
+// Package api decides which callers may read and change a configuration. Keys are
+// never deleted while their account exists, keys and salts are stored only sealed
+// under a master key, and a read is answered only after its line of the audit log
+// is written.
 //
 // One goroutine reads for all who wait, and writes their lines of the audit log,
 // and ends when there are none. Changes of one account queue on a lock of the process;

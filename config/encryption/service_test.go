@@ -312,7 +312,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		})
 		command := open()
 		var last, total int
-		got, err := masterkey.Rotate(t.Context(), command, []masterkey.Room{service(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
+		got, err := masterkey.Rotate(t.Context(), command, []masterkey.SecretStore{service(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
 		close(stop)
 		wg.Wait()
 		if err != nil || last < 250 && total < 250 {

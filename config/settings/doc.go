@@ -5,7 +5,7 @@
 // flags. All three spellings of a setting come from its yaml tags, and one
 // parser reads its value wherever it was written.
 //
-// It refuses to guess: an unknown key or a value of the wrong type is a
+// It does not guess: an unknown key or a value of the wrong type is a
 // problem with its line, and a problem names the key and what to set instead. Only
 // unknown environment variables are let pass, with a warning, because
 // Kubernetes injects some of its own. It opens nothing but the files that hold

@@ -36,7 +36,7 @@ import (
 // Settings is everything that can be set. A field's yaml tags make its key
 // (kafka.topic_prefix), its variable (TRUNKLINE_KAFKA_TOPIC_PREFIX) and its
 // flag (--kafka.topic_prefix). The comment above a field or group names the
-// room that reads it.
+// package that reads it.
 type Settings struct {
 	// Read by app.
 	Listen        string        `yaml:"listen" doc:"public listener, host:port"`

@@ -47,7 +47,7 @@ func overview() Dashboard {
 			graph("Running for", seconds, "", query{`time() - process_start_time_seconds{S}`, "{{instance}}"}),
 			graph("Not ready, or without", count, "1 for a node that /readyz takes out, and for a part that a node does not reach.",
 				query{`1 - trunkline_ready{S}`, "{{instance}} not ready"}, query{`1 - trunkline_dependency_up{S}`, "{{instance}} without {{dependency}}"}),
-			graph("Room on the disk of data_dir", octets, "", gauge("trunkline_data_dir_free_bytes", "instance")),
+			graph("Free space on the disk of data_dir", octets, "", gauge("trunkline_data_dir_free_bytes", "instance")),
 			graph("Certificates", seconds, "How long they are good for.",
 				query{`trunkline_certificate_expiry_timestamp_seconds{S} - time()`, "{{instance}} {{certificate}}"}),
 			graph("Clocks", seconds, "How far the others' are from the node's.", query{`abs(trunkline_clock_skew_seconds{S})`, "{{instance}} {{against}}"}),

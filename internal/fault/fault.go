@@ -1,4 +1,4 @@
-// Package fault gives every error its kind once, where it is born. Rooms return
+// Package fault gives every error a kind where it is created. Packages return
 // faults; package api maps kinds to HTTP responses in one table, and consumers
 // decide by kind whether to retry, to dead-letter or to close.
 package fault

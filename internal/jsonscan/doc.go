@@ -5,6 +5,6 @@
 // It accepts what encoding/json accepts, less three things: invalid UTF-8,
 // nesting over MaxDepth, and a top-level value that is no object. Strings come
 // out as encoding/json would decode them, and of a repeated key the last value
-// counts. It refuses to copy what it need not: values are slices of the input.
+// counts. It copies nothing: values are slices of the input.
 // No goroutines, no state; safe for any input.
 package jsonscan

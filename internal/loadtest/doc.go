@@ -17,8 +17,8 @@
 // grows to the largest record (16 KiB at most), which crypto/tls never gives
 // back.
 //
-// It refuses to judge the server: it counts. It does not log in and does not
-// know what publishing is; it imports nothing of ours. It needs Linux.
+// It counts and does not judge. It neither logs in nor publishes, and imports
+// only leaf packages of Trunkline. It needs Linux.
 //
 // Goroutines: Workers for each Load, one for each connection that is being
 // opened (Dialers at most) and one for each that waits to come back; Close

@@ -16,8 +16,8 @@
 // Table stores such secrets: it lists which keys they need and seals
 // them anew, in batches, when Rotate has made the next key.
 //
-// It refuses to seal when its file cannot be read (what it sealed then might
-// never be opened again), to make a key where Create was not called, and to
-// drop a key that is in use. It has no goroutines; one lock guards the ring,
+// It does not seal while its file cannot be read, because what it sealed then might
+// never be opened again. It makes no key before Create was called, and drops no key
+// that is in use. It has no goroutines; one lock guards the ring,
 // and a lock on the file's folder lets only one process at a time change it.
 package masterkey

@@ -22,7 +22,7 @@ var errFixed = errors.New("the master keys are a setting, not a file: add the ne
 	"TRUNKLINE_MASTER_KEY, restart, and rotate again")
 
 // Create makes the key file with a first key when there is none. Call it once
-// every room has found (Require) that nothing is sealed under a lost key.
+// every store has found (Require) that nothing is sealed under a lost key.
 func (k *Keyring) Create() (created bool, err error) {
 	if k.file == "" {
 		return false, nil

@@ -49,7 +49,7 @@ func Open(settings Settings) (*Keyring, error) {
 func (k *Keyring) FromFile() bool { return k.file != "" }
 
 // Require returns an error unless the ring has every key in ids: what is sealed
-// under a missing one could not be opened. Rooms call it when they start.
+// under a missing one could not be opened. The stores call it when they start.
 func (k *Keyring) Require(ids ...string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

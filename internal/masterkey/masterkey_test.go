@@ -229,15 +229,15 @@ func TestALostFileStopsSealingAndNotOpening(t *testing.T) {
 	}
 }
 
-// room is a database of sealed secrets.
-type room struct {
+// store is a database of sealed secrets.
+type store struct {
 	k       *Keyring
 	secrets []string
 	fail    error
 	late    []string // appears after the next Reseal
 }
 
-func (r *room) MasterKeys(context.Context) ([]string, error) {
+func (r *store) MasterKeys(context.Context) ([]string, error) {
 	var ids []string
 	for _, s := range r.secrets {
 		ids = append(ids, ID(s))
@@ -245,7 +245,7 @@ func (r *room) MasterKeys(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-func (r *room) Reseal(_ context.Context, progress func(done, total int)) error {
+func (r *store) Reseal(_ context.Context, progress func(done, total int)) error {
 	for i, s := range r.secrets {
 		if r.fail != nil && i == 1 {
 			return r.fail
@@ -270,9 +270,9 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &room{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, late: []string{seal(t, k, "c")}}
+		r := &store{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, late: []string{seal(t, k, "c")}}
 		steps := 0
-		got, err := Rotate(t.Context(), k, []Room{r}, func(int, int) { steps++ })
+		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) { steps++ })
 		if err != nil || got.Resumed || got.ID == first {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -291,8 +291,8 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := fileRing(t)
-		r := &room{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, fail: errors.New("stopped")}
-		broken, err := Rotate(t.Context(), k, []Room{r}, func(int, int) {})
+		r := &store{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, fail: errors.New("stopped")}
+		broken, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {})
 		if !errors.Is(err, r.fail) {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 			t.Fatal("the old key went before all was sealed anew")
 		}
 		r.fail = nil
-		got, err := Rotate(t.Context(), k, []Room{r}, func(int, int) {})
+		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {})
 		if err != nil || !got.Resumed || got.ID != broken.ID {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -311,12 +311,12 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
 		k := open(t, Settings{Value: setting.Secret(one)})
-		r := &room{k: k, secrets: []string{seal(t, k, "a")}}
-		if _, err := Rotate(t.Context(), k, []Room{r}, func(int, int) {}); !errors.Is(err, errFixed) {
+		r := &store{k: k, secrets: []string{seal(t, k, "a")}}
+		if _, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {}); !errors.Is(err, errFixed) {
 			t.Errorf("%v", err)
 		}
 		r.k = open(t, Settings{Value: setting.Secret(one + "," + two)})
-		if got, err := Rotate(t.Context(), r.k, []Room{r}, func(int, int) {}); err != nil || ID(r.secrets[0]) != got.ID {
+		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil || ID(r.secrets[0]) != got.ID {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

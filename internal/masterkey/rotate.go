@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Room keeps sealed secrets in a database.
-type Room interface {
-	// MasterKeys lists the ids of the keys that the room's secrets need.
+// SecretStore keeps sealed secrets in a database.
+type SecretStore interface {
+	// MasterKeys lists the ids of the keys that the store's secrets need.
 	MasterKeys(ctx context.Context) ([]string, error)
 	// Reseal seals under the newest key whatever is not, and may be stopped
 	// and begun again at any time.
@@ -29,16 +29,16 @@ const settle = 2 * time.Second
 // rounds bounds how often a secret sealed late sends Rotate round again.
 const rounds = 5
 
-// Rotate makes the next master key, seals every secret of the rooms under it
+// Rotate makes the next master key, seals every secret of the stores under it
 // while servers run, and then takes the old keys out of the file. Keys that are
 // a setting are rotated by adding one to the setting: then Rotate only seals
 // anew. A rotation that was broken off is finished first.
-func Rotate(ctx context.Context, k *Keyring, rooms []Room, progress func(done, total int)) (Rotation, error) {
+func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func(done, total int)) (Rotation, error) {
 	newest, err := k.Newest()
 	if err != nil {
 		return Rotation{}, err
 	}
-	old, err := others(ctx, newest, rooms)
+	old, err := others(ctx, newest, stores)
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -52,8 +52,8 @@ func Rotate(ctx context.Context, k *Keyring, rooms []Room, progress func(done, t
 		}
 	}
 	for range rounds {
-		for _, room := range rooms {
-			if err := room.Reseal(ctx, progress); err != nil {
+		for _, store := range stores {
+			if err := store.Reseal(ctx, progress); err != nil {
 				return result, fmt.Errorf("sealing under master key %s: %w", result.ID, err)
 			}
 		}
@@ -62,7 +62,7 @@ func Rotate(ctx context.Context, k *Keyring, rooms []Room, progress func(done, t
 			return result, ctx.Err()
 		case <-time.After(settle):
 		}
-		if old, err = others(ctx, result.ID, rooms); err != nil {
+		if old, err = others(ctx, result.ID, stores); err != nil {
 			return result, err
 		}
 		if len(old) == 0 {
@@ -74,10 +74,10 @@ func Rotate(ctx context.Context, k *Keyring, rooms []Room, progress func(done, t
 }
 
 // others lists the keys in use besides newest.
-func others(ctx context.Context, newest string, rooms []Room) ([]string, error) {
+func others(ctx context.Context, newest string, stores []SecretStore) ([]string, error) {
 	var ids []string
-	for _, room := range rooms {
-		used, err := room.MasterKeys(ctx)
+	for _, store := range stores {
+		used, err := store.MasterKeys(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing the master keys in use: %w", err)
 		}

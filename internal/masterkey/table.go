@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Table is a Room: a table with a sealed secret in each row. The secret's place
+// Table is a SecretStore: a table with a sealed secret in each row. The secret's place
 // is the table's name and the row's key. A column master_key_id has the ID of
 // every secret, and is empty where nothing is sealed. Names are trusted.
 type Table struct {
@@ -20,7 +20,7 @@ type Table struct {
 	Secret string   // the column of the sealed secret
 }
 
-// MasterKeys implements Room.
+// MasterKeys implements SecretStore.
 func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
 	rows, err := t.DB.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM `+t.Name+` WHERE master_key_id <> ''`)
 	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
@@ -30,7 +30,7 @@ func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
 }
 
 // Require returns an error unless the ring has every key that the table's
-// secrets need. Rooms call it when they start.
+// secrets need. The stores call it when they start.
 func (t Table) Require(ctx context.Context) error {
 	inUse, err := t.MasterKeys(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t Table) Require(ctx context.Context) error {
 // resealBatch is the number of secrets read at once.
 const resealBatch = 100
 
-// Reseal implements Room. What another process seals meanwhile behind the row
+// Reseal implements SecretStore. What another process seals meanwhile behind the row
 // it is at, it leaves to the next call.
 func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error {
 	newest, err := t.Keys.Newest()

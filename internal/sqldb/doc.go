@@ -2,9 +2,8 @@
 // PostgreSQL, and hides which of the two it is: the same SQL with $1
 // placeholders, the same serializable transactions, the same kinds of error.
 //
-// It refuses to be an ORM or to know any table but the version table that each
-// package's migrations have (<room>_schema). Packages own their tables; the
-// name of every table begins with the room's. Times are stored as BIGINT,
+// It is no ORM, and knows no table but the version table that each package's migrations have (<component>_schema). Packages own their tables; the
+// name of every table begins with the component's. Times are stored as BIGINT,
 // because the two databases agree on nothing else. Text is UTF-8 without NUL on
 // both: PostgreSQL refuses anything else, and so does the SQLite driver here.
 //

@@ -12,47 +12,47 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Migrate brings the tables of a room to what files say, in one transaction:
+// Migrate brings the tables of a component to what files say, in one transaction:
 // all of it or nothing. Several nodes may do it at once.
 //
 // files holds, in its root, NNNN_name.sql for both databases, or a pair
 // NNNN_name.postgres.sql and NNNN_name.sqlite.sql; versions count from 0001
 // without a gap. A schema newer than the files is refused: an older program
 // would not know what it means.
-func (db *DB) Migrate(ctx context.Context, room string, files fs.FS) error {
-	if !roomName.MatchString(room) {
-		return fmt.Errorf("migrating: invalid package name %q", room)
+func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error {
+	if !componentName.MatchString(component) {
+		return fmt.Errorf("migrating: invalid package name %q", component)
 	}
 	migrations, err := db.readMigrations(files)
 	if err != nil {
-		return fmt.Errorf("migrating %s: %w", room, err)
+		return fmt.Errorf("migrating %s: %w", component, err)
 	}
 	// PostgreSQL's default level, not Tx's: a serializable transaction would
 	// not see what the holder of the lock before it has done.
 	var found int
 	err = repeat(ctx, func(ctx context.Context) error {
 		return db.runTx(ctx, nil, func(tx *sql.Tx) (err error) {
-			found, err = db.applyMigrations(ctx, tx, room, migrations)
+			found, err = db.applyMigrations(ctx, tx, component, migrations)
 			return err
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("migrating %s: %w", room, err)
+		return fmt.Errorf("migrating %s: %w", component, err)
 	}
 	if found > 0 && found < len(migrations) {
-		db.log.Info("database schema migrated", "room", room, "from", found, "to", len(migrations))
+		db.log.Info("database schema migrated", "component", component, "from", found, "to", len(migrations))
 	}
 	return nil
 }
 
 // applyMigrations answers the version that it found.
-func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, room string, migrations []migration) (version int, err error) {
+func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string, migrations []migration) (version int, err error) {
 	if db.isPostgres {
-		if err := lockMigrations(ctx, tx, room); err != nil {
+		if err := lockMigrations(ctx, tx, component); err != nil {
 			return 0, err
 		}
 	}
-	table := room + "_schema"
+	table := component + "_schema"
 	_, err = tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+table+
 		` (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`)
 	if err != nil {
@@ -85,7 +85,7 @@ type migration struct {
 }
 
 var (
-	roomName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
+	componentName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
 	fileName = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
 )
 

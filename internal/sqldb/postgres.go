@@ -102,8 +102,8 @@ func lostConnection(err error) bool {
 
 // lockMigrations makes the nodes that start at once take turns; the lock ends
 // with the transaction.
-func lockMigrations(ctx context.Context, tx Execer, room string) error {
-	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "trunkline/"+room)
+func lockMigrations(ctx context.Context, tx Execer, component string) error {
+	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "trunkline/"+component)
 	if err != nil {
 		return fmt.Errorf("waiting for another node's migration: %w", err)
 	}

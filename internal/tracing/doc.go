@@ -8,6 +8,6 @@
 // A span says what was done, for which account and how it ended. It never has a
 // token, a key, a phone number, an event's content or an error's text.
 //
-// It refuses to know where spans go: app makes the provider. There are no
+// It does not know where spans go: app makes the provider. There are no
 // goroutines and no locks here.
 package tracing

@@ -2,11 +2,11 @@
 // an account's country. It wraps github.com/nyaruka/phonenumbers (Google's
 // libphonenumber and its metadata).
 //
-// It refuses to guess: what is not surely a telephone number, such as an
-// extension, a short code or a SIP user's name, stays as it was dialled.
+// Text that is not certainly a telephone number, such as an extension, a short
+// code or a SIP user's name, stays as it was dialled.
 //
-// Abroad and Premium classify what a call can cost. They do guess, towards the costly
-// side: a number that may leave the account's country does.
+// Abroad and Premium classify what a call can cost. In doubt they choose the costly
+// class: a number that may leave the account's country does.
 //
 // No goroutines, no locks; a Plan does not change.
 package number

@@ -4,9 +4,9 @@
 // If this is your first change, read check.go (the session), hear.go (what is
 // kept of it) and judge.go (what is made of that).
 //
-// It refuses to guard addresses or headers: they are the operator's own. It
-// judges the protocol, not the conversation: a provider that has nothing to say
-// to a tone is warned about, not failed.
+// Addresses and headers are not restricted: they are the operator's own. It checks
+// the protocol and not the conversation: a provider that does not answer a tone
+// gets a warning, not a failure.
 //
 // One goroutine reads the connection and owns the received messages, until it
 // has ended; Run waits for it. What it wants said waits in a channel of a few,

@@ -6,5 +6,5 @@
 // generic events for its agents, "sales" is FreeSWITCH's mod_callcenter. Names
 // and numbers are made up and belong to nobody.
 //
-// It refuses to send anything or to look at a clock; it has no goroutines.
+// It sends nothing and reads no clock; it has no goroutines.
 package callcenter
