@@ -3,8 +3,8 @@
 // they have one, a few are written, then one in a while, which says how many were
 // held back. So a fault of one route of the API does not hide that of another.
 //
-// It refuses to hold back anything but warnings: an error is written each
-// time, and so is what is no fault at all. It has no goroutine.
+// Only warnings are held back: errors, and messages below the level of a warning,
+// are always written. It has no goroutine.
 package logthrottle
 
 import (

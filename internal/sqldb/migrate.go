@@ -86,7 +86,7 @@ type migration struct {
 
 var (
 	componentName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
-	fileName = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
+	fileName      = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
 )
 
 // readMigrations reads the files meant for this kind of database; the n-th of
