@@ -1,6 +1,9 @@
 package api
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +108,142 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	e.want(204, "DELETE", one, admin, "", nil)
 	e.want(403, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, nil)
 	e.want(401, "GET", accountsPath, bearer(s.AccessToken), "", nil)
+}
+
+// browser keeps cookies over requests, as a browser does.
+type browser struct {
+	*env
+	cookies map[string]string
+}
+
+func (b *browser) ask(status int, method, target string, into any) *httptest.ResponseRecorder {
+	b.t.Helper()
+	h := header{}
+	var sent []string
+	for name, value := range b.cookies {
+		sent = append(sent, name+"="+value)
+	}
+	if len(sent) > 0 {
+		h["Cookie"] = strings.Join(sent, "; ")
+	}
+	w := b.want(status, method, target, h, "", into)
+	for _, cookie := range w.Result().Cookies() {
+		if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" {
+			b.t.Errorf("cookie %s", cookie)
+		}
+		if b.cookies[cookie.Name] = cookie.Value; cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		} else if cookie.MaxAge == 0 || cookie.MaxAge > 600 {
+			b.t.Errorf("cookie %s lives %d s", cookie.Name, cookie.MaxAge)
+		}
+	}
+	return w
+}
+
+// start begins a login and returns the address to which the browser is sent.
+func (b *browser) start() string {
+	b.t.Helper()
+	return b.ask(303, "GET", "/auth/oidc/start", nil).Header().Get("Location")
+}
+
+// back comes back from the provider and takes the result.
+func (b *browser) back(to *url.URL, status int, into any) {
+	b.t.Helper()
+	w := b.ask(303, "GET", to.RequestURI(), nil)
+	if w.Header().Get("Location") != boardLogin || w.Body.Len() > 0 {
+		b.t.Errorf("on to %s %s", w.Header().Get("Location"), w.Body)
+	}
+	b.ask(status, "POST", "/auth/oidc/session", into)
+	b.ask(401, "POST", "/auth/oidc/session", nil) // once
+}
+
+func TestABrowserLogsInAtTheProvider(t *testing.T) {
+	e, p := newProviderEnv(t)
+	b := &browser{e, map[string]string{}}
+	var offered struct{ Login bool }
+	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); !offered.Login {
+		t.Error("no login is offered")
+	}
+	to := p.Authorize(t, b.start(), nil)
+	var s session
+	b.back(to, 200, &s)
+	if s.User.Username != "carol" || s.ExpiresIn < 3500 || len(b.cookies) != 0 {
+		t.Errorf("%+v, cookies %v", s, b.cookies)
+	}
+	e.want(200, "POST", channelSocket+"/login", bearer(s.AccessToken), `{}`, nil)
+	e.want(200, "POST", "/ucp/v2/login/refresh", nil, `{"refresh_token":"`+s.RefreshToken+`"}`, nil)
+	if log := e.log.String(); strings.Contains(log, to.Query().Get("code")) || strings.Contains(log, s.RefreshToken) {
+		t.Error("a code or token is in the log")
+	}
+	var refusal failure
+	b.back(to, 401, &refusal) // the address again
+	if !strings.Contains(refusal.Message, "not begun in this browser") {
+		t.Error(refusal.Message)
+	}
+}
+
+func TestABrowsersLoginThatIsRefused(t *testing.T) {
+	e, p := newProviderEnv(t)
+	b := &browser{e, map[string]string{}}
+	var refusal failure
+	for _, c := range []struct {
+		what    string
+		status  int
+		message string
+		back    func(address string) *url.URL
+	}{
+		{"another state", 401, "not begun in this browser", func(address string) *url.URL {
+			to := p.Authorize(t, address, nil)
+			return &url.URL{Path: to.Path, RawQuery: "state=x&code=" + to.Query().Get("code")}
+		}},
+		{"no state", 401, "not begun in this browser", func(address string) *url.URL {
+			return &url.URL{Path: oidc.CallbackPath, RawQuery: "code=x"}
+		}},
+		{"the user declines", 401, "access_denied", func(address string) *url.URL {
+			return &url.URL{Path: oidc.CallbackPath, RawQuery: "error=access_denied&state=" + p.Authorize(t, address, nil).Query().Get("state")}
+		}},
+		{"markup for an error", 401, "no code", func(address string) *url.URL {
+			return &url.URL{Path: oidc.CallbackPath, RawQuery: "error=%3Cb%3E&state=" + p.Authorize(t, address, nil).Query().Get("state")}
+		}},
+		{"another nonce", 401, "another login", func(address string) *url.URL {
+			return p.Authorize(t, address, map[string]any{"nonce": "x"})
+		}},
+		{"no account", 403, `claim "account"`, func(address string) *url.URL {
+			return p.Authorize(t, address, map[string]any{"account": nil})
+		}},
+		{"the provider goes away", 503, "auth.oidc.issuer", func(address string) *url.URL {
+			to := p.Authorize(t, address, nil)
+			p.SetAway(true)
+			return to
+		}},
+	} {
+		address := b.start()
+		b.back(c.back(address), c.status, &refusal)
+		if !strings.Contains(refusal.Message, c.message) {
+			t.Errorf("%s: %q, want %q", c.what, refusal.Message, c.message)
+		}
+	}
+	other := &browser{e, map[string]string{}}
+	p.SetAway(false)
+	other.back(p.Authorize(t, b.start(), nil), 401, &refusal) // a link with the code of somebody else's login
+}
+
+func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
+	e := newEnv(t)
+	var offered struct{ Login bool }
+	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); offered.Login {
+		t.Error("a login is offered")
+	}
+	e.want(404, "GET", "/auth/oidc/start", nil, "", nil)
+	b := &browser{e, map[string]string{}}
+	b.back(&url.URL{Path: oidc.CallbackPath, RawQuery: "code=x&state=y"}, 401, nil)
+	p := oidcprovider.Start(t)
+	p.SetAway(true)
+	auth := identity.DefaultSettings()
+	auth.OIDC.Issuer, auth.OIDC.ClientID, auth.OIDC.RedirectURL = p.URL, oidcprovider.ClientID, "https://trunkline.test"+oidc.CallbackPath
+	b = &browser{newEnvWith(t, auth), map[string]string{}}
+	if to := b.start(); to != boardLogin {
+		t.Errorf("without the provider the browser goes to %s", to)
+	}
+	b.ask(503, "POST", "/auth/oidc/session", nil)
 }

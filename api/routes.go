@@ -54,6 +54,7 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: loginRulesPath, handle: p.putLoginRules},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
 		)
+		routes = append(routes, oidcRoutes{a.deps.Portal}.paths()...)
 	}
 	if a.deps.Directory != nil {
 		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.paths()...)

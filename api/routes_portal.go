@@ -13,6 +13,7 @@ import (
 // Portal issues, renews and revokes the tokens of everything but the events channel.
 type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
+	ProviderLogins
 	HasProvider() bool
 	LoginByToken(ctx context.Context, token, address string) (*identity.Session, error)
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)

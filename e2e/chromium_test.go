@@ -132,9 +132,16 @@ func (p *page) listen() {
 	}
 }
 
-// call sends a command and waits for its result.
+// call sends a command that must not fail, and waits for its result.
 func (p *page) call(t testing.TB, method string, params map[string]any, result any) {
 	t.Helper()
+	if err := p.try(method, params, result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// try is call of a command that fails where the page is left meanwhile.
+func (p *page) try(method string, params map[string]any, result any) error {
 	answer := make(chan reply, 1)
 	p.mu.Lock()
 	p.last++
@@ -142,20 +149,21 @@ func (p *page) call(t testing.TB, method string, params map[string]any, result a
 	err := p.conn.WriteJSON(map[string]any{"id": p.last, "method": method, "params": params})
 	p.mu.Unlock()
 	if err != nil {
-		t.Fatalf("%s: %v", method, err)
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {
 	case r := <-answer:
 		if r.Error != nil {
-			t.Fatalf("%s: %s", method, r.Error.Message)
+			return fmt.Errorf("%s: %s", method, r.Error.Message)
 		}
 		if result != nil {
 			if err := json.Unmarshal(r.Result, result); err != nil {
-				t.Fatalf("%s: %v", method, err)
+				return fmt.Errorf("%s: %w", method, err)
 			}
 		}
+		return nil
 	case <-time.After(patience):
-		t.Fatalf("%s is not answered", method)
+		return fmt.Errorf("%s is not answered", method)
 	}
 }
 
@@ -169,7 +177,9 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 			Exception struct{ Description string }
 		}
 	}
-	p.call(t, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got)
+	if err := p.try("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got); err != nil {
+		return err
+	}
 	if e := got.ExceptionDetails; e != nil {
 		return fmt.Errorf("%s: %s %s", expression, e.Text, e.Exception.Description)
 	}

@@ -35,6 +35,16 @@ var pythonPackages = sync.OnceValues(func() (string, error) {
 	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka")
 })
 
+// oidcProviderPackages is the OpenID Connect provider of testdata/oidc-provider, as
+// its package-lock.json has it. npm keeps what it fetched in its cache.
+var oidcProviderPackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "oidc-provider")
+	if err := os.CopyFS(dir, os.DirFS("testdata/oidc-provider")); err != nil {
+		return "", err
+	}
+	return dir, install(dir, "npm ci --no-audit --no-fund --prefer-offline --ignore-scripts --fetch-retries=5 --fetch-retry-mintimeout=1000")
+})
+
 func install(dir, command string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -76,6 +76,18 @@ test("logging out forgets at once, also when the server is away", async (t) => {
   assert.equal(asked.at(-1).init.headers.Authorization, "Bearer a1");
 });
 
+test("a login at the provider is taken with the cookie, and is a session like any other", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const place = storage(), session = new Session(new Clock(), place);
+  rules.push((path) => path === "/auth/oidc/session" ? Response.json(pair(1)) : undefined);
+  await session.loginAtProvider();
+  assert.deepEqual(asked.map(({ path, init }) => [path, init.credentials]), [["/auth/oidc/session", "same-origin"], ["/ws/v1/cc_events/login", "omit"]]);
+  assert.deepEqual([session.user.username, session.channel], ["alice", "channel"]);
+  rules.unshift((path) => path === "/auth/oidc/session" ? Response.json({ message: "There is no login to finish" }, { status: 401 }) : undefined);
+  await assert.rejects(session.loginAtProvider(), /no login to finish/);
+  assert.equal(session.user.username, "alice");
+});
+
 test("a refusal has the server's words", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const session = new Session(new Clock(), storage());

@@ -28,6 +28,7 @@ export class Refused extends Error {
  * @property {Record<string, string>} [headers]
  * @property {number} [patience] ms
  * @property {import("./clock.js").Clock} [clock] learns the server's time
+ * @property {boolean} [cookies] sends and takes those of this server
  */
 
 /** @returns {Promise<any>} the answer's JSON, undefined when it has no body */
@@ -42,7 +43,7 @@ export async function ask(/** @type {string} */ path, /** @type {Question} */ qu
   let answer, text;
   try {
     answer = await fetch(path, {
-      method, headers, cache: "no-store", credentials: "omit", redirect: "error",
+      method, headers, cache: "no-store", credentials: question.cookies ? "same-origin" : "omit", redirect: "error",
       body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(patience),
     });
     clock?.observe(Date.parse(answer.headers.get("Date") ?? "") / 1000, sent, Date.now());

@@ -11,7 +11,7 @@ import { Figures } from "./figures.js";
 import { Floor } from "./floor.js";
 import { Enrolment, enrolmentRequired } from "./enrol.js";
 import { factsOf } from "./fold.js";
-import { Refused } from "./http.js";
+import { ask, Refused } from "./http.js";
 import { kinds } from "./kinds.js";
 import { Light } from "./light.js";
 import { Link } from "./link.js";
@@ -148,7 +148,12 @@ function askLogin(/** @type {string} */ why = "") {
   if (session.domain) byID("login-domain").value = session.domain;
   if (session.user) byID("login-username").value = session.user.username;
   if (!dialog.open) dialog.showModal();
+  showProvider();
   (byID("login-username").value ? byID("login-password") : byID("login-username")).focus();
+}
+/** Shows the login at the OpenID Connect provider where the server has one. */
+function showProvider() {
+  ask("/auth/oidc").then(({ login }) => { byID("login-provider").hidden = !login; }, () => {}); // the password login is there
 }
 dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
   if (!link.state.transport) event.preventDefault(); // without a login the board has nothing to show
@@ -200,4 +205,9 @@ function begin() {
 }
 draw();
 tick();
-begin();
+if (new URLSearchParams(location.search).get("login") === "oidc") {
+  history.replaceState(null, "", location.pathname + location.hash);
+  session.loginAtProvider().then(begin, (/** @type {Error} */ error) => askLogin(error.message));
+} else {
+  begin();
+}

@@ -58,7 +58,19 @@ export class Session {
    * @param {string} otp "": none was asked for
    */
   async login(username, password, domain, otp = "") {
-    const portal = await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) });
+    await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);
+  }
+
+  /** Takes the session of a login at the OpenID Connect provider, from which the browser has just come back. */
+  async loginAtProvider() {
+    await this.#begin(await ask("/auth/oidc/session", { method: "POST", cookies: true, clock: this.#clock }), "");
+  }
+
+  /**
+   * @param {{user: User, access_token: string, refresh_token: string, expires_in: number}} portal
+   * @param {string} domain
+   */
+  async #begin(portal, domain) {
     // The channel's token is exchanged for the portal's, so that a logout ends both.
     const filters = portal.user.id === this.user?.id ? this.filters : {};
     const channel = await ask("/ws/v1/cc_events/login", {

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/identity/oidc"
+	"trunkline/internal/fault"
+)
+
+// ProviderLogins begins and finishes the logins of browsers at the OpenID Connect
+// provider.
+type ProviderLogins interface {
+	CanBeginOIDC() bool
+	BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error)
+	FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*identity.Session, error)
+}
+
+// oidcRoutes are the login of the board at the provider, by code flow. The browser
+// keeps all of it in cookies, so that any node can go on with it:
+//
+//	start     the board's link: cookieFlow, and on to the provider
+//	callback  back from the provider: exchanges the code, makes a session; cookieResult, and on to the board
+//	session   the board asks for the session's tokens
+//
+// The cookies' prefix __Host- keeps other hosts of the domain from setting them.
+type oidcRoutes struct{ portal Portal }
+
+const (
+	cookieFlow   = "__Host-trunkline_flow"
+	cookieResult = "__Host-trunkline_login"
+	flowLife     = 10 * time.Minute
+	resultLife   = time.Minute
+	boardLogin   = "/?login=oidc" // the board with a result to ask for
+)
+
+func (r oidcRoutes) paths() []route {
+	return []route{
+		{method: http.MethodGet, path: "/auth/oidc", handle: r.describe},
+		{method: http.MethodGet, path: "/auth/oidc/start", handle: r.start},
+		{method: http.MethodGet, path: oidc.CallbackPath, handle: r.callback},
+		{method: http.MethodPost, path: "/auth/oidc/session", handle: r.session},
+	}
+}
+
+// loginResult is how a login at the provider ended: a session, which is taken by its
+// refresh token and so once, or an error.
+type loginResult struct {
+	RefreshToken string     `json:"refresh_token,omitempty"`
+	Kind         fault.Kind `json:"kind,omitempty"`
+	Message      string     `json:"message,omitempty"`
+}
+
+func (r oidcRoutes) describe(c echo.Context) error {
+	return writeJSON(c, http.StatusOK, struct {
+		Login bool `json:"login"`
+	}{r.portal.CanBeginOIDC()})
+}
+
+func (r oidcRoutes) start(c echo.Context) error {
+	flow, address, err := r.portal.BeginOIDC(c.Request().Context())
+	switch fault.KindOf(err) {
+	case "":
+	case fault.KindNotFound:
+		return err
+	default:
+		return toBoard(c, nil, err)
+	}
+	if err := setCookie(c, cookieFlow, flow, flowLife); err != nil {
+		return err
+	}
+	return redirect(c, address)
+}
+
+// errNotBegun: another browser began the login, or this one did so too long ago.
+var errNotBegun = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
+
+func (r oidcRoutes) callback(c echo.Context) error {
+	var flow oidc.Flow
+	begun := takeCookie(c, cookieFlow, &flow)
+	state := c.QueryParam("state")
+	if !begun || flow.State == "" || subtle.ConstantTimeCompare([]byte(state), []byte(flow.State)) != 1 {
+		return toBoard(c, nil, errNotBegun)
+	}
+	code := c.QueryParam("code")
+	if code == "" {
+		return toBoard(c, nil, refusedBy(c.QueryParam("error")))
+	}
+	session, err := r.portal.FinishOIDC(c.Request().Context(), flow, code, c.RealIP())
+	return toBoard(c, session, err)
+}
+
+var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// refusedBy returns the error of a provider that sent no code. What is no error code
+// of RFC 6749 is not shown.
+func refusedBy(code string) error {
+	if !errorCode.MatchString(code) {
+		code = "no code"
+	}
+	return fault.Unauthenticated("The provider ended the login: " + code)
+}
+
+// toBoard sends the browser to the board, which asks for the result.
+func toBoard(c echo.Context, session *identity.Session, err error) error {
+	var result loginResult
+	if err != nil {
+		f := toFault(err)
+		result.Kind, result.Message = f.Kind, f.Message
+	} else {
+		c.Set(contextAccount, session.User.AccountID)
+		result.RefreshToken = session.RefreshToken
+	}
+	if err := setCookie(c, cookieResult, result, resultLife); err != nil {
+		return err
+	}
+	return redirect(c, boardLogin)
+}
+
+func (r oidcRoutes) session(c echo.Context) error {
+	var result loginResult
+	if !takeCookie(c, cookieResult, &result) {
+		return fault.Unauthenticated("There is no login to finish: log in again")
+	}
+	if result.Kind != "" {
+		return fault.New(result.Kind, "%s", result.Message)
+	}
+	s, err := r.portal.Refresh(c.Request().Context(), result.RefreshToken)
+	if err != nil {
+		return err
+	}
+	return writeSession(c, s)
+}
+
+func redirect(c echo.Context, address string) error {
+	c.Response().Header().Set("Location", address)
+	c.Response().WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// setCookie stores a value in the browser, for requests that this host's pages and
+// links to it make. It is not secret from the browser's user.
+func setCookie(c echo.Context, name string, value any, life time.Duration) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fault.Internal(err, "The cookie could not be written")
+	}
+	c.SetCookie(&http.Cookie{
+		Name: name, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/", MaxAge: int(life / time.Second),
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
+	return nil
+}
+
+// takeCookie reads a value of setCookie and deletes it in the browser. ok is false
+// where there is none.
+func takeCookie(c echo.Context, name string, into any) (ok bool) {
+	cookie, err := c.Cookie(name)
+	if err != nil {
+		return false
+	}
+	c.SetCookie(&http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	return err == nil && json.Unmarshal(text, into) == nil
+}
