@@ -11,7 +11,7 @@
 // static/ by purpose:
 //
 //	main, views              create the board; show one of its views
-//	session, http            the user's tokens, and requests with them
+//	session, http            the user's tokens, also of a login at the OpenID Connect provider, and requests with them
 //	enrol                    one-time passwords of an administrator, before the login
 //	link, place, endings     the channel's connection: resume, back-off, fallback
 //	sse, clock, light        event streams; the server's time; the displayed connection state
