@@ -9,13 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/config/aiprovider"
+	"trunkline/internal/netguard"
 	"trunkline/internal/tracing"
 )
 
 // Providers finds configured providers and guards connections to them.
 type Providers interface {
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
-	Guard(aiprovider.Provider) aiprovider.Guard
+	Guard(aiprovider.Provider) netguard.Guard
 }
 
 // Publisher publishes events of format trunkline.event on an account's channel. A nil error means that

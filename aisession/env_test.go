@@ -23,6 +23,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/internal/netguard"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/number"
 )
@@ -64,8 +65,8 @@ type envProviders struct{ *testEnv }
 func (p envProviders) Open(_ context.Context, id string) (aiprovider.Provider, error) {
 	return p.provider(id)
 }
-func (p envProviders) Guard(aiprovider.Provider) aiprovider.Guard {
-	return aiprovider.Guard{Allow: p.allow}
+func (p envProviders) Guard(aiprovider.Provider) netguard.Guard {
+	return netguard.Guard{Allow: p.allow}
 }
 
 // events are what was published.

@@ -14,6 +14,7 @@ import (
 
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/netguard"
 	"trunkline/internal/wsframe"
 	"trunkline/telephony/audio"
 )
@@ -25,7 +26,7 @@ type nothing struct{}
 func (nothing) Open(context.Context, string) (aiprovider.Provider, error) {
 	return aiprovider.Provider{}, nil
 }
-func (nothing) Guard(aiprovider.Provider) aiprovider.Guard    { return aiprovider.Guard{} }
+func (nothing) Guard(aiprovider.Provider) netguard.Guard      { return netguard.Guard{} }
 func (nothing) Publish(context.Context, string, []byte) error { return nil }
 
 func quietService(t testing.TB) *Service {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"trunkline/config/aiprovider"
+	"trunkline/internal/netguard"
 )
 
 // refusal is a handshake response other than 101. Redirects are included, because none is followed.
@@ -25,7 +25,7 @@ func (r *refusal) Error() string {
 func isFinal(err error) bool {
 	var (
 		refused *refusal
-		guarded *aiprovider.AddressError
+		guarded *netguard.AddressError
 		unknown *tls.CertificateVerificationError
 	)
 	switch {
@@ -46,7 +46,7 @@ func isFinal(err error) bool {
 func describe(err error) string {
 	var (
 		refused *refusal
-		guarded *aiprovider.AddressError
+		guarded *netguard.AddressError
 		unknown *tls.CertificateVerificationError
 		invalid x509.CertificateInvalidError
 		host    x509.HostnameError

@@ -25,7 +25,7 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"deploy/balancer", "event", "internal/entitytag", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/retry", "internal/setting", "internal/wsframe"},
 	{"internal/report", "internal/sqldb", "internal/tlsclient"},
-	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
+	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},

@@ -42,8 +42,21 @@ func (f Filter) unique() Filter {
 	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs), unique(f.Names)}
 }
 
-// checkFilter names every field that an account's channel login cannot
-// meet.
+// CheckFilter returns a filter of an account's channel login or webhook without
+// repeated entries. Returns fault.KindInvalid, which names every field that cannot be
+// met.
+func (s *Service) CheckFilter(ctx context.Context, accountID string, f Filter) (Filter, error) {
+	distinct := f.unique()
+	if err := distinct.checkLengths(); err != nil {
+		return Filter{}, err
+	}
+	if !s.seesAll(accountID, distinct.AccountIDs) {
+		s.catchUp(ctx) // another node may just have made one
+	}
+	return distinct, s.checkFilter(accountID, f)
+}
+
+// checkFilter names every field that cannot be met.
 func (s *Service) checkFilter(accountID string, f Filter) error {
 	var bad problems
 	tree := s.Tree()

@@ -264,14 +264,8 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 // channelFilter checks the filter of a channel login and returns the claims that
 // carry it.
 func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter) (claims, error) {
-	distinct := f.unique()
-	if err := distinct.checkLengths(); err != nil {
-		return claims{}, err
-	}
-	if !s.seesAll(accountID, distinct.AccountIDs) {
-		s.catchUp(ctx) // another node may just have made one
-	}
-	if err := s.checkFilter(accountID, f); err != nil {
+	distinct, err := s.CheckFilter(ctx, accountID, f)
+	if err != nil {
 		return claims{}, err
 	}
 	c, err := s.filterClaim(ctx, distinct)

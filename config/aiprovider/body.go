@@ -8,6 +8,7 @@ import (
 
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
+	"trunkline/internal/netguard"
 )
 
 // Invalid is the message of every request whose body is refused.
@@ -86,7 +87,7 @@ func (p *parser) webSocket(plain bool) WebSocket {
 	var w WebSocket
 	if address := need[string](p, "url", "a string"); address != nil {
 		w.URL = *address
-		if code, text := checkURL(w.URL, plain); code != "" {
+		if code, text := netguard.WebSocket.Check(w.URL, plain); code != "" {
 			p.fault("url", code, "%s", text)
 		}
 	}

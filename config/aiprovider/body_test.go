@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/netguard"
 )
 
 const whole = `{"name":"Echo","media":{"audioFormat":"pcm16","sampleRate":24000},` +
@@ -123,7 +124,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{"a space", `/voice`, `/vo ice`, []string{"websocket.url invalid"}},
 		{"a control character", `/voice`, `/vo\u0001ice`, []string{"websocket.url invalid"}},
 		{"a host that is not ASCII", `ai.example.com`, `bücher.example`, []string{"websocket.url invalid"}},
-		{"a long url", `/voice`, `/` + strings.Repeat("v", maxURL), []string{"websocket.url too_long"}},
+		{"a long url", `/voice`, `/` + strings.Repeat("v", netguard.MaxURL), []string{"websocket.url too_long"}},
 		{"an unknown member of websocket", `"headers"`, `"subprotocol":"x","headers"`, []string{"websocket.subprotocol unknown"}},
 		{"headers that are an array", headers, `[]`, []string{"websocket.headers wrong_type"}},
 		{"null headers", headers, `null`, []string{"websocket.headers wrong_type"}},

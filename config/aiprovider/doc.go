@@ -1,9 +1,8 @@
 // Package aiprovider stores the accounts' AI providers (docs/ai.md): where a
-// call's audio can be sent, in which format, and with which headers. It also
-// has the guard through which their addresses are dialled.
+// call's audio can be sent, in which format, and with which headers.
 //
 // If this is your first change, read body.go (what a request may say),
-// service.go (what is done with it) and guard.go (where a connection may go).
+// service.go (what is done with it) and package netguard (where a connection may go).
 //
 // A header's value is a secret. It is sealed under a master key for its
 // provider, never shown (responses have Mask in its place), and opened for

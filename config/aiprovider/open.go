@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/netguard"
 )
 
 // Open returns a provider as those who connect to it need it, headers opened,
@@ -33,6 +34,6 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 }
 
 // Guard returns the guard that the provider is dialled through.
-func (s *Service) Guard(p Provider) Guard {
-	return Guard{Allow: s.settings.AllowNetworks, Loopback: plainURL(p.URL)}
+func (s *Service) Guard(p Provider) netguard.Guard {
+	return netguard.Guard{Allow: s.settings.AllowNetworks, Loopback: netguard.WebSocket.IsPlain(p.URL), Setting: "ai_provider.allow_networks"}
 }

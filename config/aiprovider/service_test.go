@@ -334,7 +334,7 @@ func TestWhenWSIsAccepted(t *testing.T) {
 		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true, "::/0": true,
 		"10.0.0.0/8": false, "fd00::/8": false, "128.0.0.0/8": false,
 	} {
-		if got := (Settings{AllowNetworks: []netip.Prefix{prefix(network)}}).plain(); got != want {
+		if got := (Settings{AllowNetworks: []netip.Prefix{netip.MustParsePrefix(network)}}).plain(); got != want {
 			t.Errorf("%s: %v", network, got)
 		}
 	}

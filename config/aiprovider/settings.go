@@ -2,8 +2,8 @@ package aiprovider
 
 import (
 	"net/netip"
-	"slices"
 
+	"trunkline/internal/netguard"
 	"trunkline/internal/setting"
 )
 
@@ -14,14 +14,10 @@ type Settings struct {
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	for _, network := range s.AllowNetworks {
-		c.Must(network.IsValid() && !network.Addr().Is4In6(), "allow_networks", "write %s as an IPv4 network", network)
-	}
+	netguard.ValidateNetworks(c, "allow_networks", s.AllowNetworks)
 }
 
 // plain reports whether addresses may do without TLS: a development setting.
 func (s Settings) plain() bool {
-	return slices.ContainsFunc(s.AllowNetworks, func(network netip.Prefix) bool {
-		return network.Addr().IsLoopback() || network.Contains(netip.MustParseAddr("127.0.0.1")) || network.Contains(netip.IPv6Loopback())
-	})
+	return netguard.AllowsLoopback(s.AllowNetworks)
 }

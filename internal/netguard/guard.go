@@ -1,4 +1,4 @@
-package aiprovider
+package netguard
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Guard dials providers' addresses, which accounts choose, and refuses those
-// that lead into our own networks. It looks at the address that a connection is
+// Guard dials addresses that accounts choose, and refuses those that lead into
+// our own networks. It looks at the address that a connection is
 // about to be made to, after the name was resolved and for every attempt, so
 // that a name cannot lead elsewhere between the look and the connection.
 //
@@ -22,7 +22,8 @@ import (
 // but 101 is an error to it.
 type Guard struct {
 	Allow    []netip.Prefix // reached whatever they are
-	Loopback bool           // of Allow only loopback is reached, and nothing else: for plain ws
+	Loopback bool           // of Allow only loopback is reached, and nothing else: for URLs without TLS
+	Setting  string         // that Allow is from, for error messages
 }
 
 // dialTimeout bounds one connection with all the addresses of its name, where
@@ -39,7 +40,7 @@ func (g Guard) DialContext(ctx context.Context, network, address string) (net.Co
 func (g Guard) control(network, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil || !strings.HasPrefix(network, "tcp") {
-		return &AddressError{ClassUnknown}
+		return &AddressError{ClassUnknown, g.Setting}
 	}
 	return g.Check(target.Addr())
 }
@@ -54,7 +55,7 @@ func (g Guard) Check(address netip.Addr) error {
 	class := classOf(address)
 	if slices.ContainsFunc(g.Allow, allowed) {
 		if g.Loopback && class != ClassLoopback {
-			return &AddressError{ClassPlain}
+			return &AddressError{ClassPlain, g.Setting}
 		}
 		return nil
 	}
@@ -65,7 +66,7 @@ func (g Guard) Check(address netip.Addr) error {
 		class = ClassPlain
 	}
 	if class != ClassPublic {
-		return &AddressError{class}
+		return &AddressError{class, g.Setting}
 	}
 	return nil
 }
@@ -73,11 +74,14 @@ func (g Guard) Check(address netip.Addr) error {
 // AddressError is a connection that the guard did not make. It does not contain the
 // address: the account chose a name, and what our resolver makes of it is our
 // business.
-type AddressError struct{ Class Class }
+type AddressError struct {
+	Class   Class
+	Setting string // Guard.Setting
+}
 
 func (e *AddressError) Error() string {
 	if e.Class == ClassPlain {
-		return "without TLS only loopback addresses in ai_provider.allow_networks are reached"
+		return "without TLS only loopback addresses in " + e.Setting + " are reached"
 	}
-	return fmt.Sprintf("the host leads to an address that is not public (%s), and ai_provider.allow_networks does not have it", e.Class)
+	return fmt.Sprintf("the host leads to an address that is not public (%s), and %s does not have it", e.Class, e.Setting)
 }

@@ -1,4 +1,4 @@
-package aiprovider
+package netguard
 
 import "net/netip"
 

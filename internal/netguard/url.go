@@ -1,0 +1,78 @@
+package netguard
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// MaxURL is the length of the longest URL, in bytes.
+const MaxURL = 2048
+
+// Schemes are the schemes of a kind of URL: with TLS, and without.
+type Schemes struct{ Secure, Plain string }
+
+// The kinds of URLs.
+var (
+	WebSocket = Schemes{"wss", "ws"}
+	HTTP      = Schemes{"https", "http"}
+)
+
+// Check returns an error code and what is wrong with a URL, "" for nothing. plain
+// also accepts a URL without TLS where the host is a loopback name or address. The
+// addresses that the name resolves to are checked by Guard, at every connection.
+func (s Schemes) Check(address string, plain bool) (code, text string) {
+	if len(address) > MaxURL {
+		return "too_long", "must have at most " + strconv.Itoa(MaxURL) + " bytes"
+	}
+	if address == "" {
+		return "required", "must not be empty"
+	}
+	u, err := url.Parse(address)
+	if err != nil || strings.ContainsAny(address, " \t\\") {
+		return "invalid", "must be a URL" // the parser's own words repeat what was sent
+	}
+	switch {
+	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !plain):
+		return "unsupported", "must begin with " + s.Secure + "://"
+	case u.Scheme == s.Plain && !loopbackHost(u.Hostname()):
+		return "unsupported", "must begin with " + s.Secure + "://: " + s.Plain + ":// is accepted for a loopback name or address only"
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
+		return "invalid", "must name its host in ASCII (xn--…)"
+	case u.Opaque != "" || u.Hostname() == "":
+		return "invalid", "must name a host"
+	case !validPort(u):
+		return "invalid", "must have a port from 1 to 65535, or none"
+	case u.User != nil:
+		return "invalid", "must have no user or password"
+	case u.Fragment != "" || strings.Contains(address, "#"):
+		return "invalid", "must have no fragment"
+	}
+	return "", ""
+}
+
+// IsPlain reports whether a checked URL is without TLS.
+func (s Schemes) IsPlain(address string) bool {
+	return strings.HasPrefix(strings.ToLower(address), s.Plain+":")
+}
+
+func validPort(u *url.URL) bool {
+	port := u.Port()
+	if port == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}
+
+// loopbackHost reports whether the host of a URL is a loopback address, or a name
+// that stands for one (RFC 6761, section 6.3).
+func loopbackHost(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.Unmap().IsLoopback()
+	}
+	name := "." + strings.TrimSuffix(strings.ToLower(host), ".")
+	return strings.HasSuffix(name, ".localhost")
+}
