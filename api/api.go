@@ -29,6 +29,7 @@ type Deps struct {
 	QueueConfigs  QueueConfigs // with Audit
 	Audit         AuditLog
 	Calls         Calls
+	Webhooks      Webhooks
 	AIProviders   AIProviders
 	AIOpener      AIProviderOpener // with AITester, AIAnnouncer or AIMedia
 	AITester      SessionTester

@@ -200,6 +200,9 @@ func (d *description) checkRequest(operation node, r *http.Request, body []byte)
 		}
 		return nil
 	}
+	if whole, _ := d.at(operation, "requestBody"); whole.value["required"] != true && len(body) == 0 {
+		return nil
+	}
 	media, err := mediaOf(r.Header, "application/json")
 	if err != nil {
 		return err

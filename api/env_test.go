@@ -92,6 +92,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.addFigures(&deps, log)
 	e.addQueueConfigs(&deps)
 	e.addAI(&deps)
+	e.addWebhooks(&deps)
 	e.addCalls(&deps, log)
 	for _, f := range change {
 		f(&config, &deps)

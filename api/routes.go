@@ -113,6 +113,9 @@ func (a *API) routes() []route {
 		l := auditRoutes{a.deps.Audit, a.auth}
 		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: l.list, scope: identity.ScopeRead})
 	}
+	if a.deps.Webhooks != nil {
+		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.paths()...)
+	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)
 	}

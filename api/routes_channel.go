@@ -49,14 +49,7 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	filter := identity.Filter{
-		AccountIDs: body.Strings("account_ids", optional),
-		EventTypes: body.Strings("event_types", optional),
-		QueueIDs:   body.Strings("queue_ids", optional),
-		AgentIDs:   body.Strings("agent_ids", optional),
-		CallIDs:    body.Strings("call_ids", optional),
-		Names:      body.Strings("names", optional),
-	}
+	filter := readFilter(body)
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}

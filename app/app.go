@@ -36,6 +36,7 @@ import (
 	"trunkline/stats"
 	"trunkline/stats/figures"
 	"trunkline/web"
+	"trunkline/webhook"
 )
 
 // Config has what an App is built from.
@@ -49,6 +50,7 @@ type Config struct {
 type App struct {
 	settings *settings.Settings
 	log      *slog.Logger
+	version  string
 	registry *prometheus.Registry
 	life     *lifecycle
 
@@ -59,6 +61,7 @@ type App struct {
 	keys         *masterkey.Keyring
 	configs      *encryption.Service // nil without the role api
 	providers    *aiprovider.Service // nil without the roles api and aisession
+	webhooks     *webhook.Service    // nil without the role api
 	identity     *identity.Service
 	purged       backend.Purged // set while the packages of the role api are built
 	limiter      *identity.RedisLimiter
@@ -76,7 +79,7 @@ type App struct {
 // New opens the configured backends and builds the packages. What it has opened
 // is closed again when it fails.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
-	a := &App{settings: cfg.Settings, log: cfg.Log, registry: prometheus.NewRegistry(), health: &health{}}
+	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, registry: prometheus.NewRegistry(), health: &health{}}
 	a.life = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
@@ -170,7 +173,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	}
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
-		n, err := normalizer.New(normalizer.Config{}, normalizer.Deps{
+		n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
 			Log: normalizer.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
@@ -219,6 +222,9 @@ func (a *App) buildRoles(ctx context.Context) error {
 		}
 	}
 	a.buildProviders(&deps)
+	if err := a.buildWebhooks(&deps); err != nil {
+		return err
+	}
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err
@@ -265,7 +271,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
 		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.QueueConfigs != nil && deps.Audit != nil &&
-			deps.AIProviders != nil && deps.AIOpener != nil,
+			deps.AIProviders != nil && deps.AIOpener != nil && deps.Webhooks != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {
 		if a.has(role) && !wired {

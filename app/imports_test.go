@@ -32,7 +32,7 @@ var steps = [][]string{
 	{"telephony/localcall"},
 	{"audit", "identity/oidc"},
 	{"identity", "config/aiprovider", "config/encryption"},
-	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web"},
+	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web", "webhook"},
 	{"telephony/pbx", "ingest/feed/kazoo"}, // implement origination's driver and ingest/feed's platform
 	{"api"},
 	{"config/settings"}, // composes the settings of the packages below

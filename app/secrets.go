@@ -25,7 +25,7 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry); err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
-	return nil
+	return a.openWebhooks(ctx)
 }
 
 // logsIn reports whether users log in at this process, for which it signs tokens.

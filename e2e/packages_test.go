@@ -27,12 +27,12 @@ func pythonFolder(t *testing.T) string {
 
 var nodePackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "node")
-	return dir, install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline ws@8")
+	return dir, install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline ws@8 standardwebhooks@1")
 })
 
 var pythonPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "python")
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka")
+	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks")
 })
 
 // oidcProviderPackages is the OpenID Connect provider of testdata/oidc-provider, as

@@ -36,6 +36,8 @@ type batch struct {
 	limit     int              // bytes of one produced record
 	panics    *panics.Recoverer
 
+	cloudEvents bool // Settings.CloudEvents
+
 	generation int           // of the raw log
 	topicID    kafka.TopicID // of the raw log
 	deadBefore int64         // dead letters of records below it were written before, and their repeats counted

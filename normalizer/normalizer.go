@@ -15,8 +15,9 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Config holds the settings of the normalizer.
+// Config holds the settings of the normalizer, and what tests change.
 type Config struct {
+	Settings
 	Topics         []string // raw topics to work on; default: all
 	Group          string   // consumer group; default "trunkline-normalizer"
 	MaxRecordBytes int      // largest record the normalized topics take, key and headers included; default kafka.MaxRecordBytes

@@ -67,6 +67,9 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	out.Key = b.headers[len(b.headers)-1].Value
 	b.header(event.HeaderOriginalFormat, f)
 	b.factHeaders(&e.Facts)
+	if b.cloudEvents {
+		b.cloudEventHeaders(&m)
+	}
 	if b.identity.Run != "" {
 		start := len(b.bytes)
 		b.bytes = b.identity.Append(b.bytes)
@@ -94,6 +97,16 @@ func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err er
 		e.Facts.Name = event.NameOther
 	}
 	return f.Name, e, err
+}
+
+// cloudEventHeaders makes the record a CloudEvent (Kafka protocol binding 1.0, binary
+// mode) with the message as data.
+func (b *batch) cloudEventHeaders(m *event.Message) {
+	e := event.CloudEvent{ID: m.ID, AccountID: m.AccountID, Name: m.Metadata.Facts.Name, Timestamp: m.Timestamp}
+	for _, a := range e.Attributes() {
+		b.header(event.HeaderCloudEvent+a.Name, a.Value)
+	}
+	b.header(event.HeaderContentType, event.ContentTypeJSON)
 }
 
 // factHeaders adds the facts by which consumers select messages without reading

@@ -37,7 +37,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 	}
 	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
-		limit: n.cfg.MaxRecordBytes, panics: n.panics, counts: newCounts(),
+		limit: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
 	if r.ids { // first, so that takeOver finds no event before the state's last

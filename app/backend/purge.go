@@ -15,6 +15,7 @@ import (
 	"trunkline/recording"
 	"trunkline/stats"
 	"trunkline/stats/figures"
+	"trunkline/webhook"
 )
 
 // Purged are the packages that keep something of accounts.
@@ -22,6 +23,7 @@ type Purged struct {
 	Recordings *recording.Service
 	Encryption *encryption.Service
 	Providers  *aiprovider.Service
+	Webhooks   *webhook.Service
 	Index      *cdrindex.Index
 	Figures    *figures.Store
 
@@ -43,6 +45,7 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		{What: "recordings", Purge: of.Recordings.PurgeAccount},
 		{What: "recording keys", Purge: of.Encryption.PurgeAccount},
 		{What: "AI providers", Purge: of.Providers.PurgeAccount},
+		{What: "webhooks", Purge: of.Webhooks.PurgeAccount},
 		{What: "call records", Purge: of.Index.PurgeAccount},
 		{What: "figures", Purge: of.Figures.PurgeAccount},
 		{What: "calls", Purge: calls.PurgeAccount},

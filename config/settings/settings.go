@@ -21,6 +21,7 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tlsclient"
 	"trunkline/internal/tracing"
+	"trunkline/normalizer"
 	"trunkline/origination"
 	"trunkline/origination/asterisk"
 	"trunkline/origination/freeswitch"
@@ -31,6 +32,7 @@ import (
 	"trunkline/telephony/pbx"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
+	"trunkline/webhook"
 )
 
 // Settings is everything that can be set. A field's yaml tags make its key
@@ -70,10 +72,12 @@ type Settings struct {
 	Account     identity.AccountSettings `yaml:"account"`
 	Audit       audit.Settings           `yaml:"audit"`
 	Ingest      ingest.Settings          `yaml:"ingest"`
+	Normalizer  normalizer.Settings      `yaml:"normalizer"`
 	Feeds       []feed.Config            `yaml:"feeds" doc:"phone platforms whose live events are read"`
 	Feed        feed.Settings            `yaml:"feed"`
 	Fanout      fanout.Settings          `yaml:"fanout"`
 	AIProvider  aiprovider.Settings      `yaml:"ai_provider"`
+	Webhook     webhook.Settings         `yaml:"webhook"`
 	AISession   AISession                `yaml:"aisession"`
 	Tracing     tracing.Settings         `yaml:"tracing"`
 }
@@ -174,6 +178,7 @@ func Default() *Settings {
 		Feed:          feed.DefaultSettings(),
 		Fanout:        fanout.DefaultSettings(),
 		Stats:         stats.DefaultSettings(),
+		Webhook:       webhook.DefaultSettings(),
 		Tracing:       tracing.DefaultSettings(),
 	}
 }

@@ -52,6 +52,14 @@ func pipeline() Dashboard {
 			graph("Second copies dropped", perSecond, "Records of a second feed of the same platform, by their identity.",
 				total("trunkline_normalizer_repeats_dropped_total", "records")),
 		}},
+		{"Webhooks", []panel{
+			graph("Requests", perSecond, "By result.", rates("trunkline_webhook_requests_total", "result")),
+			graph("Duration", seconds, "p99; the mean where Prometheus has no native histograms.", quantiles("trunkline_webhook_request_seconds", "0.99")...),
+			graph("Behind and paused", count, "Pairs of a webhook and a partition with events to send; paused webhooks.",
+				query{"sum(trunkline_webhook_behind{S})", "behind"}, query{"max(trunkline_webhook_paused{S})", "paused"}),
+			graph("Pauses and losses", perSecond, "Webhooks paused; records lost before they were read for webhooks.",
+				total("trunkline_webhook_pauses_total", "pauses"), total("trunkline_webhook_lost_records_total", "lost")),
+		}},
 		{"Call records", []panel{
 			graph("Records", perSecond, "What became of them.", rates("trunkline_cdrindex_records_total", "result")),
 			graph("Delay", seconds, "From Kafka's timestamp to the row; p99, or the mean without native histograms.",

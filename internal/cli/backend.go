@@ -15,6 +15,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
+	"trunkline/webhook"
 )
 
 // AccountUsage describes flags that name an account.
@@ -29,6 +30,7 @@ type Stores struct {
 	Directory  *identity.Service
 	Encryption *encryption.Service
 	Providers  *aiprovider.Service
+	Webhooks   *webhook.Service
 }
 
 // WithStores runs work on the database of the settings, beside running servers
@@ -39,6 +41,10 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 			return err
 		}
 		stores.Providers, err = aiprovider.New(ctx, aiprovider.Settings{}, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())
+		if err != nil {
+			return err
+		}
+		stores.Webhooks, err = webhook.New(ctx, webhook.DefaultSettings(), webhook.Deps{DB: stores.DB, Keys: stores.Keys, Audit: stores.Audit})
 		if err != nil {
 			return err
 		}

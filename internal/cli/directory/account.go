@@ -132,7 +132,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	of := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers}
+	of := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers, Webhooks: stores.Webhooks}
 	of.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
 		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 	})

@@ -28,7 +28,7 @@ node, restart them, and run this: it seals everything under the last one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
 				progress := p.Progress("secrets sealed anew")
-				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets())
+				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets(), stores.Webhooks.Secrets())
 				done, err := masterkey.Rotate(cmd.Context(), stores.Keys, secrets, progress.Report)
 				if err != nil {
 					return fmt.Errorf("rotating the master key: %w", err)

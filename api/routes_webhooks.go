@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/webhook"
+)
+
+// Webhooks stores the accounts' webhooks.
+type Webhooks interface {
+	WebhookChanges
+	Find(ctx context.Context, accountID, id string) (webhook.Webhook, error)
+	List(ctx context.Context, accountID string) ([]webhook.Webhook, error)
+}
+
+// WebhookChanges changes webhooks.
+type WebhookChanges interface {
+	Create(ctx context.Context, accountID string, c webhook.Config) (made webhook.Webhook, secret string, err error)
+	Update(ctx context.Context, accountID, id string, c webhook.Config) (webhook.Webhook, error)
+	Delete(ctx context.Context, accountID, id string) error
+	Retry(ctx context.Context, accountID, id string, since event.ID) (webhook.Webhook, error)
+}
+
+const webhooksPath = "/api/v2/webhooks"
+
+// webhookRoutes are for administrators and API keys with the scope admin.
+type webhookRoutes struct {
+	webhooks Webhooks
+	auth     auth
+}
+
+func (r webhookRoutes) paths() []route {
+	const one = webhooksPath + "/:id"
+	return []route{
+		{method: http.MethodGet, path: webhooksPath, handle: r.list, scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: webhooksPath, handle: r.create, scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: one, handle: r.get, scope: identity.ScopeAdmin},
+		{method: http.MethodPut, path: one, handle: r.update, scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: one, handle: r.delete, scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: one + "/retry", handle: r.retry, scope: identity.ScopeAdmin},
+	}
+}
+
+// webhookView is a webhook; a secret that was made here is shown once.
+type webhookView struct {
+	ID        string          `json:"id"`
+	AccountID string          `json:"account_id"`
+	URL       string          `json:"url"`
+	Filters   identity.Filter `json:"filters"`
+	Format    webhook.Format  `json:"format"`
+	CreatedAt int64           `json:"created_at"` // Unix seconds, as all times
+	UpdatedAt int64           `json:"updated_at"`
+	Status    webhook.Status  `json:"status"`
+	Failures  int             `json:"failures"`
+	LastError string          `json:"last_error,omitempty"`
+	FailedAt  int64           `json:"failed_at,omitempty"`
+	NextTryAt int64           `json:"next_try_at,omitempty"`
+	PausedAt  int64           `json:"paused_at,omitempty"`
+	Secret    string          `json:"secret,omitempty"`
+}
+
+func viewWebhook(w webhook.Webhook) webhookView {
+	return webhookView{ID: w.ID, AccountID: w.AccountID, URL: w.URL, Filters: w.Filters, Format: w.Format,
+		CreatedAt: w.CreatedAt.Unix(), UpdatedAt: w.UpdatedAt.Unix(), Status: w.Status, Failures: w.Failures, LastError: w.LastError,
+		FailedAt: unixOrZero(w.FailedAt), NextTryAt: unixOrZero(w.NextTryAt), PausedAt: unixOrZero(w.PausedAt)}
+}
+
+// unixOrZero returns Unix seconds, 0 for the zero time.
+func unixOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// account returns the account of X-Account-ID, or the caller's own.
+func (r webhookRoutes) account(c echo.Context) (identity.Account, error) {
+	caller, account, err := r.auth.callerAndAccount(c)
+	if err != nil {
+		return identity.Account{}, err
+	}
+	return account, requireAdmin(caller)
+}
+
+func (r webhookRoutes) list(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	all, err := r.webhooks.List(c.Request().Context(), account.ID)
+	if err != nil {
+		return err
+	}
+	return writePage(c, all, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
+}
+
+func (r webhookRoutes) create(c echo.Context) error {
+	account, config, err := r.change(c)
+	if err != nil {
+		return err
+	}
+	made, secret, err := r.webhooks.Create(c.Request().Context(), account.ID, config)
+	if err != nil {
+		return err
+	}
+	view := viewWebhook(made)
+	view.Secret = secret
+	c.Response().Header().Set("Location", webhooksPath+"/"+made.ID)
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return writeJSON(c, http.StatusCreated, view)
+}
+
+func (r webhookRoutes) get(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, viewWebhook(found))
+}
+
+func (r webhookRoutes) update(c echo.Context) error {
+	account, config, err := r.change(c)
+	if err != nil {
+		return err
+	}
+	put, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, viewWebhook(put))
+}
+
+func (r webhookRoutes) delete(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	if err := r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id")); err != nil {
+		return err
+	}
+	return noContent(c)
+}
+
+// retry accepts no body as an empty object.
+func (r webhookRoutes) retry(c echo.Context) error {
+	account, err := r.account(c)
+	if err != nil {
+		return err
+	}
+	since, err := readSince(c)
+	if err != nil {
+		return err
+	}
+	retried, err := r.webhooks.Retry(c.Request().Context(), account.ID, c.Param("id"), since)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, viewWebhook(retried))
+}
+
+// readSince reads the event id of a retry, 0 where there is none.
+func readSince(c echo.Context) (event.ID, error) {
+	if c.Request().ContentLength == 0 {
+		return 0, nil
+	}
+	body, err := decode(c)
+	if err != nil {
+		return 0, err
+	}
+	var since event.ID
+	if body.Has("since") {
+		if since, err = event.ParseID(body.String("since", required)); err != nil {
+			body.fault("since", "invalid", err.Error())
+		}
+	}
+	return since, body.Err(invalidBody)
+}
+
+// change reads a request that creates or updates a webhook.
+func (r webhookRoutes) change(c echo.Context) (account identity.Account, config webhook.Config, err error) {
+	if account, err = r.account(c); err != nil {
+		return identity.Account{}, webhook.Config{}, err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return identity.Account{}, webhook.Config{}, err
+	}
+	config = webhook.Config{
+		URL:     body.String("url", required),
+		Filters: readFilter(body.Object("filters", optional)),
+		Format:  webhook.Format(body.String("format", optional)),
+		Secret:  body.String("secret", optional),
+	}
+	return account, config, body.Err(webhook.Invalid)
+}
+
+// readFilter reads the filter of a channel login or a webhook.
+func readFilter(body *object) identity.Filter {
+	return identity.Filter{
+		AccountIDs: body.Strings("account_ids", optional),
+		EventTypes: body.Strings("event_types", optional),
+		QueueIDs:   body.Strings("queue_ids", optional),
+		AgentIDs:   body.Strings("agent_ids", optional),
+		CallIDs:    body.Strings("call_ids", optional),
+		Names:      body.Strings("names", optional),
+	}
+}

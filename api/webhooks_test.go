@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/webhook"
+)
+
+// addWebhooks adds the real webhooks, on a topic of one partition without events.
+func (e *env) addWebhooks(deps *Deps) {
+	e.t.Helper()
+	webhooks, err := webhook.New(e.t.Context(), webhook.DefaultSettings(), webhook.Deps{
+		DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: emptyTopic{},
+	})
+	must(e.t, err)
+	deps.Webhooks = webhooks
+}
+
+type emptyTopic struct{ webhook.Topic }
+
+func (emptyTopic) Partitions(context.Context) (int, error)                 { return 1, nil }
+func (emptyTopic) Offsets(context.Context, int) (int64, int64, error)      { return 0, 0, nil }
+func (emptyTopic) OffsetAt(context.Context, int, time.Time) (int64, error) { return 0, nil }
+func (emptyTopic) Read(int, kafka.LogPosition) webhook.Reader              { return emptyReader{} }
+
+type emptyReader struct{ webhook.Reader }
+
+func (emptyReader) Position() kafka.LogPosition { return kafka.LogPosition{} }
+func (emptyReader) Close()                      {}
+
+const webhookBody = `{"url":"https://crm.example.com/hook","filters":{"queue_ids":["sales"],"names":["queue.*"]},"format":"cloudevents"}`
+
+func TestAWebhooksLifeOverHTTP(t *testing.T) {
+	e := newEnv(t)
+	h := e.of("admin", "demo")
+	var made, got webhookView
+	w := e.want(201, "POST", webhooksPath, h, webhookBody, &made)
+	one := webhooksPath + "/" + made.ID
+	if w.Header().Get("Location") != one || w.Header().Get("Cache-Control") != "no-store" || !strings.HasPrefix(made.Secret, "whsec_") ||
+		made.AccountID != "demo" || made.Format != webhook.FormatCloudEvents || made.Filters.QueueIDs[0] != "sales" || made.Status != webhook.StatusActive {
+		t.Errorf("POST answers %s", w.Body)
+	}
+	for _, method := range []string{"GET", "PUT"} {
+		got = webhookView{}
+		w := e.want(200, method, one, h, map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
+		if strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%s shows the secret: %s", method, w.Body)
+		}
+	}
+	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline || len(got.Filters.QueueIDs) != 0 {
+		t.Errorf("PUT answers %+v", got)
+	}
+	key := header{"X-API-Key": e.keyWith(identity.ScopeAdmin)} // without X-Account-ID its own account
+	if list := e.want(200, "GET", webhooksPath, key, "", nil).Body.String(); !strings.Contains(list, made.ID) || strings.Contains(list, "secret") {
+		t.Errorf("listed: %s", list)
+	}
+	e.want(200, "POST", one+"/retry", h, "", &got)
+	e.want(200, "POST", one+"/retry", h, "{}", &got)
+	e.want(400, "POST", one+"/retry", h, `{"since":"yesterday"}`, nil)
+	e.want(400, "POST", one+"/retry", h, `{"from":"x"}`, nil)
+	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
+	e.want(204, "DELETE", one, h, "", nil)
+	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"}} {
+		e.want(404, request[0], request[1], h, request[2], nil)
+	}
+	if strings.Contains(e.log.String(), "whsec_") {
+		t.Error("a secret is in the log")
+	}
+}
+
+func TestWhoMayChangeWebhooks(t *testing.T) {
+	e := newEnv(t)
+	var made webhookView
+	e.want(201, "POST", webhooksPath, e.of("admin", "demo"), webhookBody, &made)
+	one := webhooksPath + "/" + made.ID
+	for _, request := range [][3]string{
+		{"GET", webhooksPath}, {"POST", webhooksPath, webhookBody}, {"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"},
+	} {
+		method, path, body := request[0], request[1], request[2]
+		e.want(401, method, path, nil, body, nil)
+		e.want(401, method, path, header{"Authorization": "Bearer x.y.z"}, body, nil)
+		e.want(403, method, path, header{"Authorization": "Bearer " + e.eventsToken("admin")}, body, nil)
+		e.want(403, method, path, bearer(e.login("alice").AccessToken), body, nil)
+		e.want(403, method, path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, body, nil)
+		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
+		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
+		if path != webhooksPath { // it is not that of a sub-account
+			e.want(404, method, path, e.of("admin", "sub"), body, nil)
+		}
+	}
+}
+
+func TestWebhooksBodiesAreReadStrictly(t *testing.T) {
+	e := newEnv(t)
+	h := e.of("admin", "demo")
+	for body, want := range map[string]string{
+		`{}`:                                     `"field":"url","code":"required"`,
+		`{"url":null}`:                           `"field":"url","code":"wrong_type"`,
+		`{"url":"http://a.com"}`:                 `"field":"url","code":"unsupported"`,
+		`{"url":"https://a.com","format":"xml"}`: `"field":"format","code":"unsupported"`,
+		`{"url":"https://a.com","secret":"whsec_AAAA"}`:                  `"field":"secret","code":"invalid"`,
+		`{"url":"https://a.com","filters":{"queues":[]}}`:                `"field":"filters.queues","code":"unknown"`,
+		`{"url":"https://a.com","filters":{"account_ids":["stranger"]}}`: `"field":"filters.account_ids[0]","code":"unknown_account"`,
+		`{"url":"https://a.com","filters":{"names":["nothing"]}}`:        `"field":"filters.names[0]","code":"unknown_name"`,
+		`{"url":"https://a.com","paused":true}`:                          `"field":"paused","code":"unknown"`,
+	} {
+		if w := e.want(http.StatusBadRequest, "POST", webhooksPath, h, body, nil); !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "AAAA") {
+			t.Errorf("%s\nanswers %s", body, w.Body)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/api"
+	"trunkline/config/settings"
+	"trunkline/identity"
+	"trunkline/webhook"
+)
+
+// openWebhooks opens the accounts' webhooks, whose signing keys are secrets.
+func (a *App) openWebhooks(ctx context.Context) (err error) {
+	a.webhooks, err = webhook.New(ctx, a.settings.Webhook, webhook.Deps{
+		DB: a.db, Keys: a.keys, Audit: a.audit, Filters: webhookFilters{a}, Topic: webhook.OnKafka(a.cluster),
+	})
+	if err != nil {
+		return fmt.Errorf("webhooks: %w", err)
+	}
+	return nil
+}
+
+// webhookFilters checks filters with the directory, which is opened after the secrets.
+type webhookFilters struct{ app *App }
+
+// CheckFilter implements webhook.Filters.
+func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filter identity.Filter) (identity.Filter, error) {
+	return f.app.identity.CheckFilter(ctx, accountID, filter)
+}
+
+// buildWebhooks gives the webhooks to the routes, and builds what delivers.
+func (a *App) buildWebhooks(deps *api.Deps) error {
+	if !a.has(settings.RoleAPI) {
+		return nil
+	}
+	deliverer, err := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
+	if err != nil {
+		return fmt.Errorf("webhooks: %w", err)
+	}
+	a.life.runs("webhooks", deliverer.Run)
+	deps.Webhooks, a.purged.Webhooks = a.webhooks, a.webhooks
+	return nil
+}

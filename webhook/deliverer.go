@@ -1,0 +1,78 @@
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxScans is the number of partitions from which a node reads older events at a time.
+const maxScans = 8
+
+// Deliverer sends events to webhooks. Any number may run at the same time: each
+// delivers the events of the partitions that the consumer group gives it.
+type Deliverer struct {
+	settings Settings
+	service  *Service
+	topic    Topic
+	registry *registry
+	sender   *sender
+	metrics  *metrics
+	log      *slog.Logger
+	scans    chan struct{} // semaphore
+}
+
+// DelivererConfig has what a Deliverer is built from.
+type DelivererConfig struct {
+	Accounts Accounts
+	Version  string         // of the program, for User-Agent
+	Roots    *x509.CertPool // authorities of receivers' certificates; nil: the system's
+}
+
+// NewDeliverer makes a deliverer. It does nothing before Run.
+func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) (*Deliverer, error) {
+	m, err := newMetrics(reg)
+	if err != nil {
+		return nil, err
+	}
+	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1}
+	r.current.Store(newHooks(nil))
+	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: newSender(s.settings, cfg.Version, cfg.Roots),
+		metrics: m, log: log, scans: make(chan struct{}, maxScans)}, nil
+}
+
+// Run works until ctx ends, then returns nil.
+func (d *Deliverer) Run(ctx context.Context) error {
+	var following sync.WaitGroup
+	defer d.sender.close()
+	defer following.Wait()
+	followContext, stop := context.WithCancel(ctx)
+	defer stop()
+	following.Go(func() { d.registry.run(followContext) })
+	if err := d.topic.Work(ctx, d.runPartition); err != nil {
+		return fmt.Errorf("delivering webhooks: %w", err)
+	}
+	return nil
+}
+
+// runPartition delivers the events of one partition until ctx ends or something
+// unexpected happens; then the group starts it again.
+func (d *Deliverer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
+	w := &partitionWorker{Deliverer: d, partition: partition, commit: commit}
+	for {
+		err := w.run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errFenced):
+			d.log.Info("events of a partition delivered by another node", "partition", partition)
+		case err != nil:
+			return fmt.Errorf("delivering the events of partition %d: %w", partition, err)
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/audit"
+	"trunkline/audit/audittest"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice"
+)
+
+// memoryTopic is cc.evt in memory. A node that works gets all partitions.
+type memoryTopic struct {
+	mu         sync.Mutex
+	grown      chan struct{} // closed and replaced with every record
+	partitions [][]kafka.Record
+	first      []int64
+	lastID     []event.ID
+}
+
+func newMemoryTopic(partitions int) *memoryTopic {
+	return &memoryTopic{grown: make(chan struct{}), partitions: make([][]kafka.Record, partitions), first: make([]int64, partitions), lastID: make([]event.ID, partitions)}
+}
+
+// put appends an event and returns its id.
+func (t *memoryTopic) put(partition int, account string, facts event.Facts, data string) event.ID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := event.NextID(t.lastID[partition], 1_795_000_000_000+int64(len(t.partitions[partition])), partition)
+	m := event.Message{ID: id, Type: event.QueueCall, AccountID: account, Timestamp: 1_795_000_000, Data: []byte(data),
+		Metadata: event.Metadata{Source: "test", OriginalFormat: "generic", ProcessedAt: 1_795_000_001, Facts: facts}}
+	headers := []kafka.Header{{Key: event.HeaderType, Value: []byte(m.Type)}, {Key: event.HeaderAccount, Value: []byte(account)},
+		{Key: event.HeaderName, Value: []byte(facts.Name)}, {Key: event.HeaderQueue, Value: []byte(facts.QueueID)}}
+	t.append(partition, kafka.Record{Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers})
+	t.lastID[partition] = id
+	return id
+}
+
+// append needs mu.
+func (t *memoryTopic) append(partition int, r kafka.Record) {
+	r.Topic, r.Partition, r.Offset = event.TopicEvents, partition, t.first[partition]+int64(len(t.partitions[partition]))
+	t.partitions[partition] = append(t.partitions[partition], r)
+	close(t.grown)
+	t.grown = make(chan struct{})
+}
+
+// deleteAll deletes all records of a partition, as retention does.
+func (t *memoryTopic) deleteAll(partition int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.first[partition] += int64(len(t.partitions[partition]))
+	t.partitions[partition] = nil
+}
+
+func (t *memoryTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+	var working sync.WaitGroup
+	for p := range t.partitions {
+		working.Go(func() {
+			for ctx.Err() == nil {
+				_ = work(ctx, p, func(int64) {})
+			}
+		})
+	}
+	working.Wait()
+	return nil
+}
+
+func (t *memoryTopic) Partitions(context.Context) (int, error) { return len(t.partitions), nil }
+
+func (t *memoryTopic) Offsets(_ context.Context, p int) (first, next int64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first[p], t.first[p] + int64(len(t.partitions[p])), nil
+}
+
+func (t *memoryTopic) OffsetAt(_ context.Context, p int, at time.Time) (int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.partitions[p], func(r kafka.Record) bool { return !r.Time.Before(at) })
+	if i < 0 {
+		i = len(t.partitions[p])
+	}
+	return t.first[p] + int64(i), nil
+}
+
+func (t *memoryTopic) TopicID(context.Context) (kafka.TopicID, error) { return kafka.TopicID{1}, nil }
+
+func (t *memoryTopic) CheckPosition(ctx context.Context, p int, at kafka.LogPosition) error {
+	first, next, _ := t.Offsets(ctx, p)
+	if at.Offset < first || at.Offset > next {
+		return kafka.OutOfRange(event.TopicEvents, p, at.Offset, first, next)
+	}
+	return nil
+}
+
+func (t *memoryTopic) Read(partition int, from kafka.LogPosition) Reader {
+	return &memoryReader{topic: t, partition: partition, at: from}
+}
+
+type memoryReader struct {
+	topic     *memoryTopic
+	partition int
+	at        kafka.LogPosition
+}
+
+func (r *memoryReader) Read(ctx context.Context) ([]kafka.Record, error) {
+	for {
+		if err := r.topic.CheckPosition(ctx, r.partition, r.at); err != nil {
+			return nil, err
+		}
+		r.topic.mu.Lock()
+		grown := r.topic.grown
+		rest := r.topic.partitions[r.partition][r.at.Offset-r.topic.first[r.partition]:]
+		rest = rest[:min(len(rest), 10)]
+		r.at.Offset += int64(len(rest))
+		r.topic.mu.Unlock()
+		if len(rest) > 0 {
+			return rest, nil
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (r *memoryReader) Position() kafka.LogPosition { return r.at }
+func (r *memoryReader) Close()                      {}
+
+// env is a service with accounts root, its children shop and kiosk, and stranger.
+type env struct {
+	t        *testing.T
+	topic    *memoryTopic
+	db       *sqldb.DB
+	keys     *masterkey.Keyring
+	audit    *audit.Log
+	identity *identity.Service
+	service  *Service
+	settings Settings
+	log      *testservice.Log
+	roots    *x509.CertPool
+}
+
+// quickly are settings whose back-off takes milliseconds; servers of the test may be
+// reached.
+func quickly() Settings {
+	s := DefaultSettings()
+	s.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	s.FirstWait, s.LongestWait = time.Millisecond, 4*time.Millisecond
+	return s
+}
+
+// onBoth runs test with a fresh SQLite file and a fresh PostgreSQL database.
+func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, sqliteFile(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
+}
+
+func sqliteFile(t testing.TB) sqldb.Config {
+	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+}
+
+func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *env {
+	t.Helper()
+	e := &env{t: t, topic: newMemoryTopic(partitions), settings: settings, log: &testservice.Log{}, roots: x509.NewCertPool()}
+	var err error
+	e.db, err = sqldb.Open(t.Context(), at)
+	must(t, err)
+	t.Cleanup(func() { _ = e.db.Close() })
+	e.keys, err = masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
+	must(t, err)
+	_, err = e.keys.Create()
+	must(t, err)
+	e.audit = audittest.New(t, e.db)
+	e.identity, err = identity.New(t.Context(), identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}},
+		e.db, e.keys, identity.NewMemoryLimiter(), e.audit, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	for _, a := range []identity.NewAccount{{ID: "root"}, {ID: "shop", Parent: "root"}, {ID: "kiosk", Parent: "root"}, {ID: "stranger"}} {
+		a.Name, a.Domain = a.ID, a.ID+".example"
+		_, err := e.identity.CreateAccount(t.Context(), a)
+		must(t, err)
+	}
+	e.service, err = New(t.Context(), settings, Deps{DB: e.db, Keys: e.keys, Audit: e.audit, Filters: e.identity, Topic: e.topic})
+	must(t, err)
+	return e
+}
+
+// deliver starts a node that delivers, until the test ends or stop is called.
+func (e *env) deliver() (reg *prometheus.Registry, stop func()) {
+	e.t.Helper()
+	reg = prometheus.NewRegistry()
+	d, err := NewDeliverer(e.service, DelivererConfig{Accounts: e.identity, Version: "test", Roots: e.roots}, reg, slog.New(slog.NewTextHandler(e.log, nil)))
+	must(e.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = d.Run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	e.t.Cleanup(stop)
+	return reg, stop
+}
+
+// create makes a webhook of root, once the deliverers see it.
+func (e *env) create(c Config) Webhook {
+	e.t.Helper()
+	made, _, err := e.service.Create(e.t.Context(), "root", c)
+	must(e.t, err)
+	return made
+}
+
+func (e *env) find(id string) Webhook {
+	e.t.Helper()
+	w, err := e.service.Find(e.t.Context(), "root", id)
+	must(e.t, err)
+	return w
+}
+
+// awaitStatus waits until the webhook has a status.
+func (e *env) awaitStatus(id string, status Status) (w Webhook) {
+	e.t.Helper()
+	until(e.t, fmt.Sprintf("webhook is %s", status), func() bool {
+		w = e.find(id)
+		return w.Status == status
+	})
+	return w
+}
+
+// received is one request that a target got.
+type received struct {
+	header http.Header
+	body   string
+	id     string // webhook-id
+}
+
+// target is a receiver.
+type target struct {
+	url string
+
+	mu     sync.Mutex
+	got    []received
+	handle http.HandlerFunc // nil: 204
+}
+
+// newTarget starts a receiver with TLS that the deliverers trust.
+func (e *env) newTarget(handle http.HandlerFunc) *target {
+	e.t.Helper()
+	target := &target{handle: handle}
+	server := httptest.NewUnstartedServer(target)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	e.t.Cleanup(server.Close)
+	e.roots.AddCert(server.Certificate())
+	target.url = server.URL
+	return target
+}
+
+func (r *target) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	r.got = append(r.got, received{request.Header.Clone(), string(body), request.Header.Get("webhook-id")})
+	handle := r.handle
+	r.mu.Unlock()
+	if handle == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	handle(w, request)
+}
+
+// answer changes what the target does.
+func (r *target) answer(handle http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handle = handle
+}
+
+func (r *target) requests() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+// ids returns the ids received, each once, in the order of their first request.
+func (r *target) ids() (ids []string) {
+	for _, one := range r.requests() {
+		if !slices.Contains(ids, one.id) {
+			ids = append(ids, one.id)
+		}
+	}
+	return ids
+}
+
+// await waits until all events were received and checks their order: of each
+// partition, as all are put in order of their ids.
+func (r *target) await(t *testing.T, want []event.ID) {
+	t.Helper()
+	var got []string
+	until(t, fmt.Sprintf("%d events received", len(want)), func() bool {
+		got = r.ids()
+		return len(got) >= len(want)
+	})
+	perPartition := func(ids []string) map[int][]string {
+		by := map[int][]string{}
+		for _, text := range ids {
+			id, err := event.ParseID(text)
+			must(t, err)
+			by[id.Partition()] = append(by[id.Partition()], text)
+		}
+		return by
+	}
+	var texts []string
+	for _, id := range want {
+		texts = append(texts, id.String())
+	}
+	if g, w := perPartition(got), perPartition(texts); fmt.Sprint(g) != fmt.Sprint(w) {
+		t.Errorf("received %v\nwant %v", g, w)
+	}
+}
+
+func respond(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for something that another goroutine brings about.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"slices"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+)
+
+// hook is a webhook in memory, as it is delivered. It is immutable; a change makes
+// another one.
+type hook struct {
+	row
+	held      bool // paused, or its key cannot be opened: nothing is sent
+	key       []byte
+	selection *identity.Selection
+	receiver  *receiver // one for each webhook, whatever changes
+}
+
+// hooks are the webhooks of all accounts at one time. It is immutable.
+type hooks struct {
+	byID    map[string]*hook
+	account map[string][]*hook // by an account whose messages they select
+	below   map[string][]*hook // by an account whose messages and those below they select
+	paused  int
+}
+
+func newHooks(all []*hook) *hooks {
+	h := &hooks{byID: make(map[string]*hook, len(all)), account: map[string][]*hook{}, below: map[string][]*hook{}}
+	for _, one := range all {
+		h.byID[one.ID] = one
+		if one.Status == StatusPaused {
+			h.paused++
+		}
+		ids, below := one.selection.Accounts()
+		index := h.account
+		if below {
+			index = h.below
+		}
+		for _, id := range ids {
+			index[id] = append(index[id], one)
+		}
+	}
+	return h
+}
+
+// match calls each for the webhooks that select a message.
+func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
+	give := func(all []*hook) {
+		for _, one := range all {
+			if one.admits(m) {
+				each(one)
+			}
+		}
+	}
+	give(h.account[m.account])
+	if len(h.below) == 0 {
+		return
+	}
+	for _, ancestor := range tree.Path(m.account) {
+		give(h.below[ancestor])
+	}
+}
+
+// selects reports whether the webhook is about a message.
+func (h *hook) selects(m *headers, tree *identity.Tree) bool {
+	ids, below := h.selection.Accounts()
+	return h.admits(m) && slices.ContainsFunc(ids, func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })
+}
+
+func (h *hook) admits(m *headers) bool {
+	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
+}
+
+// headers are the fields of a message by which it is selected.
+type headers struct {
+	account            string
+	class              event.TypeSet
+	name               event.NameSet
+	agent, queue, call string
+}
+
+// readHeaders reads the headers of a record of cc.evt.
+func readHeaders(r *kafka.Record) (m headers) {
+	var typ, format, name []byte
+	for i := range r.Headers {
+		switch h := &r.Headers[i]; h.Key {
+		case event.HeaderType:
+			typ = h.Value
+		case event.HeaderAccount:
+			m.account = string(h.Value)
+		case event.HeaderOriginalFormat:
+			format = h.Value
+		case event.HeaderName:
+			name = h.Value
+		case event.HeaderAgent:
+			m.agent = string(h.Value)
+		case event.HeaderQueue:
+			m.queue = string(h.Value)
+		case event.HeaderCall:
+			m.call = string(h.Value)
+		}
+	}
+	m.class, m.name = event.ClassOf(event.Type(typ), string(format)), event.NameBit(name)
+	return m
+}

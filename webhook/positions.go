@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/sqldb"
+)
+
+// position is where a webhook is in one partition of cc.evt.
+type position struct {
+	webhook   string
+	partition int
+	seek      int64 // webhooks.seek that it belongs to
+	next      int64 // offset
+	lastID    event.ID
+}
+
+// partitionPosition is up to where a partition is delivered to all webhooks without
+// a position of their own.
+type partitionPosition struct {
+	next    kafka.LogPosition
+	lastID  event.ID // 0: not known
+	version int64
+}
+
+// errFenced is returned when another node has taken the partition over.
+var errFenced = errors.New("another node delivers the events of the partition")
+
+// putPositions stores a webhook's positions, whatever they were.
+func putPositions(ctx context.Context, tx sqldb.Runner, id string, seek int64, at []position) error {
+	for _, p := range at {
+		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET seek = excluded.seek, next = excluded.next, last_id = excluded.last_id`,
+			p.partition, id, seek, p.next, int64(p.lastID))
+		if err != nil {
+			return sqldb.Wrap(err, "storing a webhook's positions")
+		}
+	}
+	return nil
+}
+
+// listPositions returns the positions in a partition, by webhook.
+func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[string]position, error) {
+	rows, err := q.QueryContext(ctx, `SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
+	all, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (position, error) {
+		p := position{partition: partition}
+		err := scan(&p.webhook, &p.seek, &p.next, (*int64)(&p.lastID))
+		return p, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[string]position, len(all))
+	for _, p := range all {
+		at[p.webhook] = p
+	}
+	return at, nil
+}
+
+// findPartition returns the position of a partition; ok is false when there is none.
+func findPartition(ctx context.Context, q sqldb.Runner, partition int) (at partitionPosition, ok bool, err error) {
+	var topicID string
+	err = q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition).
+		Scan(&at.next.Offset, &topicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return at, false, nil
+	}
+	if err != nil {
+		return at, false, sqldb.Wrap(err, "reading a partition's position")
+	}
+	if topicID != "" {
+		if at.next.TopicID, err = kafka.ParseTopicID(topicID); err != nil {
+			return at, false, fmt.Errorf("reading a topic id: %w", err)
+		}
+	}
+	return at, true, nil
+}
+
+// takePartition stores the position of a partition, whoever had it, and fences them.
+func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *partitionPosition) error {
+	err := tx.QueryRowContext(ctx, `INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
+		VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (topic_partition) DO UPDATE SET next = excluded.next, topic_id = excluded.topic_id,
+		leader_epoch = excluded.leader_epoch, last_id = excluded.last_id, version = webhook_partitions.version + 1 RETURNING version`,
+		partition, at.next.Offset, storedTopicID(at.next.TopicID), at.next.LeaderEpoch, int64(at.lastID)).Scan(&at.version)
+	return sqldb.Wrap(err, "taking a partition over")
+}
+
+// storeCheckpoint moves the partition's position, and with it those of webhooks:
+// caughtUp have none of their own any more, behind have one. Positions of webhooks that were
+// deleted or moved by a retry meanwhile are left alone. Returns errFenced when another
+// node has taken the partition over.
+func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to partitionPosition, caughtUp, behind []position) error {
+	const doing = "storing webhooks' positions"
+	result, err := tx.ExecContext(ctx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
+		WHERE topic_partition = $1 AND version = $2`, partition, to.version, to.next.Offset, storedTopicID(to.next.TopicID), to.next.LeaderEpoch, int64(to.lastID))
+	if err != nil {
+		return sqldb.Wrap(err, doing)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(sqldb.Wrap(err, doing), errFenced)
+	}
+	for _, p := range caughtUp {
+		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.seek)
+		if err != nil {
+			return sqldb.Wrap(err, doing)
+		}
+	}
+	for _, p := range behind {
+		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id)
+			SELECT CAST($1 AS BIGINT), id, seek, CAST($4 AS BIGINT), CAST($5 AS BIGINT) FROM webhooks WHERE id = $2 AND seek = $3
+			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET next = excluded.next, last_id = excluded.last_id
+			WHERE webhook_positions.seek = excluded.seek`, partition, p.webhook, p.seek, p.next, int64(p.lastID))
+		if err != nil {
+			return sqldb.Wrap(err, doing)
+		}
+	}
+	return nil
+}
+
+// storedTopicID is a topic id as the database has it, "" when it is not known.
+func storedTopicID(id kafka.TopicID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+	"trunkline/internal/sqldb"
+)
+
+// keepQueue is the wait above which a webhook's messages are given up, to be read
+// again.
+const keepQueue = 10 * time.Second
+
+// send sends a backlog until nothing is left, ctx ends or the webhook is paused.
+func (w *partitionWorker) send(ctx context.Context, b *backlog) {
+	backoff := retry.Backoff{First: firstPause, Max: mostPause}
+	for {
+		d, more := w.first(b)
+		switch {
+		case d != nil:
+			if !w.sendOne(ctx, b, d) {
+				w.endSending(b)
+				return
+			}
+		case !more:
+			return
+		default:
+			err := w.readOlder(ctx, b)
+			if err == nil {
+				backoff.Reset()
+				continue
+			}
+			if ctx.Err() == nil {
+				w.log.Warn("reading events for a webhook failed, retrying", "webhook", b.hook.ID, "partition", w.partition, "error", err)
+			}
+			if !backoff.Wait(ctx) {
+				w.endSending(b)
+				return
+			}
+		}
+	}
+}
+
+// first returns the first message of the queue. Where there is none, more tells
+// whether older events are to be read; if not, the sending has ended.
+func (w *partitionWorker) first(b *backlog) (d *delivery, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(b.queue) > 0 {
+		return b.queue[0], true
+	}
+	if !b.follows && b.readTo < w.tail.Offset {
+		return nil, true
+	}
+	b.follows, b.sending = true, false
+	return nil, false
+}
+
+func (w *partitionWorker) endSending(b *backlog) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.sending = false
+}
+
+// readOlder fills the queue from Kafka.
+func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
+	select {
+	case w.scans <- struct{}{}:
+		defer func() { <-w.scans }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	w.mu.Lock()
+	from, to, readID := b.readTo, w.tail.Offset, b.readID
+	w.mu.Unlock()
+	tree := w.registry.accounts.Tree()
+	var found []*delivery
+	size := 0
+	s := scanner{read: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) }, lost: w.lost}
+	next, err := s.scan(ctx, from, to, func(r *kafka.Record) bool {
+		id, err := event.MessageID(r.Value)
+		if err != nil || id <= readID {
+			return true
+		}
+		if m := readHeaders(r); b.hook.selects(&m, tree) {
+			if len(found) > 0 && size+len(r.Value) > maxQueued {
+				return false
+			}
+			found, size = append(found, &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}), size+len(r.Value)
+		}
+		readID = id
+		return true
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.queue, b.queued = append(b.queue, found...), b.queued+size
+	b.readTo, b.readID = next, readID
+	return err
+}
+
+// sendOne sends the first message of the queue once. It returns false when the sending
+// ends: with ctx, or because the webhook is paused.
+func (w *partitionWorker) sendOne(ctx context.Context, b *backlog, d *delivery) bool {
+	h := b.hook
+	if !h.receiver.begin(ctx) {
+		return false
+	}
+	began := time.Now()
+	o := w.sender.send(ctx, h, d)
+	before, failures := h.receiver.end(o)
+	if o.unsent {
+		return false
+	}
+	w.metrics.seconds.Observe(time.Since(began).Seconds())
+	w.metrics.requests.WithLabelValues(o.result).Inc()
+	if o.ok {
+		w.mu.Lock()
+		b.sent(d)
+		w.mu.Unlock()
+		if before > 0 {
+			w.note(ctx, func(q sqldb.Runner) error { return noteRecovery(ctx, q, h.ID, h.retries) })
+		}
+		return true
+	}
+	next := h.receiver.nextTry()
+	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures, "reason", o.message)
+	if o.gone || failures >= w.settings.pauseAfter() {
+		w.pause(ctx, h, failures, o)
+		return true // begin refuses what is paused
+	}
+	w.note(ctx, func(q sqldb.Runner) error {
+		return noteFailure(ctx, q, h.ID, h.retries, failures, o.message, began, next)
+	})
+	if time.Until(next) > keepQueue {
+		w.mu.Lock()
+		b.drop(w.tail.Offset)
+		w.mu.Unlock()
+	}
+	return true
+}
+
+// pause stops all attempts of a webhook on all nodes. Where that cannot be stored they
+// go on, with the longest wait between.
+func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o outcome) {
+	var paused bool
+	err := w.service.db.Tx(context.WithoutCancel(ctx), func(tx *sql.Tx) (err error) {
+		paused, err = pause(ctx, tx, h.ID, h.retries, failures, o.message, time.Now())
+		return err
+	})
+	if err != nil {
+		w.log.Warn("pausing a webhook failed", "webhook", h.ID, "error", err)
+		return
+	}
+	h.receiver.pause()
+	if paused {
+		w.metrics.pauses.Inc()
+		w.log.Warn("webhook paused", "webhook", h.ID, "account", h.AccountID, "failures", failures, "reason", o.message)
+	}
+}
+
+// note stores what is shown of a webhook; nothing else depends on it.
+func (w *partitionWorker) note(ctx context.Context, store func(sqldb.Runner) error) {
+	if err := w.service.db.Alone(ctx, store); err != nil && ctx.Err() == nil {
+		w.log.Warn("storing the state of a webhook failed", "error", err)
+	}
+}

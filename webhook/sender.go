@@ -1,0 +1,194 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"trunkline/internal/netguard"
+)
+
+const (
+	// maxAnswer is how much of a receiver's answer is read, and drainTime for how long:
+	// so that the connection can be used again. What is longer closes it.
+	maxAnswer = 16 << 10
+	drainTime = time.Second
+	// maxAnswerHeader bounds the headers of an answer, in bytes.
+	maxAnswerHeader = 32 << 10
+	// finishTime is how long a request may go on after its delivery was stopped.
+	finishTime = 3 * time.Second
+)
+
+// outcome is the result of one request.
+type outcome struct {
+	ok         bool
+	gone       bool          // 410: the receiver wants no more
+	unsent     bool          // the delivery ended first
+	result     string        // label of the metric
+	message    string        // for the account's administrator; "" when ok
+	retryAfter time.Duration // as the receiver asks for
+}
+
+// Results of a request, as labels.
+const (
+	resultOK         = "ok"
+	resultStatus     = "status"
+	resultRedirect   = "redirect"
+	resultGone       = "gone"
+	resultTimeout    = "timeout"
+	resultAddress    = "address"
+	resultConnection = "connection"
+)
+
+// sender sends requests. Connections are kept for the next request.
+type sender struct {
+	timeout       time.Duration
+	userAgent     string
+	secure, plain *http.Client
+}
+
+// newSender returns a sender. roots are the authorities of receivers' certificates,
+// nil: the system's.
+func newSender(settings Settings, version string, roots *x509.CertPool) *sender {
+	client := func(plain bool) *http.Client {
+		guard := netguard.Guard{Allow: settings.AllowNetworks, Loopback: plain, Setting: "webhook.allow_networks"}
+		return &http.Client{
+			Transport: &http.Transport{
+				DialContext:            guard.DialContext, // and no proxy: the guard has to see the receiver's address
+				ForceAttemptHTTP2:      true,
+				DisableCompression:     true,
+				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+				TLSHandshakeTimeout:    settings.Timeout,
+				MaxIdleConnsPerHost:    maxRequests,
+				MaxResponseHeaderBytes: maxAnswerHeader,
+				IdleConnTimeout:        time.Minute,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, secure: client(false), plain: client(true)}
+}
+
+func (s *sender) close() {
+	s.secure.CloseIdleConnections()
+	s.plain.CloseIdleConnections()
+}
+
+// send sends one message to a webhook. When ctx ends, a request that is under way has
+// finishTime to end.
+func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
+	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
+	o := s.exchange(requestContext, h, d)
+	if o.unsent = !o.ok && ctx.Err() != nil; o.unsent {
+		o.message = ""
+	}
+	return o
+}
+
+func (s *sender) exchange(ctx context.Context, h *hook, d *delivery) outcome {
+	request, err := s.request(ctx, h, d)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	client := s.secure
+	if netguard.HTTP.IsPlain(h.URL) {
+		client = s.plain
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	drain(answer.Body)
+	return statusOutcome(answer, time.Now())
+}
+
+// request builds the signed request.
+func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Request, error) {
+	body, contentType := d.message, "application/json"
+	if h.Format == FormatCloudEvents {
+		body, contentType = cloudEvent(d), "application/cloudevents+json; charset=utf-8"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making the request: %w", err)
+	}
+	id, timestamp := d.id.String(), strconv.FormatInt(time.Now().Unix(), 10)
+	for name, value := range map[string]string{
+		"Content-Type": contentType, "User-Agent": s.userAgent,
+		"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature(h.key, id, timestamp, body),
+	} {
+		request.Header.Set(name, value)
+	}
+	return request, nil
+}
+
+// drain reads the end of an answer, so far as it is short and comes soon, and closes
+// it.
+func drain(body io.ReadCloser) {
+	late := time.AfterFunc(drainTime, func() { _ = body.Close() })
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxAnswer) // whatever the answer says, its status counts
+	_ = body.Close()
+}
+
+func statusOutcome(answer *http.Response, now time.Time) outcome {
+	switch status := answer.StatusCode; {
+	case status >= 200 && status < 300:
+		return outcome{ok: true, result: resultOK}
+	case status == http.StatusGone:
+		return outcome{gone: true, result: resultGone, message: "the receiver answered with status 410: it wants no more events"}
+	case status >= 300 && status < 400:
+		return outcome{result: resultRedirect, message: fmt.Sprintf("the receiver answered with status %d: redirects are not followed, set the URL that it leads to", status)}
+	default:
+		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status), retryAfter: retryAfter(answer.Header, now)}
+	}
+}
+
+// retryAfter returns the wait that an answer asks for, 0 for none.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// failure describes an error without addresses or what the receiver sent.
+func failure(ctx context.Context, err error) outcome {
+	var (
+		address     *netguard.AddressError
+		name        *net.DNSError
+		host        x509.HostnameError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		network     net.Error
+	)
+	switch {
+	case errors.As(err, &address):
+		return outcome{result: resultAddress, message: address.Error()}
+	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
+		return outcome{result: resultTimeout, message: "the receiver did not answer in time"}
+	case errors.As(err, &name):
+		return outcome{result: resultConnection, message: "the receiver's name does not resolve"}
+	case errors.As(err, &host):
+		return outcome{result: resultConnection, message: "the receiver's certificate is for another name"}
+	case errors.As(err, &certificate):
+		return outcome{result: resultConnection, message: "the receiver's certificate cannot be verified"}
+	case errors.As(err, &record):
+		return outcome{result: resultConnection, message: "the receiver does not speak TLS on this port"}
+	}
+	return outcome{result: resultConnection, message: "the connection to the receiver failed"}
+}

@@ -1,0 +1,145 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/audit/audittest"
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// gathered returns the value of a metric without labels.
+func gathered(t testing.TB, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	must(t, err)
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func TestAWebhooksLife(t *testing.T) {
+	onBoth(t, func(t *testing.T, at sqldb.Config) {
+		e := newEnv(t, at, DefaultSettings(), 3)
+		ctx := audittest.By(t, "user:admin")
+		e.topic.put(1, "shop", entered, `{}`)
+		config := Config{URL: "https://example.com/hook?key=1", Filters: identity.Filter{AccountIDs: []string{"shop", "shop"}}}
+		made, secret, err := e.service.Create(ctx, "root", config)
+		must(t, err)
+		if !strings.HasPrefix(secret, "whsec_") || made.Format != FormatTrunkline || made.Status != StatusActive || len(made.Filters.AccountIDs) != 1 {
+			t.Errorf("made %+v with %s", made, secret)
+		}
+		rows, err := listPositions(ctx, e.db, 1)
+		if err != nil || rows[made.ID].next != 1 {
+			t.Errorf("begins at %+v, %v", rows, err)
+		}
+		stored, err := find(ctx, e.db, "root", made.ID)
+		must(t, err)
+		if strings.Contains(stored.sealed, strings.TrimPrefix(secret, "whsec_")) {
+			t.Error("the secret is stored as it is")
+		}
+		own := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+		config.Format = FormatCloudEvents
+		for _, sent := range []string{"", own} { // kept, replaced
+			config.Secret = sent
+			if _, err := e.service.Update(ctx, "root", made.ID, config); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := find(ctx, e.db, "root", made.ID)
+			must(t, err)
+			key, err := openKey(e.keys, &changed)
+			if want := map[string]string{"": secret, own: own}[sent]; err != nil || secretOf(key) != want || changed.Format != FormatCloudEvents {
+				t.Errorf("after a PUT with the secret %q: %s, %v", sent, secretOf(key), err)
+			}
+		}
+		_, made2, err := e.service.Create(ctx, "root", config)
+		if err != nil || made2 != "" {
+			t.Errorf("a secret that was sent comes back: %q, %v", made2, err)
+		}
+		for _, account := range []string{"shop", "stranger"} {
+			_, find := e.service.Find(ctx, account, made.ID)
+			_, update := e.service.Update(ctx, account, made.ID, Config{URL: "https://example.com"})
+			_, retry := e.service.Retry(ctx, account, made.ID, 0)
+			for _, err := range []error{find, update, retry, e.service.Delete(ctx, account, made.ID)} {
+				if fault.KindOf(err) != fault.KindNotFound {
+					t.Errorf("account %s: %v", account, err)
+				}
+			}
+		}
+		must(t, e.service.Delete(ctx, "root", made.ID))
+		rows, err = listPositions(ctx, e.db, 1)
+		if _, left := rows[made.ID]; err != nil || left {
+			t.Errorf("positions are left: %+v, %v", rows, err)
+		}
+		list, err := e.service.List(ctx, "root")
+		if err != nil || len(list) != 1 || list[0].ID == made.ID {
+			t.Errorf("listed: %+v, %v", list, err)
+		}
+		var lines []string
+		for _, action := range []string{"create", "update", "delete"} {
+			line := fmt.Sprintf("webhook.%s user:admin webhook:%s ok", action, made.ID)
+			lines = append(lines, line)
+			if !slices.Contains(audittest.Entries(t, e.audit, "root", "webhook."), line) {
+				t.Errorf("no audit entry %s", line)
+			}
+		}
+		n, err := e.service.PurgeAccount(ctx, "root")
+		if list, _ := e.service.List(ctx, "root"); err != nil || n != 1 || len(list) != 0 {
+			t.Errorf("purged %d, left %v, %v", n, list, err)
+		}
+	})
+}
+
+func TestInvalidWebhooksAreRefused(t *testing.T) {
+	e := newEnv(t, sqliteFile(t), DefaultSettings(), 1)
+	for want, c := range map[string]Config{
+		"url unsupported":                        {URL: "http://example.com"},
+		"url required":                           {},
+		"url invalid":                            {URL: "https://user:password@example.com"},
+		"format unsupported":                     {URL: "https://example.com", Format: "xml"},
+		"secret invalid":                         {URL: "https://example.com", Secret: "whsec_c2hvcnQ="},
+		"filters.account_ids[0] unknown_account": {URL: "https://example.com", Filters: identity.Filter{AccountIDs: []string{"stranger"}}},
+		"filters.names[0] unknown_name":          {URL: "https://example.com", Filters: identity.Filter{Names: []string{"nothing"}}},
+	} {
+		_, _, err := e.service.Create(t.Context(), "root", c)
+		if f := fault.As(err); f == nil || f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field+" "+f.Fields[0].Code != want {
+			t.Errorf("want %s, got %+v", want, err)
+		}
+	}
+	for range maxWebhooks {
+		e.create(Config{URL: "https://example.com"})
+	}
+	if _, _, err := e.service.Create(t.Context(), "root", Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+// TestADeletedAccountGetsNoMoreEvents: the webhook is purged later.
+func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
+	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	ours, theirs := e.newTarget(nil), e.newTarget(nil)
+	e.create(Config{URL: ours.url})
+	_, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: theirs.url})
+	must(t, err)
+	e.deliver()
+	want := []event.ID{e.topic.put(0, "kiosk", entered, `{}`)}
+	theirs.await(t, want)
+	_, err = e.identity.DeleteAccount(t.Context(), "kiosk")
+	must(t, err)
+	want = append(want, e.topic.put(0, "kiosk", entered, `{}`), e.topic.put(0, "shop", entered, `{}`))
+	until(t, "the last event is received", func() bool { return slices.Contains(ours.ids(), want[2].String()) })
+	if got := theirs.ids(); len(got) != 1 {
+		t.Errorf("the deleted account's webhook got %v", got)
+	}
+}

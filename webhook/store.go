@@ -1,0 +1,179 @@
+package webhook
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"trunkline/internal/fault"
+	"trunkline/internal/masterkey"
+	"trunkline/internal/sqldb"
+)
+
+const table = "webhooks" // part of every sealed key's place
+
+// row is a webhook as it is stored.
+type row struct {
+	Webhook
+	sealed        string
+	retries, seek int64
+}
+
+const columns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
+	failures, last_error, failed_at, next_try_at, paused_at`
+
+func (r *row) scan(scan sqldb.ScanFunc) error {
+	var filters string
+	var created, updated, failed, next, paused int64
+	err := scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.seek,
+		&r.Failures, &r.LastError, &failed, &next, &paused)
+	if err != nil {
+		return err
+	}
+	r.CreatedAt, r.UpdatedAt = time.UnixMilli(created), time.UnixMilli(updated)
+	r.FailedAt, r.NextTryAt, r.PausedAt = timeOf(failed), timeOf(next), timeOf(paused)
+	switch {
+	case paused != 0:
+		r.Status = StatusPaused
+	case r.Failures > 0:
+		r.Status = StatusFailing
+	default:
+		r.Status = StatusActive
+	}
+	if err := json.Unmarshal([]byte(filters), &r.Filters); err != nil {
+		return fmt.Errorf("filters of webhook %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// timeOf returns the time of Unix milliseconds; 0 is the zero time.
+func timeOf(milli int64) time.Time {
+	if milli == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(milli)
+}
+
+func milliOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// find returns a webhook of the account.
+func find(ctx context.Context, q sqldb.Runner, accountID, id string) (r row, err error) {
+	err = r.scan(q.QueryRowContext(ctx, `SELECT `+columns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row{}, notFound()
+	}
+	return r, sqldb.Wrap(err, "reading a webhook")
+}
+
+// list returns the webhooks of the account, the oldest first; of all accounts for "".
+func list(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
+	return sqldb.Collect(rows, err, "reading the webhooks", func(scan sqldb.ScanFunc) (r row, err error) {
+		err = r.scan(scan)
+		return r, err
+	})
+}
+
+// create stores a new webhook.
+func create(ctx context.Context, tx sqldb.Runner, r row) error {
+	filters, err := json.Marshal(r.Filters)
+	if err != nil {
+		return fmt.Errorf("encoding filters: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealed, masterkey.ID(r.sealed),
+		r.CreatedAt.UnixMilli())
+	return sqldb.Wrap(err, "storing a webhook")
+}
+
+// update stores what an administrator can change, and ends the back-off.
+func update(ctx context.Context, tx sqldb.Runner, r row) error {
+	filters, err := json.Marshal(r.Filters)
+	if err != nil {
+		return fmt.Errorf("encoding filters: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
+		retries = retries + 1, failures = 0, next_try_at = 0 WHERE id = $7`,
+		r.URL, string(filters), string(r.Format), r.sealed, masterkey.ID(r.sealed), r.UpdatedAt.UnixMilli(), r.ID)
+	return sqldb.Wrap(err, "storing a webhook")
+}
+
+// remove deletes a webhook of the account with its positions.
+func remove(ctx context.Context, tx sqldb.Runner, accountID, id string) error {
+	const doing = "deleting a webhook"
+	result, err := tx.ExecContext(ctx, `DELETE FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
+	if err != nil {
+		return sqldb.Wrap(err, doing)
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		return notFound()
+	}
+	return sqldb.Wrap(err, doing)
+}
+
+// restart ends a pause and the back-off; with seek the positions are replaced too.
+func restart(ctx context.Context, tx sqldb.Runner, id string, at []position, seek bool) error {
+	moved := 0
+	if seek {
+		moved = 1
+	}
+	var generation int64
+	err := tx.QueryRowContext(ctx, `UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
+		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, moved).Scan(&generation)
+	if err != nil || !seek {
+		return sqldb.Wrap(err, "resuming a webhook")
+	}
+	return putPositions(ctx, tx, id, generation, at)
+}
+
+// raiseRevision tells all nodes that webhooks have changed.
+func raiseRevision(ctx context.Context, tx sqldb.Runner) error {
+	_, err := tx.ExecContext(ctx, `UPDATE webhook_revision SET revision = revision + 1`)
+	return sqldb.Wrap(err, "raising the revision of webhooks")
+}
+
+func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err error) {
+	err = q.QueryRowContext(ctx, `SELECT revision FROM webhook_revision`).Scan(&revision)
+	return revision, sqldb.Wrap(err, "reading the revision of webhooks")
+}
+
+// noteFailure stores what is shown of a failed attempt, unless the webhook was
+// retried since.
+func noteFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
+	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = $6
+		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliOf(now), milliOf(next))
+	return sqldb.Wrap(err, "storing a webhook's failure")
+}
+
+// noteRecovery stores that an attempt succeeded after failures.
+func noteRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64) error {
+	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = 0, next_try_at = 0 WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries)
+	return sqldb.Wrap(err, "storing a webhook's recovery")
+}
+
+// pause stores that there are no more attempts, unless the webhook was retried or
+// paused since. It returns whether it did.
+func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string, now time.Time) (bool, error) {
+	const doing = "pausing a webhook"
+	result, err := tx.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
+		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, now.UnixMilli())
+	if err != nil {
+		return false, sqldb.Wrap(err, doing)
+	}
+	n, err := result.RowsAffected()
+	if err != nil || n == 0 {
+		return false, sqldb.Wrap(err, doing)
+	}
+	return true, raiseRevision(ctx, tx)
+}
+
+func notFound() error { return fault.NotFound("Webhook not found") }
