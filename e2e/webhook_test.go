@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"trunkline/event"
 )
 
 // hookRequest is one request to a webhook.
@@ -54,24 +52,17 @@ func (r *hookReceiver) requests() []hookRequest {
 // first in their order.
 func (r *hookReceiver) ids(t *testing.T) map[string]int {
 	t.Helper()
-	times, last := map[string]int{}, map[string]event.ID{}
+	times, last := map[string]int{}, map[string]string{}
 	for _, request := range r.requests() {
-		var e struct {
-			ID        string
-			AccountID string `json:"account_id"`
-		}
+		var e event
 		if err := json.Unmarshal([]byte(request.Body), &e); err != nil || e.ID != request.Headers["webhook-id"] {
 			t.Fatalf("request %v: %v", request, err)
 		}
-		id, err := event.ParseID(e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
 		if times[e.ID]++; times[e.ID] == 1 {
-			if id <= last[e.AccountID] {
-				t.Errorf("account %s: %s after %s", e.AccountID, id, last[e.AccountID])
+			if e.ID <= last[e.AccountID] {
+				t.Errorf("account %s: %s after %s", e.AccountID, e.ID, last[e.AccountID])
 			}
-			last[e.AccountID] = id
+			last[e.AccountID] = e.ID
 		}
 	}
 	return times
