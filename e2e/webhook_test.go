@@ -105,7 +105,7 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	for i := range posters {
 		id := fmt.Sprint("hooks-", i)
 		c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", id+".test", "--parent", "demo")
-		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 100 * time.Millisecond}
+		posters[i] = &poster{name: id, account: id, key: c.key, node: c.ingest, every: 300 * time.Millisecond}
 	}
 	c.ingest.createHook(t, receiver.URL)
 	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})

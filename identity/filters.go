@@ -53,11 +53,11 @@ func (s *Service) CheckFilter(ctx context.Context, accountID string, f Filter) (
 	if !s.seesAll(accountID, distinct.AccountIDs) {
 		s.catchUp(ctx) // another node may just have made one
 	}
-	return distinct, s.checkFilter(accountID, f)
+	return distinct, s.checkFilterFields(accountID, f)
 }
 
-// checkFilter names every field that cannot be met.
-func (s *Service) checkFilter(accountID string, f Filter) error {
+// checkFilterFields names every field that cannot be met.
+func (s *Service) checkFilterFields(accountID string, f Filter) error {
 	var bad problems
 	tree := s.Tree()
 	for i, id := range f.AccountIDs {

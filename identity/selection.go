@@ -11,13 +11,13 @@ import (
 // headers. It is immutable and follows changes of the account tree below the account;
 // accounts that the filter names are checked when it is made.
 type Selection struct {
-	root     string   // the filter's account: this one and those below
-	accounts []string // that the filter names; nil: all below root
-	types    event.TypeSet
-	names    event.NameSet
-	agents   map[string]struct{} // nil: all, also messages about no agent
-	queues   map[string]struct{} // nil: all
-	calls    map[string]struct{} // nil: all
+	root   string   // the filter's account
+	named  []string // accounts that the filter names; nil: root and all below
+	types  event.TypeSet
+	names  event.NameSet
+	agents map[string]struct{} // nil: all, also messages about no agent
+	queues map[string]struct{} // nil: all
+	calls  map[string]struct{} // nil: all
 }
 
 // NewSelection returns the selection of an account's filter, nil when none of its
@@ -30,10 +30,10 @@ func NewSelection(accountID string, f Filter, tree *Tree) *Selection {
 	s := &Selection{root: accountID, types: types, names: event.NamesOf(f.Names), agents: idSet(f.AgentIDs), queues: idSet(f.QueueIDs), calls: idSet(f.CallIDs)}
 	for _, id := range f.AccountIDs {
 		if tree.Contains(accountID, id) {
-			s.accounts = append(s.accounts, id)
+			s.named = append(s.named, id)
 		}
 	}
-	if len(f.AccountIDs) > 0 && s.accounts == nil {
+	if len(f.AccountIDs) > 0 && s.named == nil {
 		return nil
 	}
 	return s
@@ -53,10 +53,10 @@ func idSet(ids []string) map[string]struct{} {
 // Accounts returns the accounts whose messages are selected; with below, those of
 // all accounts below them too.
 func (s *Selection) Accounts() (ids []string, below bool) {
-	if s.accounts == nil {
+	if s.named == nil {
 		return []string{s.root}, true
 	}
-	return s.accounts, false
+	return s.named, false
 }
 
 // Admits reports whether a message of one of the selection's accounts is selected. A
@@ -67,7 +67,7 @@ func (s *Selection) Admits(class event.TypeSet, name event.NameSet, agent, queue
 
 // Equal reports whether s selects what other does.
 func (s *Selection) Equal(other *Selection) bool {
-	return s.root == other.root && slices.Equal(s.accounts, other.accounts) && s.types == other.types && s.names == other.names &&
+	return s.root == other.root && slices.Equal(s.named, other.named) && s.types == other.types && s.names == other.names &&
 		equalSets(s.agents, other.agents) && equalSets(s.queues, other.queues) && equalSets(s.calls, other.calls)
 }
 
