@@ -428,13 +428,13 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 	}
 
 	for message, want := range map[string][]string{
-		"rawEvent":        {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
-		"rawRecord":       {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
+		"rawEvent":  {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
+		"rawRecord": {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
 		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderName, event.HeaderAgent, event.HeaderQueue, event.HeaderCall, event.HeaderIdentity, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState,
 			"ce_id", "ce_source", "ce_specversion", "ce_time", "ce_type", event.HeaderContentType},
-		"row":             {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination},
-		"state":           {state.HeaderEventID},
-		"dead":            {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
+		"row":   {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination},
+		"state": {state.HeaderEventID},
+		"dead":  {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
 	} {
 		properties, ok := d.at(d.root(), "components", "messages", message, "headers", "properties")
 		slices.Sort(want)
