@@ -181,7 +181,7 @@ func TestWebhooksAreVerifiedByOthers(t *testing.T) {
 	made := n.createHook(t, receiver.URL)
 	const events = 5
 	for i := range events {
-		n.send(t, c.key, "generic", "application/json", record("demo", i), 1)
+		n.send(t, c.key, "svc.cc", "application/json", record("demo", i), 1)
 	}
 	eventually(t, "the events at the webhook", func() error {
 		if got := len(received.ids(t)); got < events {

@@ -25,11 +25,8 @@ const (
 	stopTime = 3 * time.Second
 )
 
-// How long a worker waits before it tries again: at first, and at most.
-const (
-	firstPause = 50 * time.Millisecond
-	mostPause  = 5 * time.Second
-)
+// partitionBackoff is the waits of a worker before it tries again.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // partitionWorker delivers the events of one partition. One goroutine reads and
 // matches; each backlog has one that sends.
@@ -383,21 +380,7 @@ func (w *partitionWorker) countBehind(count int) {
 // retry calls do until it does not fail with fault.KindUnavailable, with growing waits
 // between. It returns ctx's error when ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
-	backoff := retry.Backoff{First: firstPause, Max: mostPause}
-	for {
-		err := do()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case fault.KindOf(err) != fault.KindUnavailable:
-			return err
-		}
-		wait := backoff.Next()
+	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.log.Warn("delivery of webhooks waits", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-		if !retry.Sleep(ctx, wait) {
-			return ctx.Err()
-		}
-	}
+	}, do)
 }

@@ -96,13 +96,13 @@ func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *part
 // node has taken the partition over.
 func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to partitionPosition, caughtUp, behind []position) error {
 	const doing = "storing webhooks' positions"
-	result, err := tx.ExecContext(ctx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
+	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
 		WHERE topic_partition = $1 AND version = $2`, partition, to.version, to.next.Offset, storedTopicID(to.next.TopicID), to.next.LeaderEpoch, int64(to.lastID))
-	if err != nil {
+	switch {
+	case err != nil:
 		return sqldb.Wrap(err, doing)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(sqldb.Wrap(err, doing), errFenced)
+	case n == 0:
+		return errFenced
 	}
 	for _, p := range caughtUp {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.seek)

@@ -8,7 +8,6 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
-	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -18,7 +17,7 @@ const keepQueue = 10 * time.Second
 
 // send sends a backlog until nothing is left, ctx ends or the webhook is paused.
 func (w *partitionWorker) send(ctx context.Context, b *backlog) {
-	backoff := retry.Backoff{First: firstPause, Max: mostPause}
+	backoff := partitionBackoff
 	for {
 		d, more := w.first(b)
 		switch {

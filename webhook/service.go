@@ -201,13 +201,8 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 // PurgeAccount deletes the webhooks of a deleted account, which get no more events
 // since the deletion.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, `DELETE FROM webhooks WHERE account_id = $1`, accountID)
-		if err != nil {
-			return sqldb.Wrap(err, "purging webhooks")
-		}
-		deleted, err := result.RowsAffected()
-		if n = int(deleted); err != nil || n == 0 {
+	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		if n, err = sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE account_id = $1`, accountID); err != nil || n == 0 {
 			return sqldb.Wrap(err, "purging webhooks")
 		}
 		return raiseRevision(ctx, tx)

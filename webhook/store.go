@@ -108,16 +108,11 @@ func update(ctx context.Context, tx sqldb.Runner, r row) error {
 
 // remove deletes a webhook of the account with its positions.
 func remove(ctx context.Context, tx sqldb.Runner, accountID, id string) error {
-	const doing = "deleting a webhook"
-	result, err := tx.ExecContext(ctx, `DELETE FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
-	if err != nil {
-		return sqldb.Wrap(err, doing)
-	}
-	n, err := result.RowsAffected()
+	n, err := sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
 	if err == nil && n == 0 {
 		return notFound()
 	}
-	return sqldb.Wrap(err, doing)
+	return sqldb.Wrap(err, "deleting a webhook")
 }
 
 // restart ends a pause and the back-off; with seek the positions are replaced too.
@@ -163,15 +158,10 @@ func noteRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64)
 // pause stores that there are no more attempts, unless the webhook was retried or
 // paused since. It returns whether it did.
 func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string, now time.Time) (bool, error) {
-	const doing = "pausing a webhook"
-	result, err := tx.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
+	n, err := sqldb.Exec(ctx, tx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
 		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, now.UnixMilli())
-	if err != nil {
-		return false, sqldb.Wrap(err, doing)
-	}
-	n, err := result.RowsAffected()
 	if err != nil || n == 0 {
-		return false, sqldb.Wrap(err, doing)
+		return false, sqldb.Wrap(err, "pausing a webhook")
 	}
 	return true, raiseRevision(ctx, tx)
 }
