@@ -122,8 +122,7 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 func TestReceiversThatHarmNobody(t *testing.T) {
 	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer private.Close()
-	settings := quickly()
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		handle  http.HandlerFunc
 		works   bool
 		message string
@@ -148,24 +147,28 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("y", 1000))
 			}
 		}},
-	} {
+	}
+	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	targets, made := map[string]*target{}, map[string]Webhook{}
+	for name, c := range cases {
+		targets[name] = e.newTarget(c.handle)
+		made[name] = e.create(Config{URL: targets[name].url})
+	}
+	e.deliver()
+	want := []event.ID{e.topic.put(0, "shop", entered, `{}`), e.topic.put(0, "shop", entered, `{}`)}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t, sqliteFile(t), settings, 1)
-			target := e.newTarget(c.handle)
-			made := e.create(Config{URL: target.url})
-			e.deliver()
-			want := []event.ID{e.topic.put(0, "shop", entered, `{}`), e.topic.put(0, "shop", entered, `{}`)}
 			if c.works {
-				target.await(t, want)
+				targets[name].await(t, want)
 				return
 			}
-			if w := e.awaitStatus(made.ID, StatusPaused); !strings.Contains(w.LastError, c.message) {
+			if w := e.awaitStatus(made[name].ID, StatusPaused); !strings.Contains(w.LastError, c.message) {
 				t.Errorf("paused for %q", w.LastError)
 			}
-			target.answer(nil)
-			_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
+			targets[name].answer(nil)
+			_, err := e.service.Retry(t.Context(), "root", made[name].ID, 0)
 			must(t, err)
-			target.await(t, want)
+			targets[name].await(t, want)
 		})
 	}
 }
