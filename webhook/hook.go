@@ -24,10 +24,12 @@ type hooks struct {
 	account map[string][]*hook // by an account whose messages they select
 	below   map[string][]*hook // by an account whose messages and those below they select
 	paused  int
+
+	replaced chan struct{} // closed when there are others
 }
 
 func newHooks(all []*hook) *hooks {
-	h := &hooks{byID: make(map[string]*hook, len(all)), account: map[string][]*hook{}, below: map[string][]*hook{}}
+	h := &hooks{byID: make(map[string]*hook, len(all)), account: map[string][]*hook{}, below: map[string][]*hook{}, replaced: make(chan struct{})}
 	for _, one := range all {
 		h.byID[one.ID] = one
 		if one.Status == StatusPaused {

@@ -21,6 +21,8 @@ const (
 	checkpointEvery = time.Second
 	// lookEvery is how often a partition without events looks for changes of webhooks.
 	lookEvery = 250 * time.Millisecond
+	// idleCommit is how often a partition's end is committed while there are no webhooks.
+	idleCommit = 10 * time.Second
 	// stopTime is how long the last positions may take to be stored.
 	stopTime = 3 * time.Second
 )
@@ -52,10 +54,8 @@ type partitionWorker struct {
 
 // run delivers until ctx ends, there are no webhooks any more (nil), or an error.
 func (w *partitionWorker) run(ctx context.Context) error {
-	for len(w.registry.current.Load().byID) == 0 {
-		if !retry.Sleep(ctx, lookEvery) {
-			return ctx.Err()
-		}
+	if !w.awaitWebhooks(ctx) {
+		return ctx.Err()
 	}
 	w.hooks, w.backlogs = newHooks(nil), map[string]*backlog{}
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
@@ -76,6 +76,29 @@ func (w *partitionWorker) run(ctx context.Context) error {
 		if err := w.retry(ctx, "going on behind a gap", func() error { return w.skip(ctx, gap) }); err != nil {
 			return err
 		}
+	}
+}
+
+// awaitWebhooks waits until there are webhooks; false: ctx ended. Meanwhile nothing is
+// read, and the group's lag is none.
+func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
+	for {
+		now := w.registry.current.Load()
+		if len(now.byID) > 0 {
+			return true
+		}
+		if _, end, err := w.topic.Offsets(ctx, w.partition); err == nil {
+			w.commit(end)
+		}
+		tick := time.NewTimer(idleCommit)
+		select {
+		case <-now.replaced:
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return false
+		}
+		tick.Stop()
 	}
 }
 

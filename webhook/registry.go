@@ -77,6 +77,7 @@ func (r *registry) follow(ctx context.Context) error {
 	now := newHooks(all)
 	r.metrics.paused.Set(float64(now.paused))
 	r.current.Store(now)
+	close(before.replaced)
 	return nil
 }
 
