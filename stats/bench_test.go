@@ -1,14 +1,18 @@
 package stats
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"trunkline/event"
 	"trunkline/event/state"
+	"trunkline/internal/kafka"
 )
 
 // cpuTime returns the processor time of the process, which says more than the clock
@@ -88,6 +92,11 @@ func BenchmarkFoldRecords(b *testing.B) {
 
 // BenchmarkMemory reports bytes per live agent, per open call and per row kept.
 func BenchmarkMemory(b *testing.B) {
+	collect := func() { // unique texts are freed by a later collection than their handles
+		for range 4 {
+			runtime.GC()
+		}
+	}
 	measure := func(name string, n int, facts func(i int) (event.Facts, time.Duration)) {
 		events, last := make([]state.Event, 0, n), event.ID(0)
 		for i := range n {
@@ -98,7 +107,7 @@ func BenchmarkMemory(b *testing.B) {
 		}
 		fold := NewFold(testRules())
 		var before, after runtime.MemStats
-		runtime.GC()
+		collect()
 		runtime.ReadMemStats(&before)
 		for i := range events {
 			fold.Apply(&events[i])
@@ -107,7 +116,7 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		}
 		fold.Flush(func(Record) {})
-		runtime.GC()
+		collect()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(fold.entries)), "B/"+name)
 		runtime.KeepAlive(events)
@@ -128,4 +137,103 @@ func BenchmarkMemory(b *testing.B) {
 			return facts, time.Duration(i/263) * 15 * time.Minute
 		})
 	}
+}
+
+// watchedLog tells how far a processor has written.
+type watchedLog struct {
+	Log
+	next *atomic.Int64
+}
+
+func (l watchedLog) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+	return l.Log.Work(ctx, func(ctx context.Context, partition int, commit func(int64)) error {
+		return work(ctx, partition, func(next int64) { l.next.Store(next); commit(next) })
+	})
+}
+
+// BenchmarkReplay folds a day of events from the log of an embedded broker, with all
+// that a processor does for them, and then folds them again beside the live figures.
+// Both have to give the rows that the fold alone gives. TRUNKLINE_REPLAY_EVENTS is
+// the number of events.
+func BenchmarkReplay(b *testing.B) {
+	n := 100_000
+	if text := os.Getenv("TRUNKLINE_REPLAY_EVENTS"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := openKafka(b, 1)
+	want := replayedDay(b, c, n)
+	for b.Loop() {
+		var next atomic.Int64
+		requests := askRebuild(0)
+		requests.one.State = RebuildDone // until the events are folded
+		began, cpu := time.Now(), cpuTime()
+		stop := startWith(b, c, Deps{Log: watchedLog{OnKafka(c), &next}, Rebuilds: requests})
+		for next.Load() < int64(n) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		b.ReportMetric(float64(n)/time.Since(began).Seconds(), "events/s")
+		b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "events/cpu-s")
+		compare(b, readRows(b, c), want)
+
+		began, cpu = time.Now(), cpuTime()
+		requests.mu.Lock()
+		requests.one.State = RebuildOpen
+		requests.mu.Unlock()
+		for {
+			requests.mu.Lock()
+			state := requests.one.State
+			requests.mu.Unlock()
+			if state == RebuildDone {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		b.ReportMetric(float64(n)/time.Since(began).Seconds(), "again/s")
+		b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "again/cpu-s")
+		stop()
+		compare(b, readRows(b, c), want)
+	}
+}
+
+// replayedDay produces n events of a day and returns the rows that they give.
+func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
+	const queues = 50
+	agents := max(10, n/10_000)
+	rows = topic{}
+	f, last := NewFold(testRules()), event.ID(0)
+	var events []state.Event
+	done := 0
+	add := func(facts event.Facts) {
+		at := day.Add(time.Duration(done) * (24 * time.Hour / time.Duration(n)))
+		last = event.NextID(last, at.UnixMilli(), 0)
+		facts.TimestampMS = at.UnixMilli()
+		e := state.Event{ID: last, Account: account, Timestamp: at.Unix(), Facts: facts}
+		f.Apply(&e)
+		events = append(events, e)
+		if done++; len(events) < 10_000 && done < n {
+			return
+		}
+		produce(b, c, events)
+		events = events[:0]
+		f.Flush(func(r Record) {
+			if k, err := parseKey(r.Key); err == nil && r.Value != nil && (k.kind == kindQueue || k.kind == kindAgent) {
+				rows[r.Key] = string(r.Value)
+			}
+		})
+	}
+	for i := range agents {
+		add(login(fmt.Sprint("agent-", i)))
+	}
+	for i := 0; done+5 <= n; i++ {
+		agent, queue, call := fmt.Sprint("agent-", i%agents), fmt.Sprint("queue-", i%queues), fmt.Sprint("call-", i)
+		for _, facts := range []event.Facts{entered(queue, call), offered(queue, call, agent), answered(queue, call, agent), ended(queue, call, agent), agentState(agent, event.Available)} {
+			add(facts)
+		}
+	}
+	for done < n {
+		add(tick())
+	}
+	return rows
 }
