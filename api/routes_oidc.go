@@ -38,7 +38,7 @@ const (
 	cookieFlow   = "__Host-trunkline_flow"
 	cookieResult = "__Host-trunkline_login"
 	flowLife     = 10 * time.Minute
-	resultLife   = time.Minute
+	resultLife   = 2 * time.Minute
 	boardLogin   = "/?login=oidc" // the board with a result to ask for
 )
 

@@ -130,6 +130,7 @@ func TestOIDCProvider(t *testing.T) {
 	b.press(t, "Tab")
 	b.write(t, "any")
 	b.press(t, "Enter")
+	b.until(t, "the board again", "location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
 	b.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.do(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
