@@ -35,8 +35,10 @@ run: ## build and run a server on the embedded backends with demo traffic; Ctrl-
 build: ## bin/trunkline and bin/trunkline-bench
 	$(BUILD) -o bin/ ./cmd/trunkline ./cmd/trunkline-bench
 
+# Packages whose tests -short skips as a whole are not linked. The tests of some others
+# wait more than they compute.
 check: lint ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
-	go test -short -vet=off -timeout 5m ./...
+	go test -short -vet=off -p 4 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
 	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-race test-stress

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -20,41 +21,61 @@ import (
 
 // description is openapi.yaml, as a judge of requests and answers.
 type description struct {
-	doc      map[string]any
-	compiler *jsonschema.Compiler
+	doc map[string]any
+
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler // keeps what it has compiled
 }
 
 const descriptionURL = "https://trunkline.test/openapi.yaml"
 
+// readDescription returns openapi.yaml, which is parsed once for all tests.
 func readDescription(t testing.TB) *description {
 	t.Helper()
-	d := &description{doc: readYAML(t, "openapi.yaml"), compiler: jsonschema.NewCompiler()}
-	if err := d.compiler.AddResource(descriptionURL, d.doc); err != nil {
+	d, err := parsedDescription()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// readYAML reads YAML as the JSON it stands for.
+var parsedDescription = sync.OnceValues(func() (*description, error) {
+	doc, err := parseYAML("openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	d := &description{doc: doc, compiler: jsonschema.NewCompiler()}
+	return d, d.compiler.AddResource(descriptionURL, doc)
+})
+
 func readYAML(t testing.TB, name string) map[string]any {
 	t.Helper()
-	data, err := descriptions.ReadFile(name)
+	doc, err := parseYAML(name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return doc
+}
+
+// parseYAML reads YAML as the JSON it stands for.
+func parseYAML(name string) (map[string]any, error) {
+	data, err := descriptions.ReadFile(name)
+	if err != nil {
+		return nil, err
 	}
 	var doc any
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return value.(map[string]any)
+	return value.(map[string]any), nil
 }
 
 // node is a place in the document, with the way to it.
@@ -97,7 +118,9 @@ func (d *description) validate(n node, value any) error {
 	for _, step := range n.path {
 		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 	}
+	d.mu.Lock()
 	schema, err := d.compiler.Compile(pointer)
+	d.mu.Unlock()
 	if err != nil {
 		return err
 	}
