@@ -154,36 +154,42 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	stop()
 }
 
-// slowLog gives the events one batch at a time, as long as it may.
+// slowLog gives a few events at a time, as long as it may.
 type slowLog struct {
 	Log
-	batches chan struct{} // a value for each batch
+	reads chan struct{} // a value for each read
 }
 
 func (l slowLog) Read(partition int, from kafka.LogPosition) Reader {
-	return slowReader{l.Log.Read(partition, from), l.batches}
+	return &slowReader{Reader: l.Log.Read(partition, from), reads: l.reads}
 }
 
 type slowReader struct {
 	Reader
-	batches chan struct{}
+	reads chan struct{}
+	rest  []kafka.Record // read, not given yet
 }
 
-func (r slowReader) Read(ctx context.Context) ([]kafka.Record, error) {
+func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) {
 	select {
-	case <-r.batches:
-		return r.Reader.Read(ctx)
+	case <-r.reads:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if len(r.rest) == 0 {
+		if r.rest, err = r.Reader.Read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	n := min(50, len(r.rest))
+	some, r.rest = r.rest[:n], r.rest[n:]
+	return some, nil
 }
 
 func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	t.Parallel()
 	c, events := openKafka(t, 1), twoDays(3, 300)
-	for part := range slices.Chunk(events, 50) { // batches of the log
-		produce(t, c, part)
-	}
+	produce(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
 	stop()
@@ -193,7 +199,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	requests, slow := askRebuild(0), slowLog{OnKafka(c), make(chan struct{})}
 	stop = startWith(t, c, Deps{Log: slow, Rebuilds: requests})
 	for range 2 { // the first event, and some
-		slow.batches <- struct{}{}
+		slow.reads <- struct{}{}
 	}
 	stop()
 	if open, _ := requests.ListOpen(t.Context()); len(open) != 1 {
