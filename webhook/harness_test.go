@@ -309,9 +309,10 @@ func (r *target) requests() []received {
 
 // ids returns the ids received, each once, in the order of their first request.
 func (r *target) ids() (ids []string) {
+	seen := map[string]bool{}
 	for _, one := range r.requests() {
-		if !slices.Contains(ids, one.id) {
-			ids = append(ids, one.id)
+		if !seen[one.id] {
+			seen[one.id], ids = true, append(ids, one.id)
 		}
 	}
 	return ids
