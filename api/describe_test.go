@@ -53,7 +53,7 @@ func TestDescriptionsAreServed(t *testing.T) {
 	e := newEnv(t)
 	for path, contentType := range map[string]string{
 		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
-		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/cc_accounts.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
 		w := e.want(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
@@ -259,6 +259,18 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	}
 }
 
+func TestPlacementsAreWhatTheirSchemaSays(t *testing.T) {
+	s := schema(t, "cc_accounts.json")
+	for _, p := range []event.Placement{{AccountID: "demo", Partition: 1023, Offset: 1}, {Partition: 0}} {
+		must(t, validateText(t, s, p.Value()))
+	}
+	for _, wrong := range []string{`{}`, `{"partition":1024,"offset":0}`, `{"partition":0,"offset":-1}`, `{"account_id":"a b","partition":0,"offset":0}`} {
+		if validateText(t, s, []byte(wrong)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+}
+
 func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "cc_stats.json")
 	f := stats.NewFold(stats.Rules{Interval: 15 * time.Minute, Late: 48 * time.Hour,
@@ -421,7 +433,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		addresses = append(addresses, channel.value["address"].(string))
 	}
 	slices.Sort(addresses)
-	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues, event.TopicCDR, event.TopicDead, event.TopicAudit}
+	want := []string{"{path}", "/media/v1/{provider_id}", channelAPI + "/ws", channelSocket, event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState, event.TopicStats, event.TopicQueues, event.TopicAccounts, event.TopicCDR, event.TopicDead, event.TopicAudit}
 	slices.Sort(want)
 	if !slices.Equal(addresses, want) {
 		t.Errorf("addresses %v, want %v", addresses, want)

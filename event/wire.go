@@ -11,15 +11,16 @@ import (
 // Topics, without the configured prefix. Partition n of a raw topic becomes
 // partition n of its normalized topic.
 const (
-	TopicRaw    = "cc.raw"    // contact-center events as their source sent them
-	TopicCDRRaw = "cdr.raw"   // call records as their source sent them
-	TopicEvents = "cc.evt"    // channel messages, byte for byte what a client gets
-	TopicState  = "cc.state"  // agents, calls and devices: the fold of the facts of cc.evt, compacted
-	TopicStats  = "cc.stats"  // figures of queues and agents: a fold of the facts of cc.evt, compacted
-	TopicQueues = "cc.queues" // configuration of queues, compacted, of one partition
-	TopicCDR    = "cdr"       // call record rows
-	TopicDead   = "cc.dead"   // what could not be normalized, with its reason
-	TopicAudit  = "audit"     // entries of the audit log, with audit.topic
+	TopicRaw      = "cc.raw"      // contact-center events as their source sent them
+	TopicCDRRaw   = "cdr.raw"     // call records as their source sent them
+	TopicEvents   = "cc.evt"      // channel messages, byte for byte what a client gets
+	TopicState    = "cc.state"    // agents, calls and devices: the fold of the facts of cc.evt, compacted
+	TopicStats    = "cc.stats"    // figures of queues and agents: a fold of the facts of cc.evt, compacted
+	TopicQueues   = "cc.queues"   // configuration of queues, compacted, of one partition
+	TopicAccounts = "cc.accounts" // in which partitions of cc.evt the accounts' events lie (Placement), compacted, one partition
+	TopicCDR      = "cdr"         // call record rows
+	TopicDead     = "cc.dead"     // what could not be normalized, with its reason
+	TopicAudit    = "audit"       // entries of the audit log, with audit.topic
 )
 
 // Record headers.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -54,8 +55,9 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 		go f.writers.Run(f.runContext)
 	}
 	t.Cleanup(f.cancelRun)
-	s := f.newStream(0, 0, time.Time{}, 1)
-	f.follower.streams.Store(&[]*partitionStream{s})
+	s := f.newStream(0, 0, time.Time{})
+	f.follower.followed[0] = &followedPartition{references: math.MaxInt}
+	f.follower.publish(0, s)
 	return s
 }
 
@@ -65,6 +67,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 	for i := range subscribers {
 		s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType, names: event.EveryName})
+		s.interest.follows.add(0)
 		f.index.add(s)
 	}
 	return stream

@@ -83,9 +83,10 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 // admission is a subscriber that was accepted, with its start positions.
 type admission struct {
 	*subscriber
-	starts   []start // by partition; nil: live from now on
-	earliest bool    // replay the whole log
-	gapCount int64   // Fanout.gaps before the starts were looked up
+	starts   []start             // in what the subscriber follows; nil: live from now on
+	others   []partitionPosition // of its cursor, in other partitions
+	earliest bool                // replay the whole log
+	gapCount int64               // Fanout.gaps before the starts were looked up
 }
 
 // admit authenticates and checks a subscription and finds its start positions.
@@ -113,18 +114,47 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 		return nil, err
 	}
 	a := &admission{subscriber: s}
-	a.gapCount = f.gapCount.Load()
-	if err = f.follower.acquire(ctx); err == nil && since != "" {
-		a.earliest = since == Earliest
-		if a.starts, err = f.resumeStarts(ctx, since, s.filter.Load()); err != nil {
-			f.follower.release()
-		}
-	}
-	if err != nil {
+	if err := f.position(ctx, a, since); err != nil {
 		f.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, unavailable(err)
 	}
 	return a, nil
+}
+
+// position chooses and acquires the partitions of a subscriber, and finds its start
+// in each.
+func (f *Fanout) position(ctx context.Context, a *admission, since string) error {
+	at, err := parseResume(since)
+	if err != nil {
+		return err
+	}
+	if err := f.placements.await(ctx); err != nil {
+		return err
+	}
+	a.gapCount = f.gapCount.Load()
+	in, flt := &a.interest, a.filter.Load()
+	if err := f.knowPartitions(ctx, at); err != nil {
+		return err
+	}
+	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
+	if in.past, err = f.pastPartitions(ctx, at); err != nil {
+		return err
+	}
+	in.follows = in.follows.union(in.past)
+	if err := f.follower.acquire(ctx, in.follows); err != nil || since == "" {
+		return err
+	}
+	a.earliest = at.earliest
+	if a.starts, err = f.resumeStarts(ctx, at, in.follows, flt); err != nil {
+		f.follower.release(in.follows)
+		return err
+	}
+	for _, p := range at.positions {
+		if !in.follows.has(p.partition) {
+			a.others = append(a.others, p)
+		}
+	}
+	return nil
 }
 
 // newSubscriber creates a subscriber. It returns nil when none of the token's

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/kafka"
 	"trunkline/internal/setting"
 )
 
@@ -146,7 +148,7 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
-	for _, since := range []string{ids[499].String(), appendCursor(logID{1}, ids[499], []position{{500, 499, 0}})} {
+	for _, since := range []string{ids[499].String(), cursorOf(logID{1}, ids[499], []position{{500, 499, 0}})} {
 		if _, response, err := n.tryDial(token, "since="+since); err == nil || response.StatusCode != 410 {
 			t.Errorf("since %s: %v", since, response)
 		}
@@ -201,12 +203,12 @@ func TestCursorIsValidWhilePartitionsAreAdded(t *testing.T) {
 	id := log.put(0, "root", event.QueueCall, 0)[0]
 	log.addPartition()
 	log.put(1, "root", event.QueueCall, run(1, 4)...)
-	cursor := appendCursor(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}})
+	cursor := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}})
 	if got := n.dial(t, token, "since="+cursor).numbers(1); got[0] != 3 {
 		t.Errorf("got %v", got)
 	}
 	// A broker may know less than the node that the client comes from.
-	ahead := appendCursor(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}, startAt(0)})
+	ahead := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}, startAt(0)})
 	if _, response, err := n.tryDial(token, "since="+ahead); err == nil || response.StatusCode != 503 {
 		t.Errorf("partitions that nobody here knows: %v", response)
 	}
@@ -290,6 +292,52 @@ func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
 	}
 }
 
+// firstHeldLog is a log whose first reader, that of a node's stream, gets nothing
+// until it is free.
+type firstHeldLog struct {
+	*memoryLog
+	opened *atomic.Bool
+	free   chan struct{}
+}
+
+func (l firstHeldLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
+	r := l.memoryLog.Reader(topic, partition, from)
+	if l.opened.Swap(true) {
+		return r
+	}
+	return heldReader{r, l.free}
+}
+
+// What was read ahead of a stream that has read nothing yet, and so has no leader
+// epoch, may have been cut before the stream reads it.
+func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	held := firstHeldLog{log, &atomic.Bool{}, make(chan struct{})}
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, held, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	sub := n.dial(t, token, "")
+	eventually(t, "the stream reads", held.opened.Load)
+	log.put(0, "root", event.QueueCall, run(0, 40)...)
+	n.history.acquire()
+	defer n.history.release()
+	if frames, _, err := n.history.read(t.Context(), 0, 0, 40); err != nil || len(frames) != 40 {
+		t.Fatalf("%d frames: %v", len(frames), err)
+	}
+	log.cut(0, 20)
+	log.put(0, "root", event.QueueCall, run(100, 800)...)
+	close(held.free)
+	want := append(rising(0, 20), rising(100, 800)...)
+	for name, c := range map[string]*client{"live": sub, "earliest": nil} {
+		if c == nil {
+			eventually(t, "the stream has read all", func() bool { return n.follower.stream(0).liveOffset() == 720 })
+			c = n.dial(t, token, "since=earliest")
+		}
+		if got := c.numbers(len(want)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
 // A cursor may be ahead of a node. The log can be cut before the node has read up
 // to it; the node's stream then sees nothing unusual.
 func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
@@ -300,7 +348,7 @@ func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "") // the node is at 100, and stays there
 	ids := log.put(0, "root", event.QueueCall, run(100, 200)...)
-	cursor := appendCursor(logID{1}, ids[99], []position{{200, 199, 0}})
+	cursor := cursorOf(logID{1}, ids[99], []position{{200, 199, 0}})
 	ahead := n.dial(t, token, "since="+cursor)
 	log.cut(0, 150)
 	log.put(0, "root", event.QueueCall, run(1000, 1200)...)
@@ -495,7 +543,7 @@ func TestIDIsFoundBehindTheBoundsThatWereLookedUp(t *testing.T) {
 		t.Fatal(next, err)
 	}
 	id := log.put(0, "root", event.QueueCall, 0)[0]
-	if m, err := n.findEvent(t.Context(), id, n.newStream(0, 0, time.Time{}, 1)); err != nil || m.id != id {
+	if m, err := n.findEvent(t.Context(), id, n.newStream(0, 0, time.Time{})); err != nil || m.id != id {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,11 +1,14 @@
 package fanout
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"trunkline/event"
 )
@@ -23,14 +26,33 @@ const unknownEpoch = -1
 // startAt returns the position at an offset, with source and epoch unknown.
 func startAt(offset int64) position { return position{offset, -1, unknownEpoch} }
 
-// cursorTracker tracks one subscriber's position in every partition, for
-// clients that requested cursors. The subscriber's lock guards it.
-type cursorTracker struct {
-	logID     logID
-	positions []position
-	lastID    event.ID
-	dirty     bool // events were delivered since the last cursor
+// partitionPosition is a position and its partition.
+type partitionPosition struct {
+	partition int
+	position
 }
+
+// cursorTracker tracks one subscriber's positions, for clients that requested
+// cursors. The subscriber's lock guards it.
+type cursorTracker struct {
+	logID      logID
+	partitions int               // of cc.evt, when the subscriber's were last chosen
+	positions  []trackedPosition // in the order of their partitions
+	lastID     event.ID
+	dirty      bool // events were delivered since the last cursor
+}
+
+// trackedPosition is a position in a partition that the subscriber follows, or has
+// left.
+type trackedPosition struct {
+	partitionPosition
+	left time.Time // zero: it follows the partition
+}
+
+// leftFor is how long the position in a partition that a subscriber has left is
+// kept: it may come back when an account tree or a placement that this node has
+// late is here.
+const leftFor = time.Minute
 
 // delivered records an event that was put on the subscriber's queue.
 func (t *cursorTracker) delivered(m *frame) {
@@ -39,21 +61,56 @@ func (t *cursorTracker) delivered(m *frame) {
 	t.dirty = true
 }
 
-// advance moves a partition's position forward, never back. Partitions added
-// later begin at offset 0.
+func (t *cursorTracker) find(partition int) (i int, found bool) {
+	return slices.BinarySearchFunc(t.positions, partition, func(p trackedPosition, partition int) int { return cmp.Compare(p.partition, partition) })
+}
+
+// advance moves a partition's position forward, never back.
 func (t *cursorTracker) advance(partition int, to position) {
-	for len(t.positions) <= partition {
-		t.positions = append(t.positions, startAt(0))
+	i, found := t.find(partition)
+	if !found {
+		t.positions = slices.Insert(t.positions, i, trackedPosition{partitionPosition: partitionPosition{partition, to}})
+		return
 	}
-	p := &t.positions[partition]
+	p := &t.positions[i].position
 	if to.next > p.next || to.next == p.next && p.epoch == unknownEpoch {
 		p.next, p.epoch = to.next, to.epoch
 	}
 	p.source = max(p.source, to.source)
 }
 
-// cursor encodes the last event's id and the positions of all partitions.
-func (t *cursorTracker) cursor() string { return appendCursor(t.logID, t.lastID, t.positions) }
+// join begins to track a partition at a position, or where it was left a short
+// while ago, and returns that.
+func (t *cursorTracker) join(partition int, at position, now time.Time) position {
+	i, found := t.find(partition)
+	switch {
+	case !found:
+		t.positions = slices.Insert(t.positions, i, trackedPosition{partitionPosition: partitionPosition{partition, at}})
+	case !t.positions[i].left.IsZero() && now.Sub(t.positions[i].left) >= leftFor:
+		t.positions[i].position = at
+	}
+	t.positions[i].left = time.Time{}
+	return t.positions[i].position
+}
+
+// leave keeps a partition's position, if there is one, for a while.
+func (t *cursorTracker) leave(partition int, now time.Time) {
+	if i, found := t.find(partition); found {
+		t.positions[i].left = now
+	}
+}
+
+// cursor encodes the last event's id and the positions.
+func (t *cursorTracker) cursor() string {
+	t.positions = slices.DeleteFunc(t.positions, func(p trackedPosition) bool {
+		return !p.left.IsZero() && time.Since(p.left) >= leftFor
+	})
+	c := newCursor(t.logID, t.partitions)
+	for i := range t.positions {
+		c.add(t.positions[i].partitionPosition)
+	}
+	return c.text(t.lastID)
+}
 
 // logID is the first 8 bytes of the topic id that Kafka assigned when the topic
 // was created. Zero: unknown.
@@ -61,33 +118,49 @@ type logID [8]byte
 
 // The first byte of a cursor's binary part is its version. Version 1 has
 // neither log id nor leader epochs: its positions are checked against the
-// bounds of the log only.
+// bounds of the log only. Versions 1 and 2 have a position of every partition.
 const (
 	cursorV1 = 1
 	cursorV2 = 2
+	cursorV3 = 3
 )
 
-// appendCursor encodes version 2: the log id and, for each partition, the next
-// offset, the distance from the source offset, and the leader epoch where it is
-// not the one of the partition before.
-func appendCursor(log logID, last event.ID, positions []position) string {
-	raw := make([]byte, 0, 2+len(log)+6*len(positions))
-	raw = append(raw, cursorV2)
-	raw = append(raw, log[:]...)
-	epoch := int32(unknownEpoch)
-	for _, p := range positions {
-		changed := uint64(0)
-		if p.epoch != epoch {
-			changed = 1
-		}
-		raw = binary.AppendUvarint(raw, uint64(p.next)<<1|changed)
-		if changed == 1 {
-			epoch = p.epoch
-			raw = binary.AppendUvarint(raw, uint64(epoch+1))
-		}
-		raw = binary.AppendVarint(raw, p.next-p.source)
+// cursorWriter encodes version 3: the log id, the number of partitions, and for
+// each position its partition's distance from the one after the last, the next
+// offset, the distance from the source offset, and the leader epoch where it is not
+// the one of the position before.
+type cursorWriter struct {
+	raw   []byte
+	next  int // partition after the last
+	epoch int32
+}
+
+func newCursor(log logID, partitions int) *cursorWriter {
+	c := &cursorWriter{raw: make([]byte, 0, 64), epoch: unknownEpoch}
+	c.raw = append(c.raw, cursorV3)
+	c.raw = append(c.raw, log[:]...)
+	c.raw = binary.AppendUvarint(c.raw, uint64(partitions))
+	return c
+}
+
+// add adds a position of a partition after the last.
+func (c *cursorWriter) add(p partitionPosition) {
+	c.raw = binary.AppendUvarint(c.raw, uint64(p.partition-c.next))
+	c.next = p.partition + 1
+	changed := uint64(0)
+	if p.epoch != c.epoch {
+		changed = 1
 	}
-	return last.String() + "." + base64.RawURLEncoding.EncodeToString(raw)
+	c.raw = binary.AppendUvarint(c.raw, uint64(p.position.next)<<1|changed)
+	if changed == 1 {
+		c.epoch = p.epoch
+		c.raw = binary.AppendUvarint(c.raw, uint64(c.epoch+1))
+	}
+	c.raw = binary.AppendVarint(c.raw, p.position.next-p.source)
+}
+
+func (c *cursorWriter) text(last event.ID) string {
+	return last.String() + "." + base64.RawURLEncoding.EncodeToString(c.raw)
 }
 
 var errCursor = errors.New("not an event id or a cursor")
@@ -96,9 +169,23 @@ var errCursor = errors.New("not an event id or a cursor")
 // positions are not nil. The cursor of a client that has received no event has
 // no id.
 type resumePoint struct {
-	id        event.ID
-	log       logID // zero: not known
-	positions []position
+	id         event.ID
+	earliest   bool                // the whole log
+	log        logID               // zero: not known
+	partitions int                 // that there were; the positions of earlier versions are of all
+	positions  []partitionPosition // in the order of their partitions
+}
+
+// resumes reports whether anything is asked for but what comes from now on.
+func (r *resumePoint) resumes() bool { return r.earliest || r.id != 0 || r.positions != nil }
+
+// position returns the position in a partition.
+func (r *resumePoint) position(partition int) (at position, found bool) {
+	i, found := slices.BinarySearchFunc(r.positions, partition, func(p partitionPosition, partition int) int { return cmp.Compare(p.partition, partition) })
+	if found {
+		at = r.positions[i].position
+	}
+	return at, found
 }
 
 // parseSince decodes the value of since. Returns an error for anything that is
@@ -120,42 +207,53 @@ func parseSince(s string) (resumePoint, error) {
 	if err != nil || len(raw) == 0 {
 		return resumePoint{}, errCursor
 	}
-	r := cursorReader{raw: raw[1:]}
-	switch raw[0] {
-	case cursorV1:
-		at.positions = r.positions(r.positionV1)
-	case cursorV2:
+	r := cursorReader{raw: raw[1:], epoch: unknownEpoch}
+	if raw[0] != cursorV1 {
 		if len(r.raw) < len(at.log) {
 			return resumePoint{}, errCursor
 		}
 		r.raw = r.raw[copy(at.log[:], r.raw):]
-		r.epoch = unknownEpoch
-		at.positions = r.positions(r.positionV2)
+	}
+	switch raw[0] {
+	case cursorV1:
+		at.positions = r.positions(r.inOrder, r.positionV1)
+	case cursorV2:
+		at.positions = r.positions(r.inOrder, r.positionV2)
+	case cursorV3:
+		at.partitions = int(r.uvarint(event.MaxPartitions))
+		at.positions = r.positions(r.afterDistance, r.positionV2)
 	}
 	if r.bad || len(at.positions) == 0 {
 		return resumePoint{}, errCursor
 	}
+	at.partitions = max(at.partitions, at.positions[len(at.positions)-1].partition+1)
 	return at, nil
 }
 
 // cursorReader decodes the positions of a cursor.
 type cursorReader struct {
 	raw   []byte
+	next  int // partition after the last
 	epoch int32
 	bad   bool
 }
 
-func (r *cursorReader) positions(one func() position) []position {
-	var all []position
+func (r *cursorReader) positions(partition func() int, one func() position) []partitionPosition {
+	var all []partitionPosition
 	for len(r.raw) > 0 && !r.bad {
-		if len(all) == event.MaxPartitions {
+		p := partition()
+		if p >= event.MaxPartitions {
 			r.bad = true
 			break
 		}
-		all = append(all, one())
+		r.next = p + 1
+		all = append(all, partitionPosition{p, one()})
 	}
 	return all
 }
+
+func (r *cursorReader) inOrder() int       { return r.next }
+func (r *cursorReader) afterDistance() int { return r.next + int(r.uvarint(event.MaxPartitions)) }
 
 func (r *cursorReader) positionV1() position {
 	p := position{next: int64(r.uvarint(1 << 62)), epoch: unknownEpoch}

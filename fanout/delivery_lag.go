@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"trunkline/internal/kafka"
 )
 
 // deliveryLag measures how far the delivery of a partition has been behind the
@@ -26,16 +24,16 @@ func (l *deliveryLag) readFrom(r Reader) {
 	l.reader = r
 }
 
-// delivered records the delivery of records that were read at that time. all:
-// the log had no more.
-func (l *deliveryLag) delivered(records []kafka.Record, read time.Time, all bool) {
+// delivered records the delivery of records that were read at that time, the first
+// of which was made at another, where that is known. all: the log had no more.
+func (l *deliveryLag) delivered(made time.Time, known bool, read time.Time, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if all && read.After(l.current) {
 		l.current = read
 	}
-	if at, ok := processedAt(records[0].Value); ok {
-		l.worst = max(l.worst, time.Since(at))
+	if known {
+		l.worst = max(l.worst, time.Since(made))
 	}
 }
 

@@ -11,7 +11,8 @@
 //
 // # Data flow
 //
-// A goroutine for each partition reads a batch of records, builds each
+// A goroutine for each partition that a subscriber of this node may have events in
+// (placements.go, interest.go) reads a batch of records, builds each
 // message's WebSocket frame once (batch.go), keeps the batch in a bounded ring,
 // finds the matching subscribers in the index and adds a reference to their
 // queues. Subscribers whose queue was empty are handed to a few writers, which
@@ -23,12 +24,15 @@
 //
 // # Goroutines and what stops them
 //
-//   - one stream for each partition while anybody is subscribed: the follower;
+//   - one stream for each partition while a subscriber follows it: the follower;
+//   - one that reads cc.accounts and one that counts partitions: the end of Run's
+//     context; one for each subscriber that joins partitions: when it is live;
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
 //     bound of all queues), one for permissions, one for presence, one that
 //     rebalances: the end of Run's context;
-//   - one that reads cc.state for each partition, and one that starts and ends
-//     them, while snapshots are asked for (states.go): the end of Run's context;
+//   - one that reads cc.state for each partition of whose accounts snapshots are
+//     asked for, and one that starts and ends them (states.go): the end of Run's
+//     context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
 //   - one replay for each subscriber that is behind: when it is live or gone.
@@ -47,6 +51,6 @@
 // # Lock order
 //
 // index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none
-// may be taken in another order. partitionStream.mu is taken after index.mu, and nothing
-// after it. webSocket.handshake is taken before rawConn.mu only.
+// may be taken in another order. partitionStream.mu, placements.mu, joinLag.mu and
+// follower.mu are taken after these, and none of them after another. webSocket.handshake is taken before rawConn.mu only.
 package fanout

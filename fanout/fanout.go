@@ -61,6 +61,9 @@ type Fanout struct {
 	gapCount            atomic.Int64 // gaps found in the log by the live streams
 	writers             *conn.Writers[*subscriber]
 	follower            *follower
+	placements          *placements
+	joinLag             joinLag
+	ringShare           atomic.Int64 // bytes that the ring of one partition may have
 	members             *members
 	tokens              tokens
 	traces              traces
@@ -96,8 +99,10 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
+	f.ringShare.Store(int64(cfg.RingBytes))
 	f.follower = newFollower(f)
-	f.states = &states{f: f}
+	f.placements = newPlacements(f)
+	f.states = &states{f: f, views: make(map[int]*stateView)}
 	f.today = today{source: deps.Figures, accounts: map[string]accountToday{}}
 	return f, nil
 }
@@ -109,7 +114,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.runContext) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.follower.grow} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.grow} {
 		running.Go(func() { work(f.runContext) })
 	}
 	<-ctx.Done()
@@ -156,23 +161,31 @@ func (f *Fanout) register(a *admission) {
 	}
 }
 
+// addToIndex adds the subscriber to the index, unless it has been disconnected
+// since it became a member.
 func (f *Fanout) addToIndex(a *admission) {
 	s := a.subscriber
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
+	if s.interest.removed {
+		return
+	}
 	if s.tracker != nil {
-		s.tracker.logID = f.logID()
-		for _, st := range f.follower.list() {
-			at := st.live
-			switch {
-			case st.partition < len(a.starts):
-				at = a.starts[st.partition].position
-			case a.starts != nil: // added since
-				at = startAt(0)
+		s.tracker.logID, s.tracker.partitions = f.logID(), s.interest.partitions
+		for _, start := range a.starts {
+			s.tracker.advance(start.partition, start.position)
+		}
+		if a.starts == nil {
+			for p := range s.interest.follows.all() {
+				s.tracker.advance(p, f.follower.stream(p).live)
 			}
-			s.tracker.advance(st.partition, at)
+		}
+		for _, other := range a.others {
+			s.tracker.advance(other.partition, other.position)
+			s.tracker.leave(other.partition, time.Now())
 		}
 	}
+	s.interest.registered = true
 	f.index.insert(s)
 }
 
@@ -237,51 +250,44 @@ func (f *Fanout) unregister(s *subscriber) {
 	if !f.members.remove(s) {
 		return
 	}
-	f.index.remove(s)
+	f.follower.release(f.removeFromIndex(s))
 	f.metrics.connections.Dec()
-	f.follower.release()
 }
 
-// livePositions returns the live position of every partition, in partition
-// order.
-func (f *Fanout) livePositions() []position {
+// removeFromIndex takes a subscriber out of the index and returns what it followed.
+func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
-	streams := f.follower.list()
-	live := make([]position, len(streams))
-	for i, st := range streams {
-		live[i] = st.live
-	}
-	return live
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.index.delete(s)
+	followed = s.interest.follows
+	s.interest = interest{removed: true, joining: s.interest.joining}
+	return followed
 }
 
-func (f *Fanout) disconnectAll(d conn.Disconnect) {
-	for _, s := range f.members.all() {
-		f.disconnect(s, d)
+// livePositions returns the live positions by partition; one that is not followed
+// has the offset -1.
+func (f *Fanout) livePositions() (live []position) {
+	f.index.mu.Lock()
+	defer f.index.mu.Unlock()
+	for _, st := range f.follower.list() {
+		for len(live) < st.partition {
+			live = append(live, startAt(-1))
+		}
+		live = append(live, st.live)
 	}
+	return live
 }
 
 // ensureAccountsLoaded looks up the accounts of a batch that the account tree
 // does not have yet, so that events of a new account match its subscribers.
 func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
-	tree := f.directory.Tree()
 	asked := ""
 	for i := range b.frames {
-		account := b.frames[i].account
-		if account == asked {
-			continue
-		}
-		asked = account
-		if _, ok := tree.Account(account); ok {
-			continue
-		}
-		_, known, err := f.directory.Lookup(ctx, account)
-		if err != nil {
-			f.logger.Warn("account lookup failed", "account", account, "error", err)
-			f.metrics.streamErrors.WithLabelValues("accounts").Inc()
-		}
-		if known {
-			tree = f.directory.Tree()
+		if account := b.frames[i].account; account != asked {
+			asked = account
+			f.loadAccount(ctx, account)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		case 3:
 			if len(subscribers) > 0 {
 				i := random.IntN(len(subscribers))
-				x.remove(subscribers[i])
+				x.delete(subscribers[i])
 				subscribers = slices.Delete(subscribers, i, i+1)
 			}
 		}
@@ -204,7 +204,7 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		}
 	}
 	for _, s := range subscribers {
-		x.remove(s)
+		x.delete(s)
 	}
 	if len(x.trees)+len(x.exact) != 0 {
 		t.Errorf("%d trees and %d accounts are left of nobody", len(x.trees), len(x.exact))

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,166 +11,240 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/fault"
-	"trunkline/internal/retry"
 )
 
-// follower runs the streams of all partitions while there is a subscriber.
+// follower runs the stream of each partition that a subscriber of this node may
+// have events in, and for Config.StreamLinger after the last of them.
 type follower struct {
 	f *Fanout
 
-	streams atomic.Pointer[[]*partitionStream] // in the order of their partitions; nil: not running
+	streams atomic.Pointer[[]*partitionStream] // by partition; nil where none runs
+	running sync.WaitGroup
 
-	mu         sync.Mutex
-	references int // acquire calls without a release
-	stop       context.CancelFunc
-	running    sync.WaitGroup
-	ctx        context.Context
-	idle       *time.Timer
+	mu       sync.Mutex
+	followed map[int]*followedPartition
+	closed   bool
 }
 
-func newFollower(f *Fanout) *follower { return &follower{f: f} }
+// followedPartition is a partition that is followed, or about to be.
+type followedPartition struct {
+	references int
+	ready      chan struct{} // closed when the stream has started, or failed to
+	err        error         // why it failed; valid once ready is closed
+	stop       context.CancelFunc
+	stopped    chan struct{} // closed when the stream has ended
+	idle       *time.Timer   // stops the stream; nil: there are references
+}
+
+func newFollower(f *Fanout) *follower {
+	return &follower{f: f, followed: make(map[int]*followedPartition)}
+}
+
+// stream returns the stream of a partition, nil where none runs.
+func (w *follower) stream(partition int) *partitionStream {
+	streams := w.streams.Load()
+	if streams == nil || partition >= len(*streams) {
+		return nil
+	}
+	return (*streams)[partition]
+}
 
 // list returns the running streams in the order of their partitions.
-func (w *follower) list() []*partitionStream {
-	if streams := w.streams.Load(); streams != nil {
-		return *streams
+func (w *follower) list() (running []*partitionStream) {
+	streams := w.streams.Load()
+	if streams == nil {
+		return nil
 	}
-	return nil
-}
-
-// acquire starts the streams for the first subscriber. Each successful acquire
-// needs one release.
-func (w *follower) acquire(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.list() == nil {
-		if err := w.start(ctx); err != nil {
-			return fault.Unavailable(err, time.Second, "events are not available")
+	for _, s := range *streams {
+		if s != nil {
+			running = append(running, s)
 		}
 	}
-	w.references++
-	if w.idle != nil {
-		w.idle.Stop()
-		w.idle = nil
-	}
-	return nil
+	return running
 }
 
-// release stops the streams, after a while, when the last subscriber has left.
-func (w *follower) release() {
+// acquire starts the streams of partitions where they do not run. Each successful
+// acquire needs one release of each of its partitions.
+func (w *follower) acquire(ctx context.Context, set partitionSet) error {
+	acquired := make(map[int]*followedPartition)
+	var starting []int
+	w.mu.Lock()
+	for p := range set.all() {
+		e := w.followed[p]
+		if e == nil {
+			e = &followedPartition{ready: make(chan struct{})}
+			w.followed[p] = e
+			starting = append(starting, p)
+		}
+		e.references++
+		if e.idle != nil {
+			e.idle.Stop()
+			e.idle = nil
+		}
+		acquired[p] = e
+	}
+	w.mu.Unlock()
+	if len(starting) > 0 && !w.f.startTask(func() { w.start(starting) }) {
+		w.failed(starting, errClosing)
+	}
+	var failed error
+	for _, e := range acquired {
+		select {
+		case <-e.ready:
+			if e.err != nil {
+				failed = e.err
+			}
+		case <-ctx.Done():
+			failed = ctx.Err()
+		}
+	}
+	if failed == nil {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.references--
-	if w.references == 0 && w.list() != nil {
-		w.idle = time.AfterFunc(streamLinger, w.stopIdle)
+	for p, e := range acquired {
+		if w.followed[p] == e {
+			w.dereference(p, e)
+		}
+	}
+	return fault.Unavailable(failed, time.Second, "events are not available")
+}
+
+// release gives up partitions that were acquired.
+func (w *follower) release(set partitionSet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range set.all() {
+		w.dereference(p, w.followed[p])
 	}
 }
 
-// stopIdle stops the streams if there is still no subscriber. It holds mu while
-// they end.
-func (w *follower) stopIdle() {
+// dereference lets a partition's stream end, after a while, when nobody refers to
+// it. The caller holds mu.
+func (w *follower) dereference(partition int, e *followedPartition) {
+	if e.references--; e.references == 0 && !w.closed {
+		e.idle = time.AfterFunc(w.f.cfg.StreamLinger, func() { w.stopIdle(partition, e) })
+	}
+}
+
+// stopIdle stops a stream if there is still no reference to it, and forgets what
+// was kept of its partition.
+func (w *follower) stopIdle(partition int, e *followedPartition) {
+	<-e.ready
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.references > 0 || w.list() == nil {
+	if e.references > 0 || w.closed || w.followed[partition] != e {
+		w.mu.Unlock()
 		return
 	}
-	w.stop()
-	w.running.Wait()
-	w.streams.Store(nil)
-	w.f.metrics.streams.Set(0)
-	w.f.history.close()
+	delete(w.followed, partition)
+	w.publish(partition, nil)
+	e.stop()
+	w.mu.Unlock()
+	<-e.stopped
+	w.f.forget(partition)
+}
+
+// forget drops what the node keeps of a partition that it does not read.
+func (f *Fanout) forget(partition int) {
+	f.history.forget(partition)
+	f.seen.forget(partition)
+}
+
+// publish sets the stream of a partition; nil: none runs. The caller holds mu.
+func (w *follower) publish(partition int, s *partitionStream) {
+	var streams []*partitionStream
+	if have := w.streams.Load(); have != nil {
+		streams = append(streams, *have...)
+	}
+	for len(streams) <= partition {
+		streams = append(streams, nil)
+	}
+	streams[partition] = s
+	w.streams.Store(&streams)
+	running := len(w.list())
+	w.f.ringShare.Store(int64(w.f.cfg.RingBytes) / int64(max(running, 1)))
+	w.f.metrics.streams.Set(float64(running))
 }
 
 // close stops the streams when the node ends.
 func (w *follower) close() {
 	w.mu.Lock()
-	if w.idle != nil {
-		w.idle.Stop()
-	}
-	if w.list() != nil {
-		w.stop()
+	w.closed = true
+	for _, e := range w.followed {
+		if e.idle != nil {
+			e.idle.Stop()
+		}
+		if e.stop != nil {
+			e.stop()
+		}
 	}
 	w.mu.Unlock()
 	w.running.Wait()
 }
 
-// start looks up the end of every partition and runs the streams from there.
-func (w *follower) start(ctx context.Context) error {
-	n, err := w.f.log.Partitions(ctx, event.TopicEvents)
-	if err != nil {
-		return err
-	}
-	if err := w.f.identifyLog(ctx); err != nil {
-		return err
-	}
-	w.f.lookups.clear() // no stream has watched the log since they were made
-	began := time.Now()
-	streams, firsts := make([]*partitionStream, n), make([]int64, n)
-	all, asking := errgroup.WithContext(ctx)
-	all.SetLimit(maxConcurrentLookups)
-	for p := range n {
-		all.Go(func() error {
-			first, next, err := w.f.log.Offsets(asking, event.TopicEvents, p)
-			streams[p] = w.f.newStream(p, next, began, n)
-			firsts[p] = max(first, next-1)
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
-		return err
-	}
-	w.ctx, w.stop = context.WithCancel(w.f.runContext)
-	w.run(streams, firsts)
-	return nil
-}
-
-// run adds streams, which begin to read at the given offsets.
-func (w *follower) run(streams []*partitionStream, firsts []int64) {
-	have := w.list()
-	have = append(have[:len(have):len(have)], streams...)
-	w.streams.Store(&have) // before they deliver anything: see replay.goLive
-	for i, s := range streams {
-		w.running.Go(func() { s.run(w.ctx, firsts[i]) })
-	}
-	w.f.metrics.streams.Set(float64(len(have)))
-}
-
-const growthInterval = 5 * time.Second
-
-// grow follows partitions that are added while the streams run.
-func (w *follower) grow(ctx context.Context) {
-	for ctx.Err() == nil {
-		retry.Sleep(ctx, growthInterval)
-		if have := len(w.list()); have > 0 {
-			if _, err := w.atLeast(ctx, have+1); err != nil && ctx.Err() == nil {
-				w.f.logger.Warn("counting partitions failed", "error", err)
-			}
+// start looks up the ends of partitions and runs their streams from there.
+func (w *follower) start(partitions []int) {
+	ctx, cancel := context.WithTimeout(w.f.runContext, handshakeWait)
+	defer cancel()
+	if len(w.list()) == 0 { // no stream has watched the log
+		if err := w.f.identifyLog(ctx); err != nil {
+			w.failed(partitions, err)
+			return
 		}
 	}
+	w.f.lookups.clear() // nobody has watched these partitions since they were made
+	var all errgroup.Group
+	all.SetLimit(maxConcurrentLookups)
+	for _, p := range partitions {
+		all.Go(func() error {
+			w.f.forget(p)
+			began := time.Now()
+			first, next, err := w.f.log.Offsets(ctx, event.TopicEvents, p)
+			if err != nil {
+				w.failed([]int{p}, err)
+				return nil
+			}
+			w.run(w.f.newStream(p, next, began), max(first, next-1))
+			return nil
+		})
+	}
+	_ = all.Wait()
 }
 
-// atLeast returns the running streams. When they are fewer than n, it starts
-// streams for added partitions, at offset 0. It may still return fewer than n.
-func (w *follower) atLeast(ctx context.Context, n int) ([]*partitionStream, error) {
-	have := w.list()
-	if len(have) >= n {
-		return have, nil
-	}
-	total, err := w.f.log.Partitions(ctx, event.TopicEvents)
-	if err != nil {
-		return nil, err
-	}
+var errClosing = errors.New("the node is shutting down")
+
+// failed ends the start of partitions with an error. The next acquire tries again.
+func (w *follower) failed(partitions []int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	have = w.list()
-	if len(have) == 0 || total <= len(have) {
-		return have, nil
+	for _, p := range partitions {
+		w.fail(p, err)
 	}
-	var added []*partitionStream
-	for p := len(have); p < total; p++ {
-		added = append(added, w.f.newStream(p, 0, time.Time{}, total))
+}
+
+func (w *follower) fail(partition int, err error) {
+	e := w.followed[partition]
+	delete(w.followed, partition)
+	e.err = err
+	close(e.ready)
+}
+
+// run runs a stream, which begins to read at offset first.
+func (w *follower) run(s *partitionStream, first int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.followed[s.partition]
+	if w.closed {
+		w.fail(s.partition, errClosing)
+		return
 	}
-	w.f.logger.Info("partitions added", "from", len(have), "to", total)
-	w.run(added, make([]int64, len(added)))
-	return w.list(), nil
+	ctx, stop := context.WithCancel(w.f.runContext)
+	e.stop, e.stopped = stop, make(chan struct{})
+	w.publish(s.partition, s) // before it delivers anything: see replay.goLive
+	w.running.Go(func() {
+		defer close(e.stopped)
+		s.run(ctx, first)
+	})
+	close(e.ready)
 }

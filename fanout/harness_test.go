@@ -38,10 +38,12 @@ type memoryLog struct {
 	topicID    kafka.TopicID
 	epoch      int32 // of what is written now
 	damaged    map[int][2]int64
-	states     []stateTopic // cc.state
-	lookups    int          // requests but reads
+	states     []stateTopic   // cc.state
+	accounts   []kafka.Record // cc.accounts
+	lookups    int            // requests but reads
 	reads      int
 	down       bool
+	uncounted  bool // nobody learns how many partitions there are
 }
 
 func newMemoryLog(partitions int) *memoryLog {
@@ -57,7 +59,7 @@ func (l *memoryLog) Partitions(context.Context, string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lookups++
-	if l.down {
+	if l.down || l.uncounted {
 		return 0, errDown
 	}
 	return len(l.partitions), nil
@@ -109,39 +111,61 @@ func (l *memoryLog) writeState(p int) {
 	l.grown.Broadcast()
 }
 
-// StateReader reads cc.state.
-func (l *memoryLog) StateReader(p int, offset int64) Reader {
-	return &stateReader{l: l, p: p, next: offset}
+// CompactedReader reads cc.state or cc.accounts.
+func (l *memoryLog) CompactedReader(topic string, p int, offset int64) Reader {
+	return &compactedReader{l: l, topic: topic, p: p, next: offset}
 }
 
-type stateReader struct {
-	l    *memoryLog
-	p    int
-	next int64
+type compactedReader struct {
+	l     *memoryLog
+	topic string
+	p     int
+	next  int64
 }
 
-func (r *stateReader) Close() {}
+// compacted are the records of cc.state or cc.accounts. The caller holds mu.
+func (l *memoryLog) compacted(topic string, p int) []kafka.Record {
+	if topic == event.TopicAccounts {
+		return l.accounts
+	}
+	return l.states[p].records
+}
 
-func (r *stateReader) Lag() int64 {
+func (r *compactedReader) Close() {}
+
+func (r *compactedReader) Lag() int64 {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
-	return int64(len(r.l.states[r.p].records)) - r.next
+	return int64(len(r.l.compacted(r.topic, r.p))) - r.next
 }
 
-func (r *stateReader) Idle() time.Time {
+func (r *compactedReader) Idle() time.Time {
 	if r.Lag() > 0 {
 		return time.Time{}
 	}
 	return time.Now()
 }
 
-func (r *stateReader) Read(ctx context.Context) ([]kafka.Record, error) {
+func (r *compactedReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	return r.l.await(ctx, func() ([]kafka.Record, error) {
-		have := r.l.states[r.p].records
+		have := r.l.compacted(r.topic, r.p)
 		records := slices.Clone(have[r.next:min(int64(len(have)), r.next+300)])
 		r.next += int64(len(records))
 		return records, nil
 	})
+}
+
+// place writes placements: accounts named for a partition, "" for a partition that
+// is complete, each at its end.
+func (l *memoryLog) place(partition int, accounts ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, account := range accounts {
+		p := event.Placement{AccountID: account, Partition: partition, Offset: int64(len(l.partitions[partition]))}
+		l.accounts = append(l.accounts, kafka.Record{Topic: event.TopicAccounts, Offset: int64(len(l.accounts)), Time: time.Now(),
+			Key: []byte(p.Key()), Value: p.Value()})
+	}
+	l.grown.Broadcast()
 }
 
 // await calls read under the lock, whenever the log has grown, until it returns
@@ -196,8 +220,8 @@ func (l *memoryLog) Offsets(_ context.Context, topic string, p int) (int64, int6
 	if l.down {
 		return 0, 0, errDown
 	}
-	if topic == event.TopicState {
-		return 0, int64(len(l.states[p].records)), nil
+	if topic != event.TopicEvents {
+		return 0, int64(len(l.compacted(topic, p))), nil
 	}
 	return l.first[p], int64(len(l.partitions[p])), nil
 }

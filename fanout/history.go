@@ -303,7 +303,18 @@ func (h *history) addGap(partition int, gap *kafka.GapError) {
 func (h *history) forget(partition int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.partition(partition).chunks = nil
+	p := h.partitions[partition]
+	if p == nil {
+		return
+	}
+	for _, c := range p.chunks {
+		if c.filled != nil {
+			h.lru.Remove(c.filled)
+			h.bytes -= c.bytes
+		}
+	}
+	p.chunks = nil
+	h.metrics.historyBytes.Set(float64(h.bytes))
 }
 
 // gapAfter returns the first known gap at or after an offset and before end.

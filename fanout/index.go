@@ -80,13 +80,6 @@ func (x *index) add(s *subscriber) {
 	x.insert(s)
 }
 
-// remove takes a subscriber out of all lists.
-func (x *index) remove(s *subscriber) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.delete(s)
-}
-
 // replaceFilter gives a listed subscriber another filter. No message is matched
 // in between.
 func (x *index) replaceFilter(s *subscriber, f *filter) {
@@ -230,6 +223,33 @@ func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
 	for _, ancestor := range path {
 		if b := x.trees[ancestor]; b != nil {
 			b.match(m, deliver)
+		}
+	}
+}
+
+// each calls give for every subscriber that sees an account, of that path, at least
+// once. The caller holds mu.
+func (x *index) each(account string, path []string, give func(*subscriber)) {
+	x.exact[account].each(give)
+	for _, ancestor := range path {
+		x.trees[ancestor].each(give)
+	}
+}
+
+func (b *bucket) each(give func(*subscriber)) {
+	if b == nil {
+		return
+	}
+	b.all.each(give)
+	for _, gs := range b.byID {
+		gs.each(give)
+	}
+}
+
+func (gs groups) each(give func(*subscriber)) {
+	for _, g := range gs {
+		for i := range g.entries {
+			give(g.entries[i].sub)
 		}
 	}
 }

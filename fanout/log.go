@@ -4,11 +4,10 @@ import (
 	"context"
 	"time"
 
-	"trunkline/event"
 	"trunkline/internal/kafka"
 )
 
-// Log reads the normalized topic and the state.
+// Log reads the normalized topic, the state and the partitions of accounts.
 type Log interface {
 	Partitions(ctx context.Context, topic string) (int, error)
 	// Offsets returns the first offset of a partition and the one its next
@@ -24,8 +23,8 @@ type Log interface {
 	// Reader reads a partition from a position on. Where its leader epoch is known,
 	// the first Read checks that the log goes on there.
 	Reader(topic string, partition int, from kafka.LogPosition) Reader
-	// StateReader reads a partition of the compacted topic cc.state.
-	StateReader(partition int, offset int64) Reader
+	// CompactedReader reads a partition of a compacted topic.
+	CompactedReader(topic string, partition int, offset int64) Reader
 }
 
 // Reader reads one partition from an offset on.
@@ -55,7 +54,7 @@ func atOffset(offset int64) kafka.LogPosition {
 	return kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
 }
 
-// StateReader reads a partition of cc.state from an offset on.
-func (l ClusterLog) StateReader(partition int, offset int64) Reader {
-	return l.OpenReader(kafka.ReaderConfig{Topic: event.TopicState, Partition: partition, Compacted: true, From: atOffset(offset)})
+// CompactedReader reads a partition of a compacted topic from an offset on.
+func (l ClusterLog) CompactedReader(topic string, partition int, offset int64) Reader {
+	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, Compacted: true, From: atOffset(offset)})
 }

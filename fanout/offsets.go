@@ -167,16 +167,16 @@ func (l *offsetLookup) clear() {
 // maxConcurrentLookups bounds the concurrent look-ups of one client.
 const maxConcurrentLookups = 16
 
-// forEach calls look for every stream, several at a time, and returns the first
+// forEach calls look for every start, several at a time, and returns the first
 // error.
-func forEach(ctx context.Context, streams []*partitionStream, look func(context.Context, *partitionStream) error) error {
-	if len(streams) == 0 {
+func forEach(ctx context.Context, starts []*start, look func(context.Context, *start) error) error {
+	if len(starts) == 0 {
 		return nil
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(maxConcurrentLookups)
-	for _, st := range streams {
-		all.Go(func() error { return look(ctx, st) })
+	for _, s := range starts {
+		all.Go(func() error { return look(ctx, s) })
 	}
 	return all.Wait()
 }

@@ -36,10 +36,9 @@ type partitionStream struct {
 const roundBytes = 64 << 10
 
 // newStream follows partition from next on, which was the end of the log at the
-// time began. partitions share the ring's bytes.
-func (f *Fanout) newStream(partition int, next int64, began time.Time, partitions int) *partitionStream {
+// time began.
+func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitionStream {
 	s := &partitionStream{f: f, partition: partition, live: startAt(next), lag: deliveryLag{current: time.Now()}}
-	s.ring.limit = int64(f.cfg.RingBytes) / int64(partitions)
 	s.ring.reset(next, began)
 	return s
 }
@@ -72,7 +71,8 @@ func (s *partitionStream) run(ctx context.Context, first int64) {
 		read := time.Now()
 		if records = s.skipOld(records); len(records) > 0 {
 			s.deliver(ctx, records)
-			s.lag.delivered(records, read, reader.Lag() == 0)
+			made, known := processedAt(records[0].Value)
+			s.lag.delivered(made, known, read, reader.Lag() == 0)
 		}
 	}
 }
@@ -99,9 +99,10 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 
 // noteEpoch drops, before the position moves into another leader epoch, what was
 // looked up and read of the partition before: a log that was cut beyond the
-// position, while this node was behind, shows itself in nothing else.
+// position, while this node was behind, shows itself in nothing else. The epoch of
+// a position that is not known may have been any.
 func (s *partitionStream) noteEpoch(epoch int32) {
-	if s.live.epoch != unknownEpoch && epoch != s.live.epoch {
+	if epoch != s.live.epoch {
 		s.f.history.forget(s.partition)
 		s.f.lookups.clear()
 	}
@@ -115,8 +116,8 @@ func (s *partitionStream) setLive(at position) {
 	s.live = at
 }
 
-// passGap moves the stream's position behind a gap in the log and disconnects all
-// subscribers: one that resumes then learns whether the events it missed are still
+// passGap moves the stream's position behind a gap in the log and disconnects the
+// partition's subscribers: one that resumes then learns whether the events it missed are still
 // in the log.
 func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.logger.Error("gap in the event log",
@@ -137,7 +138,11 @@ func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 		}
 	}
 	s.f.gapCount.Add(1) // for who was admitted by what was known in between
-	s.f.disconnectAll(DisconnectEventsLost)
+	for _, sub := range s.f.members.all() {
+		if sub.mayFollow(s.partition) {
+			s.f.disconnect(sub, DisconnectEventsLost)
+		}
+	}
 	retry.Sleep(ctx, time.Second)
 }
 
@@ -156,6 +161,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		s.noteEpoch(b.frames[last].epoch)
 	}
 	s.mu.Lock()
+	s.ring.limit = s.f.ringShare.Load()
 	s.ring.add(b)
 	s.mu.Unlock()
 	for from := 0; ; {
@@ -210,7 +216,7 @@ func (s *partitionStream) round(frames []frame, next int64, sampled tracedEvents
 		at.source = max(at.source, m.source)
 		trace := sampled.find(m)
 		x.match(m, tree.Path(m.account), func(sub *subscriber) {
-			if sub.replaying.Load() {
+			if sub.replaying.Load() || !sub.interest.follows.has(s.partition) {
 				return
 			}
 			matches++

@@ -22,6 +22,7 @@ func blockedSubscriber(f *Fanout, account string) *subscriber {
 	s.lastSeen.Store(time.Now().Unix())
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType, names: event.EveryName})
 	f.members.add(s)
+	s.interest.follows.add(0)
 	f.index.add(s)
 	return s
 }
@@ -73,7 +74,7 @@ func TestQueueBytesBoundsTheMemoryOfABlockedSubscriber(t *testing.T) {
 				t.Errorf("a subscriber with a bound of 1 MiB keeps %d KiB in memory", grown>>10)
 			}
 			runtime.KeepAlive(sub)
-			s.f.index.remove(sub)
+			s.f.index.delete(sub)
 		})
 	}
 }

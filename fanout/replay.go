@@ -15,6 +15,7 @@ import (
 
 // start is the start position of a subscriber in one partition.
 type start struct {
+	partition int
 	position
 	after event.ID // messages up to this id are left out; 0: none
 	// ahead is set where the position was ahead of the stream when it was checked:
@@ -32,7 +33,7 @@ type start struct {
 type replay struct {
 	f        *Fanout
 	sub      *subscriber
-	sources  []*replaySource // in the order of their partitions
+	sources  []*replaySource
 	pending  []*replaySource // those with a message to deliver: a heap by head
 	skipGaps bool            // continue after damaged records: since=earliest
 
@@ -73,25 +74,30 @@ const (
 	refreshEvery = 64
 )
 
+// newReplay returns the replay of a subscriber from its starts, whose streams run.
 func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *replay {
 	r := &replay{f: f, sub: sub, skipGaps: skipGaps}
-	r.extend(starts)
+	r.add(starts)
 	r.refresh()
 	return r
 }
 
-// extend adds the streams that the replay does not have yet. Partitions that
-// are added to the log are empty before.
-func (r *replay) extend(starts []start) {
-	streams := r.f.follower.list()
-	for _, st := range streams[min(len(r.sources), len(streams)):] {
-		s := &replaySource{stream: st, at: startAt(0)}
-		if st.partition < len(starts) {
-			start := starts[st.partition]
-			s.at, s.after, s.ahead = start.position, start.after, start.ahead
+// add adds sources. A stream has ended only where the subscriber has left.
+func (r *replay) add(starts []start) {
+	for _, s := range starts {
+		if stream := r.f.follower.stream(s.partition); stream != nil {
+			r.sources = append(r.sources, &replaySource{stream: stream, at: s.position, after: s.after, ahead: s.ahead})
 		}
-		r.sources = append(r.sources, s)
 	}
+}
+
+// takeJoined adds the partitions that the subscriber has come to follow.
+func (r *replay) takeJoined() {
+	r.sub.mu.Lock()
+	joined := r.sub.interest.joined
+	r.sub.interest.joined = nil
+	r.sub.mu.Unlock()
+	r.add(joined)
 }
 
 // catchUp runs until the subscriber is live or gone.
@@ -106,6 +112,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		if err == nil {
 			var live bool
 			if live, err = r.goLive(ctx); live {
+				f.reconcile(r.sub, f.directory.Tree()) // partitions are left only while live
 				return
 			}
 		}
@@ -144,7 +151,7 @@ func (r *replay) disconnectAtGap(err error) bool {
 // round delivers, in the order of ids, everything up to where the streams are
 // now. advanced reports whether there was anything to read.
 func (r *replay) round(ctx context.Context) (advanced bool, err error) {
-	r.extend(nil)
+	r.takeJoined()
 	r.refresh()
 	for _, s := range r.sources {
 		s.bound = s.stream.liveOffset()
@@ -158,16 +165,24 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	if !advanced {
 		return false, nil
 	}
+	r.refresh() // again: what is below the bounds may be of an account made meanwhile
 	err = r.merge(ctx, r.load, true)
 	r.flush(ctx)
 	r.trackPositions()
 	return true, err
 }
 
+// partitions returns the number of partitions when the subscriber's were chosen.
+func (r *replay) partitions() int {
+	r.sub.mu.Lock()
+	defer r.sub.mu.Unlock()
+	return r.sub.interest.partitions
+}
+
 // arrive checks a position that the stream was behind. Returns *kafka.GapError when
 // the log was cut before it meanwhile.
 func (r *replay) arrive(ctx context.Context, s *replaySource) error {
-	at, err := r.f.checkPosition(ctx, s.stream, s.at, r.filter, len(r.sources))
+	at, err := r.f.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
 			Offset: s.at.next, Resume: s.bound, LeaderEpoch: kafka.UnknownEpoch}
@@ -304,9 +319,9 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return r.skipGaps || !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	case kafka.GapExpired:
-		return !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, len(r.sources))
+		return !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	}
 	return false
 }
@@ -424,7 +439,8 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	x := r.f.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	r.extend(nil)
+	r.takeJoined()
+	r.refresh()
 	left := int64(0)
 	for _, s := range r.sources {
 		s.bound = s.stream.live.next

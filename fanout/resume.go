@@ -14,84 +14,171 @@ import (
 // Earliest is the value of since that requests the whole log.
 const Earliest = "earliest"
 
-// resumeStarts converts since to a start in every partition. Returns
-// fault.KindInvalid for a malformed value and fault.KindGone for a position
-// that is not, or no longer, in the log.
-func (f *Fanout) resumeStarts(ctx context.Context, since string, flt *filter) ([]start, error) {
+// parseResume decodes since; "" is the zero value. Returns fault.KindInvalid for a
+// malformed value.
+func parseResume(since string) (at resumePoint, err error) {
+	switch since {
+	case "":
+		return at, nil
+	case Earliest:
+		return resumePoint{earliest: true}, nil
+	}
+	if at, err = parseSince(since); err != nil {
+		return at, fault.InvalidField("since", "invalid", "since: "+err.Error())
+	}
+	return at, nil
+}
+
+// knowPartitions counts the partitions anew where a position is in one that is not
+// known. Returns fault.KindGone for a position that this cluster cannot have given.
+func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
+	if at.positions == nil && at.id == 0 {
+		return nil
+	}
+	need := at.partitions
+	if at.positions == nil {
+		need = at.id.Partition() + 1
+	}
+	count, err := f.placements.atLeast(ctx, need)
+	switch {
+	case err != nil || need <= count:
+		return err
+	case at.positions == nil:
+		return gone("no such event in this cluster")
+	}
+	if err := f.identifyLog(ctx); err != nil {
+		return err
+	}
+	if at.log != (logID{}) && at.log == f.logID() {
+		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, come back")
+	}
+	return gone("the cursor is of another cluster")
+}
+
+// pastPartitions returns the partitions that a client reads from before the offset
+// from which on all their accounts are named: any account may be in them.
+func (f *Fanout) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
+	late := f.placements.completions()
+	if len(late) == 0 || !at.resumes() {
+		return set, nil
+	}
+	var rewind time.Duration
+	if at.positions == nil && !at.earliest {
+		rewind = f.resumeRewind(ctx, at.id.Time())
+	}
+	for p, complete := range late {
+		if at.positions == nil {
+			if at.earliest || at.id.Time().Add(-rewind).Before(complete.at) {
+				set.add(p)
+			}
+		} else if from, ok := at.position(p); ok && from.next < complete.offset {
+			set.add(p)
+		}
+	}
+	return set, nil
+}
+
+// resumeStarts converts since to a start in each of the partitions, whose streams
+// run. Returns fault.KindGone for a position that is not, or no longer, in the log.
+func (f *Fanout) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
 	f.history.acquire()
 	defer f.history.release()
-	if since == Earliest {
-		return f.earliest(ctx)
+	starts := []start{}
+	for p := range set.all() {
+		starts = append(starts, start{partition: p})
 	}
-	at, err := parseSince(since)
-	if err != nil {
-		return nil, fault.InvalidField("since", "invalid", "since: "+err.Error())
+	switch {
+	case at.earliest:
+		return starts, f.earliest(ctx, pointers(starts))
+	case at.positions != nil:
+		return starts, f.fromCursor(ctx, at, starts, flt)
 	}
-	if at.positions != nil {
-		return f.fromCursor(ctx, at, flt)
-	}
-	return f.fromID(ctx, at.id, flt)
+	return starts, f.fromID(ctx, at.id, starts, flt)
 }
 
-func (f *Fanout) earliest(ctx context.Context) ([]start, error) {
-	streams := f.follower.list()
-	starts := make([]start, len(streams))
-	err := forEach(ctx, streams, func(ctx context.Context, st *partitionStream) error {
-		first, _, err := f.lookups.bounds(ctx, st.partition)
-		starts[st.partition].position = startAt(first)
+func (f *Fanout) earliest(ctx context.Context, starts []*start) error {
+	return forEach(ctx, starts, func(ctx context.Context, s *start) error {
+		first, _, err := f.lookups.bounds(ctx, s.partition)
+		s.position = startAt(first)
 		return err
 	})
-	return starts, err
 }
 
-// fromCursor returns the cursor's positions. Partitions that are not in the
-// cursor were added later and start at offset 0.
-func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, flt *filter) ([]start, error) {
-	current := f.logID()
-	if at.log != (logID{}) && current != (logID{}) && at.log != current {
-		return nil, gone("the cursor is of another log")
+func pointers(starts []start) (all []*start) {
+	for i := range starts {
+		all = append(all, &starts[i])
 	}
-	streams, err := f.follower.atLeast(ctx, len(at.positions))
-	if err != nil {
-		return nil, err
+	return all
+}
+
+// fromCursor sets the cursor's positions. A partition that was added after the
+// cursor starts at offset 0. One that the cursor does not have was not followed
+// when it was made: nothing of it has been sent, and it starts as much earlier than
+// the cursor's event as any node may have been behind.
+func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
+	if current := f.logID(); at.log != (logID{}) && current != (logID{}) && at.log != current {
+		return gone("the cursor is of another log")
 	}
-	if len(at.positions) > len(streams) {
-		if at.log != (logID{}) && at.log == current {
-			return nil, fault.Unavailable(nil, time.Second, "new partitions are not known here yet, come back")
+	var check, others []*start
+	for i := range starts {
+		s := &starts[i]
+		var ok bool
+		if s.position, ok = at.position(s.partition); !ok {
+			s.position = startAt(0)
+			if s.partition < at.partitions {
+				others = append(others, s)
+				continue
+			}
 		}
-		return nil, gone("the cursor is of another cluster")
-	}
-	starts := make([]start, len(streams))
-	var ask []*partitionStream
-	for p, st := range streams {
-		starts[p].position = startAt(0)
-		if p < len(at.positions) {
-			starts[p].position = at.positions[p]
-		}
-		if !st.holds(starts[p].position) {
-			ask = append(ask, st)
-			starts[p].ahead = starts[p].next > st.liveOffset() // before it is checked
+		if st := f.follower.stream(s.partition); !st.holds(s.position) {
+			check = append(check, s)
+			s.ahead = s.next > st.liveOffset() // before it is checked
 		}
 	}
-	err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
-		s := &starts[st.partition]
-		var err error
-		s.position, err = f.checkPosition(ctx, st, s.position, flt, len(at.positions))
+	err := forEach(ctx, check, func(ctx context.Context, s *start) (err error) {
+		s.position, err = f.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return err
+	case at.id == 0: // of a snapshot without any event
+		err = f.earliest(ctx, others)
+	case len(others) > 0:
+		sent := at.id.Time().Add(-f.resumeRewind(ctx, at.id.Time()))
+		err = f.rewindAll(ctx, others, rewind{sent, sent, true})
 	}
-	return starts, f.refuseDamage(starts, streams, flt)
+	if err != nil {
+		return err
+	}
+	return f.refuseDamage(starts, flt)
+}
+
+// rewindAll sets the starts to go back to a time.
+func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) error {
+	var ask []*start
+	for _, s := range starts {
+		offset, ok := f.follower.stream(s.partition).rewindTo(back)
+		if s.position = startAt(offset); !ok {
+			ask = append(ask, s)
+		}
+	}
+	return forEach(ctx, ask, func(ctx context.Context, s *start) error {
+		st := f.follower.stream(s.partition)
+		read := st.liveOffset() // the log may be cut beyond it before this node has read it
+		offset, err := f.rewindTo(ctx, st, back)
+		s.position = startAt(min(offset, read))
+		return err
+	})
 }
 
 // checkPosition validates a cursor's position against the log and returns the
 // start. Deleted records are skipped when none was for the filter's accounts;
 // else it returns fault.KindGone.
-func (f *Fanout) checkPosition(ctx context.Context, st *partitionStream, at position, flt *filter, partitionsThen int) (position, error) {
-	first, next, err := f.lookups.bounds(ctx, st.partition)
+func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, flt *filter, partitionsThen int) (position, error) {
+	first, next, err := f.lookups.bounds(ctx, partition)
 	if err == nil && at.next > next { // of a node that is ahead of the answer
-		first, next, err = f.log.Offsets(ctx, event.TopicEvents, st.partition)
+		first, next, err = f.log.Offsets(ctx, event.TopicEvents, partition)
 	}
 	if err != nil {
 		return at, err
@@ -100,17 +187,17 @@ func (f *Fanout) checkPosition(ctx context.Context, st *partitionStream, at posi
 	case at.next > next:
 		return at, gone("the events after this cursor are not in the log")
 	case at.next < first:
-		if f.mayNeed(flt, st.partition, at.next, first, partitionsThen) {
+		if f.mayNeed(flt, partition, at.next, first, partitionsThen) {
 			return at, gone("the events after this cursor are not in the log any more")
 		}
 		return position{first, at.source, unknownEpoch}, nil
 	case at.epoch == unknownEpoch || at.next == first:
 		return at, nil
 	}
-	end, err := f.lookups.epochEnd(ctx, st.partition, at.epoch)
+	end, err := f.lookups.epochEnd(ctx, partition, at.epoch)
 	if err == nil && end < at.next { // the epoch may have grown since the answer
 		var fresh kafka.EpochEnd
-		fresh, err = f.log.EpochEnd(ctx, event.TopicEvents, st.partition, at.epoch)
+		fresh, err = f.log.EpochEnd(ctx, event.TopicEvents, partition, at.epoch)
 		end = fresh.Offset
 		if fresh.LeaderEpoch != at.epoch {
 			end = -1
@@ -127,10 +214,11 @@ func (f *Fanout) checkPosition(ctx context.Context, st *partitionStream, at posi
 
 // refuseDamage refuses positions before records that are known to be damaged,
 // unless they are in a partition where none of the filter's accounts is.
-func (f *Fanout) refuseDamage(starts []start, streams []*partitionStream, flt *filter) error {
-	for p, st := range streams {
-		gap := f.history.gapAfter(p, starts[p].next, st.liveOffset())
-		if gap != nil && f.mayNeed(flt, p, gap.Offset, gap.Resume, len(streams)) {
+func (f *Fanout) refuseDamage(starts []start, flt *filter) error {
+	for i := range starts {
+		s := &starts[i]
+		gap := f.history.gapAfter(s.partition, s.next, f.follower.stream(s.partition).liveOffset())
+		if gap != nil && f.mayNeed(flt, s.partition, gap.Offset, gap.Resume, 0) {
 			return gone("events after this position are damaged")
 		}
 	}
@@ -140,54 +228,39 @@ func (f *Fanout) refuseDamage(starts []start, streams []*partitionStream, flt *f
 // fromID goes on behind the event in its own partition. In the others it
 // starts as much earlier as any node may have been behind when it sent the
 // event.
-func (f *Fanout) fromID(ctx context.Context, id event.ID, flt *filter) ([]start, error) {
-	streams, err := f.follower.atLeast(ctx, id.Partition()+1)
+func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
+	own := f.follower.stream(id.Partition()) // nil when nothing of it is followed any more
+	m, err := f.findEvent(ctx, id, own)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if id.Partition() >= len(streams) {
-		return nil, gone("no such event in this cluster")
-	}
-	m, err := f.findEvent(ctx, id, streams[id.Partition()])
-	if err != nil {
-		return nil, err
-	}
-	starts := make([]start, len(streams))
-	starts[id.Partition()] = start{position: position{m.offset + 1, m.source, m.epoch}, after: id,
-		ahead: m.offset >= streams[id.Partition()].liveOffset()}
-	if len(streams) > 1 {
-		back := f.newRewind(ctx, m)
-		var ask []*partitionStream
-		for p, st := range streams {
-			if p == id.Partition() {
-				continue
-			}
-			offset, ok := st.rewindTo(back)
-			if starts[p].position = startAt(offset); !ok {
-				ask = append(ask, st)
-			}
+	var others []*start
+	for i := range starts {
+		if s := &starts[i]; s.partition == id.Partition() {
+			s.position, s.after = position{m.offset + 1, m.source, m.epoch}, id
+			s.ahead = m.offset >= own.liveOffset()
+		} else {
+			others = append(others, s)
 		}
-		err = forEach(ctx, ask, func(ctx context.Context, st *partitionStream) error {
-			read := st.liveOffset() // the log may be cut beyond it before this node has read it
-			offset, err := f.rewindTo(ctx, st, back)
-			starts[st.partition].position = startAt(min(offset, read))
+	}
+	if len(others) > 0 {
+		if err := f.rewindAll(ctx, others, f.newRewind(ctx, m)); err != nil {
 			return err
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
-	return starts, f.refuseDamage(starts, streams, flt)
+	return f.refuseDamage(starts, flt)
 }
 
-// findEvent looks an event up in its partition. Returns fault.KindGone when it
-// is not there.
-func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (*frame, error) {
-	m, original := st.recall(id)
-	if original {
-		return m, nil
+// findEvent looks an event up in its partition, whose stream may be nil. Returns
+// fault.KindGone when it is not there.
+func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
+	if st != nil {
+		var original bool
+		if m, original = st.recall(id); original {
+			return m, nil
+		}
 	}
-	offset, err := f.lookups.at(ctx, st.partition, time.UnixMilli(id.Milli()))
+	offset, err := f.lookups.at(ctx, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +268,12 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 		return m, nil
 	}
 	// The bounds that others looked up a moment ago may be from before the event.
-	_, next, err := f.log.Offsets(ctx, event.TopicEvents, st.partition)
+	_, next, err := f.log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
 	}
 	for offset < next {
-		frames, upTo, err := f.history.read(ctx, st.partition, offset, next)
+		frames, upTo, err := f.history.read(ctx, id.Partition(), offset, next)
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
 			return nil, gone("no such event in the log")
 		}

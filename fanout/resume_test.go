@@ -243,7 +243,7 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	refused := func(name string, log logID, positions ...position) {
 		t.Helper()
 		eventually(t, name+" is refused", func() bool { // the log's bounds are looked up at most a moment ago
-			ws, response, err := n.tryDial(token, "since="+appendCursor(log, id, positions))
+			ws, response, err := n.tryDial(token, "since="+cursorOf(log, id, positions))
 			if err == nil {
 				_ = ws.Close()
 			}
@@ -258,17 +258,37 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	refused("before the log", logID{1}, startAt(0))
 }
 
+// cursorOf is a cursor with a position of every partition.
+func cursorOf(log logID, last event.ID, positions []position) string {
+	at := resumePoint{id: last, log: log, partitions: len(positions)}
+	for p, position := range positions {
+		at.positions = append(at.positions, partitionPosition{p, position})
+	}
+	return cursorText(at)
+}
+
+func cursorText(at resumePoint) string {
+	c := newCursor(at.log, at.partitions)
+	for _, p := range at.positions {
+		c.add(p)
+	}
+	return c.text(at.id)
+}
+
 func FuzzParseSince(f *testing.F) {
 	f.Add("cc_evt_1795000000123000000")
 	f.Add("cc_evt_1795193647068011523.AQACAAIAAqAHAQACAAIAAgAC") // version 1
-	f.Add(appendCursor(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3), []position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
+	f.Add("cc_evt_1795193647068011523.AgECAwQFBgcIDQEOAgMA")     // version 2
+	f.Add(cursorText(resumePoint{id: event.NextID(0, 1_795_000_000_123, 3), partitions: 1024,
+		positions: []partitionPosition{{7, position{5, 4, 0}}, {1023, position{1 << 40, 7, 12}}}}))
+	f.Add(cursorOf(logID{1, 2, 3}, event.NextID(0, 1_795_000_000_123, 3), []position{{5, 4, 0}, {0, -1, unknownEpoch}, {1 << 40, 7, 12}}))
 	f.Fuzz(func(t *testing.T, s string) {
 		at, err := parseSince(s)
 		if err != nil || at.positions == nil {
 			return
 		}
-		again, err := parseSince(appendCursor(at.log, at.id, at.positions))
-		if err != nil || again.id != at.id || again.log != at.log || !slices.Equal(at.positions, again.positions) {
+		again, err := parseSince(cursorText(at))
+		if err != nil || again.id != at.id || again.log != at.log || again.partitions != at.partitions || !slices.Equal(at.positions, again.positions) {
 			t.Fatalf("%q: %v became %v: %v", s, at, again, err)
 		}
 	})

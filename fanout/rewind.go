@@ -13,6 +13,8 @@ import (
 const (
 	unknownRewind = 60 * time.Second
 	clockSkew     = 5 * time.Second
+	// maxRewind bounds a lag that a node reports, so that sums with it are times.
+	maxRewind = 10 * 365 * 24 * time.Hour
 )
 
 // reportDeliveryLag stores this node's delivery lag for the other nodes.
@@ -21,7 +23,7 @@ func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
 	if len(streams) == 0 {
 		return
 	}
-	var worst time.Duration
+	worst := max(f.placements.lag.take(now), f.placements.countLag.take(now), f.joinLag.take(now))
 	for _, s := range streams {
 		worst = max(worst, s.lag.take(now))
 	}
@@ -51,6 +53,7 @@ func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
 	lag, known, err := f.presence.Lag(ctx, since, time.Now())
+	lag = min(lag, maxRewind)
 	if err != nil || !known {
 		return max(unknownRewind, lag+clockSkew)
 	}

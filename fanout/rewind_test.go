@@ -2,8 +2,10 @@ package fanout
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"trunkline/event"
@@ -68,6 +70,55 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 	}
 }
 
+// A node that does not know of added partitions has not delivered their events, and
+// says so: a client with an id of it starts before them on a node that knows them.
+func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, f *Fanout, log *memoryLog, gate chan struct{}, directory *memoryDirectory) {
+		close(gate)
+		synctest.Wait()
+		if err := f.presence.ReportLag(t.Context(), "x", time.Now().Truncate(time.Hour), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.follower.acquire(t.Context(), set(0)); err != nil {
+			t.Fatal(err)
+		}
+		log.mu.Lock()
+		log.uncounted = true
+		log.mu.Unlock()
+		log.addPartition()
+		log.putAt(1, "root", event.QueueCall, time.Now(), time.Now(), 1, 2)
+		time.Sleep(20*time.Second + presenceInterval/2) // between two reports
+		id := log.putAt(0, "root", event.QueueCall, time.Now(), time.Now(), 3)[0]
+		time.Sleep(presenceInterval)
+		log.mu.Lock()
+		log.uncounted = false
+		log.mu.Unlock()
+		time.Sleep(2 * growthInterval)
+		if err := f.follower.acquire(t.Context(), set(1)); err != nil {
+			t.Fatal(err)
+		}
+		starts, err := f.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1), newFilter(directory.principal(t, "root"), f.directory.Tree()))
+		if err != nil || len(starts) != 2 || starts[1].next != 0 {
+			t.Errorf("starts %v: %v", starts, err)
+		}
+	})
+}
+
+// What a node cannot have measured does not make a client start in the future.
+func TestAnImpossibleLagIsTheWholeLog(t *testing.T) {
+	log, directory, presence := newMemoryLog(2), newDirectory(), newPresence()
+	now := time.Now()
+	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), math.MaxInt64); err != nil {
+		t.Fatal(err)
+	}
+	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), 1, 2)
+	id := log.putAt(0, "root", event.QueueCall, now, now, 3)[0]
+	n := startNode(t, Config{}, log, directory, presence, false)
+	if got := n.dial(t, directory.token("root", nil, nil), "since="+id.String()).numbers(2); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // What the normalizer was late with has an old id and a young place in the
 // log.
 func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
@@ -117,7 +168,7 @@ func TestProcessedAtIsTheMetadatas(t *testing.T) {
 func TestStreamThatDoesNotRunYetIsNotLate(t *testing.T) {
 	n := startNode(t, Config{}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	began := time.Now()
-	s := n.newStream(0, 0, began, 1)
+	s := n.newStream(0, 0, began)
 	if lag := s.lag.take(time.Now()); lag < 0 || lag > time.Since(began) {
 		t.Errorf("lag %v", lag)
 	}

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"slices"
 	"sync"
 
 	"trunkline/event"
@@ -52,7 +53,14 @@ func (s *seenAccounts) record(partition int, from int64, records []kafka.Record)
 	p.next = records[len(records)-1].Offset + 1
 }
 
-// between returns the accounts that have had events at or after from; known is
+// forget removes what is known of a partition that is no longer read.
+func (s *seenAccounts) forget(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.partitions, partition)
+}
+
+// accountsBetween returns the accounts that have had events at or after from; known is
 // false when others may have had some before to. Of a partition whose past is
 // not known it returns all accounts seen there.
 func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
@@ -86,24 +94,16 @@ func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsT
 	if known {
 		return false
 	}
-	holds := func(account string) bool {
-		for _, n := range []int{partitionsThen, len(f.follower.list())} {
-			if n > 0 && kafka.PartitionOf([]byte(account), n) == partition {
-				return true
-			}
-		}
-		return false
-	}
 	if flt.accounts != nil {
 		for account := range flt.accounts {
-			if holds(account) {
+			if f.placements.mayHold(account, partition, partitionsThen) {
 				return true
 			}
 		}
 		return false
 	}
-	for _, account := range tree.Accounts() {
-		if holds(account.ID) && flt.sees(account.ID, tree) {
+	for path := range tree.Paths() {
+		if slices.Contains(path, flt.root) && f.placements.mayHold(path[0], partition, partitionsThen) {
 			return true
 		}
 	}

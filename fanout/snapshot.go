@@ -88,12 +88,17 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 	}
 	ctx, cancel := context.WithTimeout(ctx, snapshotWait)
 	defer cancel()
+	if err := f.placements.await(ctx); err != nil {
+		return nil, err
+	}
 	for {
-		views, err := f.states.ask(ctx, time.Now())
+		// Chosen before the state is read: what is added meanwhile is not in it.
+		set, _ := f.placements.partitionsOf(filter, f.directory.Tree())
+		views, partitions, err := f.states.ask(ctx, set, time.Now())
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, come back")
 		}
-		if s := f.mergeViews(views, filter, time.Now()); s != nil {
+		if s := f.mergeViews(views, partitions, filter, time.Now()); s != nil {
 			f.addToday(ctx, s, filter)
 			return s, nil
 		}
@@ -103,23 +108,24 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 	}
 }
 
-// mergeViews merges the views of all partitions, one after the other; the cursor
-// has the position of each. It returns nil when one is behind.
-func (f *Fanout) mergeViews(views []*stateView, filter *filter, now time.Time) *Snapshot {
+// mergeViews merges the views of a filter's partitions, one after the other; the
+// cursor has the position of each. It returns nil when one is behind.
+func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time) *Snapshot {
 	log := f.logID()
 	merged := make(map[state.Key]*state.Entry)
-	positions := make([]position, len(views))
+	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}
 	var last event.ID
-	for i, v := range views {
+	for _, v := range views {
 		at := v.merge(now, filter, merged)
 		if at == nil || !log.matches(at.TopicID) {
 			return nil
 		}
-		positions[i] = position{at.Offset, -1, at.LeaderEpoch}
+		p := partitionPosition{v.partition, position{at.Offset, -1, at.LeaderEpoch}}
 		if source, ok := at.Repeats(); ok {
-			positions[i].source = source.Packed()
+			p.source = source.Packed()
 		}
+		cursor.add(p)
 		last, s.StateSince = max(last, at.EventID), max(s.StateSince, at.Since)
 	}
 	if len(views) == 0 {
@@ -128,7 +134,7 @@ func (f *Fanout) mergeViews(views []*stateView, filter *filter, now time.Time) *
 	if last != 0 {
 		s.EventID = last.String()
 	}
-	s.Cursor = appendCursor(log, last, positions)
+	s.Cursor = cursor.text(last)
 	s.fill(merged, filter)
 	return s
 }

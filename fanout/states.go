@@ -12,15 +12,15 @@ import (
 	"trunkline/internal/retry"
 )
 
-// states follows cc.state while somebody asks for snapshots: from the first
-// snapshot until stateLinger after the last.
+// states follows the partitions of cc.state for which snapshots are asked: each from
+// the first snapshot until stateLinger after the last.
 type states struct {
 	f *Fanout
 
 	mu       sync.Mutex
-	views    []*stateView // in the order of their partitions; nil: not following
-	asked    time.Time    // the last snapshot
-	tooLarge time.Time    // when the state last needed more memory than it may have; zero: never
+	running  bool
+	views    map[int]*stateView // by partition
+	tooLarge time.Time          // when the state last needed more memory than it may have; zero: never
 }
 
 const (
@@ -31,82 +31,86 @@ const (
 	entryBytes = 1 << 10
 )
 
-// ask returns the views of all partitions, as far as they have been read. The
+// ask returns the views of those of the partitions that cc.state has, as far as they
+// have been read, in their order, and the number of partitions of cc.state. The
 // first call begins to read them.
-func (w *states) ask(ctx context.Context, now time.Time) ([]*stateView, error) {
-	n, err := w.f.log.Partitions(ctx, event.TopicState)
+func (w *states) ask(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
+	partitions, err = w.f.log.Partitions(ctx, event.TopicState)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = now
 	if !w.tooLarge.IsZero() && now.Sub(w.tooLarge) < stateLinger {
-		return nil, errStateTooLarge
+		return nil, 0, errStateTooLarge
 	}
-	if w.views == nil {
-		ctx, stop := context.WithCancel(w.f.runContext)
-		if !w.f.startTask(func() { w.run(ctx, stop) }) {
-			stop()
-			return nil, errors.New("the node is shutting down")
+	for p := range set.all() {
+		if p >= partitions {
+			break
+		}
+		v := w.views[p]
+		if v == nil {
+			v = &stateView{f: w.f, partition: p}
+			w.views[p] = v
+		}
+		v.asked = now
+		views = append(views, v)
+	}
+	if !w.running {
+		if w.running = w.f.startTask(func() { w.run(w.f.runContext) }); !w.running {
+			return nil, 0, errClosing
 		}
 	}
-	w.grow(n)
-	return w.views, nil
+	return views, partitions, nil
 }
 
-var errStateTooLarge = errors.New("the state of all accounts needs more memory than fanout.snapshot_bytes")
+var errStateTooLarge = errors.New("the state of the accounts that are asked for needs more memory than fanout.snapshot_bytes")
 
-// grow adds views up to n partitions, all at once: a snapshot has to include
-// every partition that there is. The caller holds mu.
-func (w *states) grow(n int) {
-	have := len(w.views)
-	if have >= n {
-		return
-	}
-	views := w.views[:have:have]
-	for p := have; p < n; p++ {
-		views = append(views, &stateView{f: w.f, partition: p})
-	}
-	w.views = views
-}
-
-// run follows all partitions until nobody asks any more.
-func (w *states) run(ctx context.Context, stop func()) {
+// run starts and ends the views until nobody asks for any.
+func (w *states) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer stop()
-	started := 0
-	for {
-		w.mu.Lock()
-		views := w.views
-		entries := w.measure(views)
-		tooLarge := int64(entries)*entryBytes > int64(w.f.cfg.SnapshotBytes)
-		if ctx.Err() != nil || tooLarge || time.Since(w.asked) > stateLinger {
-			if tooLarge {
-				w.tooLarge = time.Now()
-				w.f.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
-					"fanout.snapshot_bytes", w.f.cfg.SnapshotBytes)
-			}
-			w.views = nil
-			w.f.metrics.setSnapshotSizes(0, 0, 0)
-			w.mu.Unlock()
-			return
-		}
-		w.mu.Unlock()
-		for ; started < len(views); started++ {
-			v := views[started]
-			running.Go(func() { v.run(ctx) })
-		}
+	for w.sweep(ctx, &running) {
 		retry.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 
-// measure returns the number of entries, and sets the metrics.
-func (w *states) measure(views []*stateView) (entries int) {
+// sweep starts the views that do not run and ends those that nobody asks for. It is
+// false when all have ended.
+func (w *states) sweep(ctx context.Context, running *sync.WaitGroup) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entries := w.measure()
+	tooLarge := int64(entries)*entryBytes > int64(w.f.cfg.SnapshotBytes)
+	if tooLarge {
+		w.tooLarge = time.Now()
+		w.f.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
+			"fanout.snapshot_bytes", w.f.cfg.SnapshotBytes)
+	}
+	for p, v := range w.views {
+		if ctx.Err() != nil || tooLarge || time.Since(v.asked) > stateLinger {
+			delete(w.views, p)
+			if v.stop != nil {
+				v.stop()
+			}
+		} else if v.stop == nil {
+			var following context.Context
+			following, v.stop = context.WithCancel(ctx)
+			running.Go(func() { v.run(following) })
+		}
+	}
+	if len(w.views) == 0 {
+		w.running = false
+		w.f.metrics.setSnapshotSizes(0, 0, 0)
+	}
+	return w.running
+}
+
+// measure returns the number of entries, and sets the metrics. The caller holds mu.
+func (w *states) measure() (entries int) {
 	var agents, calls int
 	var lag int64
-	for _, v := range views {
+	for _, v := range w.views {
 		v.mu.Lock()
 		if v.view != nil {
 			agents, calls, lag = agents+v.view.Size(state.Agent), calls+v.view.Size(state.Call), lag+v.lag
@@ -122,6 +126,8 @@ func (w *states) measure(views []*stateView) (entries int) {
 type stateView struct {
 	f         *Fanout
 	partition int
+	asked     time.Time          // the last snapshot; guarded by states.mu
+	stop      context.CancelFunc // nil: not started; guarded by states.mu
 
 	mu         sync.Mutex
 	view       *state.View
@@ -150,7 +156,7 @@ func (v *stateView) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader := v.f.log.StateReader(v.partition, first)
+	reader := v.f.log.CompactedReader(event.TopicState, v.partition, first)
 	defer reader.Close()
 	v.begin(reader)
 	defer v.end()

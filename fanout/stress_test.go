@@ -66,7 +66,7 @@ func TestStress(t *testing.T) {
 	t.Logf("seed %d", seed)
 	before := runtime.NumGoroutine()
 	descriptors := openDescriptors(t)
-	s := newStress(t, seed)
+	s := newStress(t, seed, 0)
 
 	var clients sync.WaitGroup
 	ready := make(chan struct{}, stressClients)
@@ -107,6 +107,7 @@ type stress struct {
 	published  chan struct{}
 	deliveries atomic.Int64
 	dials      atomic.Int64
+	linger     time.Duration // of the nodes' streams; 0: the default
 
 	mu    sync.Mutex
 	nodes [stressNodes]*node
@@ -114,7 +115,7 @@ type stress struct {
 	codes map[int]int
 }
 
-func newStress(t *testing.T, seed uint64) *stress {
+func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 	prefix := testservice.Prefix(t)
 	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
 	settings := kafka.DefaultSettings(testservice.Kafka(t)...)
@@ -128,7 +129,7 @@ func newStress(t *testing.T, seed uint64) *stress {
 	}
 	s := &stress{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), cluster: cluster,
 		producer: cluster.NewProducer(kafka.ProducerConfig{}), redis: redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
-		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int)}
+		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int), linger: linger}
 	accounts := []identity.Account{{ID: "all", Name: "all", Domain: "all"}}
 	for i := range stressAccounts + stressGrowth {
 		name := fmt.Sprint("account", i)
@@ -143,7 +144,7 @@ func newStress(t *testing.T, seed uint64) *stress {
 
 func (s *stress) newNode() *node {
 	s.made++
-	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
+	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), StreamLinger: s.linger, Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
 		Deps{Log: ClusterLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
 }
 
@@ -331,7 +332,7 @@ type stressClient struct {
 func (c *stressClient) dial(token, since string) *websocket.Conn {
 	query := "cursor=" + strconv.FormatBool(c.cursors) + "&since=" + since
 	var last error
-	refused := map[int]int{}
+	refused := map[string]int{}
 	wait := retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second} // as any client would
 	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline) && !c.t.Failed(); {
 		c.mu.Lock()
@@ -349,9 +350,10 @@ func (c *stressClient) dial(token, since string) *websocket.Conn {
 			c.t.Errorf("%q is gone", since)
 			return nil
 		case response != nil:
-			refused[response.StatusCode]++
+			why, _ := io.ReadAll(response.Body)
+			refused[string(why)]++
 		default:
-			refused[0]++
+			refused[err.Error()]++
 		}
 		wait.Wait(c.t.Context())
 	}

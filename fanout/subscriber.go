@@ -20,6 +20,7 @@ type subscriber struct {
 	connected time.Time
 	filter    atomic.Pointer[filter]
 	slots     []indexSlot // guarded by index.mu
+	interest  interest
 	transport transport
 	limit     int       // bytes of memory that the queue may keep
 	pingAt    time.Time // the sweeper's
@@ -147,8 +148,8 @@ func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 }
 
 // pushCursor puts a cursor on the queue if events have passed since the last
-// one. marks are the streams' positions: where the subscriber is live they may
-// be ahead of the last event it was given.
+// one. marks are the streams' positions by partition: where the subscriber is live
+// they may be ahead of the last event it was given.
 func (s *subscriber) pushCursor(marks []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +157,10 @@ func (s *subscriber) pushCursor(marks []position) pushResult {
 		return pushQueued
 	}
 	if !s.replaying.Load() {
-		for p, mark := range marks {
-			s.tracker.advance(p, mark)
+		for p := range s.interest.follows.all() {
+			if p < len(marks) && marks[p].next >= 0 {
+				s.tracker.advance(p, marks[p])
+			}
 		}
 	}
 	m := s.transport.cursor(s.tracker.cursor())

@@ -151,4 +151,5 @@ func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	case !now.equal(s.filter.Load()):
 		f.index.replaceFilter(s, now)
 	}
+	f.reconcile(s, tree)
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -115,6 +116,17 @@ func (t *Tree) Path(id string) []string {
 		return nil
 	}
 	return n.path
+}
+
+// Paths yields the path of every account, in no order. See Path.
+func (t *Tree) Paths() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for _, n := range t.nodes {
+			if !yield(n.path) {
+				return
+			}
+		}
+	}
 }
 
 // Accounts lists every account, by id.

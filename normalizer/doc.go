@@ -33,6 +33,13 @@
 // back, and what has become the last record of a key wrongly is written again: at
 // the takeover, with each batch, and once kafka.GroupOverlap after the takeover.
 //
+// # Partitions of accounts
+//
+// Before the first event of an account in a partition of cc.evt is produced, a
+// record on cc.accounts names the partition (placements.go), so that a fanout node
+// that reads only some partitions misses none. A takeover reads cc.accounts; after
+// that it costs one look-up in a map per event.
+//
 // # Repeats
 //
 // Repeats are harmless and expected: after a crash, a failed produce or an
@@ -72,6 +79,6 @@
 // Run has one for each partition assigned to this process, started and ended by
 // the consumer group, and one stateWriter for each partition of cc.raw, which
 // ends with it. Each worker holds one read and one batch; a writer holds the
-// changes of one request, then the worker waits. The only lock is
-// stateWriter.mu.
+// changes of one request, then the worker waits. The locks are stateWriter.mu and
+// accountLog.mu, never both.
 package normalizer

@@ -42,7 +42,7 @@ func newFakeKafka(partitions int) *fakeKafka {
 		committed: make(map[string]int64), epochs: make(map[string]int32), ids: make(map[string]kafka.TopicID), partitions: partitions, changed: make(chan struct{}), readMost: 1000,
 		keep: func(_, next int64) int64 { return next },
 	}
-	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead, event.TopicState} {
+	for i, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicCDR, event.TopicDead, event.TopicState, event.TopicAccounts} {
 		k.ids[topic] = kafka.TopicID{byte(i + 1)}
 		k.logs[topic] = make([][]kafka.Record, partitions)
 		k.first[topic] = make([]int64, partitions)

@@ -55,11 +55,12 @@ type Deps struct {
 
 // Normalizer normalizes the partitions that its consumer group gives it.
 type Normalizer struct {
-	cfg     Config
-	deps    Deps
-	metrics *metrics
-	panics  *panics.Recoverer
-	log     *slog.Logger
+	cfg      Config
+	deps     Deps
+	accounts accountLog
+	metrics  *metrics
+	panics   *panics.Recoverer
+	log      *slog.Logger
 }
 
 // New makes a normalizer. It does nothing before Run.

@@ -25,6 +25,7 @@ type partitionWorker struct {
 
 	batch      batch
 	state      *stateKeeper // nil: the route keeps none
+	placements *placements  // nil: the route keeps none
 	oneAtATime bool         // a batch was refused as too large
 }
 
@@ -46,6 +47,9 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 			return fmt.Errorf("rebuilding the state of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 		defer stop()
+		if err := w.keepPlacements(ctx); err != nil {
+			return fmt.Errorf("reading the accounts of %s/%d: %w", assigned.Topic, assigned.Partition, err)
+		}
 	}
 	if err := w.takeOver(ctx); err != nil {
 		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
@@ -117,6 +121,9 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 		return 0, err
 	}
 	if err := w.produceDeadLetters(ctx, b.dead); err != nil {
+		return 0, err
+	}
+	if err := w.placements.ensure(ctx, b.events); err != nil {
 		return 0, err
 	}
 	written, err := w.produceEvents(ctx, b.events)

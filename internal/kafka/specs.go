@@ -42,7 +42,7 @@ func AuditSpec() TopicSpec { return TopicSpec{Name: event.TopicAudit, Partitions
 //
 // The state and the figures are compacted, in small segments, since Kafka does not
 // compact the segment it writes to and a consumer that takes over reads the whole
-// partition. Not before ten minutes: until then what writers that overlapped have
+// partition; so are the accounts' partitions, which every fanout node reads whole. Not before ten minutes: until then what writers that overlapped have
 // written can be distinguished (see packages event/state and stats).
 func Specs(partitions int) []TopicSpec {
 	size := strconv.Itoa(MaxRecordBytes)
@@ -59,6 +59,7 @@ func Specs(partitions int) []TopicSpec {
 		{Name: event.TopicState, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
 		{Name: event.TopicStats, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
 		{Name: event.TopicQueues, Partitions: 1, Config: folded},
+		{Name: event.TopicAccounts, Partitions: 1, Config: folded},
 		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: made},
 		{Name: event.TopicDead, Partitions: partitions, Config: made},
 	}

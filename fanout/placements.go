@@ -1,0 +1,350 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+// placements knows in which partitions of cc.evt the accounts' events are: the
+// partition of an account's key, and all that cc.accounts names, which it reads
+// whole and follows. A partition of which cc.accounts does not say that it is
+// complete is taken to have events of every account.
+type placements struct {
+	f *Fanout
+
+	mu       sync.Mutex
+	loaded   bool // cc.accounts has been read to its end
+	reader   Reader
+	asked    time.Time        // when the reader was last asked for records
+	lag      deliveryLag      // of cc.accounts
+	countLag deliveryLag      // since when partitions may have been added that are not known
+	count    int              // partitions of cc.evt
+	counted  time.Time        // when they were last counted
+	grew     time.Time        // when they were last counted before there were more
+	accounts map[string][]int // partitions that cc.accounts names
+	complete map[int]completion
+	unknown  partitionSet             // the partitions that are not complete
+	tree     *identity.Tree           // of below
+	below    map[string]*partitionSet // by account: the partitions of the accounts below it
+}
+
+// completion is from where on all accounts of a partition are named.
+type completion struct {
+	offset int64
+	at     time.Time
+}
+
+func newPlacements(f *Fanout) *placements {
+	a := &placements{f: f, lag: deliveryLag{current: time.Now()}, countLag: deliveryLag{current: time.Now()}}
+	a.reset()
+	return a
+}
+
+// reset forgets what was read. The caller holds mu, or nobody else has a.
+func (a *placements) reset() {
+	a.accounts, a.complete = make(map[string][]int), make(map[int]completion)
+	a.loaded = false
+	a.recount(a.count)
+}
+
+// recount sets the number of partitions. The caller holds mu.
+func (a *placements) recount(count int) {
+	a.count, a.tree, a.unknown = count, nil, partitionSet{}
+	for p := range count {
+		if _, ok := a.complete[p]; !ok {
+			a.unknown.add(p)
+		}
+	}
+}
+
+// partitionsOf returns the partitions that may have events which the filter
+// admits, and the number of partitions at the time.
+func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	set = a.unknown
+	if f.accounts != nil {
+		for account := range f.accounts {
+			a.addTo(&set, account)
+		}
+		return set, a.count
+	}
+	if a.tree != tree {
+		a.build(tree)
+	}
+	a.addTo(&set, f.root)
+	if below := a.below[f.root]; below != nil {
+		set = set.union(*below)
+	}
+	return set, a.count
+}
+
+// addTo adds the partitions of one account. The caller holds mu.
+func (a *placements) addTo(set *partitionSet, account string) {
+	if a.count > 0 {
+		set.add(kafka.PartitionOf([]byte(account), a.count))
+	}
+	for _, p := range a.accounts[account] {
+		if p < a.count {
+			set.add(p)
+		}
+	}
+}
+
+// build computes below. The caller holds mu.
+func (a *placements) build(tree *identity.Tree) {
+	a.tree, a.below = tree, make(map[string]*partitionSet)
+	for path := range tree.Paths() {
+		var own partitionSet
+		a.addTo(&own, path[0])
+		for _, ancestor := range path[1:] {
+			a.widen(ancestor, own)
+		}
+	}
+}
+
+func (a *placements) widen(ancestor string, by partitionSet) {
+	set := a.below[ancestor]
+	if set == nil {
+		set = &partitionSet{}
+		a.below[ancestor] = set
+	}
+	*set = set.union(by)
+}
+
+// mayHold reports whether records of the account may be in a partition, where
+// there are count partitions, or as many as now.
+func (a *placements) mayHold(account string, partition int, counts ...int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range append(counts, a.count) {
+		if n > 0 && kafka.PartitionOf([]byte(account), n) == partition {
+			return true
+		}
+	}
+	return slices.Contains(a.accounts[account], partition)
+}
+
+// completions returns from where on partitions are complete, of those that are not
+// complete from their beginning.
+func (a *placements) completions() map[int]completion {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	late := make(map[int]completion)
+	for p, c := range a.complete {
+		if c.offset > 0 && p < a.count {
+			late[p] = c
+		}
+	}
+	return late
+}
+
+// completeFrom returns the offset from which on a partition is complete; 0 where it is
+// not, or from its beginning.
+func (a *placements) completeFrom(partition int) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.complete[partition].offset
+}
+
+// await waits until cc.accounts has been read.
+func (a *placements) await(ctx context.Context) error {
+	for !a.isLoaded() {
+		if !retry.Sleep(ctx, 5*time.Millisecond) {
+			return fault.Unavailable(nil, time.Second, "the partitions of the accounts are not known yet, come back")
+		}
+	}
+	return nil
+}
+
+// emptyEnd is how long a read of cc.accounts returns nothing before the rest of the
+// topic is taken to be empty: a reader may have got to the end and not yet returned
+// what it found there.
+const emptyEnd = 2 * time.Second
+
+func (a *placements) isLoaded() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.loaded && a.reader != nil && a.reader.Idle().Sub(a.asked) > emptyEnd {
+		a.loaded = true // the end of the topic has no records
+	}
+	return a.loaded
+}
+
+// atLeast returns the number of partitions. When fewer than n are known, it counts
+// them anew.
+func (a *placements) atLeast(ctx context.Context, n int) (int, error) {
+	a.mu.Lock()
+	count := a.count
+	a.mu.Unlock()
+	if count >= n {
+		return count, nil
+	}
+	return a.recountNow(ctx)
+}
+
+// recountNow asks Kafka for the number of partitions and returns it. Subscribers
+// follow those that were added.
+func (a *placements) recountNow(ctx context.Context) (count int, err error) {
+	asked := time.Now()
+	now, err := a.f.log.Partitions(ctx, event.TopicEvents)
+	if err != nil {
+		return 0, err
+	}
+	a.mu.Lock()
+	before := a.count
+	if now > before {
+		a.grew = a.counted
+		a.recount(now)
+	}
+	if asked.After(a.counted) {
+		a.counted = asked
+	}
+	count = a.count
+	a.mu.Unlock()
+	defer a.countLag.delivered(time.Time{}, false, asked, true) // when subscribers are about to follow what was added
+	if before > 0 && count > before {
+		a.f.logger.Info("partitions added", "from", before, "to", count)
+		a.f.reconcileAll()
+	}
+	return count, nil
+}
+
+// grewAfter returns a time before the newest partitions were added.
+func (a *placements) grewAfter() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.grew
+}
+
+// growthInterval is the time between counts of the partitions. A client that
+// resumes by id goes back by as much.
+const growthInterval = time.Second
+
+// grow notices partitions that are added.
+func (a *placements) grow(ctx context.Context) {
+	for retry.Sleep(ctx, growthInterval) {
+		if _, err := a.recountNow(ctx); err != nil && ctx.Err() == nil {
+			a.f.logger.Warn("counting partitions failed", "error", err)
+		}
+	}
+}
+
+// run follows cc.accounts until ctx ends.
+func (a *placements) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := a.follow(ctx); err != nil && ctx.Err() == nil {
+			a.f.logger.Warn("reading the partitions of accounts failed", "error", err)
+			a.f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+			retry.Sleep(ctx, time.Second)
+		}
+	}
+}
+
+// follow reads until a read fails. At a gap in the log the topic is read anew.
+func (a *placements) follow(ctx context.Context) error {
+	if _, err := a.atLeast(ctx, 1); err != nil {
+		return err
+	}
+	first, next, err := a.f.log.Offsets(ctx, event.TopicAccounts, 0)
+	if err != nil {
+		return err
+	}
+	reader := a.f.log.CompactedReader(event.TopicAccounts, 0, first)
+	defer reader.Close()
+	a.begin(reader, first == next)
+	for {
+		a.mu.Lock()
+		a.asked = time.Now()
+		a.mu.Unlock()
+		records, err := reader.Read(ctx)
+		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
+			a.f.logger.Error("gap in the partitions of accounts, read again", "kind", gap.Kind, "error", gap)
+			a.f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a.apply(ctx, records, time.Now(), reader.Lag() == 0)
+	}
+}
+
+func (a *placements) begin(r Reader, empty bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reset()
+	a.reader, a.loaded, a.asked = r, empty, time.Now()
+	a.lag.readFrom(r)
+}
+
+// apply applies records that were read at that time; all: the topic had no more.
+func (a *placements) apply(ctx context.Context, records []kafka.Record, read time.Time, all bool) {
+	var added []newPlacement
+	completed := false
+	for i := range records {
+		p, err := event.ParsePlacement(records[i].Key, records[i].Value)
+		if err != nil {
+			a.f.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset, "error", err)
+			continue
+		}
+		switch changed := a.add(p, records[i].Time); {
+		case changed && p.AccountID == "":
+			completed = true
+		case changed:
+			added = append(added, newPlacement{p, records[i].Time})
+		}
+	}
+	a.lag.delivered(records[0].Time, true, read, all)
+	a.mu.Lock()
+	live := a.loaded
+	a.loaded = a.loaded || all
+	a.mu.Unlock()
+	if live {
+		a.f.noticePlacements(ctx, added)
+	}
+	if live && completed || !live && all {
+		a.f.reconcileAll()
+	}
+}
+
+// newPlacement is a placement that was not known before, and when it was written.
+type newPlacement struct {
+	event.Placement
+	at time.Time
+}
+
+// add records a placement, and reports whether it is new.
+func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p.AccountID == "" {
+		_, known := a.complete[p.Partition]
+		a.complete[p.Partition] = completion{p.Offset, at}
+		a.unknown.remove(p.Partition)
+		return !known
+	}
+	if slices.Contains(a.accounts[p.AccountID], p.Partition) {
+		return false
+	}
+	a.accounts[p.AccountID] = append(a.accounts[p.AccountID], p.Partition)
+	if a.tree != nil && p.Partition < a.count {
+		var own partitionSet
+		own.add(p.Partition)
+		if path := a.tree.Path(p.AccountID); len(path) > 1 {
+			for _, ancestor := range path[1:] {
+				a.widen(ancestor, own)
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,117 @@
+package normalizer
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// accountLog is cc.accounts as far as this process has read it, shared by the
+// workers of all partitions.
+type accountLog struct {
+	mu         sync.Mutex
+	next       int64                              // offset to read next
+	partitions map[int]map[string]event.Placement // by partition of cc.evt and account
+}
+
+// read reads cc.accounts up to its end and returns what it says of one partition.
+func (l *accountLog) read(ctx context.Context, log Log, partition int) (map[string]event.Placement, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	add := func(r *kafka.Record) {
+		p, err := event.ParsePlacement(r.Key, r.Value)
+		if err != nil { // of another writer, or damaged: the account is written again
+			return
+		}
+		if l.partitions[p.Partition] == nil {
+			l.partitions[p.Partition] = map[string]event.Placement{}
+		}
+		l.partitions[p.Partition][p.AccountID] = p
+	}
+	for {
+		if l.next == 0 {
+			l.partitions = map[int]map[string]event.Placement{}
+		}
+		end, err := log.ScanCompacted(ctx, event.TopicAccounts, 0, l.next, func() {}, add)
+		if err != nil {
+			return nil, err
+		}
+		if end >= l.next {
+			l.next = end
+			return maps.Clone(l.partitions[partition]), nil
+		}
+		l.next = 0 // the topic has lost its end, or was created again
+	}
+}
+
+// placements keeps cc.accounts ahead of one partition of cc.evt. Its methods do
+// nothing on nil.
+type placements struct {
+	w     *partitionWorker
+	known map[string]struct{} // accounts that cc.accounts names for the partition
+}
+
+// keepPlacements loads the accounts of the partition. Where cc.accounts says
+// nothing of the partition, it is complete from here on, and before that for the
+// accounts of the state.
+func (w *partitionWorker) keepPlacements(ctx context.Context) error {
+	p := &placements{w: w, known: map[string]struct{}{}}
+	complete := false
+	err := w.retry(ctx, "reading the partitions of accounts", func() error {
+		found, err := w.accounts.read(ctx, w.deps.Log, w.Partition)
+		for account := range found {
+			p.known[account] = struct{}{}
+		}
+		_, complete = found[""]
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, e := range w.state.state.All() {
+		missing = append(missing, e.AccountID)
+	}
+	if err := p.add(ctx, missing); err != nil {
+		return err
+	}
+	if !complete { // last, when all accounts before it are durable
+		if err := p.add(ctx, []string{""}); err != nil {
+			return err
+		}
+	}
+	w.placements = p
+	return nil
+}
+
+// ensure makes the accounts of events known on cc.accounts. The events must be
+// produced after it.
+func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
+	if p == nil {
+		return nil
+	}
+	var missing []string
+	for i := range events {
+		if _, ok := p.known[string(events[i].Key)]; !ok {
+			missing = append(missing, string(events[i].Key))
+		}
+	}
+	return p.add(ctx, missing)
+}
+
+// add writes the accounts that are not known, as of the end of the partition.
+func (p *placements) add(ctx context.Context, accounts []string) error {
+	var records []kafka.Record
+	for _, account := range accounts {
+		if _, ok := p.known[account]; ok {
+			continue
+		}
+		p.known[account] = struct{}{}
+		placed := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.at.Offset}
+		records = append(records, kafka.Record{Topic: event.TopicAccounts, Key: []byte(placed.Key()), Value: placed.Value()})
+	}
+	return p.w.produce(ctx, records) // its error ends the worker, and with it what is known
+}
