@@ -62,7 +62,7 @@ func TestGroupComesBackAfterAnOutage(t *testing.T) {
 func TestGroupRemovesItsFormerMember(t *testing.T) {
 	c, fake, _ := openFake(t)
 	members, left := make(chan string, 1), make(chan string, 1)
-	var moved atomic.Bool
+	var moved, refused atomic.Bool
 	fake.ControlKey(int16(kmsg.Heartbeat), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		fake.KeepControl()
 		if !moved.CompareAndSwap(false, true) {
@@ -79,6 +79,12 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 		return res, nil, true
 	})
 	fake.ControlKey(int16(kmsg.LeaveGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		fake.KeepControl()
+		if refused.CompareAndSwap(false, true) { // a coordinator that is not ready
+			res := req.ResponseKind().(*kmsg.LeaveGroupResponse)
+			res.ErrorCode = kerr.NotCoordinator.Code
+			return res, nil, true
+		}
 		leave := req.(*kmsg.LeaveGroupRequest)
 		id := leave.MemberID // of version 0 to 2
 		for _, m := range leave.Members {

@@ -130,6 +130,11 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	if err != nil {
 		return err
 	}
+	// kafka-go reads the error code and the throttle time of the response in the wrong
+	// order: the code is in the low 16 bits of the milliseconds.
+	if code := kafkago.Error(int16(res.Throttle.Milliseconds())); code != 0 {
+		return code
+	}
 	for _, m := range res.Members {
 		if m.Error != nil {
 			return m.Error
