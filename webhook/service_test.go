@@ -86,10 +86,8 @@ func TestAWebhooksLife(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].ID == made.ID {
 			t.Errorf("listed: %+v, %v", list, err)
 		}
-		var lines []string
 		for _, action := range []string{"create", "update", "delete"} {
 			line := fmt.Sprintf("webhook.%s user:admin webhook:%s ok", action, made.ID)
-			lines = append(lines, line)
 			if !slices.Contains(audittest.Entries(t, e.audit, "root", "webhook."), line) {
 				t.Errorf("no audit entry %s", line)
 			}

@@ -128,9 +128,9 @@ func plan(ctx context.Context, log stats.Log, partitions int, from time.Time) (w
 	case len(wanted) == 0:
 		return nil, errors.New("the topic cc.evt has no events: there is nothing to fold")
 	case !from.IsZero() && from.Unix() < earliest:
-		return nil, fmt.Errorf("Kafka no longer has all events that figures before %s are made from: give --from %[1]s or later, or none for all that can be folded", utc(earliest))
+		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are made from: give --from %[1]s or later, or none for all that can be folded", utc(earliest))
 	case earliest > time.Now().Unix():
-		return nil, fmt.Errorf("Kafka no longer has all events that figures before %s are made from: try again then", utc(earliest))
+		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are made from: try again then", utc(earliest))
 	}
 	return wanted, nil
 }
