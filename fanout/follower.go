@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"trunkline/event"
 	"trunkline/internal/fault"
 )
 
@@ -199,13 +198,12 @@ func (w *follower) start(partitions []int) {
 	for _, p := range partitions {
 		all.Go(func() error {
 			w.f.forget(p)
-			began := time.Now()
-			first, next, err := w.f.log.Offsets(ctx, event.TopicEvents, p)
+			s, err := w.f.openStream(ctx, p)
 			if err != nil {
 				w.failed([]int{p}, err)
 				return nil
 			}
-			w.run(w.f.newStream(p, next, began), max(first, next-1))
+			w.run(s)
 			return nil
 		})
 	}
@@ -230,12 +228,13 @@ func (w *follower) fail(partition int, err error) {
 	close(e.ready)
 }
 
-// run runs a stream, which begins to read at offset first.
-func (w *follower) run(s *partitionStream, first int64) {
+// run runs a stream.
+func (w *follower) run(s *partitionStream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.followed[s.partition]
 	if w.closed {
+		s.reader.Close()
 		w.fail(s.partition, errClosing)
 		return
 	}
@@ -244,7 +243,7 @@ func (w *follower) run(s *partitionStream, first int64) {
 	w.publish(s.partition, s) // before it delivers anything: see replay.goLive
 	w.running.Go(func() {
 		defer close(e.stopped)
-		s.run(ctx, first)
+		s.run(ctx)
 	})
 	close(e.ready)
 }

@@ -17,6 +17,8 @@ type partitionStream struct {
 	f         *Fanout
 	partition int
 	strings   interner
+	reader    Reader
+	first     firstRead // by openStream, for run
 
 	// live is the position up to which live subscribers have been delivered to.
 	// It is
@@ -35,31 +37,84 @@ type partitionStream struct {
 // a burst does not fill the queue of a client that reads fast enough.
 const roundBytes = 64 << 10
 
+// firstRead is the result of a reader's first Read.
+type firstRead struct {
+	done    bool
+	records []kafka.Record
+	err     error
+}
+
 // newStream follows partition from next on, which was the end of the log at the
-// time began.
+// time began. It has no reader yet.
 func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitionStream {
 	s := &partitionStream{f: f, partition: partition, live: startAt(next), lag: deliveryLag{current: time.Now()}}
 	s.ring.reset(next, began)
 	return s
 }
 
-// run follows the partition until ctx ends. It reads from the offset first,
-// which may be one before the stream's beginning: the record there tells which
-// leader epoch the stream's first position has.
-func (s *partitionStream) run(ctx context.Context, first int64) {
-	reader := s.f.log.Reader(event.TopicEvents, s.partition, atOffset(first))
-	defer func() { reader.Close() }()
-	s.lag.readFrom(reader)
+// openWait is how long openStream waits for the record before the stream's beginning:
+// where a transaction's marker is the last of the log, there is none for now.
+const openWait = time.Second
+
+// openStream returns a stream that follows the partition from the present end of the
+// log on. Its reader has read the record before, so that it knows the leader epoch and
+// notices a cut of the log from now on: what replays read before the first event of
+// the stream is what the stream goes on from.
+func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStream, error) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		first, next, err := f.log.Offsets(ctx, event.TopicEvents, partition)
+		if err != nil {
+			return nil, err
+		}
+		s := f.newStream(partition, next, began)
+		s.reader = f.log.Reader(event.TopicEvents, partition, atOffset(max(first, next-1)))
+		s.lag.readFrom(s.reader)
+		if first == next || s.readFirst(ctx) {
+			return s, nil
+		}
+		s.reader.Close()
+	}
+	return nil, ctx.Err()
+}
+
+// readFirst reads for the first time. It returns false where the log has changed
+// since its end was looked up.
+func (s *partitionStream) readFirst(ctx context.Context) bool {
+	within, cancel := context.WithTimeout(ctx, openWait)
+	defer cancel()
+	records, err := s.reader.Read(within)
+	if err != nil && within.Err() != nil {
+		return true
+	}
+	s.first = firstRead{true, records, err}
+	gap, ok := errors.AsType[*kafka.GapError](err)
+	return !ok || !gap.Restarted() && gap.Kind != kafka.GapExpired
+}
+
+// read returns the next records.
+func (s *partitionStream) read(ctx context.Context) ([]kafka.Record, error) {
+	if s.first.done {
+		read := s.first
+		s.first = firstRead{}
+		return read.records, read.err
+	}
+	return s.reader.Read(ctx)
+}
+
+// run follows the partition until ctx ends.
+func (s *partitionStream) run(ctx context.Context) {
+	defer func() { s.reader.Close() }()
 	for {
-		records, err := reader.Read(ctx)
+		records, err := s.read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 			s.passGap(ctx, gap)
-			reader.Close()
-			reader = s.f.log.Reader(event.TopicEvents, s.partition, gap.Position())
-			s.lag.readFrom(reader)
+			s.reader.Close()
+			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, gap.Position())
+			s.lag.readFrom(s.reader)
 			continue
 		}
 		if err != nil { // the same reader goes on: it knows what it has read
@@ -72,7 +127,7 @@ func (s *partitionStream) run(ctx context.Context, first int64) {
 		if records = s.skipOld(records); len(records) > 0 {
 			s.deliver(ctx, records)
 			made, known := processedAt(records[0].Value)
-			s.lag.delivered(made, known, read, reader.Lag() == 0)
+			s.lag.delivered(made, known, read, s.reader.Lag() == 0)
 		}
 	}
 }
