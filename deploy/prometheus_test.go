@@ -36,6 +36,8 @@ var quiet = map[string]string{
 	"trunkline_feed_dropped_total":            "a feed",
 	"trunkline_feed_resync_differences_total": "a feed",
 
+	"trunkline_webhook_request_seconds": "a webhook",
+
 	"trunkline_origination_freeswitch_connected":           "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_originates_total":    "origination.driver freeswitch",
 	"trunkline_origination_freeswitch_gone_total":          "origination.driver freeswitch",
