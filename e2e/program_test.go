@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 var build = sync.OnceValues(func() (folder string, err error) {
 	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", scratch}
 	if raceDetector {
-		args = append(args, "-race", "-gcflags=modernc.org/...=-d=checkptr=0") // as RACE in the Makefile
+		args = append(append(args, "-race"), strings.Fields(os.Getenv("RACEFLAGS"))...) // of the Makefile
 	}
 	output, err := exec.Command("go", append(args, "trunkline/cmd/trunkline", "trunkline/cmd/trunkline-bench")...).CombinedOutput()
 	if err != nil {
