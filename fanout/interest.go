@@ -25,8 +25,17 @@ type interest struct {
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
 type pendingJoin struct {
-	from   int64 // offset to start at; math.MaxInt64: decided by time alone
-	byTime bool  // start joinRewind before now, if that is earlier
+	from    int64     // offset to start at; math.MaxInt64: decided by noticed alone
+	noticed time.Time // start joinRewind before it, if that is earlier; zero: at the offset
+}
+
+// with returns the join that gives what both give.
+func (j pendingJoin) with(other pendingJoin) pendingJoin {
+	if j.noticed.IsZero() || !other.noticed.IsZero() && other.noticed.Before(j.noticed) {
+		j.noticed = other.noticed
+	}
+	j.from = min(j.from, other.from)
+	return j
 }
 
 // mayFollow reports whether a subscriber follows a partition, or is about to.
@@ -83,13 +92,13 @@ func (f *Fanout) pend(s *subscriber, partition int, j pendingJoin, since time.Ti
 		return
 	}
 	if before, ok := in.pending[partition]; ok {
-		j = pendingJoin{min(before.from, j.from), before.byTime || j.byTime}
+		j = j.with(before)
 	}
 	if in.pending == nil {
 		in.pending = make(map[int]pendingJoin)
 	}
 	in.pending[partition] = j
-	if s.tracker != nil && !j.byTime {
+	if s.tracker != nil && j.noticed.IsZero() {
 		s.tracker.join(partition, startAt(j.from), time.Now())
 	}
 	f.joinLag.begin(s, since)
@@ -148,13 +157,13 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		return err
 	}
 	from := make(map[int]int64, len(pending))
-	now := time.Now().Add(-joinRewind)
 	for p, j := range pending {
 		from[p] = j.from
-		if !j.byTime {
+		if j.noticed.IsZero() {
 			continue
 		}
-		offset, err := f.rewindTo(ctx, f.follower.stream(p), rewind{now, now, true})
+		back := j.noticed.Add(-joinRewind)
+		offset, err := f.rewindTo(ctx, f.follower.stream(p), rewind{back, back, true})
 		if err != nil {
 			f.follower.release(set)
 			return err
@@ -233,7 +242,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		if p >= in.partitions { // it was empty when the others were chosen
 			f.pend(s, p, pendingJoin{}, f.placements.grewAfter())
 		} else {
-			f.pend(s, p, pendingJoin{from: math.MaxInt64, byTime: true}, now)
+			f.pend(s, p, pendingJoin{from: math.MaxInt64, noticed: now}, now)
 		}
 	}
 	s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -282,6 +283,30 @@ func TestAnAccountThatMovesIsFollowed(t *testing.T) {
 	})
 	log.putAt(log.of("other"), "other", event.QueueCall, now, now, run(2, 50)...)
 	if got := sub.numbers(48); !slices.Equal(got, rising(2, 50)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A join that waits for Kafka, or for the replay of an earlier join, begins at the time
+// when the account was noticed all the same.
+func TestADelayedJoinBeginsWhenTheAccountWasNoticed(t *testing.T) {
+	log, directory := completeLog(32), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	sub := n.dial(t, directory.token("shop", nil, nil), "")
+	partition, noticed := log.of("other"), time.Now().Add(-time.Hour)
+	for i, came := range []time.Duration{-time.Hour, -time.Second, time.Second, time.Minute} {
+		log.putAt(partition, "other", event.QueueCall, noticed.Add(came), noticed.Add(came), int64(i))
+	}
+	n.index.mu.Lock() // nobody reconciles it meanwhile
+	directory.edit(func() {
+		directory.tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
+			identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
+	})
+	for _, at := range []time.Time{noticed.Add(time.Minute), noticed} {
+		n.pend(n.members.all()[0], partition, pendingJoin{from: math.MaxInt64, noticed: at}, at)
+	}
+	n.index.mu.Unlock()
+	if got := sub.numbers(3); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("got %v", got)
 	}
 }

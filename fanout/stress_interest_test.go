@@ -23,19 +23,23 @@ import (
 
 // TestStressInterest is three nodes on a real Kafka and Redis, which crash, drain
 // and follow and leave partitions all the time: visitors of random accounts come and
-// go, accounts are created and move, a producer uses another partitioner, and
-// partitions are added. Clients of an account, a group or all accounts break off and
-// resume on any node; none may miss an event, and none with a cursor may get one
-// twice. It ends after a number of deliveries or a time of work, whichever comes
-// first; TRUNKLINE_STRESS_DELIVERIES sets the number, and then no time ends it.
+// go, accounts are created and move from group to group and back, a producer uses
+// another partitioner, and partitions are added. Clients of an account, a group or
+// all accounts break off and resume on any node; none may miss an event, and none
+// with a cursor may get one twice. It ends after a number of deliveries or a time of
+// work, whichever comes first; TRUNKLINE_STRESS_DELIVERIES sets the number, and then
+// no time ends it.
 func TestStressInterest(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
 	t.Logf("seed %d", seed)
-	s := &interestStress{stress: newStress(t, seed, 200*time.Millisecond), count: stressPartitions,
+	s := &interestStress{stress: newStress(t, seed, 200*time.Millisecond), target: interestTarget, limited: true, count: stressPartitions,
 		counts: make(map[sequence]int), group: make(map[string]string), moved: make(map[string]map[sequence]int)}
+	if n, err := strconv.ParseInt(os.Getenv("TRUNKLINE_STRESS_DELIVERIES"), 10, 64); err == nil {
+		s.target, s.limited = n, false
+	}
 	s.start()
 
 	var clients, visitors sync.WaitGroup
@@ -52,15 +56,15 @@ func TestStressInterest(t *testing.T) {
 	done := make(chan struct{})
 	go func() { s.publish(); close(s.published) }()
 	go func() { clients.Wait(); visitors.Wait(); close(done) }()
-	s.trouble()
+	s.trouble(max(stressTroubles, int(s.target/5000)))
 	<-done
 	followed := 0
 	for _, n := range s.nodes {
 		followed += len(n.follower.list())
 	}
 	s.close()
-	t.Logf("%d deliveries of %d events, %d connections, %d accounts, closed with %v; %d partitions followed at the end",
-		s.deliveries.Load(), s.produced, s.dials.Load(), len(s.group), s.codeCounts(), followed)
+	t.Logf("%d deliveries of %d events (%d with another partitioner), %d connections, %d accounts, %d moves, %d partitions, closed with %v; %d partitions followed at the end",
+		s.deliveries.Load(), s.produced, s.foreign, s.dials.Load(), len(s.group), s.moves, s.count, s.codeCounts(), followed)
 	for code := range s.codeCounts() {
 		if !slices.Contains([]int{DisconnectBroken.Code, DisconnectRestart.Code, DisconnectTooSlow.Code}, code) {
 			t.Errorf("clients were closed with %d", code)
@@ -71,7 +75,7 @@ func TestStressInterest(t *testing.T) {
 const (
 	interestClients  = 36
 	interestVisitors = 8
-	interestGroups   = 4
+	interestGroups   = 8
 	interestAccounts = 24 // at first
 	interestWork     = 15 * time.Second
 	interestTarget   = 40_000
@@ -85,8 +89,12 @@ type sequence struct {
 
 type interestStress struct {
 	*stress
-	count    int // partitions
+	target   int64 // deliveries
+	limited  bool  // to interestWork too
+	count    int   // partitions
 	produced int
+	foreign  int // events of them with another partitioner
+	moves    int
 
 	state  sync.Mutex
 	counts map[sequence]int            // events of each sequence so far
@@ -133,25 +141,22 @@ func placementRecord(p event.Placement) kafka.Record {
 
 // publish does what normalizers do, and changes the accounts and the partitions.
 func (s *interestStress) publish() {
-	target, limited := int64(interestTarget), true
-	if n, err := strconv.ParseInt(os.Getenv("TRUNKLINE_STRESS_DELIVERIES"), 10, 64); err == nil {
-		target, limited = n, false
-	}
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	last, sources, ends := map[int]event.ID{}, map[int]int64{}, map[int]int64{}
 	began := time.Now()
 	for step := 0; !s.t.Failed(); step++ {
-		if s.deliveries.Load() >= target || limited && time.Since(began) > interestWork {
+		if s.deliveries.Load() >= s.target || s.limited && time.Since(began) > interestWork {
 			return
 		}
-		s.change(step, random)
+		s.change(step, max(50, int(s.target/2500)), random)
 		accounts := slices.Sorted(maps.Keys(s.group))
 		var placements, events []kafka.Record
 		for range 1 + random.IntN(40) {
 			of := sequence{account: accounts[random.IntN(len(accounts))]}
 			of.partition = kafka.PartitionOf([]byte(of.account), s.count)
 			if random.IntN(50) == 0 { // of a producer with another partitioner
-				of.partition = random.IntN(s.count)
+				of.partition = kafka.PartitionOf([]byte("another"+of.account), s.count)
+				s.foreign++
 			}
 			p := of.partition
 			s.state.Lock()
@@ -183,9 +188,9 @@ func (s *interestStress) publish() {
 	}
 }
 
-// change creates and moves accounts, and adds partitions.
-func (s *interestStress) change(step int, random *rand.Rand) {
-	if step%50 == 49 && s.count < stressPartitions+8 {
+// change creates and moves accounts, and adds partitions after every so many steps.
+func (s *interestStress) change(step, growth int, random *rand.Rand) {
+	if step%growth == growth-1 && s.count < 4*stressPartitions {
 		s.count += 2
 		if err := s.cluster.Grow(s.t.Context(), event.TopicEvents, s.count); err != nil {
 			s.t.Error(err)
@@ -194,29 +199,33 @@ func (s *interestStress) change(step int, random *rand.Rand) {
 			s.complete(s.count-2, s.count)
 		}
 	}
-	if step%10 != 5 {
+	if step%5 != 4 {
 		return
 	}
 	s.state.Lock()
 	defer s.state.Unlock()
-	if random.IntN(2) == 0 && len(s.group) < 4*interestAccounts {
-		s.group[fmt.Sprint("account", len(s.group))] = fmt.Sprint("group", random.IntN(interestGroups))
-	} else { // an account moves to the next group, until it is in the last
-		name := fmt.Sprint("account", random.IntN(len(s.group)))
-		before, _ := strconv.Atoi(s.group[name][len("group"):])
-		if before == interestGroups-1 {
-			return
-		}
-		group := fmt.Sprint("group", before+1)
-		came := make(map[sequence]int)
-		for of, n := range s.counts {
-			if of.account == name {
-				came[of] = n
-			}
-		}
-		s.group[name], s.moved[name+"/"+group] = group, came
+	group := fmt.Sprint("group", random.IntN(interestGroups))
+	if random.IntN(4) == 0 && len(s.group) < 4*interestAccounts {
+		s.group[fmt.Sprint("account", len(s.group))] = group
+	} else {
+		s.move(fmt.Sprint("account", random.IntN(len(s.group))), group)
 	}
 	s.plant()
+}
+
+// move moves an account to a group. The caller holds state.
+func (s *interestStress) move(name, group string) {
+	if s.group[name] == group {
+		return
+	}
+	came := make(map[sequence]int)
+	for of, n := range s.counts {
+		if of.account == name {
+			came[of] = n
+		}
+	}
+	s.group[name], s.moved[name+"/"+group] = group, came
+	s.moves++
 }
 
 // interestClient checks the events of one view: an account, a group or "all".
@@ -234,7 +243,7 @@ func (s *interestStress) sees(view, account string) bool {
 }
 
 // take checks an event: the events of a sequence come one behind the other, from the
-// first, or from one that was not after the account came into the view.
+// first, or from one that was not after the account came into the view the last time.
 func (s *interestStress) take(c *interestClient, data []byte) bool {
 	s.deliveries.Add(1)
 	of := sequence{account: between(data, `"account_id":"`, `"`)}
@@ -273,8 +282,9 @@ func (s *interestStress) take(c *interestClient, data []byte) bool {
 func (s *interestStress) lacks(c *interestClient, of sequence, n int) bool {
 	last, begun := c.got[of]
 	if !begun {
-		last = s.moved[of.account+"/"+c.view][of] - 1
+		last = -1
 	}
+	last = max(last, s.moved[of.account+"/"+c.view][of]-1)
 	return s.sees(c.view, of.account) && last < n-1
 }
 
@@ -294,18 +304,18 @@ func (s *interestStress) hasAll(c *interestClient) bool {
 // follow is a client that begins with the earliest event and reads until it has
 // everything.
 func (s *interestStress) follow(i int, ready chan<- struct{}) {
-	c := &interestClient{stressClient: stressClient{stress: s.stress, since: Earliest, breaks: 30,
-		random: rand.New(rand.NewPCG(s.seed, uint64(100+i))), cursors: i%3 != 0}, got: make(map[sequence]int)}
+	c := &interestClient{stressClient: stressClient{stress: s.stress, since: Earliest, breaks: max(30, int(s.target/1000)),
+		random: rand.New(rand.NewPCG(s.seed, uint64(100+i))), cursors: i%4 != 0}, got: make(map[sequence]int)}
 	switch i % 6 {
-	case 0, 1:
+	case 0:
 		c.view = "all"
-	case 2, 3:
+	case 1, 2, 3:
 		c.view = fmt.Sprint("group", c.random.IntN(interestGroups))
 	default:
 		c.view = fmt.Sprint("account", c.random.IntN(interestAccounts))
 	}
 	token := s.directory.token(c.view, nil, nil)
-	if i%2 == 0 && c.view != "all" && c.view[0] == 'a' {
+	if i%6 == 4 {
 		token = s.directory.token("all", []string{c.view}, nil)
 	}
 	ws := c.dial(token, c.since)
@@ -394,8 +404,8 @@ func (s *interestStress) report(c *interestClient) {
 	}
 }
 
-// visit connects to random accounts, from now on, and leaves again, so that nodes
-// follow and leave partitions.
+// visit connects to random accounts and groups, from now on, and leaves again, so that
+// nodes follow and leave partitions.
 func (s *interestStress) visit(i int) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(10_000+i)))
 	for !s.t.Failed() {
@@ -407,6 +417,9 @@ func (s *interestStress) visit(i int) {
 		s.state.Lock()
 		view := fmt.Sprint("account", random.IntN(len(s.group)))
 		s.state.Unlock()
+		if random.IntN(4) == 0 {
+			view = fmt.Sprint("group", random.IntN(interestGroups))
+		}
 		c := &interestClient{stressClient: stressClient{stress: s.stress, random: random}, view: view, any: true, got: make(map[sequence]int)}
 		ws := c.dial(s.directory.token(view, nil, nil), "")
 		if ws == nil {

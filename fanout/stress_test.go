@@ -79,7 +79,7 @@ func TestStress(t *testing.T) {
 	done := make(chan struct{})
 	go func() { s.publish(); close(s.published) }()
 	go func() { clients.Wait(); close(done) }()
-	s.trouble()
+	s.trouble(stressTroubles * stressScale)
 	<-done
 	s.close()
 	t.Logf("%d deliveries, %d connections, closed with %v", s.deliveries.Load(), s.dials.Load(), s.codeCounts())
@@ -223,10 +223,10 @@ func stressRecord(id event.ID, partition int, source int64, account string, n in
 		}}
 }
 
-// trouble crashes and drains nodes until all is published, and no more often on a
+// trouble crashes and drains nodes until all is published, but not without end on a
 // slow machine: each time all clients of a node connect again.
-func (s *stress) trouble() {
-	for range stressTroubles * stressScale {
+func (s *stress) trouble(most int) {
+	for range most {
 		select {
 		case <-s.published:
 			return
