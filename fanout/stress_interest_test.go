@@ -192,6 +192,7 @@ func (s *interestStress) publish() {
 func (s *interestStress) change(step, growth int, random *rand.Rand) {
 	if step%growth == growth-1 && s.count < 4*stressPartitions {
 		s.count += 2
+		s.t.Logf("%d deliveries, %d partitions", s.deliveries.Load(), s.count)
 		if err := s.cluster.Grow(s.t.Context(), event.TopicEvents, s.count); err != nil {
 			s.t.Error(err)
 		}
@@ -245,7 +246,6 @@ func (s *interestStress) sees(view, account string) bool {
 // take checks an event: the events of a sequence come one behind the other, from the
 // first, or from one that was not after the account came into the view the last time.
 func (s *interestStress) take(c *interestClient, data []byte) bool {
-	s.deliveries.Add(1)
 	of := sequence{account: between(data, `"account_id":"`, `"`)}
 	id, err := event.ParseID(between(data, `"id":"`, `"`))
 	n, err2 := strconv.Atoi(between(data, `"n":`, `,`))
@@ -270,6 +270,7 @@ func (s *interestStress) take(c *interestClient, data []byte) bool {
 			return false
 		}
 	}
+	s.deliveries.Add(1)
 	c.got[of] = n
 	if !c.cursors {
 		c.since = id.String()
@@ -304,8 +305,11 @@ func (s *interestStress) hasAll(c *interestClient) bool {
 // follow is a client that begins with the earliest event and reads until it has
 // everything.
 func (s *interestStress) follow(i int, ready chan<- struct{}) {
-	c := &interestClient{stressClient: stressClient{stress: s.stress, since: Earliest, breaks: max(30, int(s.target/1000)),
+	c := &interestClient{stressClient: stressClient{stress: s.stress, since: Earliest, breaks: 30,
 		random: rand.New(rand.NewPCG(s.seed, uint64(100+i))), cursors: i%4 != 0}, got: make(map[sequence]int)}
+	if c.cursors { // the others get some seconds again each time
+		c.breaks = max(c.breaks, int(s.target/1000))
+	}
 	switch i % 6 {
 	case 0:
 		c.view = "all"
