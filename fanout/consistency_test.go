@@ -320,7 +320,7 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	log.put(0, "root", event.QueueCall, run(0, 40)...)
 	n.history.acquire()
 	defer n.history.release()
-	if frames, _, err := n.history.read(t.Context(), 0, 0, 40); err != nil || len(frames) != 40 {
+	if frames, _, err := n.history.read(t.Context(), 0, 0, atOffset(40)); err != nil || len(frames) != 40 {
 		t.Fatalf("%d frames: %v", len(frames), err)
 	}
 	log.cut(0, 20)

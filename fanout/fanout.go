@@ -153,6 +153,7 @@ func (f *Fanout) register(a *admission) {
 		}
 		tree = now // applyPermissions may have applied it before the older one
 	}
+	f.checkLog(s)
 	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}

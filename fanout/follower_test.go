@@ -59,3 +59,29 @@ func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 		t.Errorf("the stream begins at offset %d", s.live.next)
 	}
 }
+
+// After a cut a stream waits before it reads on. A topic that is created again
+// meanwhile, and grows past the stream, must be noticed.
+func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
+	log := newMemoryLog(1)
+	log.put(0, "root", event.QueueCall, run(0, 40)...)
+	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
+	s, err := n.openStream(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := n.gapCount.Load()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.run(ctx)
+	}()
+	log.cut(0, 20)
+	eventually(t, "the cut is noticed", func() bool { return n.gapCount.Load() == before+2 })
+	log.recreate()
+	log.put(0, "root", event.QueueCall, run(100, 200)...)
+	eventually(t, "the new topic is noticed", func() bool { return n.gapCount.Load() == before+4 })
+	stop()
+	<-ended
+}

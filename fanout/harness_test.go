@@ -139,6 +139,8 @@ func (r *compactedReader) Lag() int64 {
 	return int64(len(r.l.compacted(r.topic, r.p))) - r.next
 }
 
+func (r *compactedReader) Position() kafka.LogPosition { return atOffset(r.next) }
+
 func (r *compactedReader) Idle() time.Time {
 	if r.Lag() > 0 {
 		return time.Time{}
@@ -241,7 +243,11 @@ func (l *memoryLog) OffsetAt(_ context.Context, _ string, p int, at time.Time) (
 func (l *memoryLog) Reader(_ string, p int, from kafka.LogPosition) Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &memoryReader{l: l, p: p, next: from.Offset, epoch: from.LeaderEpoch, topicID: l.topicID}
+	r := &memoryReader{l: l, p: p, next: from.Offset, epoch: from.LeaderEpoch, topicID: from.TopicID}
+	if r.topicID.IsZero() {
+		r.topicID = l.topicID
+	}
+	return r
 }
 
 type memoryReader struct {
@@ -259,6 +265,10 @@ func (r *memoryReader) Lag() int64 {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
 	return int64(len(r.l.partitions[r.p])) - r.next
+}
+
+func (r *memoryReader) Position() kafka.LogPosition {
+	return kafka.LogPosition{TopicID: r.topicID, Offset: r.next, LeaderEpoch: r.epoch}
 }
 
 func (r *memoryReader) Idle() time.Time {

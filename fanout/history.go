@@ -122,12 +122,13 @@ func (h *history) drop() {
 // read returns the frames from offset on that one chunk has, and the offset, at
 // most end, up to which that is complete. end is a known end of the log beyond
 // offset, so that nothing waits for records that are not there yet. Returns
-// *kafka.GapError when the log does not go on at offset.
-func (h *history) read(ctx context.Context, partition int, offset, end int64) (frames []frame, upTo int64, err error) {
+// *kafka.GapError when the log does not go on at offset, or is not the one that ends
+// there any more: it may have been cut, and have grown, since its stream read it.
+func (h *history) read(ctx context.Context, partition int, offset int64, end kafka.LogPosition) (frames []frame, upTo int64, err error) {
 	for {
 		c, mine := h.claim(partition, offset)
 		if mine {
-			h.fill(ctx, c, offset)
+			h.fill(ctx, c, offset, end.TopicID)
 		}
 		select {
 		case <-c.ready:
@@ -139,9 +140,21 @@ func (h *history) read(ctx context.Context, partition int, offset, end int64) (f
 		}
 		if c.err == nil && c.from <= offset && offset < c.upTo {
 			first, _ := slices.BinarySearchFunc(c.frames, offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
-			return c.frames[first:], min(c.upTo, end), nil
+			frames, upTo = c.frames[first:], min(c.upTo, end.Offset)
+			return frames, upTo, checkEpochs(partition, frames, end)
 		}
 	} // the chunk ended before offset: the next one begins there
+}
+
+// checkEpochs returns *kafka.GapError when a frame before end is of a later leader
+// epoch than end: then other records have taken the place of those up to there.
+func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
+	n, _ := slices.BinarySearchFunc(frames, end.Offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
+	if n == 0 || end.LeaderEpoch == kafka.UnknownEpoch || frames[n-1].epoch <= end.LeaderEpoch {
+		return nil
+	}
+	return &kafka.GapError{Topic: event.TopicEvents, Partition: partition, Kind: kafka.GapTruncated,
+		Offset: frames[0].offset, Resume: frames[0].offset, LeaderEpoch: kafka.UnknownEpoch}
 }
 
 // claim returns the chunk that holds offset or will, and whether the caller
@@ -191,12 +204,13 @@ func (h *history) partition(partition int) *partitionHistory {
 
 // fill reads the chunk for a request of the offset asked, which is in the chunk
 // or after it, and closes ready.
-func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
+func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.TopicID) {
 	// Other replays wait for this chunk too, so it is read even when ctx is
 	// canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
 	defer cancel()
-	b, err := h.load(ctx, c.partition, c.from, c.upTo)
+	from := kafka.LogPosition{TopicID: log, Offset: c.from, LeaderEpoch: kafka.UnknownEpoch}
+	b, err := h.load(ctx, c.partition, from, c.upTo)
 	for err != nil {
 		// Records that lie between the chunk's beginning and the offset asked
 		// for may be gone.
@@ -204,7 +218,8 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64) {
 		if !ok || gap.Restarted() || gap.Resume > asked {
 			break
 		}
-		b, err = h.load(ctx, c.partition, gap.Resume, c.upTo)
+		from.Offset = gap.Resume
+		b, err = h.load(ctx, c.partition, from, c.upTo)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -243,14 +258,14 @@ func (h *history) evict(c *chunk) {
 }
 
 // load reads from Kafka what one Read returns, up to what a chunk may hold.
-func (h *history) load(ctx context.Context, partition int, from, upTo int64) (*batch, error) {
+func (h *history) load(ctx context.Context, partition int, from kafka.LogPosition, upTo int64) (*batch, error) {
 	select {
 	case h.fillSlots <- struct{}{}:
 		defer func() { <-h.fillSlots }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading history: %w", ctx.Err())
 	}
-	reader := h.log.Reader(event.TopicEvents, partition, atOffset(from))
+	reader := h.log.Reader(event.TopicEvents, partition, from)
 	defer reader.Close()
 	records, err := reader.Read(ctx)
 	if err != nil {
@@ -263,10 +278,10 @@ func (h *history) load(ctx context.Context, partition int, from, upTo int64) (*b
 		n++
 	}
 	if n == 0 { // markers of transactions only, up to the next chunk
-		return &batch{start: from, end: upTo}, nil
+		return &batch{start: from.Offset, end: upTo}, nil
 	}
 	b, _ := newBatch(records[:n], &interner{}, h.compress)
-	b.start = from
+	b.start = from.Offset
 	h.loaded(ctx, b)
 	return b, nil
 }

@@ -46,6 +46,13 @@ func (s *subscriber) mayFollow(partition int) bool {
 	return pending || s.interest.follows.has(partition)
 }
 
+// follows reports whether a subscriber follows a partition.
+func (s *subscriber) follows(partition int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.interest.follows.has(partition)
+}
+
 // joinRewind is how far before it is noticed that an account has become visible the
 // events of its partition are given: the account tree of a node is at most 5 s
 // old. It repeats nothing, since no event of that partition was visible before.
@@ -171,6 +178,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		from[p] = min(from[p], offset)
 	}
 	r, unused := f.commitJoins(s, from)
+	f.checkLog(s)
 	f.follower.release(unused)
 	if r != nil {
 		f.catchUp(ctx, r)

@@ -38,6 +38,9 @@ type Reader interface {
 	// Idle returns when the log last had nothing more. It may be called while
 	// Read waits.
 	Idle() time.Time
+	// Position returns where the next Read starts. The topic's id is known after
+	// the first Read.
+	Position() kafka.LogPosition
 	Close()
 }
 

@@ -26,7 +26,8 @@ type partitionStream struct {
 	// writing, or mu, is enough to read it.
 	live position
 
-	mu       sync.Mutex // taken after index.mu, and before nothing
+	mu       sync.Mutex    // taken after index.mu, and before nothing
+	topicID  kafka.TopicID // of the log that was read; zero: none was
 	ring     ring
 	original time.Time // ids from this time on are of no record before the ring; zero: not known
 
@@ -37,7 +38,8 @@ type partitionStream struct {
 // a burst does not fill the queue of a client that reads fast enough.
 const roundBytes = 64 << 10
 
-// firstRead is the result of a reader's first Read.
+// firstRead is the result of a reader's first Read. Its records are from the stream's
+// beginning on.
 type firstRead struct {
 	done    bool
 	records []kafka.Record
@@ -87,7 +89,7 @@ func (s *partitionStream) readFirst(ctx context.Context) bool {
 	if err != nil && within.Err() != nil {
 		return true
 	}
-	s.first = firstRead{true, records, err}
+	s.first = firstRead{true, s.noteRead(records), err}
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	return !ok || !gap.Restarted() && gap.Kind != kafka.GapExpired
 }
@@ -113,7 +115,9 @@ func (s *partitionStream) run(ctx context.Context) {
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
 			s.passGap(ctx, gap)
 			s.reader.Close()
-			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, gap.Position())
+			from := gap.Position()
+			from.TopicID = s.topicID // the topic may be created again before the next read
+			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, from)
 			s.lag.readFrom(s.reader)
 			continue
 		}
@@ -124,12 +128,26 @@ func (s *partitionStream) run(ctx context.Context) {
 			continue
 		}
 		read := time.Now()
-		if records = s.skipOld(records); len(records) > 0 {
+		if records = s.noteRead(records); len(records) > 0 {
 			s.deliver(ctx, records)
 			made, known := processedAt(records[0].Value)
 			s.lag.delivered(made, known, read, s.reader.Lag() == 0)
 		}
 	}
+}
+
+// noteRead notes the log that records were read from, and leaves out those before the
+// stream's position.
+func (s *partitionStream) noteRead(records []kafka.Record) []kafka.Record {
+	if id := s.reader.Position().TopicID; id != s.topicID {
+		s.mu.Lock()
+		s.topicID = id
+		s.mu.Unlock()
+		current := shortID(id)
+		s.f.currentLog.Store(&current)
+		s.f.checkFollowers(s.partition)
+	}
+	return s.skipOld(records)
 }
 
 // skipOld leaves out records before the stream's position. The last of them
@@ -183,6 +201,9 @@ func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.lookups.clear()
 	s.setLive(position{gap.Resume, -1, gap.LeaderEpoch})
 	s.mu.Lock()
+	if gap.Kind == kafka.GapRecreated {
+		s.topicID = kafka.TopicID{}
+	}
 	s.ring.reset(gap.Resume, time.Time{})
 	s.original = time.Time{}
 	s.mu.Unlock()
@@ -298,6 +319,14 @@ func (s *partitionStream) liveOffset() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live.next
+}
+
+// delivered returns the end of what live subscribers have been delivered, in the log that
+// it was read from.
+func (s *partitionStream) delivered() kafka.LogPosition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return kafka.LogPosition{TopicID: s.topicID, Offset: s.live.next, LeaderEpoch: s.live.epoch}
 }
 
 // recent returns the frames from offset on that one batch of the ring has, and

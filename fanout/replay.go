@@ -49,8 +49,8 @@ type replaySource struct {
 	stream *partitionStream
 	at     position // everything before has been delivered or left out
 	after  event.ID
-	ahead  bool  // at must be checked once the stream has reached it
-	bound  int64 // of the round: where the stream had delivered to
+	ahead  bool              // at must be checked once the stream has reached it
+	bound  kafka.LogPosition // of the round: where the stream had delivered to
 
 	frames        []frame  // from at.next on; none while they are not at hand
 	upTo          int64    // frames are complete up to here
@@ -154,13 +154,13 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.takeJoined()
 	r.refresh()
 	for _, s := range r.sources {
-		s.bound = s.stream.liveOffset()
-		if s.ahead && s.at.next <= s.bound {
+		s.bound = s.stream.delivered()
+		if s.ahead && s.at.next <= s.bound.Offset {
 			if err := r.arrive(ctx, s); err != nil {
 				return false, err
 			}
 		}
-		advanced = advanced || s.at.next < s.bound
+		advanced = advanced || s.at.next < s.bound.Offset
 	}
 	if !advanced {
 		return false, nil
@@ -185,7 +185,7 @@ func (r *replay) arrive(ctx context.Context, s *replaySource) error {
 	at, err := r.f.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
-			Offset: s.at.next, Resume: s.bound, LeaderEpoch: kafka.UnknownEpoch}
+			Offset: s.at.next, Resume: s.bound.Offset, LeaderEpoch: kafka.UnknownEpoch}
 	}
 	if err == nil {
 		s.at, s.ahead = at, false
@@ -263,7 +263,7 @@ func (r *replay) sift(i int) {
 // seek moves the source to the next message that the subscriber is to get.
 // found is false when there is none below the bound.
 func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
-	for s.at.next < s.bound {
+	for s.at.next < s.bound.Offset {
 		if s.at.next >= s.upTo {
 			if err := load(ctx, s); err != nil {
 				return false, err
@@ -271,7 +271,7 @@ func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Co
 		}
 		for i := range s.frames {
 			m := &s.frames[i]
-			if m.offset >= s.bound {
+			if m.offset >= s.bound.Offset {
 				break
 			}
 			if !s.isRepeat(m) && m.id > s.after && r.filter.admits(m, r.tree) {
@@ -280,7 +280,7 @@ func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Co
 			}
 			s.advancePast(m)
 		}
-		s.frames, s.at.next = nil, min(s.upTo, s.bound)
+		s.frames, s.at.next = nil, min(s.upTo, s.bound.Offset)
 		s.upTo = s.at.next
 	}
 	return false, nil
@@ -308,7 +308,7 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 		if !passable || !r.maySkipGap(s, gap) {
 			return err
 		}
-		if s.at.next = gap.Resume; s.at.next >= s.bound {
+		if s.at.next = gap.Resume; s.at.next >= s.bound.Offset {
 			s.upTo = s.at.next
 			return nil
 		}
@@ -443,11 +443,11 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	r.refresh()
 	left := int64(0)
 	for _, s := range r.sources {
-		s.bound = s.stream.live.next
-		if s.at.next > s.bound || s.ahead {
+		s.bound = kafka.LogPosition{Offset: s.stream.live.next, LeaderEpoch: s.stream.live.epoch}
+		if s.at.next > s.bound.Offset || s.ahead {
 			return false, nil
 		}
-		left += s.bound - s.at.next
+		left += s.bound.Offset - s.at.next
 	}
 	if left > lastOffsets {
 		return false, nil

@@ -273,7 +273,7 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 		return nil, err
 	}
 	for offset < next {
-		frames, upTo, err := f.history.read(ctx, id.Partition(), offset, next)
+		frames, upTo, err := f.history.read(ctx, id.Partition(), offset, atOffset(next))
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
 			return nil, gone("no such event in the log")
 		}
@@ -354,6 +354,47 @@ func (f *Fanout) logID() logID {
 	return logID{}
 }
 
+func shortID(full kafka.TopicID) (id logID) {
+	copy(id[:], full[:])
+	return id
+}
+
+// checkLog disconnects a subscriber whose cursor is of another log than its streams
+// read: a stream may notice later than others that the topic was created again, and
+// its positions are not to get into a cursor of the new log.
+func (f *Fanout) checkLog(s *subscriber) {
+	if !s.sameLog(f.follower) {
+		f.disconnect(s, DisconnectEventsLost)
+	}
+}
+
+// checkFollowers calls checkLog for the subscribers of a partition.
+func (f *Fanout) checkFollowers(partition int) {
+	for _, s := range f.members.all() {
+		if s.follows(partition) {
+			f.checkLog(s)
+		}
+	}
+}
+
+func (s *subscriber) sameLog(streams *follower) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tracker == nil {
+		return true
+	}
+	for p := range s.interest.follows.all() {
+		switch id := shortID(streams.stream(p).delivered().TopicID); {
+		case id == logID{}:
+		case s.tracker.logID == logID{}:
+			s.tracker.logID = id
+		case s.tracker.logID != id:
+			return false
+		}
+	}
+	return true
+}
+
 // matches reports whether id is that of a topic with the text as its full id; an
 // id that is not known matches all.
 func (id logID) matches(text string) bool {
@@ -367,8 +408,7 @@ func (f *Fanout) identifyLog(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("identifying the log: %w", err)
 	}
-	var id logID
-	copy(id[:], full[:])
+	id := shortID(full)
 	f.currentLog.Store(&id)
 	return nil
 }

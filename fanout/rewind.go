@@ -111,7 +111,7 @@ func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind,
 		from := max(first, offset-step)
 		var before []frame
 		for next := from; next < offset; {
-			frames, upTo, err := f.history.read(ctx, st.partition, next, end)
+			frames, upTo, err := f.history.read(ctx, st.partition, next, atOffset(end))
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {
 				return offset, nil // nothing to be had before it
 			}

@@ -1,9 +1,11 @@
 package fanout
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,7 +124,14 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 		breaks   = 10                      // without an end to them a client comes no further than what it is sent again
 		messages <-chan []byte             // nil: not connected
 		drop     = func() {}
+		trail    []string // of connections and disconnections
 	)
+	note := func(format string, values ...any) {
+		trail = append(trail, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, values...))
+		if len(trail) > 8 {
+			trail = trail[1:]
+		}
+	}
 	defer func() { drop() }()
 	missing := func(held []event.ID) (n int) {
 		for _, id := range held {
@@ -134,13 +143,16 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 	}
 	heard := time.Now()
 	for !s.t.Failed() {
-		if time.Since(heard) > 2*time.Minute { // nothing comes, however slow the machine
-			s.t.Errorf("a client (cursors: %v) lacks %d events for ever", cursors, missing(s.ids()))
+		if time.Since(heard) > 25*time.Second { // nothing comes, however slow the machine
+			s.t.Errorf("a client (cursors: %v) lacks %d events for ever: %s; since %s; connections:\n%s",
+				cursors, missing(s.ids()), s.describe(kept), describeSince(since), strings.Join(trail, "\n"))
 			return
 		}
 		if messages == nil {
 			var status int
-			if messages, drop, status = s.dial(token, since, random, cursors); status == 410 {
+			messages, drop, status = s.dial(token, since, random, cursors)
+			note("status %d since %s", status, describeSince(since))
+			if status == 410 {
 				since = Earliest
 				clear(kept)
 			}
@@ -156,6 +168,7 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 				connected = false
 			}
 			if !connected {
+				note("disconnected at %s", describeSince(since))
 				drop()
 				messages, pending = nil, pending[:0]
 				continue
@@ -181,6 +194,41 @@ func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
 			}
 		}
 	}
+}
+
+// describe returns where in the log the events are that are not kept.
+func (s *logStress) describe(kept map[event.ID]bool) string {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	var text strings.Builder
+	for p, records := range s.log.partitions {
+		first, last, count := int64(-1), int64(-1), 0
+		for i := range records {
+			if id, err := event.MessageID(records[i].Value); err == nil && !kept[id] {
+				if last = records[i].Offset; count == 0 {
+					first = last
+				}
+				count++
+			}
+		}
+		if count > 0 {
+			fmt.Fprintf(&text, "%d of partition %d, from offset %d (epoch %d) to %d (epoch %d) of %d. ", count, p,
+				first, records[first].LeaderEpoch, last, records[last].LeaderEpoch, len(records))
+		}
+	}
+	return text.String()
+}
+
+// describeSince returns an id's time and partition, or a cursor's positions.
+func describeSince(since string) string {
+	at, err := parseResume(since)
+	switch {
+	case err != nil || at.earliest || at.id == 0:
+		return since
+	case at.positions == nil:
+		return fmt.Sprintf("%s (%s, partition %d)", since, time.UnixMilli(at.id.Milli()).Format("15:04:05.000"), at.id.Partition())
+	}
+	return fmt.Sprintf("%s %v", at.id, at.positions)
 }
 
 // dial returns the messages of a new connection, and what ends it; nil messages and

@@ -170,9 +170,11 @@ func BenchmarkReplay(b *testing.B) {
 		requests.one.State = RebuildDone // until the events are folded
 		began, cpu := time.Now(), cpuTime()
 		stop := startWith(b, c, Deps{Log: watchedLog{OnKafka(c), &next}, Rebuilds: requests})
+		stopProgress := showProgress("replayed", &next, n)
 		for next.Load() < int64(n) {
 			time.Sleep(10 * time.Millisecond)
 		}
+		stopProgress()
 		b.ReportMetric(float64(n)/time.Since(began).Seconds(), "events/s")
 		b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "events/cpu-s")
 		compare(b, readRows(b, c), want)
@@ -183,10 +185,13 @@ func BenchmarkReplay(b *testing.B) {
 		requests.mu.Unlock()
 		for {
 			requests.mu.Lock()
-			state := requests.one.State
+			state, message := requests.one.State, requests.one.Message
 			requests.mu.Unlock()
 			if state == RebuildDone {
 				break
+			}
+			if state == RebuildFailed {
+				b.Fatal("the rebuild failed: ", message)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -197,6 +202,24 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
+// showProgress prints a count every ten seconds until it is stopped: a day of ten
+// million events takes minutes.
+func showProgress(what string, done *atomic.Int64, n int) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for ticker := time.NewTicker(10 * time.Second); ; {
+			select {
+			case <-ctx.Done():
+				ticker.Stop()
+				return
+			case <-ticker.C:
+				fmt.Fprintf(os.Stderr, "%s %d of %d events\n", what, done.Load(), n)
+			}
+		}
+	}()
+	return cancel
+}
+
 // replayedDay produces n events of a day and returns the rows that they give.
 func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 	const queues = 50
@@ -205,6 +228,8 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 	f, last := NewFold(testRules()), event.ID(0)
 	var events []state.Event
 	done := 0
+	var produced atomic.Int64
+	defer showProgress("produced", &produced, n)()
 	add := func(facts event.Facts) {
 		at := day.Add(time.Duration(done) * (24 * time.Hour / time.Duration(n)))
 		last = event.NextID(last, at.UnixMilli(), 0)
@@ -216,6 +241,7 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 			return
 		}
 		produce(b, c, events)
+		produced.Store(int64(done))
 		events = events[:0]
 		f.Flush(func(r Record) {
 			if k, err := parseKey(r.Key); err == nil && r.Value != nil && (k.kind == kindQueue || k.kind == kindAgent) {

@@ -20,7 +20,7 @@ import (
 func openKafka(t testing.TB, partitions int) *kafka.Cluster {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet)
+	b, err := embedded.Open(embedded.Config{Dir: t.TempDir(), MaxBytes: 32 << 30}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
