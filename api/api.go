@@ -30,6 +30,7 @@ type Deps struct {
 	Audit         AuditLog
 	Calls         Calls
 	Webhooks      Webhooks
+	Explain       Explain
 	AIProviders   AIProviders
 	AIOpener      AIProviderOpener // with AITester, AIAnnouncer or AIMedia
 	AITester      SessionTester

@@ -37,6 +37,7 @@ type env struct {
 	identity *identity.Service
 	kafka    *fakeKafka
 	channel  *fakeChannel
+	explain  *fakeExplain
 	db       *sqldb.DB
 	cdr      *cdrTopic
 	phones   *phones
@@ -93,6 +94,8 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.addQueueConfigs(&deps)
 	e.addAI(&deps)
 	e.addWebhooks(&deps)
+	e.explain = newFakeExplain()
+	deps.Explain = e.explain
 	e.addCalls(&deps, log)
 	for _, f := range change {
 		f(&config, &deps)

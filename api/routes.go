@@ -116,6 +116,9 @@ func (a *API) routes() []route {
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.paths()...)
 	}
+	if a.deps.Explain != nil {
+		routes = append(routes, explainRoutes{a.deps.Explain, a.auth}.paths()...)
+	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)
 	}

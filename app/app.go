@@ -225,6 +225,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err := a.buildWebhooks(&deps); err != nil {
 		return err
 	}
+	a.buildExplain(&deps)
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 		settings.RoleIngest: deps.Ingest != nil,
 		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
 		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.QueueConfigs != nil && deps.Audit != nil &&
-			deps.AIProviders != nil && deps.AIOpener != nil && deps.Webhooks != nil,
+			deps.AIProviders != nil && deps.AIOpener != nil && deps.Webhooks != nil && deps.Explain != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {
 		if a.has(role) && !wired {
@@ -296,7 +297,7 @@ func (a *App) buildFanout() error {
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer,
+		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),
 	})
 	if err != nil {
 		return err

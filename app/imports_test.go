@@ -33,7 +33,7 @@ var steps = [][]string{
 	{"audit", "identity/oidc"},
 	{"identity", "config/aiprovider", "config/encryption"},
 	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web", "webhook"},
-	{"telephony/pbx", "ingest/feed/kazoo"}, // implement origination's driver and ingest/feed's platform
+	{"telephony/pbx", "ingest/feed/kazoo", "explain"}, // implement origination's driver and ingest/feed's platform; asks fanout and webhook
 	{"api"},
 	{"config/settings"}, // composes the settings of the packages below
 	{"app"},

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"strings"
+	"time"
 	"unsafe"
 
 	"trunkline/event"
@@ -60,9 +61,10 @@ func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
 type batch struct {
 	conn.Block
 	frames []frame
-	start  int64    // history only: the batch is complete from this offset on
-	end    int64    // the offset after the batch
-	newest event.ID // highest id of a frame that is no repeat; see markRepeats
+	start  int64     // history only: the batch is complete from this offset on
+	end    int64     // the offset after the batch
+	newest event.ID  // highest id of a frame that is no repeat; see markRepeats
+	read   time.Time // the ring only: when its records were read
 }
 
 const (

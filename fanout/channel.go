@@ -115,6 +115,7 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	}
 	a := &admission{subscriber: s}
 	if err := f.position(ctx, a, since); err != nil {
+		f.noteRefusal(a, req, err)
 		f.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
 		return nil, unavailable(err)
 	}
@@ -128,6 +129,7 @@ func (f *Fanout) position(ctx context.Context, a *admission, since string) error
 	if err != nil {
 		return err
 	}
+	a.session.resumed = resumed{after: at.id, earliest: at.earliest, asked: at.resumes()}
 	if err := f.placements.await(ctx); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@
 //   - one that reads cc.state for each partition of whose accounts snapshots are
 //     asked for, and one that starts and ends them (states.go): the end of Run's
 //     context;
+//   - one that answers other nodes' questions (explain.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
 //   - one replay for each subscriber that is behind: when it is live or gone.
@@ -45,12 +46,13 @@
 // Config.NodeQueueBytes the subscribers with the longest are disconnected. The
 // ring: Config.RingBytes. History: chunks are bounded together and dropped when
 // nobody replays; a replay that waits holds none. Snapshots: Config.SnapshotBytes,
-// then agents and calls without an event for longest are left out. Writers that
+// then agents and calls without an event for longest are left out. Sessions that
+// ended, which explanations tell of: maxPastSessions. Writers that
 // are busy slow the streams and lose nothing: Kafka is the buffer.
 //
 // # Lock order
 //
 // index.mu, traces.mu, subscriber.mu, conn's rawConn.mu; each may be skipped, none
 // may be taken in another order. partitionStream.mu, placements.mu, joinLag.mu and
-// follower.mu are taken after these, and none of them after another. webSocket.handshake is taken before rawConn.mu only.
+// follower.mu are taken after these, and none of them after another; pastSessions.mu is held alone. webSocket.handshake is taken before rawConn.mu only.
 package fanout

@@ -41,6 +41,7 @@ type Deps struct {
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
+	Peers     Peers           // nil: questions of other nodes are not answered
 }
 
 // Fanout is the events channel of one node.
@@ -50,6 +51,7 @@ type Fanout struct {
 	directory Directory
 	presence  Presence
 	limits    Limits
+	peers     Peers
 	metrics   *metrics
 	logger    *slog.Logger
 
@@ -65,6 +67,7 @@ type Fanout struct {
 	joinLag             joinLag
 	ringShare           atomic.Int64 // bytes that the ring of one partition may have
 	members             *members
+	pastSessions        pastSessions
 	tokens              tokens
 	traces              traces
 	states              *states
@@ -91,9 +94,10 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		return nil, err
 	}
 	f := &Fanout{
-		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits,
+		cfg: cfg, log: deps.Log, directory: deps.Directory, presence: deps.Presence, limits: deps.Limits, peers: deps.Peers,
 		metrics: newMetrics(deps.Metrics), logger: deps.Logger,
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
+		pastSessions: pastSessions{since: time.Now()},
 	}
 	f.runContext, f.cancelRun = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
@@ -114,7 +118,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.runContext) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.grow} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.grow, f.answerPeers} {
 		running.Go(func() { work(f.runContext) })
 	}
 	<-ctx.Done()
@@ -186,6 +190,7 @@ func (f *Fanout) addToIndex(a *admission) {
 			s.tracker.leave(other.partition, time.Now())
 		}
 	}
+	f.beginSession(a)
 	s.interest.registered = true
 	f.index.insert(s)
 }
@@ -241,7 +246,9 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	if s.closing != nil {
 		d = s.closing.Disconnect
 	}
+	past := s.past(d)
 	s.mu.Unlock()
+	f.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
 	s.transport.close()
 	f.members.delete(s)
@@ -262,6 +269,7 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.index.delete(s)
+	f.reach(s)
 	followed = s.interest.follows
 	s.interest = interest{removed: true, joining: s.interest.joining}
 	return followed

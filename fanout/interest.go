@@ -209,6 +209,7 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		if s.tracker != nil {
 			at = s.tracker.join(p, at, time.Now())
 		}
+		s.session.begin(p, at.next)
 		starts = append(starts, start{partition: p, position: at})
 	}
 	if len(starts) == 0 {

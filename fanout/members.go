@@ -1,6 +1,10 @@
 package fanout
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // members holds the connected subscribers of this node and the disconnected
 // ones whose connection is still open.
@@ -49,6 +53,13 @@ func (m *members) all() []*subscriber { return m.list(m.connected) }
 // listDisconnecting returns the disconnected subscribers whose connection is
 // still open.
 func (m *members) listDisconnecting() []*subscriber { return m.list(m.disconnecting) }
+
+// everyone returns the subscribers of all and listDisconnecting.
+func (m *members) everyone() []*subscriber {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.AppendSeq(slices.Collect(maps.Keys(m.connected)), maps.Keys(m.disconnecting))
+}
 
 func (m *members) list(set map[*subscriber]struct{}) []*subscriber {
 	m.mu.Lock()

@@ -236,6 +236,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	if last := len(b.frames) - 1; last >= 0 {
 		s.noteEpoch(b.frames[last].epoch)
 	}
+	b.read = time.Now()
 	s.mu.Lock()
 	s.ring.limit = s.f.ringShare.Load()
 	s.ring.add(b)
@@ -327,6 +328,13 @@ func (s *partitionStream) delivered() kafka.LogPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return kafka.LogPosition{TopicID: s.topicID, Offset: s.live.next, LeaderEpoch: s.live.epoch}
+}
+
+// readAt returns when the record at an offset was read, as long as the ring has it.
+func (s *partitionStream) readAt(offset int64) (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ring.readAt(offset)
 }
 
 // recent returns the frames from offset on that one batch of the ring has, and

@@ -465,6 +465,6 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 		s.at.epoch = s.stream.live.epoch // a start by time has none
 	}
 	r.trackPositions()
-	r.sub.replaying.Store(false)
+	r.sub.becomeLive(time.Now())
 	return true, nil
 }

@@ -67,6 +67,17 @@ func (r *ring) at(offset int64) (frames []frame, upTo int64, ok bool) {
 	return b.frames[j:], b.end, true
 }
 
+// readAt returns when the record at an offset was read; ok is false when it is not in
+// the ring.
+func (r *ring) readAt(offset int64) (at time.Time, ok bool) {
+	for i := len(r.batches) - 1; i >= 0; i-- {
+		if b := r.batches[i]; b.frames[0].offset <= offset {
+			return b.read, offset < b.end
+		}
+	}
+	return time.Time{}, false
+}
+
 // epochBefore returns the leader epoch of the last frame before offset; ok is
 // false when the ring does not have one.
 func (r *ring) epochBefore(offset int64) (epoch int32, ok bool) {

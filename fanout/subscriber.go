@@ -40,6 +40,15 @@ type subscriber struct {
 	tracker    *cursorTracker // nil: the client asked for no cursor
 	spaceFreed chan struct{}  // closed when spaceAvailable may answer otherwise; nil: nobody waits
 	lastID     event.ID       // of the last event that is out completely
+	session    session        // for explanations
+}
+
+// becomeLive ends the replay. The caller holds index.mu for writing.
+func (s *subscriber) becomeLive(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session.liveSince = now
+	s.replaying.Store(false)
 }
 
 // Flush implements conn.Flusher.
@@ -111,6 +120,7 @@ func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 
 func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.closing != nil || s.state == closed {
+		s.session.ending().miss(m.id)
 		return pushQueued
 	}
 	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks spaceAvailable
@@ -189,7 +199,9 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 		return false, false
 	}
 	s.closing = &closing{Disconnect: d, by: by}
+	end := s.session.ending()
 	if s.state == blocked { // the waiter has the first frame only, and may wait until by
+		end.drop(&s.queue)
 		s.queue.DropTail()
 	}
 	s.signalSpace()
@@ -203,6 +215,7 @@ func (s *subscriber) queueClosing() {
 	if s.closing == nil || s.closing.queued {
 		return
 	}
+	s.session.ending().drop(&s.queue)
 	if unfinished := s.queue.Drop(); unfinished != 0 {
 		s.lastID = event.ID(unfinished)
 	}
@@ -260,6 +273,7 @@ func (s *subscriber) markClosed() (first bool) {
 		return false
 	}
 	s.state = closed
+	s.session.ending().drop(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
 	return true

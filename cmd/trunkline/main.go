@@ -15,6 +15,7 @@ import (
 	"trunkline/internal/cli/deadletter"
 	"trunkline/internal/cli/demo"
 	"trunkline/internal/cli/directory"
+	"trunkline/internal/cli/explain"
 	"trunkline/internal/cli/feed"
 	"trunkline/internal/cli/listen"
 	"trunkline/internal/cli/masterkey"
@@ -36,7 +37,7 @@ func commands(p *cli.Program, serve server) []*cobra.Command {
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p), stats.Command(p),
-		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), demo.Command(p),
+		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), explain.Command(p), demo.Command(p),
 		ai.Command(p),
 	}
 }

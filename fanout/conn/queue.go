@@ -1,6 +1,9 @@
 package conn
 
-import "sync"
+import (
+	"iter"
+	"sync"
+)
 
 // Queue holds the frames that wait for one client, in order. A frame of a block
 // is shared: the queue refers to it, and thereby keeps the whole block in memory.
@@ -217,10 +220,21 @@ func (q *Queue) Drop() (id int64) {
 	return q.frames[q.head].ID
 }
 
+// IDs yields the ids of the messages that wait, in their order.
+func (q *Queue) IDs() iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, f := range q.frames[q.head:] {
+			if f.ID != 0 && !yield(f.ID) {
+				return
+			}
+		}
+	}
+}
+
 // Contains reports whether the message waits.
 func (q *Queue) Contains(id int64) bool {
-	for _, f := range q.frames[q.head:] {
-		if f.ID == id {
+	for waiting := range q.IDs() {
+		if waiting == id {
 			return true
 		}
 	}

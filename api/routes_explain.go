@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/event"
+	"trunkline/explain"
+	"trunkline/fanout"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/webhook"
+)
+
+// Explain explains what became of events.
+type Explain interface {
+	Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error)
+}
+
+// explainRoutes are for administrators and API keys with the scope admin.
+type explainRoutes struct {
+	explain Explain
+	auth    auth
+}
+
+func (r explainRoutes) paths() []route {
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: r.get, scope: identity.ScopeAdmin}}
+}
+
+func (r explainRoutes) get(c echo.Context) error {
+	caller, err := r.auth.authenticateAny(c)
+	if err != nil {
+		return err
+	}
+	if err := requireAdmin(caller); err != nil {
+		return err
+	}
+	id, err := event.ParseID(c.Param("id"))
+	if err != nil {
+		return fault.InvalidField("id", "invalid", "id: "+err.Error())
+	}
+	e, err := r.explain.Explain(c.Request().Context(), explain.Question{
+		ID: id, Root: caller.AccountID, Client: c.QueryParam("client"), User: c.QueryParam("user"),
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, viewExplanation(e))
+}
+
+// explanationView is an explanation. Times are Unix seconds with a fraction; absent
+// where not known.
+type explanationView struct {
+	Event struct {
+		ID        event.ID        `json:"id"`
+		AccountID string          `json:"account_id"`
+		Position  string          `json:"position"` // in cc.evt
+		Message   json.RawMessage `json:"message"`
+	} `json:"event"`
+	Raw struct {
+		Position  string            `json:"position,omitempty"` // in cc.raw
+		Available bool              `json:"available"`
+		At        float64           `json:"at,omitempty"`
+		Key       string            `json:"key,omitempty"`
+		Headers   map[string]string `json:"headers,omitempty"`
+	} `json:"raw"`
+	Format struct {
+		Name string             `json:"name"`
+		From explain.FormatFrom `json:"from"`
+	} `json:"format"`
+	Account struct {
+		ID   string              `json:"id"`
+		From explain.AccountFrom `json:"from"`
+	} `json:"account"`
+	Facts       []factView             `json:"facts"`
+	Connections []fanout.Connection    `json:"connections"`
+	Counts      map[fanout.Outcome]int `json:"connection_counts"`
+	Webhooks    []explainedHookView    `json:"webhooks"`
+	Nodes       []nodeView             `json:"nodes"`
+	Missing     []string               `json:"nodes_without_answer"`
+	Complete    bool                   `json:"complete"`
+	At          float64                `json:"at"`
+}
+
+type factView struct {
+	Name  string           `json:"name"`
+	Value json.RawMessage  `json:"value"`
+	From  explain.FactFrom `json:"from"`
+}
+
+type explainedHookView struct {
+	ID         string            `json:"id"`
+	AccountID  string            `json:"account_id"`
+	URL        string            `json:"url"`
+	Outcome    webhook.Outcome   `json:"outcome"`
+	FilteredBy *identity.Refusal `json:"filtered_by,omitempty"`
+	Failures   int               `json:"failures"`
+	LastError  string            `json:"last_error,omitempty"`
+	FailedAt   float64           `json:"failed_at,omitempty"`
+	NextTryAt  float64           `json:"next_try_at,omitempty"`
+	PausedAt   float64           `json:"paused_at,omitempty"`
+}
+
+type nodeView struct {
+	Node  string  `json:"node"`
+	Since float64 `json:"since"` // it remembers the connections that ended after
+}
+
+func viewExplanation(e *explain.Explanation) (v explanationView) {
+	v.Event.ID, v.Event.AccountID, v.Event.Message = e.Event.ID, e.Account.ID, e.Event.Message
+	v.Event.Position, v.Raw.Position = e.Event.Position.String(), e.Raw.Position
+	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, fraction(e.Raw.Time), e.Raw.Key, e.Raw.Headers
+	v.Format.Name, v.Format.From = e.Format.Name, e.Format.From
+	v.Account.ID, v.Account.From = e.Account.ID, e.Account.From
+	v.Connections, v.Counts, v.Complete, v.At = e.Delivery.Connections, e.Delivery.Counts, e.Delivery.Complete, fraction(e.Explained)
+	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{}, e.Delivery.Missing...)
+	for _, f := range e.Facts {
+		v.Facts = append(v.Facts, factView(f))
+	}
+	for i := range e.Webhooks {
+		w := &e.Webhooks[i]
+		v.Webhooks = append(v.Webhooks, explainedHookView{
+			ID: w.ID, AccountID: w.AccountID, URL: w.URL, Outcome: w.Outcome, FilteredBy: w.FilteredBy, Failures: w.Failures, LastError: w.LastError,
+			FailedAt: fraction(w.FailedAt), NextTryAt: fraction(w.NextTryAt), PausedAt: fraction(w.PausedAt),
+		})
+	}
+	for _, n := range e.Delivery.Nodes {
+		v.Nodes = append(v.Nodes, nodeView{n.Node, n.Since})
+	}
+	return v
+}
+
+// fraction returns Unix seconds with milliseconds, 0 for the zero time.
+func fraction(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}

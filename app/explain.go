@@ -1,0 +1,24 @@
+package app
+
+import (
+	"trunkline/api"
+	"trunkline/config/settings"
+	"trunkline/explain"
+	"trunkline/fanout"
+)
+
+// peers carries questions between the nodes that have connections.
+func (a *App) peers() fanout.RedisPeers {
+	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}}
+}
+
+// buildExplain builds what explains events.
+func (a *App) buildExplain(deps *api.Deps) {
+	if !a.has(settings.RoleAPI) {
+		return
+	}
+	deps.Explain = &explain.Service{
+		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity,
+		Connections: fanout.Explainer{Local: a.fanout, Peers: a.peers(), Log: a.log},
+	}
+}

@@ -1,0 +1,152 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/webhook"
+)
+
+// Log reads topics; *kafka.Cluster does.
+type Log interface {
+	Partitions(ctx context.Context, topic string) (int, error)
+	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error)
+	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
+}
+
+// Connections asks all nodes what became of an event; fanout.Explainer does.
+type Connections interface {
+	Explain(ctx context.Context, q fanout.Question) fanout.Report
+}
+
+// Webhooks tells what became of an event at webhooks; *webhook.Service does.
+type Webhooks interface {
+	Explain(ctx context.Context, q webhook.Question, tree *identity.Tree) ([]webhook.Explained, error)
+}
+
+// Accounts has the tree of accounts.
+type Accounts interface{ Tree() *identity.Tree }
+
+// Service explains events. It is safe for concurrent use.
+type Service struct {
+	Log         Log
+	Connections Connections
+	Webhooks    Webhooks
+	Accounts    Accounts
+}
+
+// Question asks for an explanation.
+type Question struct {
+	ID     event.ID
+	Root   string // account of the caller, who sees it and those below it
+	Client string // only the connection with this id; "" all
+	User   string // only connections of this user (id or name) or API key (id); "" all
+}
+
+// Explanation is the answer.
+type Explanation struct {
+	Event     Event
+	Raw       Raw
+	Format    Format
+	Account   Account
+	Facts     []Fact
+	Delivery  fanout.Report
+	Webhooks  []webhook.Explained
+	Explained time.Time
+}
+
+// Event is the message and where it is.
+type Event struct {
+	ID       event.ID
+	Position event.Position  // in cc.evt
+	Message  json.RawMessage // as subscribers get it
+}
+
+// noSuchEvent is also the answer for an event that the caller may not see.
+func noSuchEvent() error { return fault.NotFound("Event not found") }
+
+// Explain explains an event. Returns fault.KindNotFound when there is none or the
+// caller may not see its account, fault.KindGone when the log begins after its id.
+func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error) {
+	record, err := s.find(ctx, q.ID)
+	if err != nil {
+		return nil, err
+	}
+	message, tree := messageOf(record), s.Accounts.Tree()
+	if !tree.Contains(q.Root, message.AccountID) {
+		return nil, noSuchEvent()
+	}
+	e := &Explanation{Explained: time.Now(), Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
+	if err := s.readSource(ctx, record, &message, e); err != nil {
+		return nil, err
+	}
+	e.Webhooks, err = s.Webhooks.Explain(ctx, webhook.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root}, tree)
+	if err != nil {
+		return nil, err
+	}
+	e.Delivery = s.Connections.Explain(ctx, fanout.Question{EventID: q.ID, Offset: record.Offset, Message: message, Root: q.Root, Client: q.Client, User: q.User})
+	return e, nil
+}
+
+// scanned is the number of records that are read at once to find one.
+const scanned = 64
+
+// find returns the event's record of cc.evt: the first one with the id, since later
+// ones are repeats.
+func (s *Service) find(ctx context.Context, id event.ID) (found *kafka.Record, err error) {
+	partitions, err := s.Log.Partitions(ctx, event.TopicEvents)
+	if err != nil {
+		return nil, err
+	}
+	if id.Partition() >= partitions {
+		return nil, noSuchEvent()
+	}
+	first, next, err := s.Log.Offsets(ctx, event.TopicEvents, id.Partition())
+	if err != nil {
+		return nil, err
+	}
+	from, err := s.Log.OffsetAt(ctx, event.TopicEvents, id.Partition(), time.UnixMilli(id.Milli()))
+	if err != nil {
+		return nil, err
+	}
+	passed := false
+	for at := from; at < next && found == nil && !passed; at += scanned {
+		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), at, min(at+scanned, next), func(r *kafka.Record) {
+			this, err := event.MessageID(r.Value)
+			if err != nil { // of another program
+				return
+			}
+			if this == id && found == nil {
+				found = r.Clone()
+			}
+			passed = passed || this > id
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case found != nil && json.Valid(found.Value):
+		return found, nil
+	case found != nil: // of another program
+	case from <= first && first > 0:
+		return nil, fault.New(fault.KindGone, "The log does not reach back to this event")
+	}
+	return nil, noSuchEvent()
+}
+
+// messageOf returns what filters select a record of cc.evt by.
+func messageOf(r *kafka.Record) identity.Message {
+	text := func(header string) string { return string(r.Header(header)) }
+	return identity.Message{
+		AccountID: text(event.HeaderAccount), Type: event.Type(text(event.HeaderType)), Format: text(event.HeaderOriginalFormat),
+		Name: event.Name(text(event.HeaderName)), AgentID: text(event.HeaderAgent), QueueID: text(event.HeaderQueue), CallID: text(event.HeaderCall),
+	}
+}

@@ -1,0 +1,204 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/webhook"
+)
+
+// topics are topics in memory, all of two partitions whose logs begin at first.
+type topics struct {
+	records map[string][2][]kafka.Record
+	first   int64
+}
+
+func (l *topics) Partitions(context.Context, string) (int, error) { return 2, nil }
+
+func (l *topics) Offsets(_ context.Context, topic string, p int) (int64, int64, error) {
+	return l.first, int64(len(l.records[topic][p])), nil
+}
+
+func (l *topics) OffsetAt(_ context.Context, topic string, p int, at time.Time) (int64, error) {
+	all := l.records[topic][p]
+	for i := l.first; i < int64(len(all)); i++ {
+		if !all[i].Time.Before(at) {
+			return i, nil
+		}
+	}
+	return int64(len(all)), nil
+}
+
+func (l *topics) Scan(_ context.Context, topic string, p int, from, to int64, each func(*kafka.Record)) error {
+	for i := max(from, l.first); i < to; i++ {
+		each(&l.records[topic][p][i])
+	}
+	return nil
+}
+
+func (l *topics) add(topic string, r kafka.Record) kafka.Record {
+	if l.records == nil {
+		l.records = map[string][2][]kafka.Record{}
+	}
+	all := l.records[topic]
+	r.Topic, r.Offset = topic, int64(len(all[r.Partition]))
+	all[r.Partition] = append(all[r.Partition], r)
+	l.records[topic] = all
+	return r
+}
+
+func headers(pairs ...string) (all []kafka.Header) {
+	for i := 0; i < len(pairs); i += 2 {
+		all = append(all, kafka.Header{Key: pairs[i], Value: []byte(pairs[i+1])})
+	}
+	return all
+}
+
+// event adds a raw record and the message of it, as the normalizer makes it.
+func (l *topics) event(at time.Time, account, format, key, data string, facts event.Facts, raw ...string) event.ID {
+	source := l.add(event.TopicRaw, kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
+	id := event.NextID(0, at.UnixMilli(), 1)
+	if all := l.records[event.TopicEvents][1]; len(all) > 0 {
+		last, _ := event.MessageID(all[len(all)-1].Value)
+		id = event.NextID(last, at.UnixMilli(), 1)
+	}
+	m := event.Message{ID: id, Type: event.AgentState, AccountID: account, Data: json.RawMessage(data),
+		Metadata: event.Metadata{OriginalFormat: format, Facts: facts}}
+	l.add(event.TopicEvents, kafka.Record{Partition: 1, Time: time.UnixMilli(id.Milli()), Value: m.Append(nil), Headers: headers(
+		event.HeaderType, string(m.Type), event.HeaderAccount, account, event.HeaderOriginalFormat, format,
+		event.HeaderName, string(facts.Name), event.HeaderAgent, facts.AgentID,
+		event.HeaderPosition, event.Position{Partition: 1, Offset: source.Offset}.String())})
+	return id
+}
+
+// others answers for connections and webhooks, and remembers what they were asked.
+type others struct {
+	connections fanout.Question
+	webhooks    webhook.Question
+}
+
+func (o *others) Explain(_ context.Context, q fanout.Question) fanout.Report {
+	o.connections = q
+	return fanout.Report{Complete: true}
+}
+
+type hooks struct{ *others }
+
+func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) ([]webhook.Explained, error) {
+	h.webhooks = q
+	return []webhook.Explained{{Outcome: webhook.OutcomeDelivered}}, nil
+}
+
+type accounts struct{}
+
+func (accounts) Tree() *identity.Tree {
+	return identity.NewTree(identity.Account{ID: "root"}, identity.Account{ID: "shop", ParentID: "root"}, identity.Account{ID: "other"})
+}
+
+func newService(log Log) (*Service, *others) {
+	o := &others{}
+	return &Service{Log: log, Connections: o, Webhooks: hooks{o}, Accounts: accounts{}}, o
+}
+
+const login = `{"type":"AGENT_LOGIN","data":{"agent_id":"7"}}`
+
+func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
+	log := &topics{}
+	s, asked := newService(log)
+	at := time.UnixMilli(1_795_169_706_125)
+	loggedIn := event.Facts{Name: event.NameAgentLogin, AgentID: "7", AgentName: "Ann", State: event.Available, PreviousState: event.Offline, PreviousSince: 5}
+	byHeader := log.event(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic", event.HeaderSource, "apikey:k")
+	byKeys := log.event(at, "shop", "svc.cc", "", `{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
+		event.Facts{Name: event.NameAgentLogin, AgentID: "7", State: event.Available})
+	foreign := log.event(at, "shop", "unknown", "", `{"account_id":"shop","x":1}`, event.Facts{Name: event.NameOther})
+	feed := log.event(at, "shop", "svc.cc", "shop", `{"Account-ID":"pbx.example","Type":"svc_cc_queue_on_agent_state_event"}`, event.Facts{Name: event.NameOther},
+		event.HeaderFormat, "svc.cc", event.HeaderSource, "feed:pbx")
+
+	for _, c := range []struct {
+		id      event.ID
+		format  Format
+		account AccountFrom
+		facts   map[string]FactFrom
+	}{
+		{byHeader, Format{"generic", FormatFromHeader}, AccountFromKey, map[string]FactFrom{"name": "record", "agent_id": "record", "state": "record",
+			"agent_name": "state", "previous_state": "state", "previous_since": "state"}},
+		{byKeys, Format{"svc.cc", FormatFromKeys}, AccountFromRecord, map[string]FactFrom{"name": "state", "agent_id": "record", "state": "record"}},
+		{foreign, Format{"unknown", FormatFromNothing}, AccountFromRecord, map[string]FactFrom{"name": "record"}},
+		{feed, Format{"svc.cc", FormatFromHeader}, AccountFromKey, map[string]FactFrom{"name": "record"}},
+	} {
+		e, err := s.Explain(t.Context(), Question{ID: c.id, Root: "root", Client: "c", User: "u"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := map[string]FactFrom{}
+		for _, f := range e.Facts {
+			facts[f.Name] = f.From
+		}
+		if e.Format != c.format || e.Account != (Account{"shop", c.account}) || !maps.Equal(facts, c.facts) || !e.Raw.Available || !e.Raw.Time.Equal(at) {
+			t.Errorf("%s: %+v %+v %v %+v", c.id, e.Format, e.Account, facts, e.Raw)
+		}
+		if q := asked.connections; q.EventID != c.id || q.Root != "root" || q.Client != "c" || q.User != "u" || q.Message.AccountID != "shop" || q.Offset != e.Event.Position.Offset {
+			t.Errorf("connections were asked %+v", q)
+		}
+		if asked.webhooks.EventID != c.id || asked.webhooks.Message != asked.connections.Message || len(e.Webhooks) != 1 || !e.Delivery.Complete {
+			t.Errorf("webhooks were asked %+v", asked.webhooks)
+		}
+	}
+
+	raw := log.records[event.TopicRaw]
+	raw[1][0].Value = []byte(`{}`) // the log was cut, and goes on with another record
+	e, err := s.Explain(t.Context(), Question{ID: byHeader, Root: "shop"})
+	if err != nil || e.Raw.Available || e.Raw.Position != "1:0" || e.Format.From != FormatFromUnknown || e.Account.From != AccountFromUnknown || e.Facts[0].From != FactFromUnknown {
+		t.Errorf("without its raw record: %+v, %v", e, err)
+	}
+}
+
+// An event of another account is not found, as one that does not exist; only the
+// beginning of the log makes a difference, which is the same for everybody.
+func TestWhatIsNotExplained(t *testing.T) {
+	log := &topics{}
+	s, asked := newService(log)
+	at := time.UnixMilli(1_795_169_706_125)
+	var ids []event.ID
+	for i := range 200 { // more than are read at once; most with the same time
+		ids = append(ids, log.event(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login, event.Facts{Name: event.NameAgentLogin}))
+	}
+	log.add(event.TopicEvents, kafka.Record{Partition: 1, Time: at.Add(time.Hour), Value: []byte(`{"id":"cc_evt_1795173306125000705"}no JSON`), Headers: headers(event.HeaderAccount, "shop")})
+	if e, err := s.Explain(t.Context(), Question{ID: ids[180], Root: "shop"}); err != nil || e.Event.Position.Offset != 180 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	*asked = others{}
+	var none string
+	for name, q := range map[string]Question{
+		"another account's":      {ID: ids[0], Root: "other"},
+		"never given":            {ID: ids[0] - event.MaxPartitions/2*2 + event.MaxPartitions*300, Root: "shop"},
+		"of the future":          {ID: event.FirstID(at.Add(24*time.Hour), 1), Root: "shop"},
+		"of no partition":        {ID: event.FirstID(at, 2), Root: "shop"},
+		"of an empty partition":  {ID: event.FirstID(at, 0), Root: "shop"},
+		"of a program's garbage": {ID: 1795173306125000705, Root: "shop"},
+	} {
+		_, err := s.Explain(t.Context(), q)
+		if fault.KindOf(err) != fault.KindNotFound || none != "" && none != err.Error() {
+			t.Errorf("%s: %v, another one %s", name, err, none)
+		} else {
+			none = err.Error()
+		}
+	}
+	log.first = 100
+	for _, root := range []string{"shop", "other"} {
+		if _, err := s.Explain(t.Context(), Question{ID: ids[50], Root: root}); fault.KindOf(err) != fault.KindGone {
+			t.Errorf("before the log, asked by %s: %v", root, err)
+		}
+	}
+	if asked.connections.EventID != 0 || asked.webhooks.EventID != 0 {
+		t.Errorf("others were asked %+v", asked)
+	}
+}

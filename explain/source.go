@@ -1,0 +1,181 @@
+package explain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/format/registry"
+	"trunkline/identity"
+	"trunkline/internal/kafka"
+)
+
+// Raw is the raw record that the event was made from. Its value is the message's data,
+// byte for byte.
+type Raw struct {
+	Position  string    // as event.Position writes it; "": not known
+	Available bool      // false: deleted, or another record has its offset now
+	Time      time.Time // zero: not available
+	Key       string
+	Headers   map[string]string
+}
+
+// Format is the format of the raw record.
+type Format struct {
+	Name string
+	From FormatFrom
+}
+
+// FormatFrom tells how the format was found.
+type FormatFrom string
+
+// The ways to find a format.
+const (
+	FormatFromHeader  FormatFrom = "header"  // the record's header names it
+	FormatFromKeys    FormatFrom = "keys"    // the record's members are those of the format
+	FormatFromNothing FormatFrom = "nothing" // not recognised; the record has an account
+	FormatFromUnknown FormatFrom = "unknown" // the raw record is not available
+)
+
+// Account is the account of the event.
+type Account struct {
+	ID   string
+	From AccountFrom
+}
+
+// AccountFrom tells what names the account.
+type AccountFrom string
+
+// What can name an account.
+const (
+	AccountFromRecord  AccountFrom = "record"  // a member of the raw record
+	AccountFromKey     AccountFrom = "key"     // the raw record's Kafka key: of the API key or the feed that sent it
+	AccountFromUnknown AccountFrom = "unknown" // the raw record is not available
+)
+
+// Fact is a member of metadata.facts.
+type Fact struct {
+	Name  string
+	Value json.RawMessage
+	From  FactFrom
+}
+
+// FactFrom tells where a fact comes from.
+type FactFrom string
+
+// The origins of facts.
+const (
+	FactFromRecord  FactFrom = "record"  // the raw record tells it
+	FactFromState   FactFrom = "state"   // the state before the event
+	FactFromUnknown FactFrom = "unknown" // the raw record is not available
+)
+
+// readSource adds what the event was made from.
+func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
+	e.Format, e.Account = Format{m.Format, FormatFromUnknown}, Account{m.AccountID, AccountFromUnknown}
+	data, facts := partsOf(record.Value)
+	raw, err := s.readRaw(ctx, record, data, &e.Raw)
+	if err != nil {
+		return err
+	}
+	var told map[string]json.RawMessage // what the record alone tells
+	if raw != nil {
+		if read, named, ok := readAgain(raw, m.Format, e); ok {
+			told = members(read.Append(nil))
+			e.Account.From = AccountFromKey
+			if named == m.AccountID && !strings.HasPrefix(e.Raw.Headers[event.HeaderSource], "feed:") {
+				e.Account.From = AccountFromRecord
+			}
+		}
+	}
+	e.Facts = []Fact{}
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		f := Fact{name, facts[name], FactFromUnknown}
+		switch {
+		case told == nil:
+		case bytes.Equal(told[name], f.Value):
+			f.From = FactFromRecord
+		default:
+			f.From = FactFromState
+		}
+		e.Facts = append(e.Facts, f)
+	}
+	return nil
+}
+
+// readRaw reads the raw record, nil when it is not available.
+func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte, into *Raw) (raw *kafka.Record, err error) {
+	at, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
+	if err != nil {
+		return nil, nil // of another program
+	}
+	into.Position = at.String()
+	first, next, err := s.Log.Offsets(ctx, event.TopicRaw, at.Partition)
+	if err != nil || at.Offset < first || at.Offset >= next {
+		return nil, err
+	}
+	err = s.Log.Scan(ctx, event.TopicRaw, at.Partition, at.Offset, at.Offset+1, func(r *kafka.Record) {
+		if bytes.Equal(r.Value, data) { // else the log was cut and goes on with others
+			raw = r.Clone()
+		}
+	})
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	into.Available, into.Time, into.Key = true, raw.Time, string(raw.Key)
+	into.Headers = make(map[string]string, len(raw.Headers))
+	for _, h := range raw.Headers {
+		into.Headers[h.Key] = string(h.Value)
+	}
+	return raw, nil
+}
+
+// readAgain reads the raw record as the normalizer did. It returns the facts that it
+// alone tells and the account that it names; ok is false when this version reads it in
+// another format, or not at all.
+func readAgain(raw *kafka.Record, name string, e *Explanation) (facts event.Facts, account string, ok bool) {
+	f, known := registry.Lookup(name)
+	switch {
+	case raw.Header(event.HeaderFormat) != nil:
+		e.Format.From = FormatFromHeader
+	case !known:
+		e.Format.From = FormatFromNothing
+		_, account, err := registry.Recognise(event.TopicRaw, raw.Value, &registry.Scratch{})
+		return event.Facts{Name: event.NameOther}, account, err == nil
+	default:
+		e.Format.From = FormatFromKeys
+	}
+	if !known || f.Event == nil {
+		return event.Facts{}, "", false
+	}
+	var fields format.Fields
+	read, err := f.ReadEvent(raw.Value, &fields)
+	return read.Facts, read.Account, err == nil
+}
+
+// partsOf returns the data and the facts of a message.
+func partsOf(message []byte) (data []byte, facts map[string]json.RawMessage) {
+	var m struct {
+		Data     json.RawMessage `json:"data"`
+		Metadata struct {
+			Facts json.RawMessage `json:"facts"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(message, &m) != nil {
+		return nil, nil
+	}
+	return m.Data, members(m.Metadata.Facts)
+}
+
+func members(object []byte) (all map[string]json.RawMessage) {
+	if json.Unmarshal(object, &all) != nil {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,295 @@
+package fanout
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout/conn"
+	"trunkline/identity"
+)
+
+// An explanation says what became of one event at each connection. Nothing is written
+// for it while events are delivered: it follows from a connection's filter, from where
+// to where it is given events (session.go), what waits in its queue, and the ring. A
+// question goes to all nodes, since only the node of a connection knows.
+
+// Outcome is what became of an event at a connection.
+type Outcome string
+
+// The outcomes, those that matter most first; docs/explain.md explains each.
+const (
+	OutcomeDropped        Outcome = "dropped"         // it waited in the queue when the connection ended
+	OutcomeRefused        Outcome = "resume_refused"  // the client wanted to go on before it, and the log did not reach back
+	OutcomeQueued         Outcome = "queued"          // it waits in the connection's queue
+	OutcomeReplaying      Outcome = "replaying"       // it is part of the replay that is under way
+	OutcomePending        Outcome = "pending"         // the node has not come to it
+	OutcomeDelivered      Outcome = "delivered"       // it was written to the connection
+	OutcomeDisconnected   Outcome = "disconnected"    // the connection had ended
+	OutcomeResumedLater   Outcome = "resumed_later"   // the connection went on after it
+	OutcomeConnectedLater Outcome = "connected_later" // the connection began after it and did not resume
+	OutcomeFiltered       Outcome = "filtered"        // the login's filter does not select it
+	OutcomeNotVisible     Outcome = "not_visible"     // the connection's user may not see the event's account
+)
+
+var outcomes = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending, OutcomeDelivered,
+	OutcomeDisconnected, OutcomeResumedLater, OutcomeConnectedLater, OutcomeFiltered, OutcomeNotVisible}
+
+// Outcomes returns every outcome, in the order in which connections are listed.
+func Outcomes() []Outcome { return slices.Clone(outcomes) }
+
+// Question asks what became of an event.
+type Question struct {
+	EventID event.ID         `json:"event_id"`
+	Offset  int64            `json:"offset"` // in the event's partition of cc.evt
+	Message identity.Message `json:"message"`
+	Root    string           `json:"root"`             // only connections of this account and those below it
+	Client  string           `json:"client,omitempty"` // only the connection with this id
+	User    string           `json:"user,omitempty"`   // only those of this user (id or name) or API key (id)
+}
+
+// Connection is what became of the event at one connection. Times are Unix seconds with
+// milliseconds; 0 is unknown or not yet.
+type Connection struct {
+	ID          string            `json:"id"`
+	Node        string            `json:"node"`
+	AccountID   string            `json:"account_id"`
+	UserID      string            `json:"user_id,omitempty"`
+	Username    string            `json:"username,omitempty"`
+	KeyID       string            `json:"key_id,omitempty"`
+	Transport   string            `json:"transport"`
+	ConnectedAt float64           `json:"connected_at"`
+	ResumedFrom string            `json:"resumed_from,omitempty"` // an event id, or Earliest
+	Outcome     Outcome           `json:"outcome"`
+	FilteredBy  *identity.Refusal `json:"filtered_by,omitempty"`   // of OutcomeFiltered
+	QueuedAt    float64           `json:"queued_at,omitempty"`     // when it was put on the queue, as long as the event is in the ring
+	LastEventID event.ID          `json:"last_event_id,omitempty"` // the last event that was written
+	EndedAt     float64           `json:"ended_at,omitempty"`
+	Code        int               `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
+	Reason      string            `json:"reason,omitempty"`
+}
+
+// NodeAnswer is what one node knows.
+type NodeAnswer struct {
+	Node        string          `json:"node"`
+	Since       float64         `json:"since"`       // it remembers the connections that ended after, Unix seconds
+	Connections []Connection    `json:"connections"` // at most MaxListed
+	Counts      map[Outcome]int `json:"counts"`      // of all connections
+}
+
+// MaxListed bounds the connections that an answer lists. Those whose outcome comes
+// first in Outcomes are listed, of equals the newest.
+const MaxListed = 1000
+
+// explain answers a question for the connections of this node.
+func (f *Fanout) explain(q *Question) NodeAnswer {
+	past, since := f.pastSessions.list()
+	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{}, Counts: map[Outcome]int{}}
+	tree := f.directory.Tree()
+	known := make(map[string]bool)
+	add := func(id string, p *identity.Principal, describe func(*Connection)) {
+		if known[id] || !q.isAbout(id, p, tree) {
+			return
+		}
+		known[id] = true
+		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
+		if refusal := p.Refusal(p.AccountID, &q.Message, tree); refusal != nil {
+			c.Outcome, c.FilteredBy = OutcomeFiltered, refusal
+			if refusal.Field == identity.FieldAccount {
+				c.Outcome, c.FilteredBy = OutcomeNotVisible, nil
+			}
+		}
+		describe(&c)
+		a.Connections = append(a.Connections, c)
+		a.Counts[c.Outcome]++
+	}
+	for _, s := range f.members.everyone() {
+		add(s.id, s.principal, func(c *Connection) { f.describe(s, q, c) })
+	}
+	for _, p := range past {
+		add(p.id, p.principal, func(c *Connection) { p.describe(q, c) })
+	}
+	a.Connections = mostImportant(a.Connections)
+	return a
+}
+
+// isAbout reports whether the asker may know of a connection and asks for it.
+func (q *Question) isAbout(id string, p *identity.Principal, tree *identity.Tree) bool {
+	return tree.Contains(q.Root, p.AccountID) && (q.Client == "" || q.Client == id) &&
+		(q.User == "" || q.User == p.UserID || q.User == p.Username || q.User == p.KeyID)
+}
+
+// mostImportant returns the first MaxListed connections.
+func mostImportant(all []Connection) []Connection {
+	slices.SortFunc(all, func(a, b Connection) int {
+		return cmp.Or(cmp.Compare(slices.Index(outcomes, a.Outcome), slices.Index(outcomes, b.Outcome)),
+			cmp.Compare(b.ConnectedAt, a.ConnectedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return all[:min(len(all), MaxListed)]
+}
+
+// describe adds what is known of a connection that is in the members. It chooses the
+// outcome, unless the filter has.
+func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session.end != nil {
+		var d conn.Disconnect
+		if s.closing != nil {
+			d = s.closing.Disconnect
+		}
+		s.past(d).describe(q, c)
+		return
+	}
+	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connected)
+	c.ResumedFrom, c.LastEventID = s.session.resumed.String(), s.lastID
+	if c.Outcome != "" {
+		return
+	}
+	st := f.follower.stream(q.EventID.Partition())
+	c.Outcome = s.outcome(q, st)
+	if live := s.session.liveSince; st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
+		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
+			c.QueuedAt = unixSeconds(at)
+		}
+	}
+}
+
+// outcome returns what became of an event that the filter selects. st may be nil. The
+// caller holds mu.
+func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
+	partition := q.EventID.Partition()
+	begin, begun := offsetIn(s.session.begins, partition)
+	switch {
+	case begun && q.Offset < begin:
+		return s.session.later()
+	case s.queue.Contains(int64(q.EventID)):
+		return OutcomeQueued
+	case !begun || !s.interest.follows.has(partition) || st == nil:
+		return OutcomePending // an account's first event in the partition
+	case s.replaying.Load() && !s.hasReplayed(q):
+		return OutcomeReplaying
+	case !s.replaying.Load() && q.Offset >= st.liveOffset():
+		return OutcomePending
+	}
+	return OutcomeDelivered
+}
+
+// hasReplayed reports whether a replay is known to have passed the event: by the
+// cursor, or by the last id of a replay of one partition.
+func (s *subscriber) hasReplayed(q *Question) bool {
+	if s.tracker == nil {
+		return len(s.session.begins) == 1 && q.EventID <= s.lastID
+	}
+	i, found := s.tracker.find(q.EventID.Partition())
+	return found && q.Offset < s.tracker.positions[i].next
+}
+
+// describe adds what is known of a session that has ended.
+func (p *pastSession) describe(q *Question, c *Connection) {
+	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connected)
+	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
+	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.at), p.disconnect.Code, p.disconnect.Reason
+	if c.Outcome == "" {
+		c.Outcome = p.outcome(q)
+	}
+}
+
+// outcome returns what became of an event that the filter selects.
+func (p *pastSession) outcome(q *Question) Outcome {
+	begin, begun := offsetIn(p.begins, q.EventID.Partition())
+	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
+	switch {
+	case p.refused && q.EventID > p.resumed.after:
+		return OutcomeRefused
+	case p.refused || begun && q.Offset < begin:
+		return p.later()
+	case q.EventID == p.lastID:
+		return OutcomeDelivered
+	case known && q.Offset < reached && p.end.dropped(q.EventID):
+		return OutcomeDropped
+	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.dropped(q.EventID):
+		return OutcomeDelivered
+	}
+	return OutcomeDisconnected
+}
+
+func (s *subscriber) transportName() string {
+	if s.transport.answersPings() {
+		return transportWebSocket
+	}
+	return transportEventStream
+}
+
+func unixSeconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+// Peers carries questions to the other nodes and their answers back.
+type Peers interface {
+	// Ask asks the other nodes. It returns the answers that come before ctx ends and
+	// the nodes without one.
+	Ask(ctx context.Context, node string, q Question) (answers []NodeAnswer, missing []string, err error)
+	// Answer answers the questions of other nodes until ctx ends.
+	Answer(ctx context.Context, node string, answer func(*Question) NodeAnswer)
+}
+
+// answerPeers answers the questions of other nodes until ctx ends.
+func (f *Fanout) answerPeers(ctx context.Context) {
+	if f.peers != nil {
+		f.peers.Answer(ctx, f.cfg.NodeID, f.explain)
+	}
+}
+
+// Report has the answers of all nodes.
+type Report struct {
+	Nodes       []NodeAnswer // without their connections
+	Missing     []string     // nodes that did not answer
+	Complete    bool         // every node has answered
+	Connections []Connection // at most MaxListed
+	Counts      map[Outcome]int
+}
+
+// Explainer asks all nodes what became of an event.
+type Explainer struct {
+	Local *Fanout // nil: this process has no connections
+	Peers Peers
+	Log   *slog.Logger
+}
+
+// peersWait is how long other nodes have to answer.
+const peersWait = 700 * time.Millisecond
+
+// Explain asks all nodes. Without Redis the report is not complete.
+func (e Explainer) Explain(ctx context.Context, q Question) Report {
+	var answers []NodeAnswer
+	node := ""
+	if e.Local != nil {
+		node = e.Local.cfg.NodeID
+		answers = append(answers, e.Local.explain(&q))
+	}
+	ctx, cancel := context.WithTimeout(ctx, peersWait)
+	defer cancel()
+	others, missing, err := e.Peers.Ask(ctx, node, q)
+	if err != nil {
+		e.Log.Warn("question to the other nodes failed", "error", err)
+	}
+	r := Report{Nodes: []NodeAnswer{}, Missing: missing, Complete: err == nil && len(missing) == 0,
+		Connections: []Connection{}, Counts: map[Outcome]int{}}
+	for _, a := range append(answers, others...) {
+		r.Connections = append(r.Connections, a.Connections...)
+		for outcome, n := range a.Counts {
+			r.Counts[outcome] += n
+		}
+		a.Connections = nil
+		r.Nodes = append(r.Nodes, a)
+	}
+	r.Connections = mostImportant(r.Connections)
+	return r
+}

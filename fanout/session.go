@@ -1,0 +1,225 @@
+package fanout
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/fanout/conn"
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// session records from where to where a connection is given events, for explanations
+// (explain.go). It changes when a connection begins, joins a partition, becomes live
+// and ends, never with an event. The subscriber's lock guards it.
+type session struct {
+	resumed   resumed
+	begins    []partitionOffset // the first offset that it is given, of each partition
+	liveSince time.Time         // zero: it has a replay to finish first
+	end       *sessionEnd       // nil: it has not ended
+}
+
+// resumed is what a connection asked to go on from; the zero value is nothing.
+type resumed struct {
+	after    event.ID // 0: earliest, or a cursor from before the first event
+	earliest bool
+	asked    bool
+}
+
+func (r resumed) String() string {
+	if r.earliest {
+		return Earliest
+	}
+	return r.after.String()
+}
+
+// partitionOffset is an offset of a partition of cc.evt.
+type partitionOffset struct {
+	partition int
+	offset    int64
+}
+
+func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
+	for _, p := range all {
+		if p.partition == partition {
+			return p.offset, true
+		}
+	}
+	return 0, false
+}
+
+// begin notes that the connection is given a partition from an offset on.
+func (s *session) begin(partition int, offset int64) {
+	for i := range s.begins {
+		if b := &s.begins[i]; b.partition == partition { // it has come back to the partition
+			b.offset = min(b.offset, offset)
+			return
+		}
+	}
+	s.begins = append(s.begins, partitionOffset{partition, offset})
+}
+
+// beginSession notes from where on a subscriber is given events. The caller holds
+// index.mu for writing.
+func (f *Fanout) beginSession(a *admission) {
+	s := a.subscriber
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session.begins = make([]partitionOffset, 0, max(len(a.starts), 1))
+	for _, start := range a.starts {
+		s.session.begin(start.partition, start.next)
+	}
+	if a.starts != nil {
+		return
+	}
+	s.session.liveSince = time.Now()
+	for p := range s.interest.follows.all() {
+		s.session.begin(p, f.follower.stream(p).live.next)
+	}
+}
+
+// later is the outcome for an event before the first one of the connection.
+func (s *session) later() Outcome {
+	if s.resumed.asked {
+		return OutcomeResumedLater
+	}
+	return OutcomeConnectedLater
+}
+
+// sessionEnd is the end of a connection.
+type sessionEnd struct {
+	at      time.Time
+	reached []partitionOffset // everything before was offered to it; nil: not known, it ended in a replay without a cursor
+	unsent  []event.ID        // the first message that was not sent, one of each partition
+}
+
+// ending returns the end of the session, which it begins.
+func (s *session) ending() *sessionEnd {
+	if s.end == nil {
+		s.end = &sessionEnd{at: time.Now()}
+	}
+	return s.end
+}
+
+// drop notes what waits in a queue that is about to be given up.
+func (e *sessionEnd) drop(q *conn.Queue) {
+	for id := range q.IDs() {
+		e.miss(event.ID(id))
+	}
+}
+
+// miss notes a message that is not sent. Those of a partition come in their order.
+func (e *sessionEnd) miss(id event.ID) {
+	for i, first := range e.unsent {
+		if first.Partition() == id.Partition() {
+			e.unsent[i] = min(first, id)
+			return
+		}
+	}
+	e.unsent = append(e.unsent, id)
+}
+
+func (e *sessionEnd) dropped(id event.ID) bool {
+	return slices.ContainsFunc(e.unsent, func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
+}
+
+// reach notes up to where a subscriber was given events when it leaves the index. The
+// caller holds index.mu for writing and the subscriber's lock.
+func (f *Fanout) reach(s *subscriber) {
+	end := s.session.ending()
+	switch {
+	case !s.interest.registered:
+	case !s.replaying.Load():
+		for p := range s.interest.follows.all() {
+			end.reached = append(end.reached, partitionOffset{p, f.follower.stream(p).live.next})
+		}
+	case s.tracker != nil:
+		for i := range s.tracker.positions {
+			at := &s.tracker.positions[i]
+			end.reached = append(end.reached, partitionOffset{at.partition, at.next})
+		}
+	}
+}
+
+// pastSession is a connection that has ended, or a resume that was refused.
+type pastSession struct {
+	session
+	id         string
+	principal  *identity.Principal
+	transport  string
+	connected  time.Time
+	lastID     event.ID
+	disconnect conn.Disconnect
+	refused    bool
+}
+
+// past returns the session of a connection that has ended. The caller holds mu.
+func (s *subscriber) past(d conn.Disconnect) *pastSession {
+	s.session.ending()
+	return &pastSession{session: s.session, id: s.id, principal: s.principal, transport: s.transportName(), connected: s.connected,
+		lastID: s.lastID, disconnect: d}
+}
+
+// noteRefusal remembers a resume that was refused because the log does not reach back.
+func (f *Fanout) noteRefusal(a *admission, req Request, err error) {
+	if fault.KindOf(err) != fault.KindGone {
+		return
+	}
+	s, transport := a.subscriber, transportEventStream
+	if isUpgrade(req.HTTP) {
+		transport = transportWebSocket
+	}
+	s.session.ending()
+	f.pastSessions.add(&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
+		disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
+}
+
+// bytes estimates the memory of a session.
+func (p *pastSession) bytes() int {
+	size := 512 + 16*(len(p.begins)+len(p.end.reached)) + 8*len(p.end.unsent)
+	filter := &p.principal.Filter
+	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs, filter.CallIDs, filter.Names} {
+		for _, entry := range list {
+			size += 16 + len(entry)
+		}
+	}
+	return size
+}
+
+// Bounds of pastSessions.
+const (
+	maxPastSessions     = 1000
+	maxPastSessionBytes = 4 << 20
+)
+
+// pastSessions remembers the newest sessions that ended on this node.
+type pastSessions struct {
+	mu    sync.Mutex
+	all   []*pastSession // in the order in which they were added
+	bytes int
+	since time.Time // it has everything that ended after
+}
+
+func (r *pastSessions) add(p *pastSession) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, p)
+	r.bytes += p.bytes()
+	drop := 0
+	for len(r.all)-drop > maxPastSessions || r.bytes > maxPastSessionBytes && drop < len(r.all)-1 {
+		r.bytes -= r.all[drop].bytes()
+		r.since = r.all[drop].end.at
+		drop++
+	}
+	r.all = slices.Delete(r.all, 0, drop)
+}
+
+// list returns the sessions, and from when on they are complete.
+func (r *pastSessions) list() (all []*pastSession, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all), r.since
+}

@@ -1,0 +1,61 @@
+package identity
+
+import (
+	"slices"
+
+	"trunkline/event"
+)
+
+// Message has the fields of a message by which filters select it.
+type Message struct {
+	AccountID string     `json:"account_id"`
+	Type      event.Type `json:"type"`
+	Format    string     `json:"format"` // original_format of its metadata
+	Name      event.Name `json:"name"`
+	AgentID   string     `json:"agent_id,omitempty"`
+	QueueID   string     `json:"queue_id,omitempty"`
+	CallID    string     `json:"call_id,omitempty"`
+}
+
+// Refusal is the part of a filter that does not select a message.
+type Refusal struct {
+	Field  string   `json:"field"`            // of Filter; FieldAccount: no filter, the account is not visible
+	Admits []string `json:"admits,omitempty"` // the first entries of the field, at most maxShownEntries
+	Count  int      `json:"count,omitempty"`  // of all entries
+}
+
+// FieldAccount is the field of a refusal for a message of an account that is neither
+// the filter's own nor below it.
+const FieldAccount = "account"
+
+// maxShownEntries bounds the entries of a filter that a refusal shows.
+const maxShownEntries = 10
+
+// Refusal returns why a filter of the account root does not select a message, nil
+// when it does. It answers for one message as Selection does for many; of several
+// fields it returns the first in the order account, account_ids, event_types, names,
+// agent_ids, queue_ids, call_ids.
+func (f *Filter) Refusal(root string, m *Message, tree *Tree) *Refusal {
+	if !tree.Contains(root, m.AccountID) {
+		return &Refusal{Field: FieldAccount}
+	}
+	types, _, _ := event.SetOf(f.EventTypes)
+	lists := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
+	for _, field := range [...]struct {
+		name    string
+		entries []string
+		admits  bool
+	}{
+		{"account_ids", f.AccountIDs, lists(f.AccountIDs, m.AccountID)},
+		{"event_types", f.EventTypes, types&event.ClassOf(m.Type, m.Format) != 0},
+		{"names", f.Names, event.NamesOf(f.Names)&event.NameBit([]byte(m.Name)) != 0},
+		{"agent_ids", f.AgentIDs, lists(f.AgentIDs, m.AgentID)},
+		{"queue_ids", f.QueueIDs, lists(f.QueueIDs, m.QueueID)},
+		{"call_ids", f.CallIDs, lists(f.CallIDs, m.CallID)},
+	} {
+		if !field.admits {
+			return &Refusal{field.name, field.entries[:min(len(field.entries), maxShownEntries)], len(field.entries)}
+		}
+	}
+	return nil
+}

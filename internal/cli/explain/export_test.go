@@ -1,0 +1,16 @@
+package explain
+
+import (
+	"encoding/json"
+
+	"trunkline/fanout"
+)
+
+// Why is why for the JSON of a connection.
+func Why(body []byte) string {
+	var c fanout.Connection
+	if err := json.Unmarshal(body, &c); err != nil {
+		return err.Error()
+	}
+	return why(&c)
+}

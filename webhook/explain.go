@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"context"
+
+	"trunkline/event"
+	"trunkline/identity"
+)
+
+// Outcome is what became of an event at a webhook.
+type Outcome string
+
+// The outcomes; docs/explain.md explains each.
+const (
+	OutcomeFailing      Outcome = "failing"       // attempts fail, with it or an event before it; there will be others
+	OutcomePaused       Outcome = "paused"        // there are no attempts before a retry
+	OutcomePending      Outcome = "pending"       // it has not come to it, or the last checkpoint is from before
+	OutcomeDelivered    Outcome = "delivered"     // the receiver has accepted it
+	OutcomeCreatedLater Outcome = "created_later" // the webhook was created after it
+	OutcomeFiltered     Outcome = "filtered"      // its filters do not select it
+)
+
+// Outcomes returns every outcome.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
+}
+
+// Explained is what became of an event at a webhook. What it tells of failures is of
+// the webhook's last attempt, which may be with an event before.
+type Explained struct {
+	Webhook
+	Outcome    Outcome
+	FilteredBy *identity.Refusal // of OutcomeFiltered
+}
+
+// Question asks what became of an event.
+type Question struct {
+	EventID event.ID
+	Offset  int64 // in the event's partition of cc.evt
+	Message identity.Message
+	Root    string // only webhooks of this account and those below it
+}
+
+// Explain returns what became of an event at each webhook whose account sees the
+// event's, by the filters and positions as they are now. Positions are up to
+// checkpointEvery old.
+func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) ([]Explained, error) {
+	partition := q.EventID.Partition()
+	own, err := listPositions(ctx, s.db, partition)
+	if err != nil {
+		return nil, err
+	}
+	common, found, err := findPartition(ctx, s.db, partition)
+	if err != nil {
+		return nil, err
+	}
+	explained := []Explained{}
+	for _, account := range tree.Path(q.Message.AccountID) {
+		if !tree.Contains(q.Root, account) {
+			break
+		}
+		rows, err := list(ctx, s.db, account)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			r := &rows[i]
+			e := Explained{Webhook: r.Webhook}
+			at, behind := own[r.ID]
+			behind = behind && at.seek == r.seek
+			passed := behind && (q.EventID <= at.lastID || q.Offset < at.next) || !behind && found && q.Offset < common.next.Offset
+			if e.FilteredBy = r.Filters.Refusal(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
+				e.Outcome = OutcomeFiltered
+			} else {
+				e.Outcome = r.outcome(q.EventID, passed)
+			}
+			explained = append(explained, e)
+		}
+	}
+	return explained, nil
+}
+
+// outcome returns what became of an event that the filters select. passed: the
+// webhook's position is behind it.
+func (r *row) outcome(id event.ID, passed bool) Outcome {
+	switch {
+	case passed && id.Time().Before(r.CreatedAt):
+		return OutcomeCreatedLater
+	case passed:
+		return OutcomeDelivered
+	case r.Status == StatusPaused:
+		return OutcomePaused
+	case r.Status == StatusFailing:
+		return OutcomeFailing
+	}
+	return OutcomePending
+}
