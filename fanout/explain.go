@@ -35,11 +35,11 @@ const (
 	OutcomeNotVisible     Outcome = "not_visible"     // the connection's user may not see the event's account
 )
 
-var outcomes = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending, OutcomeDelivered,
+var outcomeOrder = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending, OutcomeDelivered,
 	OutcomeDisconnected, OutcomeResumedLater, OutcomeConnectedLater, OutcomeFiltered, OutcomeNotVisible}
 
 // Outcomes returns every outcome, in the order in which connections are listed.
-func Outcomes() []Outcome { return slices.Clone(outcomes) }
+func Outcomes() []Outcome { return slices.Clone(outcomeOrder) }
 
 // Question asks what became of an event.
 type Question struct {
@@ -125,7 +125,7 @@ func (q *Question) isAbout(id string, p *identity.Principal, tree *identity.Tree
 // mostImportant returns the first MaxListed connections.
 func mostImportant(all []Connection) []Connection {
 	slices.SortFunc(all, func(a, b Connection) int {
-		return cmp.Or(cmp.Compare(slices.Index(outcomes, a.Outcome), slices.Index(outcomes, b.Outcome)),
+		return cmp.Or(cmp.Compare(slices.Index(outcomeOrder, a.Outcome), slices.Index(outcomeOrder, b.Outcome)),
 			cmp.Compare(b.ConnectedAt, a.ConnectedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return all[:min(len(all), MaxListed)]

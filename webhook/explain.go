@@ -7,29 +7,29 @@ import (
 	"trunkline/identity"
 )
 
-// Outcome is what became of an event at a webhook.
-type Outcome string
+// EventOutcome is what became of an event at a webhook.
+type EventOutcome string
 
 // The outcomes; docs/explain.md explains each.
 const (
-	OutcomeFailing      Outcome = "failing"       // attempts fail, with it or an event before it; there will be others
-	OutcomePaused       Outcome = "paused"        // there are no attempts before a retry
-	OutcomePending      Outcome = "pending"       // it has not come to it, or the last checkpoint is from before
-	OutcomeDelivered    Outcome = "delivered"     // the receiver has accepted it
-	OutcomeCreatedLater Outcome = "created_later" // the webhook was created after it
-	OutcomeFiltered     Outcome = "filtered"      // its filters do not select it
+	OutcomeFailing      EventOutcome = "failing"       // attempts fail, with it or an event before it; there will be others
+	OutcomePaused       EventOutcome = "paused"        // there are no attempts before a retry
+	OutcomePending      EventOutcome = "pending"       // it has not come to it, or the last checkpoint is from before
+	OutcomeDelivered    EventOutcome = "delivered"     // the receiver has accepted it
+	OutcomeCreatedLater EventOutcome = "created_later" // the webhook was created after it
+	OutcomeFiltered     EventOutcome = "filtered"      // its filters do not select it
 )
 
 // Outcomes returns every outcome.
-func Outcomes() []Outcome {
-	return []Outcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
+func Outcomes() []EventOutcome {
+	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
 }
 
 // Explained is what became of an event at a webhook. What it tells of failures is of
 // the webhook's last attempt, which may be with an event before.
 type Explained struct {
 	Webhook
-	Outcome    Outcome
+	Outcome    EventOutcome
 	FilteredBy *identity.Refusal // of OutcomeFiltered
 }
 
@@ -82,7 +82,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 
 // outcome returns what became of an event that the filters select. passed: the
 // webhook's position is behind it.
-func (r *row) outcome(id event.ID, passed bool) Outcome {
+func (r *row) outcome(id event.ID, passed bool) EventOutcome {
 	switch {
 	case passed && id.Time().Before(r.CreatedAt):
 		return OutcomeCreatedLater
