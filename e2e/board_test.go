@@ -289,6 +289,21 @@ func (b *board) testDetails(t *testing.T) {
 	b.until(t, "it to be closed", `!document.querySelector('#feed .entry[aria-expanded="true"]')`)
 }
 
+// testExplain opens an event and has it explained: the board itself has received it.
+func (b *board) testExplain(t *testing.T) {
+	t.Helper()
+	b.do(t, "document.getElementById('feed-pause').click()", nil) // so that it stays on the page
+	b.do(t, "document.querySelector('#feed .entry').click()", nil)
+	b.until(t, "the button", "[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
+	b.do(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()", nil)
+	b.until(t, "the explanation", `(() => {
+		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
+		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
+	})()`)
+	b.do(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
+	b.do(t, "document.getElementById('feed-pause').click()", nil)
+}
+
 // testCall calls an extension by the keyboard, follows the call to its end and
 // looks it up.
 func (b *board) testCall(t *testing.T) {
@@ -352,6 +367,8 @@ func TestBoardPages(t *testing.T) {
 	b.look(t, "board-dark", 1440, 900, "dark")
 	b.look(t, "board-phone", 390, 844, "light")
 
+	b.testExplain(t)
+	check("explanation")
 	b.testStrangersText(t, c)
 	b.call(t, "Page.reload", nil, nil)
 	b.until(t, "the page to be loaded again", "document.readyState === 'complete' && document.getElementById('phase')")

@@ -156,10 +156,15 @@ type pastSession struct {
 	refused    bool
 }
 
-// past returns the session of a connection that has ended. The caller holds mu.
+// past returns the session of a connection that has ended. It shares nothing that still
+// changes: a replay may not have noticed the end yet. What that misses from now on is
+// behind what was reached. The caller holds mu.
 func (s *subscriber) past(d conn.Disconnect) *pastSession {
-	s.session.ending()
-	return &pastSession{session: s.session, id: s.id, principal: s.principal, transport: s.transportName(), connected: s.connected,
+	end := *s.session.ending()
+	end.unsent = slices.Clone(end.unsent)
+	session := s.session
+	session.end = &end
+	return &pastSession{session: session, id: s.id, principal: s.principal, transport: s.transportName(), connected: s.connected,
 		lastID: s.lastID, disconnect: d}
 }
 

@@ -16,7 +16,7 @@ export class Feed {
   #paused = false;
   #pausedAt = 0; // of the total
   /** @type {Kept[]} */ #frozen = []; // what a paused feed shows, newest first
-  #parts; #render; #dial;
+  #parts; #render; #dial; #explain;
   /** Ids of the open entries. @type {Set<string>} */ #open = new Set();
   /** @type {Set<string>} */ accounts = new Set();
 
@@ -24,10 +24,12 @@ export class Feed {
    * @param {{list: Element, account: HTMLSelectElement, type: HTMLSelectElement, text: HTMLInputElement,
    *   pause: HTMLButtonElement, clear: HTMLButtonElement, count: Element, empty: HTMLElement}} parts
    * @param {(number: string) => void} dial
+   * @param {(id: string) => Node[]} explain parts of an open entry, by its id
    */
-  constructor(parts, dial) {
+  constructor(parts, dial, explain) {
     this.#parts = parts;
     this.#dial = dial;
+    this.#explain = explain;
     this.#render = framed(() => this.#show());
     for (const input of [parts.account, parts.type, parts.text]) input.addEventListener("input", () => this.#thaw());
     parts.pause.addEventListener("click", () => this.#pause(!this.#paused));
@@ -134,6 +136,7 @@ export class Feed {
           [el("dt", {}, name), el("dd", {}, value ?? "")])),
       el("p", { class: "actions" }, copyButton("Copy id", () => m.id), copyButton("Copy JSON", () => text),
         ...numbers.map((number) => el("button", { type: "button", class: "quiet", onclick: () => this.#dial(number) }, `Call ${number}`))),
+      ...this.#explain(m.id),
       el("pre", { tabindex: "0", "aria-label": "The event as JSON" }, json.length > pretty ? `${json.slice(0, pretty)}\n…` : json),
     );
   }

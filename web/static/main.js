@@ -6,6 +6,7 @@ import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
 import { Directory } from "./directory.js";
 import { busy, byID, el, framed, setText } from "./dom.js";
+import { Explain } from "./explain.js";
 import { Feed } from "./feed.js";
 import { Figures } from "./figures.js";
 import { Floor } from "./floor.js";
@@ -35,10 +36,11 @@ const offer = (/** @type {string} */ number) => {
   views.go("phone");
   dial.offer(number);
 };
+const explain = new Explain(session);
 const feed = new Feed({
   list: byID("feed"), account: byID("feed-account"), type: byID("feed-type"), text: byID("feed-text"),
   pause: byID("feed-pause"), clear: byID("feed-clear"), count: byID("feed-count"), empty: byID("feed-empty"),
-}, offer);
+}, offer, (id) => explain.parts(id));
 byID("feed-type").append(...kinds.map((type) => el("option", { value: type }, kind(type))));
 
 const lookUp = new LookUp(session, {

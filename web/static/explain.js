@@ -1,0 +1,72 @@
+/** For administrators: what an event was made from, and what became of it at each client and webhook. */
+import { busy, el, setText } from "./dom.js";
+import { date, short, word } from "./show.js";
+
+export class Explain {
+  #session;
+
+  constructor(/** @type {import("./session.js").Session} */ session) {
+    this.#session = session;
+  }
+
+  /** The button for an event and the place of the answer; nothing for users. @returns {Node[]} */
+  parts(/** @type {string} */ id) {
+    if (this.#session.user?.role !== "admin") return [];
+    const output = el("p", { class: "output", role: "status" }), result = el("div");
+    const button = el("button", { type: "button", class: "quiet", onclick: () => busy(button, output, async () => {
+      const explanation = await this.#session.ask(`/api/v2/events/${encodeURIComponent(id)}/explain`);
+      result.replaceChildren(...shown(explanation));
+      setText(output, note(explanation));
+    }) }, "Explain");
+    return [el("p", { class: "actions" }, button), output, result];
+  }
+}
+
+/** @returns {Node[]} */
+function shown(/** @type {any} */ e) {
+  const raw = e.raw.available ? `cc.raw ${e.raw.position}, stored ${date(e.raw.at)}` : "deleted, or the log was cut";
+  const nodes = [el("dl", { class: "facts" }, ...[
+    ["Raw record", raw], ["Format", `${e.format.name}, from ${e.format.from}`], ["Account", `${e.account.id}, from ${e.account.from}`],
+    ...e.facts.map((/** @type {any} */ f) => [f.name, `${f.value}, from ${f.from}`]),
+  ].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]))];
+  const visible = e.connections.filter((/** @type {any} */ c) => c.outcome !== "not_visible");
+  if (visible.length) nodes.push(table("Connections", ["User", "Account", "Connected", "Outcome", "Why"], visible.map((/** @type {any} */ c) =>
+    [c.username ?? c.user_id ?? c.key_id ?? short(c.id), c.account_id, date(c.connected_at), word(c.outcome), why(c)])));
+  if (e.webhooks.length) nodes.push(table("Webhooks", ["URL", "Outcome", "Why"], e.webhooks.map((/** @type {any} */ w) =>
+    [w.url, word(w.outcome), w.filtered_by ? filter(w.filtered_by) : w.last_error ?? ""])));
+  return nodes;
+}
+
+/** @param {string} name @param {string[]} columns @param {string[][]} rows */
+function table(name, columns, rows) {
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {},
+    el("thead", {}, el("tr", {}, ...columns.map((column) => el("th", { scope: "col" }, column)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text) => el("td", {}, text)))))));
+}
+
+/** What led to the outcome at a connection. */
+export function why(/** @type {any} */ c) {
+  if (c.filtered_by) return filter(c.filtered_by);
+  const texts = [];
+  if (c.resumed_from) texts.push(`resumed after ${c.resumed_from}`);
+  if (c.ended_at) texts.push(`ended ${date(c.ended_at)} with ${c.code ?? "no code"} ${c.reason ?? ""}`.trim());
+  if (c.ended_at && c.last_event_id) texts.push(`last event ${c.last_event_id}`);
+  return texts.join("; ");
+}
+
+/** What a filter admits. */
+export function filter(/** @type {{field: string, admits?: string[], count?: number}} */ { field, admits = [], count = 0 }) {
+  if (!count) return `${field} does not select it`;
+  return `${field} is ${admits.join(", ")}${count > admits.length ? ` and ${count - admits.length} more` : ""}`;
+}
+
+/** What the tables leave out. */
+export function note(/** @type {any} */ e) {
+  const texts = [], hidden = e.connection_counts.not_visible ?? 0;
+  const all = Object.values(e.connection_counts).reduce((sum, n) => sum + n, 0);
+  if (!all) texts.push("No connection is known.");
+  if (hidden) texts.push(`${hidden} connections may not see the account.`);
+  if (all > e.connections.length) texts.push(`${e.connections.length} of ${all} connections are listed.`);
+  if (!e.complete) texts.push("Not all nodes have answered.");
+  return texts.join(" ");
+}
