@@ -44,13 +44,13 @@ check: lint ## for every commit: lint, unit tests and golden files, in under two
 	go test -short -vet=off -p 4 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
-	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 3 -k -Otarget test-e2e test-services test-stress test-race
+	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-race test-stress
 
 # The parts of test, each of which prints how long it took. Those with services
 # take the addresses of running ones from the environment: eval "$$(make -s services)".
-# test runs three at a time, of which test-e2e and test-stress wait more than they
-# compute, so more runs at once than there are cores. It prints each part's output when
-# the part ends, and runs all parts although one fails. lint runs go vet.
+# test runs two at a time, test-e2e beside the others: its tests wait more than they
+# compute, so more of them run at once than there are cores. It prints each part's
+# output when the part ends, and runs all parts although one fails. lint runs go vet.
 USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
 ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')
 timed        = @start=$$SECONDS; $(2); code=$$?; echo "== $(1): $$((SECONDS - start)) s, $$([ $$code = 0 ] && echo passed || echo FAILED)"; exit $$code
