@@ -61,9 +61,9 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	w.In = "correct horse battery"
 	w.Must("user", "create", "boss", "--account", "own", "--role", "admin", "--password-stdin")
 	w.Vars = append(w.Vars, cli.EnvPassword+"=correct horse battery")
-	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "300ms"}
+	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "1s"}
 	r, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "encryption-get,token")...)
-	if code != cli.ExitOK || r.Loop != "closed" || r.Requests < 10 || r.Failed != 0 || r.Operations[askToken].Requests == 0 {
+	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[askToken].Requests == 0 {
 		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
 	}
 	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: there is nothing for lookup") {

@@ -143,7 +143,7 @@ func (f *factory) pass(ctx context.Context, raw *kafka.Record) error {
 }
 
 var quickPipeline = []string{"--through", "kafka", "--accounts", "3", "--rate", "400", "--batch", "1",
-	"--duration", "400ms", "--warmup", "0", "--wait", "300ms"}
+	"--duration", "400ms", "--warmup", "0", "--wait", "3s"}
 
 func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 	t.Parallel()
