@@ -46,16 +46,28 @@ func (b block) does() error {
 	case b.language == "json" && b.note == "":
 		return b.parses()
 	}
-	return fmt.Errorf("nobody runs or checks this block of %q: make it sh, console, js, python or json, or %s", b.language, noteHelp)
+	return fmt.Errorf("nobody runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
 }
 
-func (b block) program() bool { return b.language == "js" || b.language == "python" }
+// languages are those of programs: how a file is run, how a program begins, and the
+// line that prints with a comment on its output.
+var languages = map[string]struct {
+	run, suffix    string
+	begins, prints *regexp.Regexp
+}{
+	"js":     {"NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", ".mjs", regexp.MustCompile(`^import `), regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`)},
+	"python": {"python -u ", ".py", regexp.MustCompile(`^(import|from) `), regexp.MustCompile(`print\(.*\) +# (.+)$`)},
+	"go":     {"SSL_CERT_FILE=data/tls/cert.pem go run ", ".go", regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
+}
+
+func (b block) program() bool {
+	_, ok := languages[b.language]
+	return ok
+}
 
 // begins reports whether the block begins a program; one that does not goes on
 // with the program of the blocks before it.
-func (b block) begins() bool {
-	return strings.HasPrefix(b.lines[0], "import ") || strings.HasPrefix(b.lines[0], "from ")
-}
+func (b block) begins() bool { return languages[b.language].begins.MatchString(b.lines[0]) }
 
 // parses wants a JSON text, or one on each line.
 func (b block) parses() error {
@@ -146,17 +158,11 @@ func commandsOf(b block) ([]command, error) {
 	return commands, nil
 }
 
-// prints matches a line of a program with a comment on its output.
-var prints = map[string]*regexp.Regexp{
-	"js":     regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`),
-	"python": regexp.MustCompile(`print\(.*\) +# (.+)$`),
-}
-
 // printed returns the output that the program's comments promise.
 func (b block) printed() []string {
 	var lines []string
 	for _, line := range b.lines {
-		if found := prints[b.language].FindStringSubmatch(line); found != nil {
+		if found := languages[b.language].prints.FindStringSubmatch(line); found != nil {
 			lines = append(lines, found[1])
 		}
 	}

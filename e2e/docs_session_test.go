@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,7 @@ func (s *session) follow(t *testing.T) {
 			t.Fatalf("%s:%d: %v", s.page, line, err)
 		}
 	}
-	for _, language := range []string{"js", "python"} {
+	for _, language := range slices.Sorted(maps.Keys(languages)) {
 		if line, err := s.finish(language); err != nil {
 			t.Fatalf("%s:%d: the program that begins here: %v", s.page, line, err)
 		}
@@ -77,8 +79,10 @@ func (s *session) block(b block) (line int, err error) {
 				return c.line, fmt.Errorf("$ %s\n%w", c.text, err)
 			}
 		}
-	case "js", "python":
-		return s.goOn(b)
+	default:
+		if b.program() {
+			return s.goOn(b)
+		}
 	}
 	return b.line, nil
 }
@@ -137,11 +141,11 @@ func (s *session) finish(language string) (line int, err error) {
 		return 0, nil
 	}
 	delete(s.programs, language)
-	file := strings.ReplaceAll(strings.TrimSuffix(s.page, ".md"), "/", "-") + map[string]string{"js": ".mjs", "python": ".py"}[language]
+	file := strings.ReplaceAll(strings.TrimSuffix(s.page, ".md"), "/", "-") + languages[language].suffix
 	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")), 0o600); err != nil {
 		return p.line, err
 	}
-	run := command{text: map[string]string{"js": "NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", "python": "python -u "}[language] + file, output: p.printed}
+	run := command{text: languages[language].run + file, output: p.printed}
 	if p.interrupt {
 		return p.line, s.until(run)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// nodeFolder has what clients in Node need, in node_modules.
+// nodeFolder has what clients in Node need, and clients/js, in node_modules.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
 	tool(t, "node")
@@ -18,7 +18,8 @@ func nodeFolder(t *testing.T) string {
 	return installed(t, nodePackages)
 }
 
-// pythonFolder is a virtual environment with what clients in Python need.
+// pythonFolder is a virtual environment with what clients in Python need, and
+// clients/python.
 func pythonFolder(t *testing.T) string {
 	t.Helper()
 	tool(t, "python3")
@@ -27,12 +28,25 @@ func pythonFolder(t *testing.T) string {
 
 var nodePackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "node")
-	return dir, install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline ws@8 standardwebhooks@1")
+	return dir, installWithClient(dir, "ws@8 standardwebhooks@1")
 })
+
+// installWithClient installs packages of npm and clients/js.
+func installWithClient(dir, packages string) error {
+	client, err := filepath.Abs("../clients/js")
+	if err != nil {
+		return err
+	}
+	return install(dir, "npm install --no-save --no-audit --no-fund --prefer-offline "+packages+` "$(npm pack '`+client+`')"`)
+}
 
 var pythonPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "python")
-	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks")
+	// pip builds in the folder that it is given.
+	if err := os.CopyFS(filepath.Join(dir, "client"), os.DirFS("../clients/python")); err != nil {
+		return "", err
+	}
+	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks ./client")
 })
 
 // oidcProviderPackages is the OpenID Connect provider of testdata/oidc-provider, as
