@@ -31,6 +31,15 @@ var nodePackages = sync.OnceValues(func() (string, error) {
 	return dir, installWithClient(dir, "ws@8 standardwebhooks@1")
 })
 
+// typeScriptPackages is the compiler and the programs of testdata/typescript.
+var typeScriptPackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "typescript")
+	if err := os.CopyFS(dir, os.DirFS("testdata/typescript")); err != nil {
+		return "", err
+	}
+	return dir, installWithClient(dir, "typescript@5.9.3")
+})
+
 // installWithClient installs packages of npm and clients/js.
 func installWithClient(dir, packages string) error {
 	client, err := filepath.Abs("../clients/js")
