@@ -123,6 +123,10 @@ const (
 	cursorV1 = 1
 	cursorV2 = 2
 	cursorV3 = 3
+
+	// Versions up to this one are taken for those of newer nodes. What is no cursor
+	// seldom begins so: the first character is then an upper-case letter up to D.
+	cursorReserved = 15
 )
 
 // cursorWriter encodes version 3: the log id, the number of partitions, and for
@@ -163,7 +167,10 @@ func (c *cursorWriter) text(last event.ID) string {
 	return last.String() + "." + base64.RawURLEncoding.EncodeToString(c.raw)
 }
 
-var errCursor = errors.New("not an event id or a cursor")
+var (
+	errCursor      = errors.New("not an event id or a cursor")
+	errNewerCursor = errors.New("the cursor is of a newer version")
+)
 
 // resumePoint is a decoded value of since: an event id, or a cursor, whose
 // positions are not nil. The cursor of a client that has received no event has
@@ -188,8 +195,9 @@ func (r *resumePoint) position(partition int) (at position, found bool) {
 	return at, found
 }
 
-// parseSince decodes the value of since. Returns an error for anything that is
-// neither an event id nor a cursor.
+// parseSince decodes the value of since. Returns errNewerCursor for a cursor of a
+// newer version, and another error for anything that is neither an event id nor a
+// cursor.
 func parseSince(s string) (resumePoint, error) {
 	head, tail, isCursor := strings.Cut(s, ".")
 	if !isCursor {
@@ -206,6 +214,9 @@ func parseSince(s string) (resumePoint, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(tail)
 	if err != nil || len(raw) == 0 {
 		return resumePoint{}, errCursor
+	}
+	if raw[0] > cursorV3 && raw[0] <= cursorReserved {
+		return resumePoint{}, errNewerCursor
 	}
 	r := cursorReader{raw: raw[1:], epoch: unknownEpoch}
 	if raw[0] != cursorV1 {

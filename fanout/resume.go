@@ -15,7 +15,8 @@ import (
 const Earliest = "earliest"
 
 // parseResume decodes since; "" is the zero value. Returns fault.KindInvalid for a
-// malformed value.
+// malformed value, and fault.KindUnavailable for a cursor of a newer version, which
+// another node may know.
 func parseResume(since string) (at resumePoint, err error) {
 	switch since {
 	case "":
@@ -23,7 +24,11 @@ func parseResume(since string) (at resumePoint, err error) {
 	case Earliest:
 		return resumePoint{earliest: true}, nil
 	}
-	if at, err = parseSince(since); err != nil {
+	at, err = parseSince(since)
+	switch {
+	case errors.Is(err, errNewerCursor):
+		return at, fault.Unavailable(nil, time.Second, "the cursor is of a newer version than this node, come back")
+	case err != nil:
 		return at, fault.InvalidField("since", "invalid", "since: "+err.Error())
 	}
 	return at, nil

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -256,6 +257,25 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	log.put(0, "root", event.QueueCall, 1, 2)
 	log.trim(0, 2)
 	refused("before the log", logID{1}, startAt(0))
+}
+
+func TestCursorOfANewerVersionIsForAnotherNode(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	n := startNode(t, Config{}, log, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	id := log.put(0, "root", event.QueueCall, 0)[0].String() + "."
+	for since, want := range map[string]int{
+		id + base64.RawURLEncoding.EncodeToString([]byte{cursorV3 + 1, 1, 2, 3}): 503,
+		id + base64.RawURLEncoding.EncodeToString([]byte{cursorReserved}):        503,
+		id + base64.RawURLEncoding.EncodeToString([]byte{cursorReserved + 1}):    400,
+		id + base64.RawURLEncoding.EncodeToString([]byte{cursorV3, 1, 2, 3}):     400,
+		id + "cursor": 400,
+	} {
+		_, response, err := n.tryDial(token, "since="+since)
+		if err == nil || response == nil || response.StatusCode != want {
+			t.Errorf("%s: %v %v, want %d", since, response, err, want)
+		}
+	}
 }
 
 // cursorOf is a cursor with a position of every partition.
