@@ -3,115 +3,273 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"trunkline/clients/conformance"
 	"trunkline/internal/freeport"
 )
 
-// TestClientsUnderKills has the client libraries follow a server that is killed
-// twice, go on after a restart of their own, and end when their user is deleted.
-func TestClientsUnderKills(t *testing.T) {
-	t.Parallel()
-	c := embeddedCluster(t)
+// goClientDriver builds the driver of clients/go, once.
+var goClientDriver = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(scratch, "driver")
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", file, "trunkline/clients/conformance/drivers/driver").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the driver of clients/go: %w: %s", err, output)
+	}
+	return file, nil
+})
+
+// libraries has the client libraries follow an account of a server of their own.
+type libraries struct {
+	*cluster
+	node    *node
+	account string
+	asks    conformance.Settings // of the account's user, from the earliest event
+	drivers map[string]*conformance.Driver
+	sent    int // events
+}
+
+func newLibraries(t *testing.T, more ...string) *libraries {
+	t.Helper()
+	c := embeddedCluster(t, more...)
 	n := c.nodes[0]
-	goDriver := filepath.Join(t.TempDir(), "driver")
-	if output, err := exec.Command("go", "build", "-buildvcs=false", "-o", goDriver, "trunkline/clients/conformance/drivers/driver").CombinedOutput(); err != nil {
-		t.Fatalf("building the driver of clients/go: %v: %s", err, output)
-	}
-	certificate := filepath.Join(n.dir, "tls", "cert.pem")
 	w := c.account(t, "clients", "demo")
-	start := func(language, store string) *conformance.Driver {
-		cmd := conformance.Command(language, "../clients/conformance", goDriver)
-		if cmd == nil {
-			missing(t, "the tools of the driver of "+language+" are not installed")
-			return nil
-		}
-		cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+certificate)
-		d, err := conformance.Start(cmd, conformance.Settings{
-			URL: n.url, CA: certificate, Username: w.Username, Password: w.Password, Domain: w.Domain,
-			Since: "earliest", Store: store, RetryMin: 20, RetryMax: 200,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(d.Close)
-		return d
+	return &libraries{cluster: c, node: n, account: "clients", drivers: map[string]*conformance.Driver{}, asks: conformance.Settings{
+		URL: n.url, CA: filepath.Join(n.dir, "tls", "cert.pem"), Username: w.Username, Password: w.Password, Domain: w.Domain,
+		Since: "earliest", RetryMin: 20, RetryMax: 200,
+	}}
+}
+
+// start starts the driver of a language.
+func (l *libraries) start(t *testing.T, language string, s conformance.Settings) *conformance.Driver {
+	t.Helper()
+	driver, err := goClientDriver()
+	if err != nil {
+		t.Fatal(err)
 	}
-	await := func(d *conformance.Driver, language, what string, enough func([]conformance.Line) bool) []conformance.Line {
-		t.Helper()
+	cmd := conformance.Command(language, "../clients/conformance", driver)
+	if cmd == nil {
+		missing(t, "the tools of the driver of "+language+" are not installed")
+		return nil
+	}
+	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+s.CA)
+	d, err := conformance.Start(cmd, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// startAll starts all drivers, with a store each where stores is a folder.
+func (l *libraries) startAll(t *testing.T, s conformance.Settings, stores string) {
+	t.Helper()
+	for _, language := range conformance.Languages {
+		if stores != "" {
+			s.Store = filepath.Join(stores, language)
+		}
+		l.drivers[language] = l.start(t, language, s)
+	}
+}
+
+// startPaused starts all drivers, which stop reading at the first event.
+func (l *libraries) startPaused(t *testing.T) {
+	t.Helper()
+	l.send(t, 1, 0)
+	d := l.start(t, "go", l.asks)
+	lines, err := d.Await(2*patience, delivered(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	asks := l.asks
+	asks.PauseAt = conformance.IDs(lines)[0]
+	l.startAll(t, asks, "")
+	l.await(t, "the first event", delivered(1))
+}
+
+// send posts events of size bytes or a little more.
+func (l *libraries) send(t *testing.T, events, size int) {
+	t.Helper()
+	pad := strings.Repeat("x", size)
+	var body strings.Builder
+	for range events {
+		fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d,"pad":%q}`+"\n", l.account, l.sent, pad)
+		l.sent++
+	}
+	l.ingest.send(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
+}
+
+// await waits until the lines of each driver are enough.
+func (l *libraries) await(t *testing.T, what string, enough func([]conformance.Line) bool) map[string][]conformance.Line {
+	t.Helper()
+	all := map[string][]conformance.Line{}
+	for language, d := range l.drivers {
 		lines, err := d.Await(2*patience, enough)
 		if err != nil {
 			t.Fatalf("%s: waiting for %s: %v", language, what, err)
 		}
-		return lines
+		all[language] = lines
 	}
-	ended := func(lines []conformance.Line) bool { return lines[len(lines)-1].Kind == "end" }
+	return all
+}
 
-	stores, drivers := t.TempDir(), map[string]*conformance.Driver{}
-	for _, language := range conformance.Languages {
-		drivers[language] = start(language, filepath.Join(stores, language))
-	}
-	reference := follow(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w), cursor: true, since: "earliest"}, n)
-	const each = 40
-	sent := 0
-	send := func() {
-		c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("clients", sent, sent+each), each)
-		sent += each
-	}
-	send()
-	for range 2 {
-		for language, d := range drivers {
-			await(d, language, "events", func(lines []conformance.Line) bool { return len(conformance.IDs(lines)) >= sent })
+// do sends a command to all drivers.
+func (l *libraries) do(t *testing.T, command string) {
+	t.Helper()
+	for language, d := range l.drivers {
+		if err := d.Do(command); err != nil {
+			t.Fatalf("%s: %v", language, err)
 		}
-		send() // some may be on their way
-		n.kill(t)
-		n.start(t)
-		send()
 	}
-	got := map[string][]string{}
-	for language, d := range drivers { // each is restarted in order
-		await(d, language, "events", func(lines []conformance.Line) bool { return len(conformance.IDs(lines)) >= sent })
-		if err := d.Do("stop"); err != nil {
-			t.Fatal(err)
-		}
-		got[language] = conformance.IDs(await(d, language, "its end", func(lines []conformance.Line) bool { return ended(lines) }))
+}
+
+// closed returns an error until the server has closed all drivers' connections with
+// a code.
+func (l *libraries) closed(code int) error {
+	series := fmt.Sprintf(`trunkline_fanout_closed_total{code="%d"}`, code)
+	n, err := l.node.value(series)
+	if err == nil && int(n) < len(l.drivers) {
+		err = fmt.Errorf("%s is %g", series, n)
 	}
-	send()
-	for _, language := range conformance.Languages {
-		drivers[language] = start(language, filepath.Join(stores, language))
-	}
-	var want []string
-	eventually(t, "the reference to have all events", func() error {
-		want = want[:0]
-		for _, id := range ids(reference.events()) { // some come again after a kill
-			if !slices.Contains(want, id) {
-				want = append(want, id)
+	return err
+}
+
+// delivered returns a condition: so many events.
+func delivered(events int) func([]conformance.Line) bool {
+	return func(lines []conformance.Line) bool { return len(conformance.IDs(lines)) >= events }
+}
+
+// connected returns a condition: so many connections, one after another.
+func connected(times int) func([]conformance.Line) bool {
+	return func(lines []conformance.Line) bool {
+		n := 0
+		for _, line := range conformance.Of(lines, "status") {
+			if line.State == "connected" {
+				n++
 			}
 		}
-		if len(want) < sent {
-			return fmt.Errorf("%d of %d", len(want), sent)
+		return n >= times
+	}
+}
+
+func driverEnded(lines []conformance.Line) bool {
+	return len(lines) > 0 && lines[len(lines)-1].Kind == "end"
+}
+
+// complete fails the test where a driver did not get all events once, in one order.
+func (l *libraries) complete(t *testing.T, all map[string][]conformance.Line) {
+	t.Helper()
+	want := conformance.IDs(all["go"])
+	for language, lines := range all {
+		got := conformance.IDs(lines)
+		if distinct := slices.Compact(slices.Sorted(slices.Values(got))); len(distinct) != l.sent || len(got) != l.sent || !slices.Equal(got, want) {
+			t.Errorf("%s got %d events, %d of them different, of %d; the Go client %d", language, len(got), len(distinct), l.sent, len(want))
+		}
+	}
+}
+
+// TestClientsUnderKills has the client libraries take a snapshot, follow a server that
+// is killed twice, go on after a restart of their own, and end when their account is
+// deleted.
+func TestClientsUnderKills(t *testing.T) {
+	t.Parallel()
+	l := newLibraries(t)
+	const each = 40
+	l.asks.Since, l.asks.Snapshot = "", true
+	stores := t.TempDir()
+	l.startAll(t, l.asks, stores)
+	l.await(t, "the snapshot", func(lines []conformance.Line) bool { return len(conformance.Of(lines, "snapshot")) == 1 })
+	l.send(t, each, 0)
+	for range 2 {
+		l.await(t, "events", delivered(l.sent))
+		l.send(t, each, 0) // some may be on their way
+		l.node.kill(t)
+		l.node.start(t)
+		l.send(t, each, 0)
+	}
+	l.await(t, "events", delivered(l.sent))
+	l.do(t, "stop")
+	all := l.await(t, "its end", driverEnded)
+	l.send(t, each, 0)
+	l.startAll(t, l.asks, stores)
+	for language, lines := range l.await(t, "the events after its restart", delivered(each)) {
+		all[language] = append(all[language], lines...)
+	}
+	l.complete(t, all)
+	for language, lines := range all {
+		if n := len(conformance.Of(lines, "snapshot")); n != 1 {
+			t.Errorf("%s took %d snapshots", language, n)
+		}
+	}
+	l.node.cli(t, "account", "delete", l.account)
+	for language, lines := range l.await(t, "its end", driverEnded) {
+		// A client that loses the last bytes of its connection is refused when it comes back.
+		if failure := lines[len(lines)-1].Error; failure == nil || !failure.Permanent || failure.Code != 4003 && failure.Status != 401 {
+			t.Errorf("%s: without its account it ends with %+v", language, failure)
+		}
+	}
+}
+
+// TestClientsWhoseTokensExpire has programs that work on one event until their token
+// has expired, then follow over renewals of it, and others whose API key expires.
+func TestClientsWhoseTokensExpire(t *testing.T) {
+	t.Parallel()
+	l := newLibraries(t, "TRUNKLINE_AUTH_EVENTS_TTL", "3s")
+	l.startPaused(t)
+	eventually(t, "the connections to be closed", func() error { return l.closed(4001) })
+	l.send(t, 40, 0)
+	l.do(t, "resume")
+	for times := 2; times <= 4; times++ {
+		l.await(t, "another token", connected(times))
+		l.send(t, 10, 0)
+	}
+	l.complete(t, l.await(t, "all events", delivered(l.sent)))
+
+	const life = 8 * time.Second
+	asks := l.asks
+	asks.Username, asks.Password, asks.Domain = "", "", ""
+	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires", life.String())
+	created := time.Now()
+	eventually(t, "the key to be known", func() error {
+		a := l.node.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": asks.APIKey}, `{}`)
+		if a.status != http.StatusOK && time.Since(created) < life { // a slow machine
+			return fmt.Errorf("%s", a)
 		}
 		return nil
 	})
-	for language, d := range drivers {
-		lines := await(d, language, "the events after its restart", func(lines []conformance.Line) bool { return len(conformance.IDs(lines)) >= each })
-		if all := append(got[language], conformance.IDs(lines)...); !slices.Equal(all, want) {
-			t.Errorf("%s got %d events, the reference %d\nmissing %v\ntoo many %v", language, len(all), len(want), without(want, all), without(all, want))
+	l.startAll(t, asks, "")
+	for language, lines := range l.await(t, "its end", driverEnded) {
+		if failure := lines[len(lines)-1].Error; failure == nil || failure.Name != "LoginRefusedError" || failure.Status != 401 {
+			t.Errorf("%s: with a key that has expired it ends with %+v", language, failure)
 		}
 	}
-	n.cli(t, "user", "delete", w.Username, "--account", "clients")
-	for language, d := range drivers {
-		lines := await(d, language, "its end", ended)
-		// A client that loses the last bytes of its connection is refused when it comes back.
-		if failure := lines[len(lines)-1].Error; failure == nil || !failure.Permanent || failure.Code != 4003 && failure.Status != 401 {
-			t.Errorf("%s: without its user it ends with %+v", language, failure)
+}
+
+// TestClientsThatReadSlowly has programs that work on one event for so long that the
+// server closes their connections (4008): they miss nothing.
+func TestClientsThatReadSlowly(t *testing.T) {
+	t.Parallel()
+	l := newLibraries(t, "TRUNKLINE_FANOUT_QUEUE_BYTES", "256KiB")
+	l.startPaused(t)
+	eventually(t, "the connections to be closed", func() error {
+		if open, err := l.node.value("trunkline_fanout_connections"); err != nil || open > 0 {
+			l.send(t, 8, 128<<10) // sockets' buffers take some MiB
 		}
-	}
+		return l.closed(4008)
+	})
+	t.Logf("%d events until then", l.sent)
+	l.do(t, "resume")
+	l.send(t, 1, 0)
+	l.complete(t, l.await(t, "all events", delivered(l.sent)))
 }
 
 // TestWallboard opens the page of clients/js in a browser, with the server killed
@@ -158,18 +316,19 @@ func TestWallboard(t *testing.T) {
 	p.do(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(password)+`; form.requestSubmit(); }`, nil)
 	p.until(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)
-	for agent := 2002; agent < 2004; agent++ {
+	for agent := 2010; agent <= 2020; agent += 10 {
+		login(agent) // may be on its way
 		n.kill(t)
 		p.until(t, "the page to notice", `document.getElementById("connection").innerText !== "connected"`)
 		n.start(t)
-		login(agent)
-		shows(2001, agent)
+		login(agent + 1)
+		shows(2001, agent, agent+1)
 	}
 	p.look(t, "wallboard", 800, 400, "light")
 	var rows int
 	p.do(t, `document.querySelectorAll("#agents li").length`, &rows)
-	if rows != 3 {
-		t.Errorf("the page shows %d agents, want 3", rows)
+	if rows != 5 {
+		t.Errorf("the page shows %d agents, want 5", rows)
 	}
 	p.wellBehaved(t)
 }
