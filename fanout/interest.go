@@ -13,10 +13,10 @@ import (
 // interest is the partitions of one subscriber. It is changed with index.mu (for
 // writing) and the subscriber's lock held; either is enough to read it.
 type interest struct {
+	follows    partitionSet        // whose events it is given
 	registered bool                // in the index, and with references to what it follows
 	removed    bool                // from the index, or before it got there: it has no references any more
 	partitions int                 // of cc.evt, when follows was chosen
-	follows    partitionSet        // whose events it is given
 	past       partitionSet        // followed as long as it is connected: see pastPartitions
 	pending    map[int]pendingJoin // to be followed soon
 	joining    bool                // a task runs for pending

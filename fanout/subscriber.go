@@ -14,33 +14,36 @@ import (
 // subscriber is one client of the channel on any transport: its filter, what
 // waits for it, and the position it has reached.
 type subscriber struct {
-	id        string
-	principal *identity.Principal
-	address   string
-	connected time.Time
-	filter    atomic.Pointer[filter]
-	slots     []indexSlot // guarded by index.mu
-	interest  interest
+	// What every delivery reads and writes, from here to interest.follows, lies in
+	// three lines of the processor's cache: at high rates it is in none.
 	transport transport
-	limit     int       // bytes of memory that the queue may keep
-	pingAt    time.Time // the sweeper's
-	published int64     // the pong that the shared view has, 0: none; publishPresence's
+	limit     int // bytes of memory that the queue may keep
 
 	// replaying is true until the subscriber is live: streams leave it to its
 	// replay. It changes to false with index.mu held for writing.
 	replaying atomic.Bool
 
-	lastSeen atomic.Int64 // Unix seconds of the peer's last sign of life
-	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
-
-	mu         sync.Mutex
+	mu         sync.Mutex // guards the fields down to session
 	queue      conn.Queue
 	state      queueOwner
 	closing    *closing       // set once, by close
 	tracker    *cursorTracker // nil: the client asked for no cursor
 	spaceFreed chan struct{}  // closed when spaceAvailable may answer otherwise; nil: nobody waits
 	lastID     event.ID       // of the last event that is out completely
-	session    session        // for explanations
+	interest   interest
+	session    session // for explanations
+
+	id        string
+	principal *identity.Principal
+	address   string
+	connected time.Time
+	filter    atomic.Pointer[filter]
+	slots     []indexSlot // guarded by index.mu
+	pingAt    time.Time   // the sweeper's
+	published int64       // the pong that the shared view has, 0: none; publishPresence's
+
+	lastSeen atomic.Int64 // Unix seconds of the peer's last sign of life
+	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
 }
 
 // becomeLive ends the replay. The caller holds index.mu for writing.
