@@ -49,15 +49,15 @@ func (b block) does() error {
 	return fmt.Errorf("nobody runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
 }
 
-// languages are those of programs: how a file is run, how a program begins, and the
-// line that prints with a comment on its output.
+// languages are those of programs: how a file is built and run, how a program begins,
+// and the line that prints with a comment on its output.
 var languages = map[string]struct {
-	run, suffix    string
-	begins, prints *regexp.Regexp
+	build, run, suffix string
+	begins, prints     *regexp.Regexp
 }{
-	"js":     {"NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", ".mjs", regexp.MustCompile(`^import `), regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`)},
-	"python": {"python -u ", ".py", regexp.MustCompile(`^(import|from) `), regexp.MustCompile(`print\(.*\) +# (.+)$`)},
-	"go":     {"SSL_CERT_FILE=data/tls/cert.pem go run ", ".go", regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
+	"js":     {"", "NODE_EXTRA_CA_CERTS=data/tls/cert.pem node ", ".mjs", regexp.MustCompile(`^import `), regexp.MustCompile(`console\.log\(.*\);? +// (.+)$`)},
+	"python": {"", "python -u ", ".py", regexp.MustCompile(`^(import|from) `), regexp.MustCompile(`print\(.*\) +# (.+)$`)},
+	"go":     {"go build -o bin/example ", "SSL_CERT_FILE=data/tls/cert.pem bin/example ", ".go", regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
 }
 
 func (b block) program() bool {

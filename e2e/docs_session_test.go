@@ -145,6 +145,11 @@ func (s *session) finish(language string) (line int, err error) {
 	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(s.here.Replace(strings.Join(p.lines, "\n")+"\n")), 0o600); err != nil {
 		return p.line, err
 	}
+	if build := languages[language].build; build != "" {
+		if err := s.command(command{text: build + file, output: []string{elided}}, true); err != nil {
+			return p.line, err
+		}
+	}
 	run := command{text: languages[language].run + file, output: p.printed}
 	if p.interrupt {
 		return p.line, s.until(run)
