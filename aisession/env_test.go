@@ -24,6 +24,7 @@ import (
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/internal/netguard"
+	"trunkline/internal/testservice"
 	"trunkline/telephony/audio"
 	"trunkline/telephony/number"
 )
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		servePeer()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testservice.Goroutine))
 }
 
 // testEnv is a running service.

@@ -13,6 +13,7 @@ import (
 	"trunkline/aisession"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
 )
 
 func TestALostProviderIsFoundAgain(t *testing.T) {
@@ -281,8 +282,26 @@ func TestPlacesAreKeptAndLost(t *testing.T) {
 	store := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	seats := aisession.RedisSessionLeases{RedisStore: aisession.NewRedisStore(client, "x:")}
-	take := func(session string) bool {
+	take := placesAreKept(t, client, "x:")
+	store.FastForward(2 * time.Minute) // the node that had them is gone
+	if !take("d") || !take("e") {
+		t.Error("lost places are taken")
+	}
+}
+
+func TestPlacesAreKeptInARedisCluster(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
+	t.Cleanup(func() { _ = client.Close() })
+	placesAreKept(t, client, testservice.Prefix(t))
+}
+
+// placesAreKept returns a function that takes one of the account's two places,
+// which are both taken.
+func placesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (take func(session string) bool) {
+	t.Helper()
+	seats := aisession.RedisSessionLeases{RedisStore: aisession.NewRedisStore(client, prefix)}
+	take = func(session string) bool {
+		t.Helper()
 		ok, err := seats.Acquire(t.Context(), "demo", session, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -292,7 +311,7 @@ func TestPlacesAreKeptAndLost(t *testing.T) {
 	if !take("a") || !take("b") || take("c") {
 		t.Error("two places are not two")
 	}
-	if err := seats.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo"}); err != nil {
+	if err := seats.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo", "x": "other"}); err != nil {
 		t.Fatal(err)
 	}
 	if take("c") {
@@ -304,8 +323,5 @@ func TestPlacesAreKeptAndLost(t *testing.T) {
 	if !take("c") {
 		t.Error("a freed place is taken")
 	}
-	store.FastForward(2 * time.Minute) // the node that had them is gone
-	if !take("d") || !take("e") {
-		t.Error("lost places are taken")
-	}
+	return take
 }

@@ -55,7 +55,7 @@ type App struct {
 	life     *lifecycle
 
 	db           *sqldb.DB
-	redis        *redis.Client
+	redis        redis.UniversalClient
 	cluster      *kafka.Cluster
 	audit        *audit.Log
 	keys         *masterkey.Keyring
@@ -142,7 +142,7 @@ func (a *App) openBackends(ctx context.Context) error {
 }
 
 func (a *App) openIdentity(ctx context.Context) error {
-	limiter, err := identity.NewRedisLimiter(a.redis, a.registry, a.log)
+	limiter, err := identity.NewRedisLimiter(a.redis, a.settings.Redis.KeyPrefix, a.registry, a.log)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func checkFiles(s *settings.Settings) error {
 	for _, f := range []namedFile{
 		{"directory_file", s.DirectoryFile}, {"master_key_file", s.MasterKeys.File},
 		{"kafka.tls.ca_file", s.Kafka.TLS.CAFile}, {"redis.tls.ca_file", s.Redis.TLS.CAFile},
+		{"kafka.sasl.password_file", s.Kafka.SASL.PasswordFile}, {"kafka.sasl.oauth.token_file", s.Kafka.SASL.OAuth.TokenFile},
 	} {
 		if f.path == "" {
 			continue

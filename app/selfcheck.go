@@ -17,16 +17,16 @@ func (a *App) newSelfCheck() (*selfcheck.Checker, error) {
 	if a.db.Postgres() {
 		database.Clock = a.databaseClock
 	}
-	redis := selfcheck.Dependency{Name: "redis", Advice: "check the server, redis.address, redis.password and redis.tls",
+	redis := selfcheck.Dependency{Name: "redis", Advice: "check the server, and the addresses, password and tls of redis",
 		Ping: func(ctx context.Context) error { return a.redis.Ping(ctx).Err() }}
-	if a.settings.Redis.Address != "" {
+	if !a.settings.Redis.Embedded() {
 		redis.Clock = a.redisClock
 	}
 	kafka := selfcheck.Dependency{Name: "kafka", Advice: "check the cluster, and kafka.brokers", Ping: a.cluster.Ping, Clock: a.kafkaClock,
 		Silent: func() bool { return a.health.unready() != "" }} // the start logs what it waits for
 	var presented []selfcheck.Certificate
 	if a.certs != nil {
-		presented = append(presented, selfcheck.Certificate{Setting: a.certs.key, File: a.certs.certFile, Load: a.certs.current, Reloads: true})
+		presented = append(presented, selfcheck.Certificate{Setting: a.certs.key, File: a.certs.certFile, Load: a.certs.current})
 	}
 	for _, p := range pairs(a.settings) {
 		if p.key != "tls.cert_file" {

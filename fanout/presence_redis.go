@@ -196,13 +196,23 @@ const (
 	lagSettle = time.Minute
 )
 
+// lagPrefix begins the keys of delivery lag. In a Redis Cluster they share a hash slot,
+// so that a node which loses its data loses all of them, and lagSince never
+// outlives reports.
+func (p *RedisPresence) lagPrefix() string {
+	if _, cluster := p.Client.(*redis.ClusterClient); cluster {
+		return p.Prefix + "{fanout:late}:"
+	}
+	return p.Prefix + "fanout:late:"
+}
+
 func (p *RedisPresence) lagKey(hour time.Time) string {
-	return p.Prefix + "fanout:late:" + strconv.FormatInt(hour.Unix(), 10)
+	return p.lagPrefix() + strconv.FormatInt(hour.Unix(), 10)
 }
 
 // lagSince is the key of the time, in Unix milliseconds, from which on reports
 // are complete but for lagSettle. It is missing when the shared view was lost.
-func (p *RedisPresence) lagSince() string { return p.Prefix + "fanout:late:since" }
+func (p *RedisPresence) lagSince() string { return p.lagPrefix() + "since" }
 
 // ReportLag implements Presence: a hash an hour, from node to milliseconds.
 func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error {

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// onRedis runs a suite over the embedded Redis and a real one.
+// onRedis runs a suite over the embedded Redis, a real one, and a Redis Cluster.
 func onRedis(t *testing.T, suite func(t *testing.T, client redis.UniversalClient, prefix string)) {
 	t.Run("embedded", func(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
@@ -21,6 +21,11 @@ func onRedis(t *testing.T, suite func(t *testing.T, client redis.UniversalClient
 	})
 	t.Run("real", func(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: testservice.Redis(t)})
+		t.Cleanup(func() { _ = client.Close() })
+		suite(t, client, testservice.Prefix(t)+":")
+	})
+	t.Run("cluster", func(t *testing.T) {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 		t.Cleanup(func() { _ = client.Close() })
 		suite(t, client, testservice.Prefix(t)+":")
 	})
@@ -104,6 +109,13 @@ func TestDeliveryLagIsUnknownAfterRedisLostIt(t *testing.T) {
 		}
 		if got, known := lag(later, later); !known || got < 40*time.Second {
 			t.Errorf("before the loss: %v %v", got, known)
+		}
+		if all, isCluster := client.(*redis.ClusterClient); isCluster {
+			at, err := all.MasterForKey(t.Context(), p.lagSince())
+			if err != nil {
+				t.Fatal(err)
+			}
+			client = at // the one node that loses its data
 		}
 		for _, key := range client.Keys(t.Context(), prefix+"*").Val() {
 			client.Del(t.Context(), key)

@@ -16,8 +16,9 @@ import (
 var limiterScript string
 
 const (
-	// The braces keep a login's counters in one slot of a Redis Cluster.
-	limiterPrefix  = "trunkline:{logins}:"
+	// limiterTag follows the prefix of every key. The braces keep a login's
+	// counters in one slot of a Redis Cluster.
+	limiterTag     = "{logins}:"
 	limiterTimeout = 500 * time.Millisecond
 	// How long Redis is left alone after it failed, so that its time-outs do
 	// not add up.
@@ -28,6 +29,7 @@ const (
 // counts in this process: logins go on, and guessing gains little.
 type RedisLimiter struct {
 	client    redis.UniversalClient
+	prefix    string
 	script    *redis.Script
 	memory    *MemoryLimiter
 	restUntil atomic.Int64 // Unix nanoseconds
@@ -35,15 +37,17 @@ type RedisLimiter struct {
 	log       *slog.Logger
 }
 
-// NewRedisLimiter makes one on a client that it does not close. The client
+// NewRedisLimiter makes one on a client that it does not close, with keys that
+// begin with prefix. The client
 // should have ContextTimeoutEnabled, else its own time-outs hold instead of
 // half a second.
-func NewRedisLimiter(client redis.UniversalClient, reg prometheus.Registerer, log *slog.Logger) (*RedisLimiter, error) {
+func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus.Registerer, log *slog.Logger) (*RedisLimiter, error) {
 	if client == nil {
 		return nil, errors.New("identity: the limiter has no Redis client")
 	}
 	return &RedisLimiter{
 		client:    client,
+		prefix:    prefix + limiterTag,
 		script:    redis.NewScript(limiterScript),
 		memory:    NewMemoryLimiter(),
 		fallbacks: newFallbacks(reg),
@@ -77,7 +81,7 @@ func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (w
 	keys := make([]string, len(limits))
 	args := []any{failures}
 	for i, limit := range limits {
-		keys[i] = limiterPrefix + limit.Subject
+		keys[i] = l.prefix + limit.Subject
 		args = append(args, limit.Max, limit.Window.Milliseconds())
 	}
 	// A client that hangs up must not spare itself the count.

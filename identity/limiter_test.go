@@ -21,13 +21,17 @@ import (
 
 func redisLimiter(t *testing.T, address string) *RedisLimiter {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true})
+	return limiterOn(t, redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true}))
+}
+
+func limiterOn(t *testing.T, client redis.UniversalClient) *RedisLimiter {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return must(NewRedisLimiter(client, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
+	return must(NewRedisLimiter(client, "test:", prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 }
 
 // onEachLimiter runs test over every limiter; pass lets time go by.
@@ -43,6 +47,10 @@ func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(ti
 	})
 	t.Run("redis", func(t *testing.T) {
 		test(t, redisLimiter(t, testservice.Redis(t)), func(d time.Duration) { time.Sleep(d) })
+	})
+	t.Run("redis cluster", func(t *testing.T) {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t), ContextTimeoutEnabled: true})
+		test(t, limiterOn(t, client), func(d time.Duration) { time.Sleep(d) })
 	})
 }
 

@@ -125,14 +125,22 @@ func TestCallsAtOnce(t *testing.T) {
 	})
 }
 
-// onRedis runs a test over miniredis and over a real Redis.
+// onRedis runs a test over miniredis, a real Redis and a Redis Cluster.
 func onRedis(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
-	for name, address := range map[string]func(*testing.T) string{
-		"embedded": func(t *testing.T) string { return miniredis.RunT(t).Addr() },
-		"redis":    func(t *testing.T) string { return testservice.Redis(t) },
+	for name, options := range map[string]func(*testing.T) redis.UniversalOptions{
+		"embedded": func(t *testing.T) redis.UniversalOptions {
+			return redis.UniversalOptions{Addrs: []string{miniredis.RunT(t).Addr()}}
+		},
+		"redis": func(t *testing.T) redis.UniversalOptions {
+			return redis.UniversalOptions{Addrs: []string{testservice.Redis(t)}}
+		},
+		"cluster": func(t *testing.T) redis.UniversalOptions {
+			return redis.UniversalOptions{Addrs: testservice.RedisCluster(t), IsClusterMode: true}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := redis.NewClient(&redis.Options{Addr: address(t)})
+			with := options(t)
+			client := redis.NewUniversalClient(&with)
 			t.Cleanup(func() { _ = client.Close() })
 			test(t, client)
 		})

@@ -11,12 +11,19 @@ import (
 // what to do.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ values, says string }{
-		"a key that does not exist":     {`fanuot: {}`, "fanuot"},
-		"a role that does not exist":    {`{mode: cluster, components: {api: {roles: [apii]}}}`, "roles"},
-		"a secret in the settings":      {`settings: {redis: {password: x}}`, "password"},
-		"headers in the settings":       {`settings: {tracing: {headers: a=b}}`, "headers"},
-		"a setting that is the chart's": {`settings: {drain_timeout: 5s}`, "drain_timeout"},
-		"no Kafka":                      {`mode: cluster`, "settings.kafka.brokers"},
+		"a key that does not exist":           {`fanuot: {}`, "fanuot"},
+		"a role that does not exist":          {`{mode: cluster, components: {api: {roles: [apii]}}}`, "roles"},
+		"a secret in the settings":            {`settings: {redis: {password: x}}`, "password"},
+		"headers in the settings":             {`settings: {tracing: {headers: a=b}}`, "headers"},
+		"a setting that is the chart's":       {`settings: {drain_timeout: 5s}`, "drain_timeout"},
+		"no Kafka":                            {`mode: cluster`, "settings.kafka.brokers"},
+		"no Redis":                            {`{mode: cluster, settings: {kafka: {brokers: [a:1]}}}`, "settings.redis.address"},
+		"a client secret in the settings":     {`settings: {kafka: {sasl: {oauth: {client_secret: x}}}}`, "client_secret"},
+		"a Sentinel password in the settings": {`settings: {redis: {sentinel: {password: x}}}`, "password"},
+		"Sentinels, and no database": {`{mode: cluster, settings: {kafka: {brokers: [a:1]}, redis: {sentinel: {addresses: ["b:1"], master: m}}}}`,
+			"database.url among secrets"},
+		"a Redis Cluster, and no database": {`{mode: cluster, settings: {kafka: {brokers: [a:1]}, redis: {cluster_addresses: ["b:1"]}}}`,
+			"database.url among secrets"},
 		"no database": {`{mode: cluster, settings: {kafka: {brokers: [a:1]}, redis: {address: "b:1"}}}`,
 			"database.url among secrets"},
 		"a certificate for each pod": {`{mode: cluster, settings: {kafka: {brokers: [a:1]}, redis: {address: "b:1"}}, secrets: [` +

@@ -11,7 +11,7 @@ import (
 
 // Liveness keeps the counts of kafka.Liveness in one Redis hash for each group.
 type Liveness struct {
-	Client *redis.Client
+	Client redis.UniversalClient
 	Prefix string
 }
 

@@ -17,9 +17,9 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/redisclient"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/tlsclient"
 	"trunkline/internal/tracing"
 	"trunkline/normalizer"
 	"trunkline/origination"
@@ -60,7 +60,7 @@ type Settings struct {
 	Debug       Debug                    `yaml:"debug"`
 	TLS         TLS                      `yaml:"tls"`
 	Kafka       Kafka                    `yaml:"kafka"`
-	Redis       Redis                    `yaml:"redis"`
+	Redis       redisclient.Settings     `yaml:"redis"`
 	Database    sqldb.Settings           `yaml:"database"`
 	Recordings  recording.Settings       `yaml:"recordings"`
 	CDR         cdrindex.Settings        `yaml:"cdr"`
@@ -104,16 +104,6 @@ type TLS struct {
 type Kafka struct {
 	kafka.Settings `yaml:",inline"`
 	Embedded       embedded.Settings `yaml:",inline"`
-}
-
-// Redis is read by app/backend.
-type Redis struct {
-	Address   string             `yaml:"address" doc:"host:port; empty: the embedded Redis"`
-	Username  string             `yaml:"username" doc:"user name; empty: the default user"`
-	Password  setting.Secret     `yaml:"password" doc:"password"`
-	DB        int                `yaml:"db" doc:"database number"`
-	KeyPrefix string             `yaml:"key_prefix" doc:"prefix of every key"`
-	TLS       tlsclient.Settings `yaml:"tls"`
 }
 
 // Origination composes the settings of click to call and of its drivers.
@@ -166,7 +156,7 @@ func Default() *Settings {
 		Log:           Log{Level: "info", Format: "text"},
 		TLS:           TLS{Mode: "auto"},
 		Kafka:         Kafka{Settings: kafka.DefaultSettings(), Embedded: embedded.DefaultSettings()},
-		Redis:         Redis{KeyPrefix: "trunkline:"},
+		Redis:         redisclient.DefaultSettings(),
 		Origination:   Origination{Settings: origination.DefaultSettings(), Asterisk: asterisk.DefaultSettings(), FreeSWITCH: freeswitch.DefaultSettings()},
 		SIP:           SIP{Server: sip.DefaultSettings(), Media: rtp.DefaultSettings(), Calls: pbx.DefaultSettings()},
 		AISession:     AISession{Sessions: aisession.DefaultSettings(), AudioSocket: audiosocket.DefaultSettings()},

@@ -65,15 +65,6 @@ func (k Kafka) Validate(c *setting.Check) {
 		"there is no embedded broker when kafka.brokers is set: unset one")
 }
 
-// Validate implements setting.Group.
-func (r Redis) Validate(c *setting.Check) {
-	if r.Address != "" {
-		c.Dialable("address", r.Address)
-	}
-	c.Must(r.DB >= 0, "db", "must not be negative, is %d", r.DB)
-	r.TLS.Validate(c.Group("tls"))
-}
-
 // Validate implements setting.Group. A driver's settings are checked where it is
 // the one in use.
 func (o Origination) Validate(c *setting.Check) {

@@ -1,11 +1,6 @@
 package oidc
 
-import (
-	"net/netip"
-	"net/url"
-
-	"trunkline/internal/setting"
-)
+import "trunkline/internal/setting"
 
 // CallbackPath is the path of Settings.RedirectURL.
 const CallbackPath = "/auth/oidc/callback"
@@ -38,23 +33,12 @@ func (s Settings) Validate(c *setting.Check) {
 		}
 		return
 	}
-	issuer, ok := secureURL(s.Issuer)
+	issuer, ok := setting.SecureURL(s.Issuer)
 	c.Must(ok && issuer.RawQuery == "", "issuer", "want an https URL without a query, got %q", s.Issuer)
 	c.Must(s.ClientID != "", "client_id", "%s needs it", c.Key("issuer"))
 	c.Must(s.AccountClaim != "", "account_claim", "%s needs it", c.Key("issuer"))
 	if s.RedirectURL != "" {
-		redirect, ok := secureURL(s.RedirectURL)
+		redirect, ok := setting.SecureURL(s.RedirectURL)
 		c.Must(ok && redirect.Path == CallbackPath && redirect.RawQuery == "", "redirect_url", "want https://HOST%s, got %q", CallbackPath, s.RedirectURL)
 	}
-}
-
-// secureURL parses an https URL. On this machine http is as good.
-func secureURL(text string) (*url.URL, bool) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, false
-	}
-	address, err := netip.ParseAddr(u.Hostname())
-	local := u.Hostname() == "localhost" || err == nil && address.IsLoopback()
-	return u, u.Scheme == "https" || u.Scheme == "http" && local
 }

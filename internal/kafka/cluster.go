@@ -30,15 +30,12 @@ type Cluster struct {
 
 // Open makes a client of Kafka. It does not connect: an unreachable Kafka is
 // not an error here, see Ping.
-func Open(_ context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
+func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	connections, err := newConnector(&cfg, log)
+	connections, err := newConnector(ctx, &cfg, log)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := cfg.SASL.saslMechanism(); err != nil {
 		return nil, err
 	}
 	c := &Cluster{

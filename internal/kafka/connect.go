@@ -2,24 +2,17 @@ package kafka
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
 
 	"trunkline/internal/tlsclient"
 )
@@ -29,25 +22,23 @@ import (
 // connection, and so that a connection authenticates again before the broker
 // ends its session (KIP-368).
 type connector struct {
-	cfg *Config
-	log *slog.Logger
-
-	mu     sync.Mutex
-	tls    *tls.Config
-	stamps []fileStamp // of the files that tls was made from
+	cfg   *Config
+	tls   *tlsclient.Client
+	login login // nil: none
 }
 
-type fileStamp struct {
-	modified time.Time
-	size     int64
-}
-
-// newConnector returns an error where the TLS files cannot be used.
-func newConnector(cfg *Config, log *slog.Logger) (*connector, error) {
-	c := &connector{cfg: cfg, log: log, stamps: stampsOf(cfg.TLS)}
-	var err error
-	c.tls, err = loadTLS(cfg.TLS)
-	return c, err
+// newConnector returns an error where a file, or another source of
+// credentials, cannot be used.
+func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connector, error) {
+	secured, err := tlsclient.NewClient(cfg.TLS, "Kafka", log)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	login, err := newLogin(ctx, cfg.SASL, log)
+	if err != nil {
+		return nil, fmt.Errorf("kafka.sasl: %w", err)
+	}
+	return &connector{cfg, secured, login}, nil
 }
 
 // dial opens a connection that is ready for requests.
@@ -64,25 +55,13 @@ func (c *connector) dial(ctx context.Context, network, address string) (net.Conn
 }
 
 func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
-	if config := c.tlsConfig(); config != nil {
-		config = config.Clone()
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, fmt.Errorf("address of a broker: %w", err)
-		}
-		config.ServerName = host
-		client := tls.Client(conn, config)
-		if err := client.HandshakeContext(ctx); err != nil {
-			return nil, err
-		}
-		conn = client
-	}
-	if c.cfg.SASL.Mechanism == "" {
-		return conn, nil
+	conn, err := c.tls.Secure(ctx, conn, address)
+	if err != nil || c.login == nil {
+		return conn, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	authenticated := &authenticatedConn{Conn: conn, sasl: &c.cfg.SASL, clientID: c.cfg.clientIDOrDefault()}
-	err := authenticated.authenticate()
+	authenticated := &authenticatedConn{Conn: conn, login: c.login, clientID: c.cfg.clientIDOrDefault()}
+	err = authenticated.authenticate(ctx)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -92,78 +71,13 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 	return authenticated, nil
 }
 
-// tlsConfig returns the configuration, made anew after a file has changed; nil
-// when TLS is off. Files that cannot be used leave the configuration as it was.
-func (c *connector) tlsConfig() *tls.Config {
-	if !c.cfg.TLS.Enabled {
-		return nil
-	}
-	stamps := stampsOf(c.cfg.TLS)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slices.Equal(stamps, c.stamps) {
-		return c.tls
-	}
-	c.stamps = stamps
-	changed, err := loadTLS(c.cfg.TLS)
-	if err != nil {
-		c.log.Warn("reloading the Kafka TLS files failed, keeping the old ones", "error", err)
-		return c.tls
-	}
-	c.tls = changed
-	c.log.Info("Kafka TLS files reloaded")
-	return c.tls
-}
-
-// stampsOf returns the stamps of the files that t names.
-func stampsOf(t tlsclient.Settings) []fileStamp {
-	var stamps []fileStamp
-	for _, name := range []string{t.CAFile, t.CertFile, t.KeyFile} {
-		var stamp fileStamp
-		if info, err := os.Stat(name); err == nil {
-			stamp = fileStamp{info.ModTime(), info.Size()}
-		}
-		stamps = append(stamps, stamp)
-	}
-	return stamps
-}
-
-func loadTLS(t tlsclient.Settings) (*tls.Config, error) {
-	config, err := t.Load()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	return config, nil
-}
-
-// saslMechanism returns the configured mechanism. It reads PasswordFile anew at
-// each call.
-func (s *SASL) saslMechanism() (sasl.Mechanism, error) {
-	password := string(s.Password)
-	if s.PasswordFile != "" {
-		text, err := os.ReadFile(s.PasswordFile)
-		if err != nil {
-			return nil, fmt.Errorf("reading the password: %w", err)
-		}
-		password = strings.TrimSpace(string(text))
-	}
-	switch s.Mechanism {
-	case "plain":
-		return plain.Mechanism{Username: s.Username, Password: password}, nil
-	case "scram-sha-256":
-		return scram.Mechanism(scram.SHA256, s.Username, password)
-	default:
-		return scram.Mechanism(scram.SHA512, s.Username, password)
-	}
-}
-
 // authenticatedConn is a connection with a session that the broker may limit.
 // Before a request that comes late in a session it authenticates again, where
 // no response is outstanding. One goroutine writes and one reads, as kafka-go
 // does; between a response and the next request no goroutine reads.
 type authenticatedConn struct {
 	net.Conn
-	sasl     *SASL
+	login    login
 	clientID string
 	renewAt  time.Time // zero: the session has no end
 
@@ -181,7 +95,7 @@ func (a *authenticatedConn) Write(p []byte) (int, error) {
 	idle := a.sent.atStart() && a.sent.complete == a.received.complete
 	a.mu.Unlock()
 	if idle && !a.renewAt.IsZero() && time.Now().After(a.renewAt) {
-		if err := a.authenticate(); err != nil {
+		if err := a.authenticate(context.Background()); err != nil { // what a login waits for has a time limit
 			return 0, fmt.Errorf("SASL authentication: %w", err)
 		}
 	}
@@ -202,8 +116,8 @@ func (a *authenticatedConn) Read(p []byte) (int, error) {
 }
 
 // authenticate runs the exchange of the mechanism.
-func (a *authenticatedConn) authenticate() error {
-	mechanism, err := a.sasl.saslMechanism()
+func (a *authenticatedConn) authenticate(ctx context.Context) error {
+	mechanism, err := a.login(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +128,6 @@ func (a *authenticatedConn) authenticate() error {
 	if err := code(handshake.int16()); err != nil {
 		return err
 	}
-	ctx := context.Background() // mechanisms only compute
 	state, message, err := mechanism.Start(ctx)
 	if err != nil {
 		return err

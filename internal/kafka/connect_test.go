@@ -16,8 +16,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"trunkline/internal/tlsclient"
 )
 
 func passwordFile(t *testing.T, password string) string {
@@ -54,42 +52,6 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 		if time.Sleep(50 * time.Millisecond); t.Context().Err() != nil {
 			t.FailNow()
 		}
-	}
-}
-
-func TestChangedTLSFilesAreUsedByTheNextConnection(t *testing.T) {
-	cert, key := certificate(t)
-	other, otherKey := certificate(t)
-	settings := DefaultSettings("127.0.0.1:1")
-	settings.TLS = tlsclient.Settings{Enabled: true, CAFile: cert, CertFile: cert, KeyFile: key}
-	cfg := Config{Settings: settings}
-	c, err := newConnector(&cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := c.tlsConfig()
-	if c.tlsConfig() != before {
-		t.Error("files that did not change were loaded again")
-	}
-	replace := func(to, from string) {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(to, time.Time{}, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	replace(cert, other) // the key does not fit yet
-	if c.tlsConfig() != before {
-		t.Error("files that do not fit each other are in use")
-	}
-	replace(key, otherKey)
-	if after := c.tlsConfig(); after == before || bytes.Equal(after.Certificates[0].Certificate[0], before.Certificates[0].Certificate[0]) {
-		t.Error("the changed files are not in use")
 	}
 }
 

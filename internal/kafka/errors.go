@@ -66,7 +66,9 @@ func notFound(err error, topic, doing string) error {
 }
 
 // retriable reports whether the same request may succeed later. Every error
-// that is not a broker's error code came from the network and is retriable.
+// that is not a broker's error code came from the network and is retriable. So
+// are refused credentials: each connection has those of its moment, and files
+// and tokens are renewed without a restart.
 func retriable(err error) bool {
 	var refusal kafkago.Error
 	if !errors.As(err, &refusal) {
@@ -80,7 +82,8 @@ func retriable(err error) bool {
 		kafkago.NotController, kafkago.KafkaStorageError, kafkago.FencedLeaderEpoch,
 		kafkago.UnknownLeaderEpoch, kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable,
 		kafkago.EligibleLeadersNotAvailable, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
-		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.ListenerNotFound:
+		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.ListenerNotFound,
+		kafkago.SASLAuthenticationFailed:
 		return true
 	}
 	return false

@@ -19,10 +19,7 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 	end := loaded.Leaf.NotAfter
 	c.metrics.expiry.WithLabelValues(certificate.Setting).Set(float64(end.Unix()))
 	left := time.Until(end)
-	advice := "replace the files and restart"
-	if certificate.Reloads {
-		advice = "replace the files, they are read again without a restart"
-	}
+	const advice = "replace the files, they are read again without a restart"
 	subject := "the certificate of " + certificate.Setting
 	if c.report(subject, left > 0) {
 		c.log.Warn("the certificate has expired: "+advice, "setting", certificate.Setting, "file", certificate.File, "expired", end)

@@ -30,7 +30,6 @@ type Certificate struct {
 	Setting string // such as tls.cert_file
 	File    string
 	Load    func() (*tls.Certificate, error)
-	Reloads bool // changed files are read again without a restart
 }
 
 // Config is what a Checker checks.

@@ -3,6 +3,8 @@ package setting
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,4 +138,16 @@ func (c *Check) Dialable(name, address string) {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	c.Must(err == nil && portErr == nil && host != "" && n > 0, name, "want host:port, got %q", address)
+}
+
+// SecureURL parses an https URL without user and fragment. http is allowed to
+// this machine.
+func SecureURL(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	local := u.Hostname() == "localhost" || err == nil && address.IsLoopback()
+	return u, u.Scheme == "https" || u.Scheme == "http" && local
 }

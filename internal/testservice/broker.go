@@ -40,11 +40,12 @@ type brokerSettings struct {
 	Data                         string
 	Replicas, InSync             int
 	SASL                         bool
+	Managed                      *managed // nil: without its listeners
 }
 
 // newBrokers lays out n brokers of one cluster under dir, formatted but not
 // started. scram, when not empty, is the argument of add-scram.
-func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string) ([]*broker, error) {
+func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
 	ports, err := freeport.Find(3 * n)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 		at := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
 		brokers[i] = &broker{home: home, dir: at, brokerSettings: brokerSettings{
 			Node: i + 1, Client: loopback(own[0]), Internal: loopback(own[1]), Controller: loopback(own[2]),
-			Data: filepath.Join(at, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "",
+			Data: filepath.Join(at, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "", Managed: with,
 		}}
 		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(own[2]))
 	}
@@ -97,11 +98,15 @@ func (b *broker) format(ctx context.Context, cluster, scram string) error {
 func (b *broker) properties() string { return filepath.Join(b.dir, "server.properties") }
 
 func (b *broker) java(class string, args ...string) []string {
-	return append([]string{
+	all := []string{
 		"java", "-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", // a quarter of a start; Maven has checked the jars
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", b.home.classPath(), class,
-	}, args...)
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+	}
+	if b.Managed != nil {
+		all = append(all, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+b.Managed.KeysURL())
+	}
+	return append(append(all, "-cp", b.home.classPath(), class), args...)
 }
 
 // launch starts the process; it does not wait until it serves.

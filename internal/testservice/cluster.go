@@ -46,7 +46,7 @@ func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
 	if c.User != "" {
 		scram = fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", c.User, c.Password)
 	}
-	c.members, err = startBrokers(t.Context(), home, dir, n, scram)
+	c.members, err = startBrokers(t.Context(), home, dir, n, scram, nil)
 	must(t, err)
 	return c
 }

@@ -8,12 +8,13 @@
 // itself. It says which once per test binary. Where none can be had, the test
 // is skipped, loudly; with CI=true it fails instead. The S3 store is
 // TRUNKLINE_TEST_S3 (s3://KEY:SECRET@host:port), or else built from the module
-// .ci/s3 into ~/.cache/trunkline: a minute or two, once.
+// .ci/s3 into ~/.cache/trunkline: a minute or two, once. RedisCluster is
+// TRUNKLINE_TEST_REDIS_CLUSTER, or else a local install.
 //
-// Kafka, Redis, Postgres, RabbitMQ and S3 are shared by the tests of a binary (and, under
+// Kafka, Redis, RedisCluster, Postgres, RabbitMQ and S3 are shared by the tests of a binary (and, under
 // the services command, by all binaries), so a test names its topics and keys
-// with Prefix and gets a database of its own. KafkaCluster, OwnRedis,
-// OwnPostgres, OwnRabbitMQ and OwnS3 are a local install of the test's own, to be killed and
+// with Prefix and gets a database of its own. KafkaCluster, OwnManagedKafka, OwnRedis,
+// OwnSecureRedis, OwnRedisSentinel, OwnPostgres, OwnRabbitMQ and OwnS3 are a local install of the test's own, to be killed and
 // paused.
 //
 // Everything listens on loopback. Each process has one goroutine, locked to

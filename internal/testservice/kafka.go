@@ -27,7 +27,7 @@ func localKafka(ctx context.Context, _ end) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	brokers, err := startBrokers(ctx, home, dir, 1, "")
+	brokers, err := startBrokers(ctx, home, dir, 1, "", nil)
 	stop := func() error {
 		return errors.Join(endBrokers(brokers), os.RemoveAll(dir))
 	}
@@ -42,8 +42,8 @@ func localKafka(ctx context.Context, _ end) (*service, error) {
 }
 
 // startBrokers returns what it laid out even when it fails, to be ended.
-func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string) ([]*broker, error) {
-	brokers, err := newBrokers(ctx, home, dir, n, scram)
+func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
+	brokers, err := newBrokers(ctx, home, dir, n, scram, with)
 	if err != nil {
 		return brokers, err
 	}

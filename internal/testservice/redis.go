@@ -24,17 +24,45 @@ func Redis(t testing.TB) string {
 }
 
 func localRedis(ctx context.Context, _ end) (*service, error) {
-	return share(ctx, newRedis, func(s *Server) string { return s.Addr })
+	return share(ctx, func(context.Context) (*Server, error) { return newRedis() }, func(s *Server) string { return s.Addr })
 }
 
 // OwnRedis starts a redis-server for this test alone. It keeps nothing on
 // disk: killed and started, it is empty.
 func OwnRedis(t testing.TB) *Server {
 	t.Helper()
-	return own(t, newRedis)
+	return own(t, func(context.Context) (*Server, error) { return newRedis() })
 }
 
-func newRedis(context.Context) (*Server, error) {
+// OwnSecureRedis starts a redis-server for this test alone that wants TLS with a
+// client certificate of ca, and user app with password "secret".
+func OwnSecureRedis(t testing.TB, ca *CA) *Server {
+	t.Helper()
+	cert, key := ca.Pair(t, "redis")
+	return own(t, func(context.Context) (*Server, error) {
+		server, err := newRedis("--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
+			"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File)
+		if err != nil {
+			return nil, err
+		}
+		_, port, err := net.SplitHostPort(server.Addr)
+		if err != nil {
+			return nil, err
+		}
+		server.command.args = append(server.command.args, "--tls-port", port)
+		server.probe = func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server.Addr)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		}
+		return server, nil
+	})
+}
+
+// newRedis returns a redis-server with further arguments.
+func newRedis(arguments ...string) (*Server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("%w: looking for Redis: %w", errMissing, err)
@@ -51,10 +79,10 @@ func newRedis(context.Context) (*Server, error) {
 	return &Server{
 		Addr: address, URL: "redis://" + address, dir: dir,
 		origin: binary,
-		command: command{name: "redis", dir: dir, stop: syscall.SIGKILL, args: []string{
+		command: command{name: "redis", dir: dir, stop: syscall.SIGKILL, args: append([]string{
 			binary, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--daemonize", "no",
-		}},
+		}, arguments...)},
 		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
 	}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Set is a Kafka, a Redis, a PostgreSQL and a RabbitMQ, started by the services command for
-// all test binaries to share. An S3 store starts in no time: a test that needs
+// Set is a Kafka, a Redis, a Redis Cluster, a PostgreSQL and a RabbitMQ, started by the
+// services command for all test binaries to share. An S3 store starts in no time: a test that needs
 // one starts its own.
 type Set struct {
 	variables []string
@@ -20,7 +20,7 @@ type Set struct {
 // with CI=true that is a failure as any other, which leaves nothing running.
 func StartSet(ctx context.Context) (*Set, error) {
 	set := &Set{}
-	for _, kind := range []kind{kafkaKind(), redisKind(), postgresKind(), rabbitMQKind()} {
+	for _, kind := range []kind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {
 		opened, err := kind.open(ctx, ownerStops)
 		if maySkip(err) {
 			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name, err)

@@ -59,6 +59,7 @@ func rabbitMQKind() kind {
 var (
 	sharedKafka    = openOnce(kafkaKind())
 	sharedRedis    = openOnce(redisKind())
+	sharedCluster  = openOnce(redisClusterKind())
 	sharedPostgres = openOnce(postgresKind())
 	sharedRabbitMQ = openOnce(rabbitMQKind())
 	sharedS3       = openOnce(s3Kind())

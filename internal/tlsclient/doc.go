@@ -1,4 +1,5 @@
 // Package tlsclient has the settings of TLS to a server that Trunkline is a
-// client of (Kafka, Redis), and makes a tls.Config of them. It keeps no state
-// and starts no goroutine.
+// client of (Kafka, Redis, a telephony platform), makes a tls.Config of them,
+// and secures connections with it. A Client reads the files again after one of
+// them has changed, when the next connection is made; it starts no goroutine.
 package tlsclient

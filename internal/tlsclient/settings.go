@@ -15,12 +15,14 @@ type Settings struct {
 	CAFile   string `yaml:"ca_file" doc:"CA certificates, PEM; empty: the system's"`
 	CertFile string `yaml:"cert_file" doc:"client certificate, PEM; empty: none"`
 	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
+
+	ServerName string `yaml:"server_name" doc:"name that the server's certificate has to be for; empty: the host of its address"`
 }
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
 	c.Together("cert_file", s.CertFile, "key_file", s.KeyFile)
-	unused := s.CAFile == "" && s.CertFile == ""
+	unused := s.CAFile == "" && s.CertFile == "" && s.ServerName == ""
 	c.Must(s.Enabled || unused, "enabled", "its other settings have no effect until it is true")
 }
 
@@ -29,7 +31,7 @@ func (s Settings) Load() (*tls.Config, error) {
 	if !s.Enabled {
 		return nil, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	if s.CAFile != "" {
 		text, err := os.ReadFile(s.CAFile)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
 	"trunkline/telephony/sip"
 )
 
@@ -28,6 +29,13 @@ func TestBindings(t *testing.T) {
 	kinds := map[string]func(*testing.T) sip.Bindings{
 		"memory": func(*testing.T) sip.Bindings { return sip.NewMemoryBindings() },
 		"redis":  func(t *testing.T) sip.Bindings { b, _ := redisBindings(t); return b },
+		"redis cluster": func(t *testing.T) sip.Bindings {
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
+			t.Cleanup(func() { _ = client.Close() })
+			b, err := sip.NewRedisBindings(client, testservice.Prefix(t))
+			must(t, err)
+			return b
+		},
 	}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) { bindingsSuite(t, kind(t)) })

@@ -13,12 +13,13 @@ import (
 	"go.uber.org/goleak"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/testservice"
 	"trunkline/telephony/sip"
 	"trunkline/telephony/sip/siptest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"), goleak.IgnoreAnyFunction(testservice.Goroutine))
 }
 
 const domain = "acme.example"

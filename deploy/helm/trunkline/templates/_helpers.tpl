@@ -81,7 +81,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- range .Values.secrets -}}{{- $secrets = append $secrets .setting -}}{{- end -}}
 {{- if eq .Values.mode "cluster" -}}
 {{- if not (dig "kafka" "brokers" "" .Values.settings) -}}{{- fail "mode cluster needs settings.kafka.brokers" -}}{{- end -}}
-{{- if not (dig "redis" "address" "" .Values.settings) -}}{{- fail "mode cluster needs settings.redis.address" -}}{{- end -}}
+{{- if not (or (dig "redis" "address" "" .Values.settings) (dig "redis" "cluster_addresses" "" .Values.settings) (dig "redis" "sentinel" "addresses" "" .Values.settings)) -}}
+{{- fail "mode cluster needs settings.redis.address, cluster_addresses or sentinel.addresses" -}}
+{{- end -}}
 {{- range list "database.url" "master_key" "recordings.url" -}}
 {{- if not (has . $secrets) -}}{{- fail (printf "mode cluster needs %s among secrets" .) -}}{{- end -}}
 {{- end -}}

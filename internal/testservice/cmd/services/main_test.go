@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 func given(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"KAFKA", "REDIS", "POSTGRES", "AMQP"} {
+	for _, name := range []string{"KAFKA", "REDIS", "REDIS_CLUSTER", "POSTGRES", "AMQP"} {
 		t.Setenv("TRUNKLINE_TEST_"+name, "given-"+name)
 	}
 }

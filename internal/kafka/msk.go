@@ -1,0 +1,47 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-msk-iam-sasl-signer-go/signer"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/segmentio/kafka-go/sasl"
+)
+
+// newMSKLogin returns the login to Amazon MSK with IAM: OAUTHBEARER with a
+// token that AWS's signer makes from the credentials of the AWS SDK's default
+// chain, and which ends with them. The region is the SDK's too where it is "".
+func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (login, error) {
+	aws, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
+	if err != nil {
+		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
+	}
+	if aws.Region == "" {
+		return nil, errors.New("set kafka.sasl.aws_region or AWS_REGION")
+	}
+	tokens := newTokenCache(func(ctx context.Context) (bearerToken, error) {
+		asked := time.Now()
+		signing, err := aws.Credentials.Retrieve(ctx)
+		if err != nil {
+			return bearerToken{}, err
+		}
+		text, until, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region, credentials.StaticCredentialsProvider{Value: signing})
+		token := bearerToken{text, asked, time.UnixMilli(until)}
+		if signing.CanExpire && signing.Expires.Before(token.until) {
+			token.until = signing.Expires
+		}
+		return token, err
+	}, log)
+	return func(ctx context.Context) (sasl.Mechanism, error) {
+		token, err := tokens.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return oauthBearer{token: token}, nil
+	}, nil
+}

@@ -1,0 +1,114 @@
+package kafka
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// oauthBearer is the mechanism OAUTHBEARER (RFC 7628, with Kafka's extensions
+// of KIP-342) with one token.
+type oauthBearer struct {
+	token      string
+	extensions []string // name=value
+}
+
+// Name implements sasl.Mechanism.
+func (oauthBearer) Name() string { return "OAUTHBEARER" }
+
+// Start implements sasl.Mechanism.
+func (m oauthBearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
+	const separator = "\x01"
+	message := "n,," + separator + "auth=Bearer " + m.token + separator
+	for _, extension := range m.extensions {
+		message += extension + separator
+	}
+	return m, []byte(message + separator), nil
+}
+
+// Next implements sasl.StateMachine. A broker that refuses the token answers
+// with a JSON document in place of an error code.
+func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
+	if len(challenge) == 0 {
+		return true, nil, nil
+	}
+	var refusal struct {
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal(challenge, &refusal); err != nil || refusal.Status == "" {
+		return false, nil, kafkago.SASLAuthenticationFailed
+	}
+	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, refusal.Status)
+}
+
+// newOAuthLogin returns the login with tokens of a file or of a token endpoint.
+func newOAuthLogin(s OAuth, log *slog.Logger) (login, error) {
+	current := s.readToken
+	if s.TokenFile == "" {
+		current = newTokenCache(s.tokenEndpoint(), log).get
+	} else if _, err := current(context.Background()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (sasl.Mechanism, error) {
+		token, err := current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return oauthBearer{token, s.Extensions}, nil
+	}, nil
+}
+
+// readToken reads TokenFile, which another program keeps fresh.
+func (s OAuth) readToken(context.Context) (string, error) {
+	text, err := os.ReadFile(s.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("reading the token: %s does not hold one", s.TokenFile)
+	}
+	return token, nil
+}
+
+// tokenEndpoint returns a function that gets a token from TokenURL by the
+// client credentials grant (RFC 6749, section 4.4).
+func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
+	parameters := url.Values{}
+	for _, p := range s.Parameters {
+		name, value, _ := strings.Cut(p, "=")
+		parameters.Add(name, value)
+	}
+	grant := clientcredentials.Config{
+		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes, EndpointParams: parameters,
+	}
+	client := &http.Client{
+		Timeout: dialTimeout,
+		// A redirect would carry the client's secret to another address.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context) (bearerToken, error) {
+		asked := time.Now()
+		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+		var refused *oauth2.RetrieveError
+		if errors.As(err, &refused) { // its text has the whole answer
+			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", refused.Response.Status, refused.ErrorCode)
+		}
+		if err != nil {
+			return bearerToken{}, err
+		}
+		return bearerToken{text: token.AccessToken, from: asked, until: token.Expiry}, nil
+	}
+}

@@ -1,0 +1,63 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// bearerToken is a token and the time for which it is valid.
+type bearerToken struct {
+	text        string
+	from, until time.Time // until is zero: not known
+}
+
+// tokenCache keeps a token for all connections. It gets a new one when half of
+// the life of the last is over, so that a session that is renewed late in the
+// life of its token (see renewAfter) gets a token with most of its life left.
+// While none can be had, the last one serves until it expires.
+type tokenCache struct {
+	fetch func(context.Context) (bearerToken, error)
+	log   *slog.Logger
+
+	mu      sync.Mutex // held during fetch: all who need a token wait for one
+	last    bearerToken
+	failure error // of the last fetch
+	retryAt time.Time
+}
+
+// tokenRetry is the least time between a fetch that failed and the next.
+const tokenRetry = time.Second
+
+func newTokenCache(fetch func(context.Context) (bearerToken, error), log *slog.Logger) *tokenCache {
+	return &tokenCache{fetch: fetch, log: log}
+}
+
+func (c *tokenCache) get(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	valid := c.last.text != "" && now.Before(c.last.until)
+	if valid && now.Before(c.last.from.Add(c.last.until.Sub(c.last.from)/2)) {
+		return c.last.text, nil
+	}
+	if c.failure == nil || now.After(c.retryAt) {
+		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout) // it is for all connections
+		next, err := c.fetch(fetching)
+		cancel()
+		if err == nil {
+			c.last, c.failure = next, nil
+			return next.text, nil
+		}
+		c.failure, c.retryAt = err, time.Now().Add(tokenRetry)
+		if valid {
+			c.log.Warn("getting a new token for Kafka failed, going on with the last one", "error", err, "expires", c.last.until)
+		}
+	}
+	if valid {
+		return c.last.text, nil
+	}
+	return "", fmt.Errorf("getting a token: %w", c.failure)
+}

@@ -1,0 +1,61 @@
+package redisclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/tlsclient"
+)
+
+const dialTimeout = 5 * time.Second
+
+// New returns a client of the Redis that s names, which is not the embedded
+// one. It does not connect yet. It returns an error where the TLS files cannot
+// be used.
+func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
+	secured, err := tlsclient.NewClient(s.TLS, "Redis", log)
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	options := &redis.UniversalOptions{
+		Username: s.Username, Password: string(s.Password), DB: s.DB,
+		Dialer: dialer(secured), ContextTimeoutEnabled: true,
+	}
+	kind := "server"
+	switch {
+	case len(s.ClusterAddresses) > 0:
+		kind, options.Addrs, options.IsClusterMode = "cluster", s.ClusterAddresses, true
+	case len(s.Sentinel.Addresses) > 0:
+		kind, options.Addrs, options.MasterName = "sentinel", s.Sentinel.Addresses, s.Sentinel.Master
+		options.SentinelUsername, options.SentinelPassword = s.Sentinel.Username, string(s.Sentinel.Password)
+	default:
+		options.Addrs = []string{s.Address}
+	}
+	log.Info("redis", "kind", kind, "address", strings.Join(options.Addrs, ","), "tls", s.TLS.Enabled)
+	return redis.NewUniversalClient(options), nil
+}
+
+// dialer opens the connections to servers, nodes and Sentinels.
+func dialer(secured *tlsclient.Client) func(context.Context, string, string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		conn, err := plain.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		ready, err := secured.Secure(ctx, conn, address)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return ready, nil
+	}
+}

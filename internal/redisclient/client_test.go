@@ -1,0 +1,137 @@
+package redisclient_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/redisclient"
+	"trunkline/internal/setting"
+	"trunkline/internal/testservice"
+	"trunkline/internal/tlsclient"
+)
+
+func open(t *testing.T, s redisclient.Settings) redis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.New(s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+// setAndGet uses keys of different nodes of a cluster.
+func setAndGet(t *testing.T, client redis.UniversalClient) error {
+	t.Helper()
+	prefix := testservice.Prefix(t)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		if err := client.Set(t.Context(), prefix+key, key, time.Minute).Err(); err != nil {
+			return err
+		}
+		if got, err := client.Get(t.Context(), prefix+key).Result(); got != key || err != nil {
+			return fmt.Errorf("read %q: %w", got, err)
+		}
+	}
+	return nil
+}
+
+func TestAServerIsUsed(t *testing.T) {
+	if err := setAndGet(t, open(t, redisclient.Settings{Address: testservice.Redis(t)})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneNodeNamesTheOthersOfACluster(t *testing.T) {
+	if err := setAndGet(t, open(t, redisclient.Settings{ClusterAddresses: testservice.RedisCluster(t)[:1]})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheClientFollowsAFailover(t *testing.T) {
+	sentinels := testservice.OwnRedisSentinel(t)
+	client := open(t, redisclient.Settings{Password: setting.Secret(sentinels.Password), Sentinel: redisclient.Sentinel{
+		Addresses: sentinels.Addresses, Master: sentinels.Master, Password: setting.Secret(sentinels.SentinelPassword),
+	}})
+	if err := setAndGet(t, client); err != nil {
+		t.Fatal(err)
+	}
+	sentinels.FailOver(t)
+	limit := time.After(2 * time.Minute)
+	for err := setAndGet(t, client); err != nil; err = setAndGet(t, client) {
+		select {
+		case <-limit:
+			t.Fatal(err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func TestTLSWithAClientCertificateAndAUser(t *testing.T) {
+	ca := testservice.NewCA(t)
+	s := redisclient.Settings{Address: testservice.OwnSecureRedis(t, ca).Addr, Username: "app", Password: "secret"}
+	s.TLS = tlsclient.Settings{Enabled: true, CAFile: ca.File}
+	s.TLS.CertFile, s.TLS.KeyFile = ca.Pair(t, "client")
+	if err := open(t, s).Ping(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*redisclient.Settings){
+		"without a certificate": func(s *redisclient.Settings) { s.TLS.CertFile, s.TLS.KeyFile = "", "" },
+		"another CA":            func(s *redisclient.Settings) { s.TLS.CAFile = testservice.NewCA(t).File },
+		"another name":          func(s *redisclient.Settings) { s.TLS.ServerName = "redis.example" },
+		"a wrong password":      func(s *redisclient.Settings) { s.Password = "wrong" },
+		"no user":               func(s *redisclient.Settings) { s.Username = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := s
+			change(&other)
+			if err := open(t, other).Ping(t.Context()).Err(); err == nil {
+				t.Error("let in")
+			}
+		})
+	}
+}
+
+func TestFilesAreReadAtOnce(t *testing.T) {
+	s := redisclient.Settings{Address: "127.0.0.1:1", TLS: tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}}
+	if _, err := redisclient.New(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInvalidSettingsAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		want string // begins the problem; empty: none
+		s    redisclient.Settings
+	}{
+		{"nothing", "", redisclient.Settings{}},
+		{"a URL", "redis.address: want host:port", redisclient.Settings{Address: "redis://x"}},
+		{"a node without a port", "redis.cluster_addresses: want host:port", redisclient.Settings{ClusterAddresses: []string{"a:1", "b"}}},
+		{"a server and a cluster", "redis.cluster_addresses: redis.address", redisclient.Settings{Address: "a:1", ClusterAddresses: []string{"b:1"}}},
+		{"a server and Sentinels", "redis.sentinel.addresses: redis.address", redisclient.Settings{Address: "a:1", Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m"}}},
+		{"a database of a cluster", "redis.db: a Redis Cluster", redisclient.Settings{ClusterAddresses: []string{"b:1"}, DB: 1}},
+		{"a negative database", "redis.db: must not be negative", redisclient.Settings{DB: -1}},
+		{"Sentinels without a master", "redis.sentinel.master: ", redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}}}},
+		{"a master without Sentinels", "redis.sentinel.addresses: ", redisclient.Settings{Sentinel: redisclient.Sentinel{Master: "m"}}},
+		{"Sentinels", "", redisclient.Settings{Sentinel: redisclient.Sentinel{Addresses: []string{"b:1"}, Master: "m", Username: "u", Password: "p"}}},
+	} {
+		err := setting.Validate("redis", test.s)
+		if got := ""; err != nil {
+			got = err.Error()
+			if test.want == "" || !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+				t.Errorf("%s: %s", test.name, got)
+			}
+		} else if test.want != "" {
+			t.Errorf("%s: taken", test.name)
+		}
+	}
+}

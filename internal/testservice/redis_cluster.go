@@ -1,0 +1,98 @@
+package testservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"trunkline/internal/freeport"
+)
+
+// RedisCluster returns the addresses of a Redis Cluster of three masters that
+// the tests share; name keys with Prefix.
+func RedisCluster(t testing.TB) []string {
+	t.Helper()
+	return strings.Split(use(t, sharedCluster).address, ",")
+}
+
+func redisClusterKind() kind {
+	return kind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER", []way{{"local install", localRedisCluster}}}
+}
+
+const (
+	clusterNodes = 3
+	clusterSlots = 16384
+)
+
+func localRedisCluster(ctx context.Context, _ end) (*service, error) {
+	var servers []*Server
+	stop := func() error { return closeServers(servers) }
+	buses, err := freeport.Find(clusterNodes)
+	if err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for _, bus := range buses {
+		server, err := newRedis("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
+		if err == nil {
+			servers, addresses = append(servers, server), append(addresses, server.Addr)
+			err = server.launch(ctx)
+		}
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+	}
+	for i, server := range servers {
+		if err := joinCluster(ctx, server, i, servers[0].Addr, buses[0]); err != nil {
+			return nil, errors.Join(fmt.Errorf("making a Redis Cluster: %w", err), stop())
+		}
+	}
+	for _, server := range servers {
+		if err := server.proc.await(ctx, func(ctx context.Context) error { return probeCluster(ctx, server.Addr) }); err != nil {
+			return nil, errors.Join(err, stop())
+		}
+	}
+	return &service{address: strings.Join(addresses, ","), origin: servers[0].origin, stop: stop}, nil
+}
+
+// joinCluster gives the node its share of the slots, and the first node to meet.
+func joinCluster(ctx context.Context, server *Server, n int, first string, firstBus int) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	const share = clusterSlots/clusterNodes + 1
+	if err := client.ClusterAddSlotsRange(ctx, n*share, min((n+1)*share, clusterSlots)-1).Err(); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(first)
+	if err != nil || n == 0 {
+		return err
+	}
+	return client.Do(ctx, "CLUSTER", "MEET", host, port, firstBus).Err()
+}
+
+func probeCluster(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: address})
+	defer client.Close()
+	info, err := client.ClusterInfo(ctx).Result()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprint("cluster_known_nodes:", clusterNodes)) {
+		return fmt.Errorf("the cluster is not complete: %s", info)
+	}
+	return nil
+}
+
+func closeServers(servers []*Server) error {
+	return inParallel(servers, (*Server).close)
+}
