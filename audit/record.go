@@ -56,8 +56,23 @@ func (l *Log) ReportOnce(ctx context.Context, e Entry) {
 	}
 }
 
-// Insert stores entries in a caller's transaction, with the recorded action or not
-// at all. After the commit, call Committed with them.
+// Tx runs fn in a transaction of begin (DB.Tx or DB.Load), which also stores the entry:
+// the action with its entry, or neither. fn may complete the entry.
+func Tx[T sqldb.Runner](ctx context.Context, l *Log, begin func(context.Context, func(T) error) error, entry *Entry, fn func(T) error) error {
+	err := begin(ctx, func(tx T) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return l.Insert(ctx, tx, *entry)
+	})
+	if err == nil {
+		l.Committed(ctx, *entry)
+	}
+	return err
+}
+
+// Insert is Tx where several entries are stored, or it depends on what is found. After
+// the commit, call Committed with them.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)

@@ -40,7 +40,7 @@ func (i *Indexer) Run(ctx context.Context) error {
 // runPartition indexes one partition until ctx ends or something unexpected
 // happens; then the group starts it again.
 func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
-	oldest, end := i.metrics.lag.track(partition)
+	oldest, end := i.metrics.lag.Track(partition)
 	defer end()
 	w := &partitionWorker{Indexer: i, partition: partition, commit: commit, oldest: oldest}
 	for {

@@ -1,14 +1,12 @@
 package cdrindex
 
 import (
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/lag"
 )
 
 type metrics struct {
@@ -20,7 +18,7 @@ type metrics struct {
 	lost     prometheus.Counter
 	restarts *prometheus.CounterVec   // kind
 	queries  *prometheus.HistogramVec // kind
-	lag      *lagCollector
+	lag      *lag.Collector
 }
 
 // Results of a record.
@@ -76,9 +74,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Partitions of the cdr topic found truncated or created again.",
 		}, []string{"kind"}),
 		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
-		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_cdrindex_lag_seconds",
-			"Age of the oldest record that was read and is not stored yet, 0 when there is none.",
-			[]string{"partition"}, nil)},
+		lag:     lag.New("trunkline_cdrindex_lag_seconds", "Age of the oldest record that was read and is not stored yet, 0 when there is none."),
 	}
 	for _, result := range []string{resultRow, resultOlder, resultExpired, resultInvalid} {
 		m.records.WithLabelValues(result)
@@ -98,7 +94,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// applied counts the changes of a committed transaction.
+// countBatch counts the changes of a committed transaction.
 func (m *metrics) countBatch(result outcome, took time.Duration) {
 	m.records.WithLabelValues(resultRow).Add(float64(result.rows))
 	m.records.WithLabelValues(resultOlder).Add(float64(result.older))
@@ -107,13 +103,13 @@ func (m *metrics) countBatch(result outcome, took time.Duration) {
 	m.batch.Observe(took.Seconds())
 }
 
-// stored counts the records of an indexer's batch.
+// countStored counts the records of an indexer's batch.
 func (m *metrics) countStored(g *batchReader) {
 	m.records.WithLabelValues(resultInvalid).Add(float64(g.invalid))
 	m.delay.Observe(time.Since(g.oldest).Seconds())
 }
 
-// waited counts a pause because something was away.
+// countRetry counts a pause because something was away.
 func (m *metrics) countRetry(doing string) {
 	kind := failedWrite
 	if doing == doingRead {
@@ -122,38 +118,10 @@ func (m *metrics) countRetry(doing string) {
 	m.errors.WithLabelValues(kind).Inc()
 }
 
-// queried is deferred with the time a query began.
+// observeQuery is deferred with the time a query began.
 func (m *metrics) observeQuery(kind string, began time.Time, err *error) {
 	m.queries.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 	if *err != nil {
 		m.errors.WithLabelValues(failedQuery).Inc()
 	}
-}
-
-// lagCollector computes the age of the oldest waiting record at each scrape.
-type lagCollector struct {
-	desc    *prometheus.Desc
-	waiting sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest record, 0: none
-}
-
-// track adds a partition, until done is called. The caller keeps oldest up to date.
-func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) {
-	oldest = new(atomic.Int64)
-	c.waiting.Store(partition, oldest)
-	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
-}
-
-// Describe implements prometheus.Collector.
-func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
-	c.waiting.Range(func(partition, oldest any) bool {
-		var lag float64
-		if at := oldest.(*atomic.Int64).Load(); at != 0 {
-			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
-		}
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
-		return true
-	})
 }

@@ -33,7 +33,7 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 	}
 	account := s.accountOf(n)
 	entry := s.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
-	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		if n.Parent != "" {
 			parent, err := resolve(ctx, tx, n.Parent)
 			if fault.KindOf(err) == fault.KindNotFound {
@@ -48,12 +48,11 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 			return err
 		}
 		entry.AccountID = account.auditedBy()
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return Account{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return account, nil
 }
 
@@ -110,7 +109,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 	}
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
-	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		all, err := readAccounts(ctx, tx)
 		if err != nil {
 			return err
@@ -140,12 +139,11 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return sqldb.Wrap(err, "storing an account")
 		}
 		entry.AccountID = account.auditedBy()
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return Account{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return account, nil
 }
 
@@ -193,7 +191,7 @@ func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref string) (id str
 func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) (id string, err error) {
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
-	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
+	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
 		var err error
 		if account, err = resolve(ctx, tx, ref); err != nil {
 			return err
@@ -224,12 +222,11 @@ func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) 
 			return sqldb.Wrap(err, "noting a deleted account")
 		}
 		entry.AccountID, entry.Target = account.auditedBy(), "account:"+account.ID
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	s.audit.Committed(ctx, entry)
 	return account.ID, nil
 }
 

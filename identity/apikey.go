@@ -63,7 +63,7 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 	}
 	key = keyPrefix + newSecret()
 	entry := s.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
-	err = s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err = s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		account, err := resolve(ctx, tx, n.Account)
 		if err != nil {
 			return err
@@ -76,12 +76,11 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 			return sqldb.Wrap(err, "storing an API key")
 		}
 		entry.AccountID = k.AccountID
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return "", APIKey{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return key, k, nil
 }
 
@@ -171,7 +170,7 @@ type APIKeyUpdate struct {
 func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (APIKey, error) {
 	var key APIKey
 	entry := s.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
-	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		old, err := findAPIKey(ctx, tx, id)
 		if err != nil {
 			return err
@@ -196,12 +195,11 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 			return sqldb.Wrap(err, "storing an API key")
 		}
 		entry.AccountID = key.AccountID
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return APIKey{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return key, nil
 }
 
@@ -211,7 +209,7 @@ func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
 		return fault.NotFound("There is no API key %s", quote(id))
 	}
 	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
-	err := s.change(ctx, changeDirectory, func(tx *sql.Tx, _ int64) error {
+	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		err := tx.QueryRowContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1 RETURNING account_id`, id).
 			Scan(&entry.AccountID)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -220,11 +218,6 @@ func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
 		if err != nil {
 			return sqldb.Wrap(err, "deleting an API key")
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }

@@ -207,7 +207,7 @@ func (s *Service) CreateDevice(ctx context.Context, accountRef, username, name s
 	password = rand.Text()
 	d = Device{ID: newID(), Name: name, CreatedAt: s.now()}
 	entry := s.audit.Entry(ctx, audit.DeviceCreate, "", "device:"+d.ID)
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
 			return err
@@ -217,15 +217,11 @@ func (s *Service) CreateDevice(ctx context.Context, accountRef, username, name s
 			return err
 		}
 		d.UserID, entry.AccountID = user.ID, account.ID
-		if err := s.insertDevice(ctx, tx, d, user.PresenceID, account.Domain, password); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+		return s.insertDevice(ctx, tx, d, user.PresenceID, account.Domain, password)
 	})
 	if err != nil {
 		return "", Device{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return password, d, nil
 }
 
@@ -277,7 +273,7 @@ func (s *Service) DeleteDevice(ctx context.Context, id string) error {
 		return unknown
 	}
 	entry := s.audit.Entry(ctx, audit.DeviceDelete, "", "device:"+id)
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `DELETE FROM identity_device_passwords WHERE id = $1
 			RETURNING (SELECT account_id FROM identity_users u WHERE u.id = user_id)`, id).Scan(&entry.AccountID)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -286,13 +282,8 @@ func (s *Service) DeleteDevice(ctx context.Context, id string) error {
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a device")
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 // storePortalHA1 keeps what a phone needs to register with the user's portal

@@ -234,19 +234,18 @@ func (s *Service) findIn(ctx context.Context, accountRef, username string) (acco
 // storeOTP stores a confirmed secret and new recovery codes.
 func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		if err := store(tx); err != nil {
 			return err
 		}
 		if codes, err = insertRecoveryCodes(ctx, tx, user.ID); err != nil {
 			return err
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.audit.Committed(ctx, entry)
 	return codes, nil
 }
 
@@ -274,19 +273,14 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 		return err
 	}
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		for _, table := range []string{"identity_otp", "identity_recovery_codes"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {
 				return sqldb.Wrap(err, "deleting one-time passwords")
 			}
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 // RequireOTP sets whether an account's administrators need one-time passwords to
@@ -297,7 +291,7 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 		value = 1
 	}
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "")
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		account, err := resolve(ctx, tx, accountRef)
 		if err != nil {
 			return err
@@ -306,13 +300,8 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 		if _, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET admin_otp = $1 WHERE id = $2`, value, account.ID); err != nil {
 			return sqldb.Wrap(err, "storing an account's login rule")
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 // OTPRequired reports what RequireOTP set.

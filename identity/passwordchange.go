@@ -62,7 +62,7 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 		return err
 	}
 	entry := s.audit.Entry(ctx, audit.PasswordUpdate, "", "")
-	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, account, err := find(ctx, tx)
 		if err != nil {
 			return err
@@ -71,16 +71,8 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 		if err := updatePassword(ctx, tx, rev, user.ID, hash, kept); err != nil {
 			return err
 		}
-		if err := s.replacePortalHA1(ctx, tx, user, account.Domain, password); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+		return s.replacePortalHA1(ctx, tx, user, account.Domain, password)
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 // updatePassword stores a hash and ends the sessions of the user but that of kept.

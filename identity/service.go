@@ -154,6 +154,18 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 	return nil
 }
 
+// auditedChange is change with an entry of the audit log, which fn may complete.
+func (s *Service) auditedChange(ctx context.Context, stale staleness, entry *audit.Entry, fn func(tx *sql.Tx, rev int64) error) error {
+	var rev int64
+	begin := func(ctx context.Context, in func(*sql.Tx) error) error {
+		return s.change(ctx, stale, func(tx *sql.Tx, now int64) error {
+			rev = now
+			return in(tx)
+		})
+	}
+	return audit.Tx(ctx, s.audit, begin, entry, func(tx *sql.Tx) error { return fn(tx, rev) })
+}
+
 // signal is a channel that is closed and replaced at each change.
 type signal struct {
 	mu      sync.Mutex

@@ -176,22 +176,14 @@ func (s *Service) Logout(ctx context.Context, p *Principal) error {
 	}
 	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
 	entry.Actor = p.Actor()
-	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		end := revoke
 		id := p.TokenID
 		if p.FamilyID != "" {
 			end, id = revokeFamily, p.FamilyID
 		}
-		if err := end(ctx, tx, rev, id, p.ExpiresAt); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+		return end(ctx, tx, rev, id, p.ExpiresAt)
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 // endUser revokes every token of a user who is being deleted. The refresh

@@ -192,7 +192,7 @@ func (s *Service) rotateKeys(ctx context.Context) error {
 // other key is, and every refresh token: all sessions end.
 func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
 	entry := s.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
-	err = s.change(ctx, changeBoth, func(tx *sql.Tx, _ int64) error {
+	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, _ int64) error {
 		keys, err := s.readSigningKeys(ctx, tx)
 		if err != nil {
 			return err
@@ -219,12 +219,11 @@ func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id stri
 			return err
 		}
 		entry.Target = "signingkey:" + id
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	s.audit.Committed(ctx, entry)
 	s.log.InfoContext(ctx, "signing key rotated", "key_id", id, "tokens_ended", endTokens)
 	return id, nil
 }

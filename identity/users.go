@@ -47,7 +47,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	}
 	user := s.userOf(n)
 	entry := s.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
-	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	err = s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		account, err := resolve(ctx, tx, n.Account)
 		if err != nil {
 			return err
@@ -65,12 +65,11 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		entry.AccountID = account.ID
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return User{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	return user, nil
 }
 
@@ -183,7 +182,7 @@ func (s *Service) DeleteUserByID(ctx context.Context, id string) error {
 
 func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
 	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
-	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
+	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, err := find(tx)
 		if err != nil {
 			return err
@@ -195,13 +194,8 @@ func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, e
 			return sqldb.Wrap(err, "deleting a user")
 		}
 		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }
 
 func findUser(ctx context.Context, db sqldb.Runner, accountID, username string) (User, error) {
@@ -225,7 +219,7 @@ func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error
 		return fault.NotFound("There is no user %s", quote(userID))
 	}
 	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
+	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID).
 			Scan(&entry.AccountID)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -234,11 +228,6 @@ func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error
 		if err != nil {
 			return sqldb.Wrap(err, "storing a click-to-call id")
 		}
-		return s.audit.Insert(ctx, tx, entry)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	s.audit.Committed(ctx, entry)
-	return nil
 }

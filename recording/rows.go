@@ -38,7 +38,7 @@ func (r *row) scan(from interface{ Scan(...any) error }) error {
 // insert stores the row, with its entry of the audit log.
 func (t rows) insert(ctx context.Context, r *row) error {
 	entry := t.audit.Entry(ctx, audit.RecordingStore, r.AccountID, auditTarget(r.RecordingID))
-	err := t.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err := audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
@@ -49,12 +49,11 @@ func (t rows) insert(ctx context.Context, r *row) error {
 		if err != nil {
 			return err
 		}
-		return t.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if err != nil {
 		return sqldb.Wrap(err, "storing the recording's metadata")
 	}
-	t.audit.Committed(ctx, entry)
 	return nil
 }
 
@@ -99,13 +98,13 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 	}
 	r := new(row)
 	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
-	err := t.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err := audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) error {
 		err := r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
 			accountID, recordingID))
 		if err != nil {
 			return err
 		}
-		return t.audit.Insert(ctx, tx, entry)
+		return nil
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, missing(recordingID)
@@ -113,7 +112,6 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 	if err != nil {
 		return nil, sqldb.Wrap(err, "deleting a recording's metadata")
 	}
-	t.audit.Committed(ctx, entry)
 	return r, nil
 }
 

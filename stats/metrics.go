@@ -1,12 +1,11 @@
 package stats
 
 import (
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/lag"
 )
 
 type metrics struct {
@@ -22,7 +21,7 @@ type metrics struct {
 	entries  *prometheus.GaugeVec // kind
 	load     prometheus.Histogram
 	queues   *queueMetrics
-	lag      *lagCollector
+	lag      *lag.Collector
 }
 
 func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
@@ -47,8 +46,7 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 		}),
 		queues: queues,
-		lag: &lagCollector{desc: prometheus.NewDesc("trunkline_stats_lag_seconds",
-			"Age of the oldest event that was read and whose figures are not written yet, 0 when there is none.", []string{"partition"}, nil)},
+		lag:    lag.New("trunkline_stats_lag_seconds", "Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),
 	}
 	for _, kind := range kinds {
 		m.entries.WithLabelValues(kind)
@@ -57,34 +55,6 @@ func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
 		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag, m.queues)
 	}
 	return m
-}
-
-// lagCollector computes the age of the oldest waiting event at each scrape.
-type lagCollector struct {
-	desc    *prometheus.Desc
-	waiting sync.Map // partition → *atomic.Int64, Unix milliseconds of the oldest event, 0: none
-}
-
-// track adds a partition, until done is called. The caller keeps oldest up to date.
-func (c *lagCollector) track(partition int) (oldest *atomic.Int64, done func()) {
-	oldest = new(atomic.Int64)
-	c.waiting.Store(partition, oldest)
-	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
-}
-
-// Describe implements prometheus.Collector.
-func (c *lagCollector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c *lagCollector) Collect(to chan<- prometheus.Metric) {
-	c.waiting.Range(func(partition, oldest any) bool {
-		var lag float64
-		if at := oldest.(*atomic.Int64).Load(); at != 0 {
-			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
-		}
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
-		return true
-	})
 }
 
 var queueLabels = []string{"account", "queue"}

@@ -65,7 +65,7 @@ func (p *Processor) Run(ctx context.Context) error {
 // runPartition computes the figures of one partition until ctx ends or something
 // unexpected happens; then the group starts it again.
 func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
-	oldest, done := p.metrics.lag.track(partition)
+	oldest, done := p.metrics.lag.Track(partition)
 	defer done()
 	defer p.metrics.queues.drop(partition)
 	for {

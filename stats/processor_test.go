@@ -183,7 +183,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	oldest, done := p.metrics.lag.track(0)
+	oldest, done := p.metrics.lag.Track(0)
 	t.Cleanup(done)
 	w := &worker{folder: folder{Processor: p}, commit: func(int64) {}, oldest: oldest}
 	if err := w.load(t.Context()); err != nil {

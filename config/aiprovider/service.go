@@ -71,21 +71,17 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 		return Document{}, err
 	}
 	entry := s.audit.Entry(ctx, audit.AIProviderCreate, accountID, auditTarget(d.ID))
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		if n, err := count(ctx, tx, accountID); err != nil {
 			return err
 		} else if n >= maxProviders {
 			return fault.Conflict("The account has %d AI providers already, the most there can be", n)
 		}
-		if err := insert(ctx, tx, r); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+		return insert(ctx, tx, r)
 	})
 	if err != nil {
 		return Document{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionCreate).Inc()
 	return d.masked(), nil
 }
@@ -99,16 +95,12 @@ func (s *Service) Replace(ctx context.Context, accountID, id string, body map[st
 		return Document{}, err
 	}
 	entry := s.audit.Entry(ctx, audit.AIProviderUpdate, accountID, auditTarget(id))
-	err = s.db.Tx(ctx, func(tx *sql.Tx) error {
-		if err := s.replaceInTx(ctx, tx, accountID, sent); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+		return s.replaceInTx(ctx, tx, accountID, sent)
 	})
 	if err != nil {
 		return Document{}, err
 	}
-	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionReplace).Inc()
 	return sent.masked(), nil
 }
@@ -166,16 +158,12 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 // Delete forgets a provider of the account.
 func (s *Service) Delete(ctx context.Context, accountID, id string) error {
 	entry := s.audit.Entry(ctx, audit.AIProviderDelete, accountID, auditTarget(id))
-	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
-		if err := remove(ctx, tx, accountID, id); err != nil {
-			return err
-		}
-		return s.audit.Insert(ctx, tx, entry)
+	err := audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+		return remove(ctx, tx, accountID, id)
 	})
 	if err != nil {
 		return err
 	}
-	s.audit.Committed(ctx, entry)
 	s.metrics.changes.WithLabelValues(actionDelete).Inc()
 	return nil
 }

@@ -1,0 +1,47 @@
+// Package lag has the metric of a consumer's lag: for each partition that it reads, the
+// age of the oldest record that it has read and not stored yet.
+package lag
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Collector computes the lags at each scrape, in seconds, 0 where nothing waits. It is
+// safe for concurrent use.
+type Collector struct {
+	desc    *prometheus.Desc
+	waiting sync.Map // partition → *atomic.Int64
+}
+
+// New returns a collector with the label partition.
+func New(name, help string) *Collector {
+	return &Collector{desc: prometheus.NewDesc(name, help, []string{"partition"}, nil)}
+}
+
+// Track adds a partition, until done is called. The caller keeps oldest up to date: the
+// time of the oldest record that waits in Unix milliseconds, 0: none.
+func (c *Collector) Track(partition int) (oldest *atomic.Int64, done func()) {
+	oldest = new(atomic.Int64)
+	c.waiting.Store(partition, oldest)
+	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	c.waiting.Range(func(partition, oldest any) bool {
+		var lag float64
+		if at := oldest.(*atomic.Int64).Load(); at != 0 {
+			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
+		return true
+	})
+}
