@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -131,11 +130,6 @@ func own(what string) error {
 	return fault.Conflict("%s: ask another administrator", what)
 }
 
-const (
-	defaultPage = 50
-	maxPage     = 1000
-)
-
 // listPage is a part of a list.
 type listPage[T any] struct {
 	Data         []T    `json:"data"`
@@ -146,16 +140,14 @@ type listPage[T any] struct {
 // writePage sends the page of a list that the query asks for, in the order of the
 // keys, which are unique.
 func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func(T) U) error {
-	page := listPage[U]{Data: []U{}, PageSize: defaultPage}
-	if text := c.QueryParam("page_size"); text != "" {
-		var err error
-		if page.PageSize, err = strconv.Atoi(text); err != nil || page.PageSize < 1 || page.PageSize > maxPage {
-			return fault.InvalidField("page_size", "out_of_range", "page_size must be a whole number from 1 to "+strconv.Itoa(maxPage))
-		}
-	}
-	start, err := base64.RawURLEncoding.DecodeString(c.QueryParam("start_key"))
+	q := report.NewQuery(c.QueryParams())
+	page := listPage[U]{Data: []U{}, PageSize: q.PageSize()}
+	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
 	if err != nil {
-		return fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
+		q.Fault("start_key", "invalid", "must be a page's next_start_key")
+	}
+	if err := q.Err(); err != nil {
+		return err
 	}
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 	for _, one := range list {

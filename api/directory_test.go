@@ -28,8 +28,8 @@ func TestAccountsOverHTTP(t *testing.T) {
 		t.Errorf("accounts %+v", page)
 	}
 	var made accountView
-	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Example"}`, &made)
-	if made.ParentID != "demo" || made.Domain != "branch.example" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
+	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Example","time_zone":"Europe/Berlin"}`, &made)
+	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.example" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
 		t.Errorf("%+v %v", made, w.Header())
 	}
 	path := accountsPath + "/" + made.ID
@@ -43,8 +43,12 @@ func TestAccountsOverHTTP(t *testing.T) {
 	}
 	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.example"}`, nil)
 	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example"}`, &made)
-	if made.ParentID != "sub" {
-		t.Error("an absent parent_id moves the account")
+	if made.ParentID != "sub" || made.TimeZone != "Europe/Berlin" {
+		t.Errorf("absent fields change the account: %+v", made)
+	}
+	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example","time_zone":"Asia/Tokyo"}`, &made)
+	if made.TimeZone != "Asia/Tokyo" {
+		t.Errorf("%+v", made)
 	}
 	for body, status := range map[string]int{
 		`{"name":"X","domain":"x.example","parent_id":"stranger"}`: 400,
@@ -54,6 +58,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 		`{"name":"X","domain":"stranger.local"}`:            409,
 		`{"name":"X","domain":"x.example","id":"stranger"}`: 409,
 		`{"name":"X","domain":"x.example","root":true}`:     400,
+		`{"name":"X","domain":"x.example","time_zone":"X"}`: 400,
 	} {
 		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 && strings.Contains(w.Body.String(), "stranger") {
 			t.Errorf("a conflict names another's account: %s", w.Body)

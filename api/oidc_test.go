@@ -160,8 +160,8 @@ func (b *browser) back(to *url.URL, status int, into any) {
 func TestABrowserLogsInAtTheProvider(t *testing.T) {
 	e, p := newProviderEnv(t)
 	b := &browser{e, map[string]string{}}
-	var offered struct{ Login bool }
-	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); !offered.Login {
+	var offered struct{ Enabled, Login bool }
+	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); !offered.Enabled || !offered.Login {
 		t.Error("no login is offered")
 	}
 	to := p.Authorize(t, b.start(), nil)
@@ -230,8 +230,8 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 
 func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	e := newEnv(t)
-	var offered struct{ Login bool }
-	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); offered.Login {
+	var offered struct{ Enabled, Login bool }
+	if e.want(200, "GET", "/auth/oidc", nil, "", &offered); offered.Enabled || offered.Login {
 		t.Error("a login is offered")
 	}
 	e.want(404, "GET", "/auth/oidc/start", nil, "", nil)

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
 // accountView is an account as a caller sees it.
@@ -15,11 +16,12 @@ type accountView struct {
 	Name      string `json:"name"`
 	Domain    string `json:"domain"`
 	ParentID  string `json:"parent_id,omitempty"` // absent of the caller's own
+	TimeZone  string `json:"time_zone,omitempty"` // IANA name; absent: UTC
 	CreatedAt int64  `json:"created_at"`          // Unix seconds
 }
 
 func viewAccount(caller *identity.Principal, a identity.Account) accountView {
-	view := accountView{ID: a.ID, Name: a.Name, Domain: a.Domain, CreatedAt: a.CreatedAt.Unix()}
+	view := accountView{ID: a.ID, Name: a.Name, Domain: a.Domain, TimeZone: a.TimeZone, CreatedAt: a.CreatedAt.Unix()}
 	if a.ID != caller.AccountID {
 		view.ParentID = a.ParentID
 	}
@@ -53,7 +55,7 @@ func (r directoryRoutes) createAccount(c echo.Context) error {
 	}
 	n := identity.NewAccount{
 		ID: body.String("id", optional), Name: body.String("name", required), Domain: body.String("domain", required),
-		Parent: caller.AccountID,
+		Parent: caller.AccountID, TimeZone: body.String("time_zone", optional),
 	}
 	if body.Has("parent_id") {
 		n.Parent = body.String("parent_id", required)
@@ -97,7 +99,7 @@ func (r directoryRoutes) updateAccount(c echo.Context) error {
 	body.readOnly("created_at", account.CreatedAt.Unix())
 	u := identity.AccountUpdate{
 		Name: body.String("name", required), Domain: body.String("domain", required), Parent: account.ParentID,
-		IfMatch: c.Request().Header.Get("If-Match"),
+		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"),
 	}
 	if body.Has("parent_id") {
 		if account.ID == caller.AccountID {
@@ -127,12 +129,16 @@ func (r directoryRoutes) deleteAccount(c echo.Context) error {
 		return own("Your own account cannot be deleted")
 	}
 	remove := r.directory.DeleteAccount
-	switch c.QueryParam("purge") {
+	q := report.NewQuery(c.QueryParams())
+	switch q.Get("purge") {
 	case "":
 	case "now":
 		remove = r.directory.DeleteAndPurgeAccount
 	default:
-		return fault.InvalidField("purge", "unsupported", "purge must be now, or absent")
+		q.Fault("purge", "unsupported", "must be now, or absent")
+	}
+	if err := q.Err(); err != nil {
+		return err
 	}
 	if _, err := remove(c.Request().Context(), account.ID); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"trunkline/fanout"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 	"trunkline/webhook"
 )
 
@@ -43,9 +44,12 @@ func (r explainRoutes) get(c echo.Context) error {
 	if err != nil {
 		return fault.InvalidField("id", "invalid", "id: "+err.Error())
 	}
-	e, err := r.explain.Explain(c.Request().Context(), explain.Question{
-		ID: id, Root: caller.AccountID, Client: c.QueryParam("client"), User: c.QueryParam("user"),
-	})
+	q := report.NewQuery(c.QueryParams())
+	question := explain.Question{ID: id, Root: caller.AccountID, Client: q.Get("client"), User: q.Get("user")}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	e, err := r.explain.Explain(c.Request().Context(), question)
 	if err != nil {
 		return err
 	}

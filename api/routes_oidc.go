@@ -19,6 +19,7 @@ import (
 // ProviderLogins begins and finishes the logins of browsers at the OpenID Connect
 // provider.
 type ProviderLogins interface {
+	HasOIDC() bool
 	CanBeginOIDC() bool
 	BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error)
 	FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*identity.Session, error)
@@ -61,8 +62,9 @@ type loginResult struct {
 
 func (r oidcRoutes) describe(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, struct {
-		Login bool `json:"login"`
-	}{r.portal.CanBeginOIDC()})
+		Enabled bool `json:"enabled"`
+		Login   bool `json:"login"`
+	}{r.portal.HasOIDC(), r.portal.CanBeginOIDC()})
 }
 
 func (r oidcRoutes) start(c echo.Context) error {

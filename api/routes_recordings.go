@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 	"trunkline/recording"
 )
 
@@ -138,13 +138,12 @@ func (r recordingRoutes) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	size := recording.DefaultPage
-	if text := c.QueryParam("page_size"); text != "" {
-		if size, err = strconv.Atoi(text); err != nil || size < 1 {
-			return fault.InvalidField("page_size", "invalid", "page_size must be a whole number of at least 1")
-		}
+	q := report.NewQuery(c.QueryParams())
+	size, start := q.PageSize(), q.Get("start_key")
+	if err := q.Err(); err != nil {
+		return err
 	}
-	page, err := r.recordings.List(c.Request().Context(), account.ID, size, c.QueryParam("start_key"))
+	page, err := r.recordings.List(c.Request().Context(), account.ID, size, start)
 	if err != nil {
 		return err
 	}

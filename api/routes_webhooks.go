@@ -23,8 +23,8 @@ type Webhooks interface {
 // WebhookChanges changes webhooks.
 type WebhookChanges interface {
 	Create(ctx context.Context, accountID string, c webhook.Config) (made webhook.Webhook, secret string, err error)
-	Update(ctx context.Context, accountID, id string, c webhook.Config) (webhook.Webhook, error)
-	Delete(ctx context.Context, accountID, id string) error
+	Update(ctx context.Context, accountID, id string, c webhook.Config, ifMatch string) (webhook.Webhook, error)
+	Delete(ctx context.Context, accountID, id, ifMatch string) error
 	Retry(ctx context.Context, accountID, id string, since event.ID) (webhook.Webhook, error)
 }
 
@@ -112,9 +112,7 @@ func (r webhookRoutes) create(c echo.Context) error {
 	}
 	view := viewWebhook(made)
 	view.Secret = secret
-	c.Response().Header().Set("Location", webhooksPath+"/"+made.ID)
-	c.Response().Header().Set("Cache-Control", "no-store")
-	return writeJSON(c, http.StatusCreated, view)
+	return writeTagged(c, http.StatusCreated, webhooksPath+"/"+made.ID, made.ETag(), view)
 }
 
 func (r webhookRoutes) get(c echo.Context) error {
@@ -126,7 +124,7 @@ func (r webhookRoutes) get(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, viewWebhook(found))
+	return writeTagged(c, http.StatusOK, "", found.ETag(), viewWebhook(found))
 }
 
 func (r webhookRoutes) update(c echo.Context) error {
@@ -134,11 +132,11 @@ func (r webhookRoutes) update(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	put, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config)
+	put, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config, c.Request().Header.Get("If-Match"))
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, viewWebhook(put))
+	return writeTagged(c, http.StatusOK, "", put.ETag(), viewWebhook(put))
 }
 
 func (r webhookRoutes) delete(c echo.Context) error {
@@ -146,7 +144,7 @@ func (r webhookRoutes) delete(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id")); err != nil {
+	if err := r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")); err != nil {
 		return err
 	}
 	return noContent(c)

@@ -47,12 +47,16 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 		made.AccountID != "demo" || made.Format != webhook.FormatCloudEvents || made.Filters.QueueIDs[0] != "sales" || made.Status != webhook.StatusActive {
 		t.Errorf("POST answers %s", w.Body)
 	}
+	tag := w.Header().Get("ETag")
 	for _, method := range []string{"GET", "PUT"} {
 		got = webhookView{}
-		w := e.want(200, method, one, h, map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
+		w := e.want(200, method, one, with(h, "If-Match", tag), map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s shows the secret: %s", method, w.Body)
 		}
+	}
+	for method, body := range map[string]string{"PUT": webhookBody, "DELETE": ""} {
+		e.want(412, method, one, with(h, "If-Match", tag), body, nil)
 	}
 	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline || len(got.Filters.QueueIDs) != 0 {
 		t.Errorf("PUT answers %+v", got)
@@ -66,7 +70,8 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	e.want(400, "POST", one+"/retry", h, `{"since":"yesterday"}`, nil)
 	e.want(400, "POST", one+"/retry", h, `{"from":"x"}`, nil)
 	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
-	e.want(204, "DELETE", one, h, "", nil)
+	tag = e.want(200, "GET", one, h, "", nil).Header().Get("ETag")
+	e.want(204, "DELETE", one, with(h, "If-Match", tag), "", nil)
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"}} {
 		e.want(404, request[0], request[1], h, request[2], nil)
 	}

@@ -23,8 +23,8 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"deploy/balancer", "event", "internal/entitytag", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/retry", "internal/setting", "internal/wsframe"},
-	{"internal/report", "internal/sqldb", "internal/tlsclient"},
+	{"deploy/balancer", "event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trunkline/audit"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -119,7 +120,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		if account, known = tree.Account(id); !known {
 			return fault.NotFound("There is no account %s", quote(id))
 		}
-		if err := requireMatch(u.IfMatch, account.ETag()); err != nil {
+		if err := entitytag.Require(u.IfMatch, account.ETag()); err != nil {
 			return err
 		}
 		if _, known := tree.Account(u.Parent); u.Parent != "" && !known {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trunkline/audit"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -175,7 +176,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if err != nil {
 			return err
 		}
-		if err := requireMatch(u.IfMatch, old.ETag()); err != nil {
+		if err := entitytag.Require(u.IfMatch, old.ETag()); err != nil {
 			return err
 		}
 		n := NewAPIKey{Name: u.Name, Scopes: u.Scopes}

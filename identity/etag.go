@@ -1,12 +1,9 @@
 package identity
 
-import (
-	"trunkline/internal/entitytag"
-	"trunkline/internal/fault"
-)
+import "trunkline/internal/entitytag"
 
 // ETag returns the entity tag of the account's fields.
-func (a Account) ETag() string { return entitytag.Of(a.ID, a.Name, a.Domain, a.ParentID) }
+func (a Account) ETag() string { return entitytag.Of(a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone) }
 
 // ETag returns the entity tag of the user's fields. A change of the password changes
 // it too.
@@ -17,13 +14,4 @@ func (u User) ETag() string {
 // ETag returns the entity tag of the key's fields.
 func (k APIKey) ETag() string {
 	return entitytag.Of(k.ID, k.AccountID, k.Name, joinScopes(k.Scopes, ","), k.ExpiresAt.UnixMilli())
-}
-
-// requireMatch returns fault.KindPrecondition if a request's If-Match ("": none)
-// does not match the object's tag.
-func requireMatch(ifMatch, tag string) error {
-	if ifMatch == "" || entitytag.Matches(ifMatch, tag) {
-		return nil
-	}
-	return fault.New(fault.KindPrecondition, "It has changed: its ETag is %s", tag)
 }

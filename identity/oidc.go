@@ -34,6 +34,9 @@ func (s *Service) LoginByToken(ctx context.Context, token, address string) (*Ses
 	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
 }
 
+// HasOIDC reports whether users can log in by an OpenID Connect provider.
+func (s *Service) HasOIDC() bool { return s.provider != nil }
+
 // CanBeginOIDC reports whether browsers can log in at the provider.
 func (s *Service) CanBeginOIDC() bool { return s.provider != nil && s.provider.CanBegin() }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"trunkline/audit"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -34,7 +35,7 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		if user, err = findUserByID(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := requireMatch(u.IfMatch, user.ETag()); err != nil {
+		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
 			return err
 		}
 		if err := updateUser(ctx, tx, rev, &user, u); err != nil {

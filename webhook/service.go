@@ -13,6 +13,7 @@ import (
 	"trunkline/audit"
 	"trunkline/event"
 	"trunkline/identity"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/netguard"
@@ -119,15 +120,16 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (made 
 }
 
 // Update replaces what an administrator sets, at the same positions. After failures
-// the back-off begins anew; a pause stays.
-func (s *Service) Update(ctx context.Context, accountID, id string, c Config) (Webhook, error) {
+// the back-off begins anew; a pause stays. ifMatch is the request's If-Match header, ""
+// for none. Returns fault.KindPrecondition when it does not match.
+func (s *Service) Update(ctx context.Context, accountID, id string, c Config, ifMatch string) (Webhook, error) {
 	c, err := s.check(ctx, accountID, c)
 	if err != nil {
 		return Webhook{}, err
 	}
 	var r row
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
-		if r, err = find(ctx, tx, accountID, id); err != nil {
+		if r, err = findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
 			return err
 		}
 		if c.Secret != "" {
@@ -139,7 +141,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config) (W
 				return err
 			}
 		}
-		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, time.Now()
+		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdate(r.UpdatedAt)
 		if err := update(ctx, tx, r); err != nil {
 			return err
 		}
@@ -165,9 +167,33 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error)
 	return all, err
 }
 
-// Delete removes a webhook of the account.
-func (s *Service) Delete(ctx context.Context, accountID, id string) error {
-	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error { return remove(ctx, tx, accountID, id) })
+// Delete removes a webhook of the account. ifMatch is that of Update.
+func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) error {
+	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error {
+		if _, err := findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+			return err
+		}
+		return remove(ctx, tx, id)
+	})
+}
+
+// findMatch returns a webhook that meets a request's If-Match.
+func findMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
+	r, err := find(ctx, tx, accountID, id)
+	if err != nil {
+		return row{}, err
+	}
+	return r, entitytag.Require(ifMatch, r.ETag())
+}
+
+// nextUpdate returns the time of an update: now, and always later than the last, in
+// the milliseconds that are stored, so that each update has an ETag of its own.
+func nextUpdate(last time.Time) time.Time {
+	now, earliest := time.Now(), last.Add(time.Millisecond)
+	if now.Before(earliest) {
+		return earliest
+	}
+	return now
 }
 
 // Retry ends a pause and the back-off of a webhook. It goes on where it was or, with

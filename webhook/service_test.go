@@ -51,11 +51,18 @@ func TestAWebhooksLife(t *testing.T) {
 		}
 		own := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 		config.Format = FormatCloudEvents
+		tag := made.ETag()
 		for _, sent := range []string{"", own} { // kept, replaced
 			config.Secret = sent
-			if _, err := e.service.Update(ctx, "root", made.ID, config); err != nil {
-				t.Fatal(err)
+			put, err := e.service.Update(ctx, "root", made.ID, config, tag)
+			must(t, err)
+			_, again := e.service.Update(ctx, "root", made.ID, config, tag)
+			for _, err := range []error{again, e.service.Delete(ctx, "root", made.ID, tag)} {
+				if fault.KindOf(err) != fault.KindPrecondition {
+					t.Errorf("with the ETag of before: %v", err)
+				}
 			}
+			tag = put.ETag()
 			changed, err := find(ctx, e.db, "root", made.ID)
 			must(t, err)
 			key, err := openKey(e.keys, &changed)
@@ -69,15 +76,15 @@ func TestAWebhooksLife(t *testing.T) {
 		}
 		for _, account := range []string{"shop", "stranger"} {
 			_, find := e.service.Find(ctx, account, made.ID)
-			_, update := e.service.Update(ctx, account, made.ID, Config{URL: "https://example.com"})
+			_, update := e.service.Update(ctx, account, made.ID, Config{URL: "https://example.com"}, "")
 			_, retry := e.service.Retry(ctx, account, made.ID, 0)
-			for _, err := range []error{find, update, retry, e.service.Delete(ctx, account, made.ID)} {
+			for _, err := range []error{find, update, retry, e.service.Delete(ctx, account, made.ID, "")} {
 				if fault.KindOf(err) != fault.KindNotFound {
 					t.Errorf("account %s: %v", account, err)
 				}
 			}
 		}
-		must(t, e.service.Delete(ctx, "root", made.ID))
+		must(t, e.service.Delete(ctx, "root", made.ID, ""))
 		rows, err = listPositions(ctx, e.db, 1)
 		if _, left := rows[made.ID]; err != nil || left {
 			t.Errorf("positions are left: %+v, %v", rows, err)

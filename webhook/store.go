@@ -106,12 +106,9 @@ func update(ctx context.Context, tx sqldb.Runner, r row) error {
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
-// remove deletes a webhook of the account with its positions.
-func remove(ctx context.Context, tx sqldb.Runner, accountID, id string) error {
-	n, err := sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
-	if err == nil && n == 0 {
-		return notFound()
-	}
+// remove deletes a webhook with its positions.
+func remove(ctx context.Context, tx sqldb.Runner, id string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM webhooks WHERE id = $1`, id)
 	return sqldb.Wrap(err, "deleting a webhook")
 }
 

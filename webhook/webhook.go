@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"trunkline/identity"
+	"trunkline/internal/entitytag"
 )
 
 // Format is the form of a request's body.
@@ -42,6 +43,10 @@ type Webhook struct {
 	NextTryAt time.Time // of StatusFailing
 	PausedAt  time.Time // of StatusPaused
 }
+
+// ETag returns the entity tag of what an administrator has set, the secret included.
+// The state of the delivery does not change it.
+func (w Webhook) ETag() string { return entitytag.Of(w.ID, w.UpdatedAt.UnixMilli()) }
 
 // Config is what an administrator sets.
 type Config struct {

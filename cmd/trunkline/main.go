@@ -23,6 +23,7 @@ import (
 	"trunkline/internal/cli/recording"
 	"trunkline/internal/cli/stats"
 	"trunkline/internal/cli/topics"
+	"trunkline/internal/cli/webhook"
 )
 
 func main() {
@@ -37,7 +38,7 @@ func commands(p *cli.Program, serve server) []*cobra.Command {
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),
 		topics.Command(p), feed.Command(p), deadletter.Command(p),
 		masterkey.Command(p), audit.Command(p), directory.SigningKeyCommand(p), recording.Command(p), cdr.Command(p), stats.Command(p),
-		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), explain.Command(p), demo.Command(p),
+		portal.LoginCommand(p), portal.LogoutCommand(p), listen.Command(p), call.Command(p), explain.Command(p), webhook.Command(p), demo.Command(p),
 		ai.Command(p),
 	}
 }

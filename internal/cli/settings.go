@@ -62,16 +62,19 @@ func (p *Program) Password(command string, fromStdin bool) (string, error) {
 }
 
 // ReadPassword reads a password from the first line of in.
-func ReadPassword(in io.Reader) (string, error) {
+func ReadPassword(in io.Reader) (string, error) { return ReadSecret(in, "password") }
+
+// ReadSecret reads the first line of in, which errors name.
+func ReadSecret(in io.Reader, name string) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("reading the password: %w", err)
+		return "", fmt.Errorf("reading the %s: %w", name, err)
 	}
-	password := strings.TrimRight(line, "\r\n")
-	if password == "" {
-		return "", Usagef("there is no password on stdin")
+	secret := strings.TrimRight(line, "\r\n")
+	if secret == "" {
+		return "", Usagef("there is no %s on stdin", name)
 	}
-	return password, nil
+	return secret, nil
 }
 
 // NewLogger makes the log that the settings describe. Repeated warnings are

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"trunkline/internal/fault"
 )
 
 // Of returns a strong tag of the values that make up an object: 128 bits of their
@@ -25,4 +27,13 @@ func Matches(ifMatch, tag string) bool {
 		}
 	}
 	return false
+}
+
+// Require returns fault.KindPrecondition if a request's If-Match ("": none) is not met
+// by an object that exists.
+func Require(ifMatch, tag string) error {
+	if ifMatch == "" || Matches(ifMatch, tag) {
+		return nil
+	}
+	return fault.New(fault.KindPrecondition, "It has changed: its ETag is %s", tag)
 }

@@ -13,5 +13,11 @@ func TestTags(t *testing.T) {
 		if Matches(header, tag) != want {
 			t.Errorf("%s: not %v", header, want)
 		}
+		if header != "" && (Require(header, tag) == nil) != want {
+			t.Errorf("%s: required", header)
+		}
+	}
+	if Require("", tag) != nil {
+		t.Error("no If-Match is a condition")
 	}
 }

@@ -27,8 +27,8 @@ func LoginCommand(p *cli.Program) *cobra.Command {
 	var fromStdin bool
 	command := &cobra.Command{
 		Use:   "login --username U --domain D",
-		Short: "Log in to a server and keep the session for listen, call, cdr and explain",
-		Long: `Log in to a server and keep the session for listen, call, cdr and explain.
+		Short: "Log in to a server and keep the session for listen, call, cdr, explain and webhook",
+		Long: `Log in to a server and keep the session for listen, call, cdr, explain and webhook.
 
 The password is read from ` + cli.EnvPassword + `, or from the first line of stdin with
 --password-stdin. The tokens, not the password, are kept in trunkline/login.json

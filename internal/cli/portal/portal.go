@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -159,11 +160,37 @@ func requestTokens(ctx context.Context, client *http.Client, url string, body an
 // Call sends a request with an access token and returns the response's body. path
 // begins with a slash. A status other than want is a *cli.HTTPError.
 func (s *Session) Call(ctx context.Context, method, path string, want int) ([]byte, error) {
-	request, err := s.request(ctx, method, path)
+	_, body, err := s.Do(ctx, Request{Method: method, Path: path, Want: want})
+	return body, err
+}
+
+// Request is a request of Do.
+type Request struct {
+	Method, Path string
+	Body         any    // sent as JSON; nil: none
+	IfMatch      string // an ETag; "": none
+	Want         int    // status
+}
+
+// Do is Call with a body and a condition. It returns the response's ETag too.
+func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte, err error) {
+	request, err := s.request(ctx, r.Method, r.Path)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return cli.Fetch(s.client, request, want)
+	if r.Body != nil {
+		text, err := json.Marshal(r.Body)
+		if err != nil {
+			return "", nil, err
+		}
+		request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.IfMatch != "" {
+		request.Header.Set("If-Match", r.IfMatch)
+	}
+	header, answer, err := cli.FetchWithHeader(s.client, request, r.Want)
+	return header.Get("ETag"), answer, err
 }
 
 // Stream sends a GET request and returns the response, whose body the caller
