@@ -576,11 +576,25 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 	}
 	press("Phone password for anna")
 	b.until(t, "the phone's password", "document.getElementById('users-result').textContent.includes('Phone password of anna, shown once')")
+	press("Phones of anna")
+	b.until(t, "the phone", "document.querySelector('#users-result .phones')?.textContent.includes('made on the board')")
+	press("One-time passwords for anna")
+	b.until(t, "the recovery codes", "document.getElementById('users-result').textContent.includes('Recovery codes of anna, shown once')")
+	if a := login(made); a.status != http.StatusUnauthorized {
+		t.Errorf("a login without the one-time password: %s", a)
+	}
+	press("No one-time passwords for anna")
+	b.until(t, "the passwords to be gone", "document.getElementById('users-output').textContent === 'anna has no one-time passwords.'")
+	if a := login(made); a.status != http.StatusOK {
+		t.Errorf("a login after the one-time passwords: %s", a)
+	}
 	fill("keys-form", map[string]string{"name": "wall", "days": "90"})
 	if a := n.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": secret("keys-result")}, `{}`); a.status != http.StatusOK {
 		t.Errorf("a key made on the board: %s", a)
 	}
 	b.do(t, "document.getElementById('accounts-read').click()", nil)
+	press("Login rule of Board Branch")
+	b.until(t, "the rule", "document.querySelector('#accounts-result .rule select')?.value === 'optional'")
 	press("Delete Board Branch")
 	b.until(t, "the question", "document.querySelector('#accounts-result button[aria-label=\"Press again to delete Board Branch\"]')")
 	press("Press again to delete Board Branch")

@@ -123,6 +123,7 @@ func TestOIDCProvider(t *testing.T) {
 		t.Errorf("an ID token for another client: %d", status)
 	}
 
+	b.testSubject(t)
 	b.do(t, "document.querySelector('#login-provider a').click()", nil)
 	b.until(t, "the provider's page", "document.querySelector('input[name=login]')")
 	b.do(t, "document.querySelector('input[name=login]').focus()", nil)
@@ -134,7 +135,7 @@ func TestOIDCProvider(t *testing.T) {
 	b.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.do(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
-	if shown != "carol · demo /" {
+	if shown != "carol.jones · demo /" { // the subject's user, not one of the name in the token
 		t.Errorf("the board shows %q", shown)
 	}
 	b.until(t, "carol's extension", "document.getElementById('dial-hint').textContent.includes('1007')")
@@ -144,4 +145,24 @@ func TestOIDCProvider(t *testing.T) {
 	if log := readFile(t, n.log); strings.Contains(log, accessToken) {
 		t.Error("the provider's token is in the log")
 	}
+}
+
+// testSubject has an administrator make a user of the subject carol on the board.
+func (p *page) testSubject(t *testing.T) {
+	t.Helper()
+	p.do(t, `for (const [name, value] of [["username", "admin"], ["password", `+quote(password)+`], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
+		document.getElementById("login-form").requestSubmit()`, nil)
+	p.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
+	p.do(t, "location.hash = '#admin'", nil)
+	p.until(t, "the field of the subject", "!document.getElementById('users-subject').hidden")
+	p.do(t, `(() => {
+		const form = document.getElementById("users-form");
+		form.elements.username.value = "carol.jones";
+		form.elements.oidc_subject.value = "carol";
+		form.requestSubmit();
+	})()`, nil)
+	p.until(t, "the user", `[...document.querySelectorAll("#users-result .card")].some((card) =>
+		card.querySelector("h3").textContent === "carol.jones" && card.textContent.includes("Subjectcarol") && !card.textContent.includes("password"))`)
+	p.do(t, "document.getElementById('logout').click()", nil)
+	p.until(t, "the link to the provider", "document.getElementById('login').open && !document.getElementById('login-provider').hidden")
 }

@@ -4,6 +4,7 @@
  * this view is open.
  */
 import { busy, copyButton, el, setText } from "./dom.js";
+import { ask } from "./http.js";
 import { date } from "./show.js";
 
 const accountsPath = "/api/v2/accounts", keysPath = "/api/v2/apikeys";
@@ -12,21 +13,29 @@ const sizeOfPage = 200;
 /** @typedef {{form: HTMLFormElement, list: HTMLButtonElement, create: HTMLButtonElement, output: Element, result: Element}} Panel */
 
 export class Directory {
-  #session; #account; #panels;
+  #session; #account; #subject; #panels;
 
   /**
    * @param {import("./session.js").Session} session
    * @param {HTMLInputElement} account whose users and keys are shown; empty: the administrator's
+   * @param {HTMLElement} subject field of a new user's subject at the OpenID Connect provider
    * @param {{accounts: Panel, users: Panel, keys: Panel}} panels
    */
-  constructor(session, account, panels) {
+  constructor(session, account, subject, panels) {
     this.#session = session;
     this.#account = account;
+    this.#subject = subject;
     this.#panels = panels;
     this.#connect(panels.accounts, () => this.#listAccounts(), (fields) => this.#createAccount(fields));
     this.#connect(panels.users, () => this.#listUsers(), (fields) => this.#createUser(fields));
     this.#connect(panels.keys, () => this.#listKeys(), (fields) => this.#createKey(fields));
     account.addEventListener("input", () => this.leave());
+  }
+
+  /** Shows the field of the subject where the server has an OpenID Connect provider. */
+  async enter() {
+    const { enabled } = await ask("/auth/oidc").catch(() => ({ enabled: false })); // users can have a password
+    this.#subject.hidden = !enabled;
   }
 
   /** Removes everything shown. */
@@ -70,18 +79,38 @@ export class Directory {
   }
 
   #listAccounts() {
-    return this.#list(this.#panels.accounts, accountsPath, "account", (a) => this.#card(a.name, [["Domain", a.domain], ["Id", a.id], ["Below", a.parent_id]], [
-      el("button", { type: "button", class: "quiet", "aria-label": `Choose ${a.name}`, onclick: () => {
-        this.#account.value = a.id;
-        this.#account.dispatchEvent(new Event("input"));
-        this.#account.focus();
-      } }, "Choose"),
-      this.#remove(this.#panels.accounts, a.name, `${accountsPath}/${encodeURIComponent(a.id)}`, () => this.#listAccounts()),
-    ]));
+    const panel = this.#panels.accounts;
+    return this.#list(panel, accountsPath, "account", (a) => {
+      const path = `${accountsPath}/${encodeURIComponent(a.id)}`, list = () => this.#listAccounts();
+      const card = this.#card(a.name, [["Domain", a.domain], ["Id", a.id], ["Below", a.parent_id], ["Time zone", a.time_zone]], [
+        el("button", { type: "button", class: "quiet", "aria-label": `Choose ${a.name}`, onclick: () => {
+          this.#account.value = a.id;
+          this.#account.dispatchEvent(new Event("input"));
+          this.#account.focus();
+        } }, "Choose"),
+        this.#button(panel, `Login rule of ${a.name}`, "Login rule", () => this.#showLoginRule(panel, a, card)),
+        this.#remove(panel, a.name, path, list),
+        this.#remove(panel, `${a.name} and its data`, `${path}?purge=now`, list, "Delete with its data"),
+      ]);
+      return card;
+    });
+  }
+
+  /** Shows whether an account's administrators need one-time passwords, to be changed. @param {Panel} panel @param {any} account @param {HTMLElement} card */
+  async #showLoginRule(panel, account, card) {
+    const path = "/api/v2/config/login";
+    const { admin_otp } = await this.#session.ask(path, { account: account.id });
+    const rule = el("select", { onchange: () => busy(rule, panel.output, async () => {
+      await this.#session.ask(path, { method: "PUT", account: account.id, body: { admin_otp: rule.value } });
+      setText(panel.output, `Login rule of ${account.name}: ${rule.value}.`);
+    }) }, el("option", { value: "optional" }, "optional"), el("option", { value: "required" }, "required"));
+    rule.value = admin_otp;
+    card.querySelector(".rule")?.remove();
+    card.append(el("p", { class: "rule" }, el("label", {}, "One-time passwords of its administrators ", rule)));
   }
 
   #createAccount(/** @type {FormData} */ fields) {
-    return this.#session.ask(accountsPath, { method: "POST", body: { name: fields.get("name"), domain: fields.get("domain"), parent_id: this.#id } }).then(() => undefined);
+    return this.#session.ask(accountsPath, { method: "POST", body: { name: fields.get("name"), domain: fields.get("domain"), parent_id: this.#id, time_zone: fields.get("time_zone") } }).then(() => undefined);
   }
 
   #listUsers() {
@@ -93,12 +122,12 @@ export class Directory {
         await this.#session.ask(path, { method: "PUT", body: { role, presence_id, ...change } });
       };
       const other = u.role === "admin" ? "user" : "admin";
-      const card = this.#card(u.username, [["Role", u.role], ["Extension", u.presence_id], ["Id", u.id]], [
+      const card = this.#card(u.username, [["Role", u.role], ["Extension", u.presence_id], ["Subject", u.oidc_subject], ["Id", u.id]], [
         this.#button(panel, `Make ${u.username} ${other === "admin" ? "an administrator" : "a user"}`, other === "admin" ? "Make administrator" : "Make user", async () => {
           await put({ role: other });
           await this.#listUsers();
         }),
-        this.#button(panel, `New password for ${u.username}`, "New password", async () => {
+        !u.oidc_subject && this.#button(panel, `New password for ${u.username}`, "New password", async () => {
           const password = randomPassword();
           await put({ password });
           card.append(secret(`Password of ${u.username}`, password));
@@ -107,16 +136,33 @@ export class Directory {
           const device = await this.#session.ask(`${path}/devices`, { method: "POST", body: { name: "made on the board" } });
           card.append(secret(`Phone password of ${u.username}`, device.password));
         }),
+        this.#button(panel, `Phones of ${u.username}`, "Phones", () => this.#listPhones(panel, u, path, card)),
+        !u.oidc_subject && this.#button(panel, `One-time passwords for ${u.username}`, "One-time passwords", async () => {
+          const { uri, recovery_codes } = await this.#session.ask(`${path}/otp`, { method: "POST" });
+          card.append(secret(`One-time passwords of ${u.username}`, uri), secret(`Recovery codes of ${u.username}`, recovery_codes.join(" ")));
+        }),
+        !u.oidc_subject && this.#button(panel, `No one-time passwords for ${u.username}`, "No one-time passwords", async () => {
+          await this.#session.ask(`${path}/otp`, { method: "DELETE" });
+          setText(panel.output, `${u.username} has no one-time passwords.`);
+        }),
         this.#remove(panel, u.username, path, () => this.#listUsers()),
       ]);
       return card;
     });
   }
 
+  /** @param {Panel} panel @param {any} user @param {string} path @param {HTMLElement} card */
+  async #listPhones(panel, user, path, card) {
+    const { data } = await this.#session.ask(`${path}/devices`); // a page has more than there can be
+    card.querySelector(".phones")?.remove();
+    card.append(el("ul", { class: "phones" }, ...data.map((/** @type {any} */ phone) => el("li", {}, `${phone.name || phone.id}, ${date(phone.created_at)} `,
+      this.#remove(panel, `phone ${phone.id}`, `${path}/devices/${encodeURIComponent(phone.id)}`, () => this.#listPhones(panel, user, path, card))))));
+    setText(panel.output, data.length === 1 ? `1 phone of ${user.username}.` : `${data.length} phones of ${user.username}.`);
+  }
+
   async #createUser(/** @type {FormData} */ fields) {
-    const made = await this.#session.ask(this.#users, { method: "POST",
-      body: { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role") } });
-    return el("li", { class: "card" }, secret(`Password of ${made.username}`, made.password));
+    const made = await this.#session.ask(this.#users, { method: "POST", body: newUser(fields) });
+    return made.password && el("li", { class: "card" }, secret(`Password of ${made.username}`, made.password));
   }
 
   #listKeys() {
@@ -147,10 +193,10 @@ export class Directory {
     return button;
   }
 
-  /** A button that deletes when it is pressed a second time. @param {Panel} panel @param {string} name @param {string} path @param {() => Promise<void>} list */
-  #remove(panel, name, path, list) {
-    const button = this.#button(panel, `Delete ${name}`, "Delete", async () => {
-      if (button.textContent === "Delete") {
+  /** A button that deletes when it is pressed a second time. @param {Panel} panel @param {string} name @param {string} path @param {() => Promise<void>} list @param {string} [label] */
+  #remove(panel, name, path, list, label = "Delete") {
+    const button = this.#button(panel, `Delete ${name}`, label, async () => {
+      if (button.textContent === label) {
         setText(button, "Press again to delete");
         button.setAttribute("aria-label", `Press again to delete ${name}`);
         return;
@@ -159,11 +205,17 @@ export class Directory {
       await list();
     });
     button.addEventListener("blur", () => {
-      setText(button, "Delete");
+      setText(button, label);
       button.setAttribute("aria-label", `Delete ${name}`);
     });
     return button;
   }
+}
+
+/** The body of a request that creates a user: with a subject, or with a password that the server makes. */
+export function newUser(/** @type {FormData} */ fields) {
+  const subject = String(fields.get("oidc_subject") ?? "").trim();
+  return { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role"), ...(subject && { oidc_subject: subject }) };
 }
 
 /** Something that the server shows once. */

@@ -58,13 +58,14 @@ const admin = new Admin(session, {
 const panel = (/** @type {string} */ name) => ({
   form: byID(`${name}-form`), list: byID(`${name}-read`), create: byID(`${name}-create`), output: byID(`${name}-output`), result: byID(`${name}-result`),
 });
-const directory = new Directory(session, byID("admin-account"), { accounts: panel("accounts"), users: panel("users"), keys: panel("keys") });
+const directory = new Directory(session, byID("admin-account"), byID("users-subject"), { accounts: panel("accounts"), users: panel("users"), keys: panel("keys") });
 const figures = new Figures(session, clock, (account, agent) => floor.nameOf(account, agent));
 const views = new Views((view, before) => {
   if (before === "admin") {
     admin.leave();
     directory.leave();
   }
+  if (view === "admin") directory.enter();
   figures.show(view === "figures");
 });
 
