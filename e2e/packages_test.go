@@ -68,6 +68,17 @@ var oidcProviderPackages = sync.OnceValues(func() (string, error) {
 	return dir, install(dir, "npm ci --no-audit --no-fund --prefer-offline --ignore-scripts --fetch-retries=5 --fetch-retry-mintimeout=1000")
 })
 
+// schemathesisPackages is schemathesis in the versions of testdata/schemathesis.txt, so
+// that its requests are the same until these are changed.
+var schemathesisPackages = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "schemathesis")
+	requirements, err := filepath.Abs("testdata/schemathesis.txt")
+	if err != nil {
+		return "", err
+	}
+	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check -r '"+requirements+"'")
+})
+
 func install(dir, command string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
