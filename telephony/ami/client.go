@@ -25,16 +25,14 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m, err := eventconn.NewMetrics(deps.Metrics, "ami", "actions", "manager interface", connErrors.Labels)
-	if err != nil {
-		return nil, fmt.Errorf("registering the metrics: %w", err)
-	}
-	deps.Panics.Places(readerPlace)
-	return &Client{cfg, eventconn.Config{
-		Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.ActionTimeout,
+	conn, err := eventconn.Config{
+		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.ActionTimeout,
 		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
-		Log: deps.Log, Metrics: m, Panics: deps.Panics, ReaderPlace: readerPlace,
-	}}, nil
+	}.WithDeps(deps)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg, conn}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
@@ -47,8 +45,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 		return conn.readBanner()
 	})
 	if err != nil {
-		c.conn.CountEnd(err)
-		return nil, fmt.Errorf("connecting to the manager interface: %w", err)
+		return nil, err
 	}
 	conn.start()
 	if err := conn.login(ctx); err != nil {

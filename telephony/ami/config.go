@@ -3,14 +3,11 @@ package ami
 import (
 	"cmp"
 	"crypto/tls"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/internal/fault"
-	"trunkline/internal/panics"
+	"trunkline/telephony/eventconn"
 )
 
 // Config has the address and the limits of one manager interface.
@@ -69,9 +66,5 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Deps has the dependencies of a Client. Clients of one registry share the metrics.
-type Deps struct {
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
-	Panics  *panics.Recoverer // of the connections' readers; nil: panics pass
-}
+// Deps has the dependencies of a Client.
+type Deps = eventconn.Deps

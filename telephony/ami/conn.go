@@ -14,9 +14,6 @@ import (
 	"trunkline/telephony/eventconn"
 )
 
-// readerPlace is the reader's name in the metric of recovered panics.
-const readerPlace = "ami reader"
-
 // Conn is a logged-in connection. Its methods are safe for concurrent use, except that only one
 // goroutine at a time may call Take.
 type Conn struct {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/telephony/eventconn/conntest"
 )
 
 func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
@@ -31,15 +33,15 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 			a, _ := p.action()
 			p.answer(a, "Response: Error", "Message: Authentication failed")
 		}, ErrDenied},
-		"not a manager interface": {func(p *peer) { p.say("HTTP/1.1 400 Bad Request\r\n\r\n"); p.hold() }, ErrMalformed},
-		"endless banner":          {func(p *peer) { p.say("%s", strings.Repeat("x", 1<<20)); p.hold() }, ErrMalformed},
+		"not a manager interface": {func(p *peer) { p.Say("HTTP/1.1 400 Bad Request\r\n\r\n"); p.Hold() }, ErrMalformed},
+		"endless banner":          {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrMalformed},
 		"closes":                  {func(p *peer) {}, io.EOF},
 		"closes after the banner": {func(p *peer) { p.banner() }, io.EOF},
-		"sends nothing":           {func(p *peer) { p.hold() }, context.DeadlineExceeded},
-		"does not answer":         {func(p *peer) { p.banner(); p.hold() }, context.DeadlineExceeded},
+		"sends nothing":           {func(p *peer) { p.Hold() }, context.DeadlineExceeded},
+		"does not answer":         {func(p *peer) { p.banner(); p.Hold() }, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{Address: serve(t, test.play), DialTimeout: patience}
+			cfg := Config{Address: serve(t, test.play), DialTimeout: conntest.Patience}
 			if test.want == context.DeadlineExceeded {
 				cfg.DialTimeout = 50 * time.Millisecond
 			}
@@ -69,7 +71,7 @@ func TestChallengeLoginDoesNotSendTheSecret(t *testing.T) {
 		login, _ := p.action()
 		keys <- login
 		p.answer(login, "Response: Success")
-		p.hold()
+		p.Hold()
 	})
 	dial(t, Config{Address: address, Challenge: true})
 	login := <-keys
@@ -87,11 +89,11 @@ func TestTLS(t *testing.T) {
 	certificates.AddCert(server.Certificate())
 	address := serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) {
 		p.login()
-		p.hold()
+		p.Hold()
 	})
 	dial(t, Config{Address: address, TLS: &tls.Config{RootCAs: certificates}})
 
-	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.hold() })
+	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.Hold() })
 	_, err := newClient(t, Config{Address: address, TLS: &tls.Config{}}).Dial(t.Context())
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
@@ -105,14 +107,14 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 		want error
 	}{
 		"closed":             {func(p *peer) {}, io.EOF},
-		"closed in a packet": {func(p *peer) { p.say("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
-		"endless line":       {func(p *peer) { p.say("%s", strings.Repeat("x", 1<<20)); p.hold() }, ErrTooLarge},
-		"endless packet":     {func(p *peer) { p.say("%s", strings.Repeat("a: b\r\n", 1<<16)); p.hold() }, ErrTooLarge},
-		"endless blanks":     {func(p *peer) { p.say("%s", strings.Repeat("\r\n", 1<<20)); p.hold() }, ErrTooLarge},
+		"closed in a packet": {func(p *peer) { p.Say("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
+		"endless line":       {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrTooLarge},
+		"endless packet":     {func(p *peer) { p.Say("%s", strings.Repeat("a: b\r\n", 1<<16)); p.Hold() }, ErrTooLarge},
+		"endless blanks":     {func(p *peer) { p.Say("%s", strings.Repeat("\r\n", 1<<20)); p.Hold() }, ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, Config{Address: afterLogin(t, test.play), MaxPacket: 64 << 10})
-			if err := ended(t, c); !errors.Is(err, test.want) {
+			if err := conntest.Ended(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
 			if _, err := c.Do(t.Context(), Action{Name: "Ping"}); !errors.Is(err, test.want) {
@@ -138,7 +140,7 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 			p.Write(data[at:min(at+step, len(data))])
 		}
 	})})
-	if err := ended(t, c); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := conntest.Ended(t, c.Conn); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatalf("got %v", err)
 	}
 	if got := c.Take(); !reflect.DeepEqual(got, want) {
@@ -149,11 +151,11 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 func TestSlowConsumerEndsTheConnection(t *testing.T) {
 	c := dial(t, Config{QueueEvents: 100, Address: afterLogin(t, func(p *peer) {
 		for i := range 1000 {
-			p.say("Event: X\r\nN: %d\r\n\r\n", i)
+			p.Say("Event: X\r\nN: %d\r\n\r\n", i)
 		}
-		p.hold()
+		p.Hold()
 	})})
-	if err := ended(t, c); !errors.Is(err, ErrSlow) {
+	if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrSlow) {
 		t.Fatalf("got %v", err)
 	}
 	events := c.Take()
@@ -180,11 +182,11 @@ func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 		}
 		for i := len(asked) - 1; i >= 0; i-- {
 			if i%3 == 0 {
-				p.say("Event: X\r\n\r\n")
+				p.Say("Event: X\r\n\r\n")
 			}
 			p.answer(asked[i], "Response: Success", "Value: "+asked[i].Get("Variable"))
 		}
-		p.hold()
+		p.Hold()
 	})})
 	var waiting sync.WaitGroup
 	for i := range all {
@@ -212,8 +214,8 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 		p.answer(list, "Response: Success", "EventList: start")
 		p.answer(list, "Event: QueueMember")
 		p.answer(list, "Event: QueueStatusComplete", "EventList: Complete")
-		p.say("Event: Last\r\n\r\n")
-		p.hold()
+		p.Say("Event: Last\r\n\r\n")
+		p.Hold()
 	})})
 	if _, err := c.Do(t.Context(), Action{Name: "Slow"}); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("got %v", err)
@@ -224,7 +226,7 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	close(release)
-	if events := take(t, c, 1); len(events) != 1 || events[0].Name() != "Last" {
+	if events := conntest.Take(t, c.Conn, 1); len(events) != 1 || events[0].Name() != "Last" {
 		t.Fatalf("%d events", len(events))
 	}
 	if c.Err() != nil || len(c.waiters) != 0 {
@@ -240,7 +242,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 			return
 		}
 		text := strings.ReplaceAll(string(data), "ActionID: a2\r\n", "ActionID: "+a.Get("ActionID")+"\r\n")
-		p.say("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
+		p.Say("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
 		a, _ = p.action()
 		p.answer(a, "Response: Error", "Message: No such queue")
 		a, _ = p.action()
@@ -252,7 +254,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 		for range 100 {
 			p.answer(a, "Event: QueueMember", "Name: "+strings.Repeat("x", 1000))
 		}
-		p.hold()
+		p.Hold()
 	}), MaxPacket: 8 << 10, MaxList: 50 << 10})
 	items, err := c.List(t.Context(), "QueueStatus")
 	if err != nil {
@@ -284,12 +286,12 @@ func TestOriginateResponseIsAnEvent(t *testing.T) {
 		a, _ := p.action()
 		p.answer(a, "Response: Success", "Message: Originate successfully queued")
 		p.answer(a, "Event: OriginateResponse", "Response: Failure")
-		p.hold()
+		p.Hold()
 	})})
 	if _, err := c.Do(t.Context(), Action{Name: "Originate", ID: "call-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if e := take(t, c, 1)[0]; e.Name() != "OriginateResponse" || e.Get("ActionID") != "call-1" {
+	if e := conntest.Take(t, c.Conn, 1)[0]; e.Name() != "OriginateResponse" || e.Get("ActionID") != "call-1" {
 		t.Errorf("got %v", e.Fields)
 	}
 }
@@ -303,19 +305,19 @@ func TestSilentPeerIsPinged(t *testing.T) {
 			}
 			p.answer(a, "Response: Success", "Ping: Pong")
 		}
-		p.say("Event: AfterThree\r\n\r\n")
-		p.hold()
+		p.Say("Event: AfterThree\r\n\r\n")
+		p.Hold()
 	})})
-	if e := take(t, c, 1)[0]; e.Name() != "AfterThree" {
+	if e := conntest.Take(t, c.Conn, 1)[0]; e.Name() != "AfterThree" {
 		t.Errorf("got %v", e.Fields)
 	}
-	if err := ended(t, c); !errors.Is(err, ErrSilent) {
+	if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrSilent) {
 		t.Fatalf("got %v", err)
 	}
 }
 
 func TestActionsThatAreNotSent(t *testing.T) {
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.hold() }), MaxPending: 2, ActionTimeout: patience})
+	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.Hold() }), MaxPending: 2, ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
 		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}}, {Name: "X", Fields: []Field{{text, "v"}}}} {
 			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrAction) {
@@ -357,7 +359,7 @@ func TestActionIDIsUsedOnceAtATime(t *testing.T) {
 			}
 			p.answer(a, "Response: Success")
 		}
-		p.hold()
+		p.Hold()
 	})})
 	done := make(chan error, 1)
 	go func() {

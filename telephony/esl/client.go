@@ -23,16 +23,14 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m, err := eventconn.NewMetrics(deps.Metrics, "esl", "commands", "event socket", connErrors.Labels)
-	if err != nil {
-		return nil, fmt.Errorf("registering the metrics: %w", err)
-	}
-	deps.Panics.Places(readerPlace)
-	return &Client{cfg, eventconn.Config{
-		Name: "event socket", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.CommandTimeout,
+	conn, err := eventconn.Config{
+		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.CommandTimeout,
 		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
-		Log: deps.Log, Metrics: m, Panics: deps.Panics, ReaderPlace: readerPlace,
-	}}, nil
+	}.WithDeps(deps)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg, conn}, nil
 }
 
 // Dial connects and logs in. The caller must close the returned Conn.
@@ -45,8 +43,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 		return c.login(nc, in)
 	})
 	if err != nil {
-		c.conn.CountEnd(err)
-		return nil, fmt.Errorf("connecting to the event socket: %w", err)
+		return nil, err
 	}
 	return newConn(c, nc, in), nil
 }

@@ -3,14 +3,11 @@ package esl
 import (
 	"cmp"
 	"crypto/tls"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/internal/fault"
-	"trunkline/internal/panics"
+	"trunkline/telephony/eventconn"
 )
 
 // Config has the address and the limits of one event socket.
@@ -59,8 +56,4 @@ func (c Config) Validate() error {
 }
 
 // Deps has the dependencies of a Client.
-type Deps struct {
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // nil: none
-	Panics  *panics.Recoverer     // of the connections' readers; nil: panics pass
-}
+type Deps = eventconn.Deps

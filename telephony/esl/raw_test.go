@@ -6,7 +6,8 @@ import (
 	"errors"
 	"net/http/httptest"
 	"testing"
-	"time"
+
+	"trunkline/telephony/eventconn/conntest"
 )
 
 func TestRawEventsAreTheBytesThatCame(t *testing.T) {
@@ -14,21 +15,13 @@ func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 	address := serve(t, func(p *peer) {
 		p.login()
 		for _, body := range bodies {
-			p.say("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
+			p.Say("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
 		p.event("Event-Name: plain\n\n")
-		p.hold()
+		p.Hold()
 	})
 	c := dial(t, Config{Address: address, Raw: true})
-	var events []*Event
-	for len(events) < len(bodies)+1 {
-		select {
-		case <-c.Arrived():
-			events = append(events, c.Take()...)
-		case <-time.After(30 * time.Second):
-			t.Fatalf("%d events arrived", len(events))
-		}
-	}
+	events := conntest.Take(t, c.Conn, len(bodies)+1)
 	for i, body := range bodies {
 		if got := string(events[i].Raw()); got != body {
 			t.Errorf("event %d is %q, want %q", i, got, body)
@@ -50,11 +43,9 @@ func TestDialWithTLS(t *testing.T) {
 	}{"trusted": {trusted, true}, "unknown authority": {x509.NewCertPool(), false}} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, func(p *peer) {
-				secure := tls.Server(p.Conn, certificates.TLS)
-				p.Conn = secure
-				p.in.Reset(secure)
+				p.Peer = conntest.NewPeer(tls.Server(p.Conn, certificates.TLS))
 				if p.login() {
-					p.hold()
+					p.Hold()
 				}
 			})
 			client := newClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: test.roots}})

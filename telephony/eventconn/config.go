@@ -4,15 +4,20 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/panics"
 )
 
 // Config is what a protocol's client gives to its connections.
 type Config struct {
+	Protocol      string        // in the metrics' names, such as "esl"
+	Requests      string        // in the metrics' names, such as "commands"
 	Name          string        // in logs and errors, such as "event socket"
 	Address       string        // host:port
 	TLS           *tls.Config   // nil: plain TCP
@@ -20,11 +25,30 @@ type Config struct {
 	QueueEvents   int           // largest number of events waiting for Take
 	QueueBytes    int           // largest memory of the events waiting for Take, in bytes
 	Errors        Errors
-	Log           *slog.Logger
-	Metrics       *Metrics
-	Panics        *panics.Recoverer // of readers; nil: panics pass
-	ReaderPlace   string            // in the metric of recovered panics
+	Metrics       *Metrics // of the registry (WithDeps)
+	deps          Deps
 }
+
+// Deps has the dependencies of a protocol's client. Clients of one registry share the metrics.
+type Deps struct {
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // nil: none
+	Panics  *panics.Recoverer     // of the connections' readers; nil: panics pass
+}
+
+// WithDeps returns c with its dependencies, and its metrics from their registry.
+func (c Config) WithDeps(deps Deps) (Config, error) {
+	var err error
+	if c.Metrics, err = newMetrics(deps.Metrics, &c); err != nil {
+		return c, fmt.Errorf("registering the metrics: %w", err)
+	}
+	c.deps = deps
+	deps.Panics.Places(c.readerPlace())
+	return c, nil
+}
+
+// readerPlace is the readers' name in the metric of recovered panics.
+func (c *Config) readerPlace() string { return c.Protocol + " reader" }
 
 // Errors are the protocol's errors.
 type Errors struct {
@@ -33,8 +57,18 @@ type Errors struct {
 	Labels                  map[string]error // all that end a connection, by their metric label
 }
 
-// Dial connects and calls hello, which reads and writes the connection until ctx ends.
+// Dial connects and calls hello, which reads and writes the connection until ctx ends. It counts a
+// connection that could not be made.
 func (c *Config) Dial(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
+	nc, err := c.connect(ctx, hello)
+	if err != nil {
+		c.countEnd(err)
+		return nil, fmt.Errorf("connecting to the %s: %w", c.Name, err)
+	}
+	return nc, nil
+}
+
+func (c *Config) connect(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
 	nc, err := c.transport(ctx)
 	if err != nil {
 		return nil, err
@@ -59,8 +93,8 @@ func (c *Config) transport(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", c.Address)
 }
 
-// CountEnd counts a connection that ended or could not be made.
-func (c *Config) CountEnd(err error) {
+// countEnd counts a connection that ended or could not be made.
+func (c *Config) countEnd(err error) {
 	for label, sentinel := range c.Errors.Labels {
 		if errors.Is(err, sentinel) {
 			c.Metrics.ended.WithLabelValues(label).Inc()

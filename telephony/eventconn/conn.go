@@ -46,7 +46,7 @@ func Start[E any](c *Conn[E], next func() error) {
 	}
 	go func() {
 		defer close(c.read)
-		if c.cfg.Panics.Do(c.cfg.ReaderPlace, loop) {
+		if c.cfg.deps.Panics.Do(c.cfg.readerPlace(), loop) {
 			End(c, fmt.Errorf("%w: reading it failed", c.cfg.Errors.Malformed))
 		}
 	}()
@@ -86,10 +86,10 @@ func End[E any](c *Conn[E], reason error) {
 	c.mu.Unlock()
 	close(c.ended)
 	if err := c.net.Close(); err != nil {
-		c.cfg.Log.Debug("closing the "+c.cfg.Name, "error", err)
+		c.cfg.deps.Log.Debug("closing the "+c.cfg.Name, "error", err)
 	}
 	c.cfg.Metrics.connected.Dec()
-	c.cfg.CountEnd(reason)
+	c.cfg.countEnd(reason)
 }
 
 // Put counts an event and queues it. The error is Errors.Slow if there is no room.

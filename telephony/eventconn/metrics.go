@@ -15,11 +15,11 @@ type Metrics struct {
 	Events    prometheus.Counter
 }
 
-// NewMetrics returns the metrics of a registry, which all clients of the protocol share; those of a nil
-// registry are not exported. protocol and requests are parts of their names: trunkline_PROTOCOL_….
-func NewMetrics(reg prometheus.Registerer, protocol, requests, name string, reasons map[string]error) (*Metrics, error) {
-	title := strings.ToUpper(name[:1]) + name[1:]
-	prefix := "trunkline_" + protocol
+// newMetrics returns the metrics of a registry, which all clients of the protocol share; those of a nil
+// registry are not exported.
+func newMetrics(reg prometheus.Registerer, c *Config) (*Metrics, error) {
+	title := strings.ToUpper(c.Name[:1]) + c.Name[1:]
+	prefix := "trunkline_" + c.Protocol
 	var faults []error
 	m := &Metrics{
 		connected: register(reg, &faults, prometheus.NewGauge(prometheus.GaugeOpts{
@@ -27,15 +27,15 @@ func NewMetrics(reg prometheus.Registerer, protocol, requests, name string, reas
 		ended: register(reg, &faults, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "_connections_ended_total", Help: title + " connections that ended, or could not be made, by reason."}, []string{"reason"})),
 		requests: register(reg, &faults, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "_" + requests + "_total", Help: "Requests sent over the " + name + ", by result."}, []string{"result"})),
+			Name: prefix + "_" + c.Requests + "_total", Help: "Requests sent over the " + c.Name + ", by result."}, []string{"result"})),
 		Events: register(reg, &faults, prometheus.NewCounter(prometheus.CounterOpts{
-			Name: prefix + "_events_total", Help: "Events received over the " + name + "."})),
+			Name: prefix + "_events_total", Help: "Events received over the " + c.Name + "."})),
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
 	m.ended.WithLabelValues("broken")
-	for label := range reasons {
+	for label := range c.Errors.Labels {
 		m.ended.WithLabelValues(label)
 	}
 	for _, result := range []string{"ok", "refused", "timeout", "busy", "broken"} {

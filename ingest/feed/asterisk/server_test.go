@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"trunkline/ingest/feed"
+	"trunkline/telephony/eventconn/conntest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,27 +59,7 @@ type pbx struct {
 	actions []string
 }
 
-func (p *pbx) start() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.address = l.Addr().String()
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer nc.Close()
-				p.play(nc)
-			})
-		}
-	})
-	p.t.Cleanup(func() { l.Close(); all.Wait() })
-}
+func (p *pbx) start() { p.address = conntest.Serve(p.t, p.play) }
 
 var errorAnswer = "Response: Error\r\nActionID: %s\r\nMessage: %s\r\n\r\n"
 

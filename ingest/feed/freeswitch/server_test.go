@@ -20,6 +20,7 @@ import (
 
 	"trunkline/ingest/feed"
 	"trunkline/internal/setting"
+	"trunkline/telephony/eventconn/conntest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,33 +70,18 @@ func (p *peer) events(bodies ...string) {
 
 func (f *fakeSwitch) serve(t testing.TB) *fakeSwitch {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.address = l.Addr().String()
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer nc.Close()
-				f.talk(&peer{Conn: nc, fakeSwitch: f}, &all)
-			})
-		}
-	})
-	t.Cleanup(func() { l.Close(); all.Wait() })
+	f.address = conntest.Serve(t, f.talk)
 	return f
 }
 
 // talk logs the client in and answers its commands until it has gone.
-func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
+func (f *fakeSwitch) talk(nc net.Conn) {
+	p := &peer{Conn: nc, fakeSwitch: f}
 	in := bufio.NewReader(p.Conn)
 	p.say("Content-Type: auth/request\n\n")
 	played := false
+	var playing sync.WaitGroup
+	defer playing.Wait()
 	waiting := make(map[string][]string) // answers, by the beginning of their commands
 	for {
 		command, err := readCommand(in)
@@ -147,7 +133,7 @@ func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
 		// The first question after the subscription ends the client's start.
 		if verb == "api" && f.play != nil && !played {
 			played = true
-			all.Go(func() { f.play(p) })
+			playing.Go(func() { f.play(p) })
 		}
 	}
 }
@@ -155,26 +141,13 @@ func (f *fakeSwitch) talk(p *peer, all *sync.WaitGroup) {
 // silence is an answer that never comes.
 const silence = "\x00"
 
-// bannerServer is a server that says one thing and hangs up.
+// bannerServer is a server that writes banner, reads a command and closes the connection.
 func bannerServer(t *testing.T, banner string) *fakeSwitch {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		nc, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer nc.Close()
+	return &fakeSwitch{address: conntest.Serve(t, func(nc net.Conn) {
 		fmt.Fprint(nc, banner)
 		readCommand(bufio.NewReader(nc))
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return &fakeSwitch{address: l.Addr().String()}
+	})}
 }
 
 // answers returns the answers of a switch, in files named after the commands.

@@ -1,0 +1,37 @@
+package eventconn
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/panics"
+)
+
+// A fault in reading costs the connection, not the process.
+func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
+	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	recoverer, err := panics.New(registry, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	malformed := errors.New("malformed")
+	cfg, err := Config{
+		Protocol: "test", Requests: "requests", Name: "test server", QueueEvents: 1, QueueBytes: 1, Errors: Errors{Malformed: malformed},
+	}.WithDeps(Deps{Log: log, Metrics: registry, Panics: recoverer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	defer far.Close()
+	c := New(&cfg, near, func(string) int { return 0 })
+	Start(c, func() error { panic("a fault of the protocol") })
+	<-c.Done()
+	if !errors.Is(c.Err(), malformed) {
+		t.Errorf("the connection ended with %v", c.Err())
+	}
+	c.Close()
+}
