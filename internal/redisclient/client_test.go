@@ -3,12 +3,14 @@ package redisclient_test
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"trunkline/internal/freeport"
 	"trunkline/internal/redisclient"
 	"trunkline/internal/setting"
 	"trunkline/internal/testservice"
@@ -27,6 +29,19 @@ func open(t *testing.T, s redisclient.Settings) redis.UniversalClient {
 		}
 	})
 	return client
+}
+
+// eventually tries until there is no error.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	limit := time.After(2 * time.Minute)
+	for err := try(); err != nil; err = try() {
+		select {
+		case <-limit:
+			t.Fatal(err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // setAndGet uses keys of different nodes of a cluster.
@@ -65,21 +80,45 @@ func TestTheClientFollowsAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	sentinels.FailOver(t)
-	limit := time.After(2 * time.Minute)
-	for err := setAndGet(t, client); err != nil; err = setAndGet(t, client) {
-		select {
-		case <-limit:
-			t.Fatal(err)
-		case <-time.After(100 * time.Millisecond):
+	eventually(t, func() error { return setAndGet(t, client) })
+}
+
+// secured returns the settings of a server of OwnSecureRedis, without its address.
+func secured(t *testing.T, ca *testservice.CA) redisclient.Settings {
+	t.Helper()
+	s := redisclient.Settings{Username: "app", Password: "secret", TLS: tlsclient.Settings{Enabled: true, CAFile: ca.File}}
+	s.TLS.CertFile, s.TLS.KeyFile = ca.Pair(t, "client")
+	return s
+}
+
+func TestTLSInACluster(t *testing.T) {
+	ca := testservice.NewCA(t)
+	_, bus, err := net.SplitHostPort(freeport.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := testservice.OwnSecureRedis(t, ca, "--cluster-enabled", "yes", "--cluster-port", bus, "--tls-cluster", "yes", "--cluster-announce-ip", "127.0.0.1")
+	alone, whole := secured(t, ca), secured(t, ca)
+	alone.Address, whole.ClusterAddresses = node.Addr, []string{node.Addr}
+	server := open(t, alone).(*redis.Client)
+	if err := server.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if info, err := server.ClusterInfo(t.Context()).Result(); err != nil || !strings.Contains(info, "cluster_state:ok") {
+			return fmt.Errorf("%s (%v)", info, err)
 		}
+		return nil
+	})
+	if err := setAndGet(t, open(t, whole)); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestTLSWithAClientCertificateAndAUser(t *testing.T) {
 	ca := testservice.NewCA(t)
-	s := redisclient.Settings{Address: testservice.OwnSecureRedis(t, ca).Addr, Username: "app", Password: "secret"}
-	s.TLS = tlsclient.Settings{Enabled: true, CAFile: ca.File}
-	s.TLS.CertFile, s.TLS.KeyFile = ca.Pair(t, "client")
+	s := secured(t, ca)
+	s.Address = testservice.OwnSecureRedis(t, ca).Addr
 	if err := open(t, s).Ping(t.Context()).Err(); err != nil {
 		t.Error(err)
 	}

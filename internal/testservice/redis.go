@@ -34,14 +34,14 @@ func OwnRedis(t testing.TB) *Server {
 	return own(t, func(context.Context) (*Server, error) { return newRedis() })
 }
 
-// OwnSecureRedis starts a redis-server for this test alone that wants TLS with a
-// client certificate of ca, and user app with password "secret".
-func OwnSecureRedis(t testing.TB, ca *CA) *Server {
+// OwnSecureRedis starts a redis-server for this test alone, with further arguments. It
+// wants TLS with a client certificate of ca, and user app with password "secret".
+func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 	t.Helper()
 	cert, key := ca.Pair(t, "redis")
 	return own(t, func(context.Context) (*Server, error) {
-		server, err := newRedis("--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
-			"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File)
+		server, err := newRedis(append([]string{"--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
+			"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File}, arguments...)...)
 		if err != nil {
 			return nil, err
 		}
