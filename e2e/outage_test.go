@@ -103,8 +103,8 @@ func TestKafkaAway(t *testing.T) {
 	token := n.login(t, apiPaths, user("alice"))
 	stays := n.subscribe(t, subscription{paths: apiPaths, token: token})
 	l := begin(t,
-		&poster{name: "p", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond},
-		&poster{name: "q", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond})
+		&poster{name: "p", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond},
+		&poster{name: "q", account: "demo", key: c.key, node: n, every: 50 * time.Millisecond})
 	l.awaitMore(t, 20)
 
 	brokers.Kill(t, 0)
