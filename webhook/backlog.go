@@ -20,27 +20,27 @@ type delivery struct {
 // bytes; one message is always taken. The others wait in Kafka.
 const maxQueued = 64 << 10
 
-// backlog is what one webhook has still to get of one partition. It exists while there
-// is anything, while the webhook is paused, and while the webhook is ahead of the
-// partition's reader. It goes on in Kafka where its queue ends, unless it follows the
-// reader. Fields below mu are guarded by the worker's mu.
+// backlog is the events of one partition that a webhook has still to get. It exists while
+// there are any, while the webhook is suspended, and while its position is after that of
+// the partition's reader. Messages after its queue are read from Kafka, unless it follows
+// the reader. The worker's mu guards queue and the fields after it.
 type backlog struct {
 	hook   *hook
 	cancel context.CancelFunc // ends the sending
-	done   chan struct{}      // closed when it has ended; nil: never started
+	done   chan struct{}      // closed when the sending has ended; nil before the first start
 
 	queue   []*delivery
 	queued  int      // bytes of queue
 	follows bool     // queue has everything up to the reader's position
-	readTo  int64    // up to where everything was taken; of one that follows: what to leave out before
-	readID  event.ID // of the last event taken or passed over: others up to it are repeats
-	doneID  event.ID // all up to it is delivered
+	readTo  int64    // everything before it was taken; a backlog that follows ignores records before it
+	readID  event.ID // of the last event taken or not selected; events up to it are repeats
+	doneID  event.ID // everything up to it was delivered
 	sending bool
-	stored  *position // the row in the database; nil: none
+	stored  *position // the row in the database; nil if there is none
 }
 
-// next returns the offset at which the webhook goes on after a crash, when the
-// partition's reader is at tail.
+// next returns the offset at which the webhook resumes after a crash. tail is the
+// position of the partition's reader.
 func (b *backlog) next(tail int64) int64 {
 	switch {
 	case len(b.queue) > 0:
@@ -51,17 +51,17 @@ func (b *backlog) next(tail int64) int64 {
 	return b.readTo
 }
 
-// position returns what is stored of the backlog.
+// position returns the position of the backlog, as it is stored.
 func (b *backlog) position(partition int, tail int64) position {
-	return position{webhook: b.hook.ID, partition: partition, seek: b.hook.seek, next: b.next(tail), lastID: b.doneID}
+	return position{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.next(tail), lastID: b.doneID}
 }
 
-// idle reports whether nothing is left and the webhook is where the reader is.
+// idle reports whether nothing is left and the webhook is at the position of the reader.
 func (b *backlog) idle(tail int64) bool {
-	return !b.hook.held && !b.sending && b.follows && len(b.queue) == 0 && b.readTo <= tail
+	return !b.hook.suspended && !b.sending && b.follows && len(b.queue) == 0 && b.readTo <= tail
 }
 
-// take adds a message to the queue. It returns false where there is no room.
+// take adds a message to the queue. It returns false when the queue is full.
 func (b *backlog) take(d *delivery) bool {
 	if len(b.queue) > 0 && b.queued+len(d.message) > maxQueued {
 		return false
@@ -70,7 +70,7 @@ func (b *backlog) take(d *delivery) bool {
 	return true
 }
 
-// sent removes a message that was sent, unless the queue was given up meanwhile.
+// sent removes a message that was sent, unless the queue was dropped meanwhile.
 func (b *backlog) sent(d *delivery) {
 	if len(b.queue) == 0 || b.queue[0] != d {
 		return
@@ -82,10 +82,17 @@ func (b *backlog) sent(d *delivery) {
 	b.queued, b.doneID = b.queued-len(d.message), d.id
 }
 
-// drop gives up the queue: it is read again.
+// drop drops the queue. Its messages are read again from Kafka.
 func (b *backlog) drop(tail int64) {
 	b.readTo, b.follows, b.readID = b.next(tail), false, b.doneID
 	b.queue, b.queued = nil, 0
+}
+
+// stop ends the sending. A running request gets finishTimeout; its result is ignored.
+func (b *backlog) stop() {
+	if b.cancel != nil {
+		b.cancel()
+	}
 }
 
 // scanner reads older events of a partition for one backlog.

@@ -30,11 +30,11 @@ type Deliverer struct {
 // DelivererConfig has what a Deliverer is built from.
 type DelivererConfig struct {
 	Accounts Accounts
-	Version  string         // of the program, for User-Agent
-	Roots    *x509.CertPool // authorities of receivers' certificates; nil: the system's
+	Version  string         // of Trunkline, for User-Agent
+	Roots    *x509.CertPool // authorities of receivers' certificates; nil for those of the system
 }
 
-// NewDeliverer makes a deliverer. It does nothing before Run.
+// NewDeliverer creates a Deliverer. It does nothing before Run.
 func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) (*Deliverer, error) {
 	m, err := newMetrics(reg)
 	if err != nil {
@@ -51,17 +51,17 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer d.sender.close()
 	defer following.Wait()
-	followContext, stop := context.WithCancel(ctx)
+	followCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	following.Go(func() { d.registry.run(followContext) })
+	following.Go(func() { d.registry.run(followCtx) })
 	if err := d.topic.Work(ctx, d.runPartition); err != nil {
 		return fmt.Errorf("delivering webhooks: %w", err)
 	}
 	return nil
 }
 
-// runPartition delivers the events of one partition until ctx ends or something
-// unexpected happens; then the group starts it again.
+// runPartition delivers the events of one partition until ctx ends or an unexpected
+// error occurs; then the group restarts it.
 func (d *Deliverer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	w := &partitionWorker{Deliverer: d, partition: partition, commit: commit}
 	for {

@@ -282,7 +282,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 		e.deliver()
 		var last time.Time
 		until(t, "a node finds that it was replaced", func() bool {
-			if time.Since(last) > checkpointEvery/4 { // positions are stored when they move
+			if time.Since(last) > checkpointInterval/4 { // positions are stored when they move
 				put()
 				last = time.Now()
 			}

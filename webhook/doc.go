@@ -2,8 +2,8 @@
 // choose (docs/webhooks.md): signed as Standard Webhooks says, at least once, in order
 // per account.
 //
-// If this is your first change, read service.go (what the API does), then partition.go
-// (which events a webhook gets), send.go (how they are sent) and receiver.go (when).
+// If this is your first change, read manage.go, then partition_worker.go, send.go and
+// receiver.go.
 //
 // # How it works
 //
@@ -12,42 +12,42 @@
 // the filters of all webhooks. A webhook with something to get has a backlog there, with
 // a goroutine that sends one request at a time: so an account's events, which are in one
 // partition, stay in order. A backlog takes messages from the reader until maxQueued
-// bytes wait; then it goes on in Kafka by itself until it has caught up. So a slow
-// receiver delays nobody, and the reader never waits.
+// bytes wait; after that it reads from Kafka by itself until it has caught up. A slow
+// receiver delays no other webhook, and the reader never waits.
 //
 // # Positions
 //
-// webhook_partitions has for each partition the offset up to which it is delivered to
-// all webhooks without a row in webhook_positions: those that are behind or paused have
-// one. A checkpoint stores all of a partition in one transaction, once a second. After a
-// crash the next owner goes on from there, so events of up to a second come again, with
+// webhook_partitions has the position of each partition. It counts for all webhooks that
+// have no row in webhook_positions: those that are behind or paused have one. A checkpoint
+// stores all positions of a partition in one transaction, once a second. After a crash
+// the next owner resumes there, so events of up to a second are delivered again, with
 // their ids. An owner that was replaced finds another version at its next checkpoint and
-// begins anew. A new webhook has a row with the end of every partition; a retry from an
-// event id writes the rows again, under the next number of webhooks.seek, and rows of
-// earlier numbers are not written any more. A partition that is added later has no row
-// and begins with its first record.
+// starts again with takeOver. A new webhook has a row with the end of every partition. A
+// retry from an event id replaces the rows and increments webhooks.seek, the generation
+// of the positions; rows of earlier generations are not written any more. A partition
+// that is added later has no row and begins with its first record.
 //
 // # Failures
 //
 // All requests of a node to one webhook share a receiver: at most maxRequests at a time,
 // after a failure one, after a growing wait. The failures are stored, so that another
-// node goes on with them. The failure after the longest wait pauses the webhook, a
-// status 410 does at once.
+// node continues the back-off. The failure after the longest wait pauses the webhook; a
+// status 410 pauses it at once.
 //
 // # What it refuses
 //
 // URLs without TLS, and connections to addresses that are not public (package netguard);
-// to follow redirects; to read more than maxAnswer of an answer; to drop an event: a
-// webhook that is paused for longer than the topic's retention loses what Kafka deletes,
-// which is logged and counted.
+// to follow redirects; to read more than maxResponse of a response; to drop an event: a
+// webhook that is paused for longer than the topic's retention loses the events that
+// Kafka deletes; this is logged and counted.
 //
 // # Goroutines, and when it is full
 //
-// Deliverer.Run has one that follows changes of webhooks, one for each partition that it
-// is given, and one for each backlog that is sending; all end with its context, requests
-// under way at most finishTime later. A backlog holds maxQueued bytes of messages, or one
-// message; one that waits for long holds none. At most maxScans read older events at a
-// time.
+// Deliverer.Run has one that follows changes of webhooks, one for each assigned
+// partition, and one for each backlog that is sending; all end with its context, running
+// requests at most finishTimeout later. A backlog holds maxQueued bytes of messages, or
+// one message; one that waits longer than maxWaitWithQueue holds none. At most maxScans
+// read older events at a time.
 //
 // # Locks
 //

@@ -14,7 +14,7 @@ type EventOutcome string
 const (
 	OutcomeFailing      EventOutcome = "failing"       // attempts fail, with it or an event before it; there will be others
 	OutcomePaused       EventOutcome = "paused"        // there are no attempts before a retry
-	OutcomePending      EventOutcome = "pending"       // it has not come to it, or the last checkpoint is from before
+	OutcomePending      EventOutcome = "pending"       // not sent yet, or not before the last checkpoint
 	OutcomeDelivered    EventOutcome = "delivered"     // the receiver has accepted it
 	OutcomeCreatedLater EventOutcome = "created_later" // the webhook was created after it
 	OutcomeFiltered     EventOutcome = "filtered"      // its filters do not select it
@@ -25,8 +25,8 @@ func Outcomes() []EventOutcome {
 	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
 }
 
-// Explained is what became of an event at a webhook. What it tells of failures is of
-// the webhook's last attempt, which may be with an event before.
+// Explained is what became of an event at a webhook. Its failures are those of the
+// webhook's last attempt, which may have been with an earlier event.
 type Explained struct {
 	Webhook
 	Outcome    EventOutcome
@@ -43,10 +43,10 @@ type Question struct {
 
 // Explain returns what became of an event at each webhook whose account sees the
 // event's, by the filters and positions as they are now. Positions are up to
-// checkpointEvery old.
+// checkpointInterval old.
 func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) ([]Explained, error) {
 	partition := q.EventID.Partition()
-	own, err := listPositions(ctx, s.db, partition)
+	positions, err := listPositions(ctx, s.db, partition)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 		for i := range rows {
 			r := &rows[i]
 			e := Explained{Webhook: r.Webhook}
-			at, behind := own[r.ID]
-			behind = behind && at.seek == r.seek
+			at, behind := positions[r.ID]
+			behind = behind && at.generation == r.positionGeneration
 			passed := behind && (q.EventID <= at.lastID || q.Offset < at.next) || !behind && found && q.Offset < common.next.Offset
 			if e.FilteredBy = r.Filters.Refusal(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered
@@ -80,8 +80,8 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 	return explained, nil
 }
 
-// outcome returns what became of an event that the filters select. passed: the
-// webhook's position is behind it.
+// outcome returns what became of an event that the filters select. passed reports
+// whether the webhook's position is after the event.
 func (r *row) outcome(id event.ID, passed bool) EventOutcome {
 	switch {
 	case passed && id.Time().Before(r.CreatedAt):

@@ -8,40 +8,40 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// hook is a webhook in memory, as it is delivered. It is immutable; a change makes
-// another one.
+// hook is a webhook as the workers use it. It is immutable; a change of the webhook
+// creates another one.
 type hook struct {
 	row
-	held      bool // paused, or its key cannot be opened: nothing is sent
+	suspended bool // nothing is sent: the webhook is paused or its key cannot be opened
 	key       []byte
 	selection *identity.Selection
-	receiver  *receiver // one for each webhook, whatever changes
+	receiver  *receiver // shared by the hooks of a webhook until its URL changes or it is retried
 }
 
-// hooks are the webhooks of all accounts at one time. It is immutable.
+// hooks is a snapshot of the webhooks of all accounts. It is immutable.
 type hooks struct {
 	byID    map[string]*hook
 	account map[string][]*hook // by an account whose messages they select
 	below   map[string][]*hook // by an account whose messages and those below they select
 	paused  int
 
-	replaced chan struct{} // closed when there are others
+	replaced chan struct{} // closed when a newer snapshot is there
 }
 
 func newHooks(all []*hook) *hooks {
 	h := &hooks{byID: make(map[string]*hook, len(all)), account: map[string][]*hook{}, below: map[string][]*hook{}, replaced: make(chan struct{})}
-	for _, one := range all {
-		h.byID[one.ID] = one
-		if one.Status == StatusPaused {
+	for _, w := range all {
+		h.byID[w.ID] = w
+		if w.Status == StatusPaused {
 			h.paused++
 		}
-		ids, below := one.selection.Accounts()
+		ids, below := w.selection.Accounts()
 		index := h.account
 		if below {
 			index = h.below
 		}
 		for _, id := range ids {
-			index[id] = append(index[id], one)
+			index[id] = append(index[id], w)
 		}
 	}
 	return h
@@ -49,23 +49,24 @@ func newHooks(all []*hook) *hooks {
 
 // match calls each for the webhooks that select a message.
 func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
-	give := func(all []*hook) {
-		for _, one := range all {
-			if one.admits(m) {
-				each(one)
+	visit := func(candidates []*hook) {
+		for _, w := range candidates {
+			if w.admits(m) {
+				each(w)
 			}
 		}
 	}
-	give(h.account[m.account])
+	visit(h.account[m.account])
 	if len(h.below) == 0 {
 		return
 	}
 	for _, ancestor := range tree.Path(m.account) {
-		give(h.below[ancestor])
+		visit(h.below[ancestor])
 	}
 }
 
-// selects reports whether the webhook is about a message.
+// selects reports whether a message is of an account that the webhook follows and
+// passes its filters.
 func (h *hook) selects(m *headers, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
 	return h.admits(m) && slices.ContainsFunc(ids, func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })

@@ -13,15 +13,15 @@ import (
 
 // position is where a webhook is in one partition of cc.evt.
 type position struct {
-	webhook   string
-	partition int
-	seek      int64 // webhooks.seek that it belongs to
-	next      int64 // offset
-	lastID    event.ID
+	webhook    string
+	partition  int
+	generation int64    // row.positionGeneration of the webhook that it belongs to
+	next       int64    // offset
+	lastID     event.ID // events up to this id are not delivered again
 }
 
-// partitionPosition is up to where a partition is delivered to all webhooks without
-// a position of their own.
+// partitionPosition is the position of all webhooks that have none of their own in a
+// partition.
 type partitionPosition struct {
 	next    kafka.LogPosition
 	lastID  event.ID // 0: not known
@@ -31,12 +31,12 @@ type partitionPosition struct {
 // errFenced is returned when another node has taken the partition over.
 var errFenced = errors.New("another node delivers the events of the partition")
 
-// putPositions stores a webhook's positions, whatever they were.
-func putPositions(ctx context.Context, tx sqldb.Runner, id string, seek int64, at []position) error {
+// putPositions creates or replaces a webhook's positions.
+func putPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, at []position) error {
 	for _, p := range at {
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET seek = excluded.seek, next = excluded.next, last_id = excluded.last_id`,
-			p.partition, id, seek, p.next, int64(p.lastID))
+			p.partition, id, generation, p.next, int64(p.lastID))
 		if err != nil {
 			return sqldb.Wrap(err, "storing a webhook's positions")
 		}
@@ -49,7 +49,7 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 	rows, err := q.QueryContext(ctx, `SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
 	all, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (position, error) {
 		p := position{partition: partition}
-		err := scan(&p.webhook, &p.seek, &p.next, (*int64)(&p.lastID))
+		err := scan(&p.webhook, &p.generation, &p.next, (*int64)(&p.lastID))
 		return p, err
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func findPartition(ctx context.Context, q sqldb.Runner, partition int) (at parti
 	return at, true, nil
 }
 
-// takePartition stores the position of a partition, whoever had it, and fences them.
+// takePartition stores the position of a partition and fences the node that had it.
 func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *partitionPosition) error {
 	err := tx.QueryRowContext(ctx, `INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
 		VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (topic_partition) DO UPDATE SET next = excluded.next, topic_id = excluded.topic_id,
@@ -90,9 +90,9 @@ func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *part
 	return sqldb.Wrap(err, "taking a partition over")
 }
 
-// storeCheckpoint moves the partition's position, and with it those of webhooks:
-// caughtUp have none of their own any more, behind have one. Positions of webhooks that were
-// deleted or moved by a retry meanwhile are left alone. Returns errFenced when another
+// storeCheckpoint stores the partition's position, deletes the positions caughtUp of
+// webhooks and stores those of behind. Positions of webhooks that were deleted or moved
+// by a retry meanwhile do not change. Returns errFenced when another
 // node has taken the partition over.
 func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to partitionPosition, caughtUp, behind []position) error {
 	const doing = "storing webhooks' positions"
@@ -105,7 +105,7 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to par
 		return errFenced
 	}
 	for _, p := range caughtUp {
-		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.seek)
+		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.generation)
 		if err != nil {
 			return sqldb.Wrap(err, doing)
 		}
@@ -114,7 +114,7 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to par
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id)
 			SELECT CAST($1 AS BIGINT), id, seek, CAST($4 AS BIGINT), CAST($5 AS BIGINT) FROM webhooks WHERE id = $2 AND seek = $3
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET next = excluded.next, last_id = excluded.last_id
-			WHERE webhook_positions.seek = excluded.seek`, partition, p.webhook, p.seek, p.next, int64(p.lastID))
+			WHERE webhook_positions.seek = excluded.seek`, partition, p.webhook, p.generation, p.next, int64(p.lastID))
 		if err != nil {
 			return sqldb.Wrap(err, doing)
 		}
@@ -122,7 +122,7 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to par
 	return nil
 }
 
-// storedTopicID is a topic id as the database has it, "" when it is not known.
+// storedTopicID returns a topic id as it is stored, "" for an unknown one.
 func storedTopicID(id kafka.TopicID) string {
 	if id.IsZero() {
 		return ""

@@ -20,11 +20,11 @@ type receiver struct {
 	active   int
 	failures int
 	backoff  retry.Backoff
-	next     time.Time // no request before
+	next     time.Time // of the next request at the earliest
 	paused   bool
 }
 
-// newReceiver goes on with the failures that are stored.
+// newReceiver returns a receiver that continues the stored back-off.
 func newReceiver(settings Settings, stored *row) *receiver {
 	r := &receiver{changed: make(chan struct{}), backoff: retry.Backoff{First: settings.FirstWait, Max: settings.LongestWait},
 		failures: stored.Failures, next: stored.NextTryAt, paused: stored.Status == StatusPaused}
@@ -34,14 +34,14 @@ func newReceiver(settings Settings, stored *row) *receiver {
 	return r
 }
 
-// begin waits until a request may be sent, and reports whether it may: false when ctx
-// ends, and when the webhook is paused. end must follow a true.
+// begin waits until a request may be sent and returns true; end must follow. It returns
+// false when ctx ends or the webhook is paused.
 func (r *receiver) begin(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		limit, wait, changed := maxRequests, time.Until(r.next), r.changed
 		if r.failures > 0 {
-			limit = 1 // one finds out for all
+			limit = 1 // one request tries for all
 		}
 		switch {
 		case r.paused || ctx.Err() != nil:

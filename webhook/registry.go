@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// followEvery is how often a node looks for changes of webhooks.
-const followEvery = 400 * time.Millisecond
+// followInterval is how often a node looks for changes of webhooks.
+const followInterval = 400 * time.Millisecond
 
 // Accounts has the tree of accounts.
 type Accounts interface{ Tree() *identity.Tree }
@@ -30,7 +30,7 @@ type registry struct {
 	current atomic.Pointer[hooks]
 
 	// Of run's goroutine:
-	revision int64 // -1: nothing was read yet
+	revision int64 // -1 before the first read
 	tree     *identity.Tree
 	stored   []row
 }
@@ -45,7 +45,7 @@ func (r *registry) run(ctx context.Context) {
 			r.log.Warn("reading the webhooks failed, retrying", "error", err)
 		}
 		failing = err != nil
-		if !retry.Sleep(ctx, followEvery) {
+		if !retry.Sleep(ctx, followInterval) {
 			return
 		}
 	}
@@ -81,14 +81,14 @@ func (r *registry) follow(ctx context.Context) error {
 	return nil
 }
 
-// hook returns a webhook as it is delivered: before where nothing has changed, nil
-// where none of its accounts is there.
+// hook returns the hook of a stored webhook: before if nothing has changed, nil if none
+// of its accounts exists.
 func (r *registry) hook(stored *row, before *hook, tree *identity.Tree) *hook {
 	selection := identity.NewSelection(stored.AccountID, stored.Filters, tree)
 	if selection == nil {
 		return nil
 	}
-	h := &hook{row: *stored, selection: selection, held: stored.Status == StatusPaused}
+	h := &hook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
 	if before == nil || before.retries != stored.retries || before.URL != stored.URL {
 		h.receiver = newReceiver(r.settings, stored)
 	} else {
@@ -99,7 +99,7 @@ func (r *registry) hook(stored *row, before *hook, tree *identity.Tree) *hook {
 	} else if key, err := openKey(r.keys, stored); err == nil {
 		h.key = key
 	} else {
-		h.held = true
+		h.suspended = true
 		r.log.Error("a webhook's secret cannot be opened, nothing is sent", "webhook", stored.ID, "account", stored.AccountID, "error", err)
 	}
 	if before != nil && before.same(h) {
@@ -108,8 +108,8 @@ func (r *registry) hook(stored *row, before *hook, tree *identity.Tree) *hook {
 	return h
 }
 
-// same reports whether a delivery need not know of a change.
+// same reports whether h and other are delivered in the same way.
 func (h *hook) same(other *hook) bool {
-	return h.receiver == other.receiver && h.held == other.held && h.seek == other.seek && h.sealed == other.sealed && h.Format == other.Format &&
+	return h.receiver == other.receiver && h.suspended == other.suspended && h.positionGeneration == other.positionGeneration && h.sealed == other.sealed && h.Format == other.Format &&
 		h.Status == other.Status && h.selection.Equal(other.selection)
 }

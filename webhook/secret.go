@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"trunkline/internal/masterkey"
 )
 
 // secretPrefix begins a signing secret in its text form (Standard Webhooks 1.0,
@@ -38,6 +40,11 @@ func parseSecret(text string) ([]byte, error) {
 		return nil, fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, minKeyBytes, maxKeyBytes)
 	}
 	return key, nil
+}
+
+// openKey returns the signing key of a stored webhook.
+func openKey(keys *masterkey.Keyring, r *row) ([]byte, error) {
+	return keys.Unseal(r.sealed, table, r.AccountID, r.ID)
 }
 
 // signature returns the header webhook-signature of a request. The timestamp is in

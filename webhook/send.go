@@ -11,9 +11,30 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// keepQueue is the wait above which a webhook's messages are given up, to be read
-// again.
-const keepQueue = 10 * time.Second
+// maxWaitWithQueue is the wait for the next attempt above which a backlog drops its queue
+// and reads the messages again later.
+const maxWaitWithQueue = 10 * time.Second
+
+// startSending starts the backlog's sender goroutine if none runs and the webhook is not
+// suspended. It needs mu.
+func (w *partitionWorker) startSending(b *backlog) {
+	if b.sending || b.hook.suspended {
+		return
+	}
+	b.sending = true
+	previous := b.done
+	ctx, cancel := context.WithCancel(w.sendCtx)
+	done := make(chan struct{})
+	b.cancel, b.done = cancel, done
+	go func() {
+		defer close(done)
+		defer cancel()
+		if previous != nil { // one sender at a time keeps the order
+			<-previous
+		}
+		w.send(ctx, b)
+	}()
+}
 
 // send sends a backlog until nothing is left, ctx ends or the webhook is paused.
 func (w *partitionWorker) send(ctx context.Context, b *backlog) {
@@ -45,8 +66,8 @@ func (w *partitionWorker) send(ctx context.Context, b *backlog) {
 	}
 }
 
-// first returns the first message of the queue. Where there is none, more tells
-// whether older events are to be read; if not, the sending has ended.
+// first returns the first message of the queue. If the queue is empty, more reports
+// whether older events have to be read; if not, the sending has ended.
 func (w *partitionWorker) first(b *backlog) (d *delivery, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,12 +151,12 @@ func (w *partitionWorker) sendOne(ctx context.Context, b *backlog, d *delivery) 
 	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures, "reason", o.message)
 	if o.gone || failures >= w.settings.pauseAfter() {
 		w.pause(ctx, h, failures, o)
-		return true // begin refuses what is paused
+		return true // the next begin returns false
 	}
 	w.note(ctx, func(q sqldb.Runner) error {
 		return noteFailure(ctx, q, h.ID, h.retries, failures, o.message, began, next)
 	})
-	if time.Until(next) > keepQueue {
+	if time.Until(next) > maxWaitWithQueue {
 		w.mu.Lock()
 		b.drop(w.tail.Offset)
 		w.mu.Unlock()
@@ -143,8 +164,8 @@ func (w *partitionWorker) sendOne(ctx context.Context, b *backlog, d *delivery) 
 	return true
 }
 
-// pause stops all attempts of a webhook on all nodes. Where that cannot be stored they
-// go on, with the longest wait between.
+// pause stops all attempts of a webhook on all nodes. If that cannot be stored, attempts
+// continue with the longest wait between them.
 func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o outcome) {
 	var paused bool
 	err := w.service.db.Tx(context.WithoutCancel(ctx), func(tx *sql.Tx) (err error) {
@@ -162,7 +183,7 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 	}
 }
 
-// note stores what is shown of a webhook; nothing else depends on it.
+// note stores the state of a webhook that the API shows. Its errors are only logged.
 func (w *partitionWorker) note(ctx context.Context, store func(sqldb.Runner) error) {
 	if err := w.service.db.Alone(ctx, store); err != nil && ctx.Err() == nil {
 		w.log.Warn("storing the state of a webhook failed", "error", err)

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxAnswer is how much of a receiver's answer is read, and drainTime for how long:
-	// so that the connection can be used again. What is longer closes it.
-	maxAnswer = 16 << 10
-	drainTime = time.Second
-	// maxAnswerHeader bounds the headers of an answer, in bytes.
-	maxAnswerHeader = 32 << 10
-	// finishTime is how long a request may go on after its delivery was stopped.
-	finishTime = 3 * time.Second
+	// A receiver's response is read up to maxResponse bytes and for drainTimeout, so that
+	// the connection can be used again. A longer or slower one closes the connection.
+	maxResponse  = 16 << 10
+	drainTimeout = time.Second
+	// maxResponseHeader bounds the headers of a response, in bytes.
+	maxResponseHeader = 32 << 10
+	// finishTimeout bounds a running request after its delivery was stopped.
+	finishTimeout = 3 * time.Second
 )
 
 // outcome is the result of one request.
@@ -55,8 +55,8 @@ type sender struct {
 	secure, plain *http.Client
 }
 
-// newSender returns a sender. roots are the authorities of receivers' certificates,
-// nil: the system's.
+// newSender returns a sender. roots are the authorities of receivers' certificates, nil
+// for those of the system.
 func newSender(settings Settings, version string, roots *x509.CertPool) *sender {
 	client := func(plain bool) *http.Client {
 		guard := netguard.Guard{Allow: settings.AllowNetworks, Loopback: plain, Setting: "webhook.allow_networks"}
@@ -68,7 +68,7 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 				TLSHandshakeTimeout:    settings.Timeout,
 				MaxIdleConnsPerHost:    maxRequests,
-				MaxResponseHeaderBytes: maxAnswerHeader,
+				MaxResponseHeaderBytes: maxResponseHeader,
 				IdleConnTimeout:        time.Minute,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -82,12 +82,12 @@ func (s *sender) close() {
 	s.plain.CloseIdleConnections()
 }
 
-// send sends one message to a webhook. When ctx ends, a request that is under way has
-// finishTime to end.
+// send sends one message to a webhook. When ctx ends, a running request may take
+// finishTimeout more.
 func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, cancel) })()
 	o := s.exchange(requestContext, h, d)
 	if o.unsent = !o.ok && ctx.Err() != nil; o.unsent {
 		o.message = ""
@@ -104,12 +104,12 @@ func (s *sender) exchange(ctx context.Context, h *hook, d *delivery) outcome {
 	if netguard.HTTP.IsPlain(h.URL) {
 		client = s.plain
 	}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return failure(ctx, err)
 	}
-	drain(answer.Body)
-	return statusOutcome(answer, time.Now())
+	drain(response.Body)
+	return statusOutcome(response, time.Now())
 }
 
 // request builds the signed request.
@@ -120,7 +120,7 @@ func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Reque
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("making the request: %w", err)
+		return nil, fmt.Errorf("building the request: %w", err)
 	}
 	id, timestamp := d.id.String(), strconv.FormatInt(time.Now().Unix(), 10)
 	for name, value := range map[string]string{
@@ -132,17 +132,16 @@ func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Reque
 	return request, nil
 }
 
-// drain reads the end of an answer, so far as it is short and comes soon, and closes
-// it.
+// drain reads up to maxResponse bytes of a body for up to drainTimeout and closes it.
 func drain(body io.ReadCloser) {
-	late := time.AfterFunc(drainTime, func() { _ = body.Close() })
-	defer late.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxAnswer) // whatever the answer says, its status counts
+	timeout := time.AfterFunc(drainTimeout, func() { _ = body.Close() })
+	defer timeout.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxResponse) // only the status counts
 	_ = body.Close()
 }
 
-func statusOutcome(answer *http.Response, now time.Time) outcome {
-	switch status := answer.StatusCode; {
+func statusOutcome(response *http.Response, now time.Time) outcome {
+	switch status := response.StatusCode; {
 	case status >= 200 && status < 300:
 		return outcome{ok: true, result: resultOK}
 	case status == http.StatusGone:
@@ -150,11 +149,11 @@ func statusOutcome(answer *http.Response, now time.Time) outcome {
 	case status >= 300 && status < 400:
 		return outcome{result: resultRedirect, message: fmt.Sprintf("the receiver answered with status %d: redirects are not followed, set the URL that it leads to", status)}
 	default:
-		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status), retryAfter: retryAfter(answer.Header, now)}
+		return outcome{result: resultStatus, message: fmt.Sprintf("the receiver answered with status %d", status), retryAfter: retryAfter(response.Header, now)}
 	}
 }
 
-// retryAfter returns the wait that an answer asks for, 0 for none.
+// retryAfter returns the wait of a Retry-After header, 0 without one.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -166,7 +165,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// failure describes an error without addresses or what the receiver sent.
+// failure describes an error without addresses and without the response.
 func failure(ctx context.Context, err error) outcome {
 	var (
 		address     *netguard.AddressError

@@ -18,8 +18,9 @@ const table = "webhooks" // part of every sealed key's place
 // row is a webhook as it is stored.
 type row struct {
 	Webhook
-	sealed        string
-	retries, seek int64
+	sealed             string
+	retries            int64
+	positionGeneration int64 // how often a retry has moved the positions
 }
 
 const columns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
@@ -28,7 +29,7 @@ const columns = `id, account_id, url, filters, format, sealed, created_at, updat
 func (r *row) scan(scan sqldb.ScanFunc) error {
 	var filters string
 	var created, updated, failed, next, paused int64
-	err := scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.seek,
+	err := scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.positionGeneration,
 		&r.Failures, &r.LastError, &failed, &next, &paused)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func create(ctx context.Context, tx sqldb.Runner, r row) error {
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
-// update stores what an administrator can change, and ends the back-off.
+// update stores the config of a webhook and resets the back-off.
 func update(ctx context.Context, tx sqldb.Runner, r row) error {
 	filters, err := json.Marshal(r.Filters)
 	if err != nil {
@@ -112,22 +113,22 @@ func remove(ctx context.Context, tx sqldb.Runner, id string) error {
 	return sqldb.Wrap(err, "deleting a webhook")
 }
 
-// restart ends a pause and the back-off; with seek the positions are replaced too.
-func restart(ctx context.Context, tx sqldb.Runner, id string, at []position, seek bool) error {
-	moved := 0
-	if seek {
-		moved = 1
+// restart ends a pause and the back-off. If move is true, at replaces the positions.
+func restart(ctx context.Context, tx sqldb.Runner, id string, at []position, move bool) error {
+	moves := 0
+	if move {
+		moves = 1
 	}
 	var generation int64
 	err := tx.QueryRowContext(ctx, `UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
-		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, moved).Scan(&generation)
-	if err != nil || !seek {
+		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, moves).Scan(&generation)
+	if err != nil || !move {
 		return sqldb.Wrap(err, "resuming a webhook")
 	}
 	return putPositions(ctx, tx, id, generation, at)
 }
 
-// raiseRevision tells all nodes that webhooks have changed.
+// raiseRevision increments the revision that nodes poll for changes of webhooks.
 func raiseRevision(ctx context.Context, tx sqldb.Runner) error {
 	_, err := tx.ExecContext(ctx, `UPDATE webhook_revision SET revision = revision + 1`)
 	return sqldb.Wrap(err, "raising the revision of webhooks")
@@ -138,8 +139,8 @@ func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err erro
 	return revision, sqldb.Wrap(err, "reading the revision of webhooks")
 }
 
-// noteFailure stores what is shown of a failed attempt, unless the webhook was
-// retried since.
+// noteFailure stores the failure that the API shows, unless the webhook was retried
+// since.
 func noteFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
 	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = $6
 		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliOf(now), milliOf(next))

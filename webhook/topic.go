@@ -10,11 +10,11 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Topic reads the topic cc.evt; see OnKafka.
+// Topic reads the topic cc.evt; see NewKafkaTopic.
 type Topic interface {
 	// Work runs work for each partition that the consumer group gives this process,
-	// until ctx ends. Work that fails is started again. commit tells the group how far
-	// it is, for observers; the database decides.
+	// until ctx ends. A failed call is restarted. commit reports the next offset to the
+	// group, for its lag only; the positions are in the database.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, commit func(next int64)) error) error
 	Partitions(ctx context.Context) (int, error)
 	// Offsets returns the first offset of a partition and the one its next record gets.
@@ -23,14 +23,15 @@ type Topic interface {
 	// next record gets.
 	OffsetAt(ctx context.Context, partition int, at time.Time) (int64, error)
 	TopicID(ctx context.Context) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when a partition does not go on at a position.
+	// CheckPosition returns *kafka.GapError when the records at a position were
+	// deleted or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(partition int, from kafka.LogPosition) Reader
 }
 
-// Reader reads one partition in order. Its records are valid until the next Read. It
-// fails with *kafka.GapError where the partition does not go on at its position.
+// Reader reads one partition in order. Its records are valid until the next Read. Read
+// returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Position() kafka.LogPosition // at which the next Read starts
@@ -40,8 +41,8 @@ type Reader interface {
 // group is the consumer group of all nodes that deliver.
 const group = "trunkline-webhook"
 
-// OnKafka returns the Topic of a Kafka cluster.
-func OnKafka(c *kafka.Cluster) Topic { return kafkaTopic{c} }
+// NewKafkaTopic returns the Topic of a Kafka cluster.
+func NewKafkaTopic(c *kafka.Cluster) Topic { return kafkaTopic{c} }
 
 type kafkaTopic struct{ cluster *kafka.Cluster }
 
@@ -76,7 +77,7 @@ func (t kafkaTopic) Read(partition int, from kafka.LogPosition) Reader {
 	return t.cluster.OpenReader(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: from})
 }
 
-// atOffset is the position at an offset of which nothing else is known.
+// atOffset returns the position at an offset, with unknown topic id and leader epoch.
 func atOffset(offset int64) kafka.LogPosition {
 	return kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
 }
@@ -90,7 +91,8 @@ func endPositions(ctx context.Context, topic Topic) ([]position, error) {
 }
 
 // positionsAfter returns the positions from which all events with a later id are
-// read. Returns fault.KindGone for an event that is not in the topic, or no longer.
+// read. Returns fault.KindGone when the event was never in the topic or was deleted by
+// retention.
 func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
 	all, err := eachPartition(ctx, topic, func(ctx context.Context, p *position) (err error) {
 		p.lastID = id

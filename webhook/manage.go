@@ -1,0 +1,195 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"time"
+
+	"trunkline/audit"
+	"trunkline/event"
+	"trunkline/internal/entitytag"
+	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
+)
+
+// maxWebhooks bounds the webhooks of an account.
+const maxWebhooks = 100
+
+// Create creates a webhook of the account, which gets the events from now on. secret is
+// the signing secret if it was generated here, "" if the config has one.
+func (s *Service) Create(ctx context.Context, accountID string, c Config) (created Webhook, secret string, err error) {
+	c, err = s.check(ctx, accountID, c)
+	if err != nil {
+		return Webhook{}, "", err
+	}
+	key := newKey()
+	if c.Secret == "" {
+		secret = secretOf(key)
+	} else if key, err = parseSecret(c.Secret); err != nil {
+		return Webhook{}, "", err
+	}
+	now := time.UnixMilli(time.Now().UnixMilli())
+	r := row{Webhook: Webhook{ID: newID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
+		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
+	if r.sealed, err = s.keys.Seal(key, table, accountID, r.ID); err != nil {
+		return Webhook{}, "", err
+	}
+	at, err := endPositions(ctx, s.topic)
+	if err != nil {
+		return Webhook{}, "", err
+	}
+	err = s.change(ctx, audit.WebhookCreate, accountID, r.ID, func(tx *sql.Tx) error {
+		var n int
+		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE account_id = $1`, accountID).Scan(&n); err != nil {
+			return sqldb.Wrap(err, "counting the webhooks")
+		}
+		if n >= maxWebhooks {
+			return fault.Conflict("The account has %d webhooks already, the most there can be", n)
+		}
+		if err := create(ctx, tx, r); err != nil {
+			return err
+		}
+		return putPositions(ctx, tx, r.ID, r.positionGeneration, at)
+	})
+	return r.Webhook, secret, err
+}
+
+// newID returns a random id.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Update replaces the config of a webhook. It keeps the delivery positions, resets the
+// back-off and does not resume a paused webhook. ifMatch is the request's If-Match
+// header, "" for none. Returns fault.KindPrecondition when it does not match.
+func (s *Service) Update(ctx context.Context, accountID, id string, c Config, ifMatch string) (Webhook, error) {
+	c, err := s.check(ctx, accountID, c)
+	if err != nil {
+		return Webhook{}, err
+	}
+	var r row
+	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
+		if r, err = findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+			return err
+		}
+		if c.Secret != "" {
+			key, err := parseSecret(c.Secret)
+			if err != nil {
+				return err
+			}
+			if r.sealed, err = s.keys.Seal(key, table, accountID, id); err != nil {
+				return err
+			}
+		}
+		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdate(r.UpdatedAt)
+		if err := update(ctx, tx, r); err != nil {
+			return err
+		}
+		r, err = find(ctx, tx, accountID, id)
+		return err
+	})
+	return r.Webhook, err
+}
+
+// nextUpdate returns the time of an update: now, and always later than the last, in
+// the milliseconds that are stored, so that each update has an ETag of its own.
+func nextUpdate(last time.Time) time.Time {
+	now, earliest := time.Now(), last.Add(time.Millisecond)
+	if now.Before(earliest) {
+		return earliest
+	}
+	return now
+}
+
+// Find returns a webhook of the account.
+func (s *Service) Find(ctx context.Context, accountID, id string) (Webhook, error) {
+	r, err := find(ctx, s.db, accountID, id)
+	return r.Webhook, err
+}
+
+// List returns the webhooks of the account, the oldest first.
+func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error) {
+	rows, err := list(ctx, s.db, accountID)
+	all := make([]Webhook, len(rows))
+	for i := range rows {
+		all[i] = rows[i].Webhook
+	}
+	return all, err
+}
+
+// Delete removes a webhook of the account. ifMatch: see Update.
+func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) error {
+	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error {
+		if _, err := findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+			return err
+		}
+		return remove(ctx, tx, id)
+	})
+}
+
+// findMatch returns a webhook of the account. Returns fault.KindPrecondition when it does
+// not match ifMatch.
+func findMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
+	r, err := find(ctx, tx, accountID, id)
+	if err != nil {
+		return row{}, err
+	}
+	return r, entitytag.Require(ifMatch, r.ETag())
+}
+
+// Retry ends a pause and the back-off of a webhook. The delivery resumes where it
+// stopped or, if since is not 0, with all events that have a later id, delivered before
+// or not. Returns fault.KindGone when since was never in the log or was deleted by
+// retention.
+func (s *Service) Retry(ctx context.Context, accountID, id string, since event.ID) (Webhook, error) {
+	if _, err := s.Find(ctx, accountID, id); err != nil {
+		return Webhook{}, err
+	}
+	var at []position
+	if since != 0 {
+		var err error
+		if at, err = positionsAfter(ctx, s.topic, since); err != nil {
+			return Webhook{}, err
+		}
+	}
+	var r row
+	err := s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
+		if _, err := find(ctx, tx, accountID, id); err != nil {
+			return err
+		}
+		if err := restart(ctx, tx, id, at, since != 0); err != nil {
+			return err
+		}
+		r, err = find(ctx, tx, accountID, id)
+		return err
+	})
+	return r.Webhook, err
+}
+
+// PurgeAccount deletes the webhooks of a deleted account. Their deliveries stopped when
+// the account was deleted.
+func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
+	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+		if n, err = sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE account_id = $1`, accountID); err != nil || n == 0 {
+			return sqldb.Wrap(err, "purging webhooks")
+		}
+		return raiseRevision(ctx, tx)
+	})
+	return n, err
+}
+
+// change runs do in a transaction that also stores the audit entry and increments the
+// revision that nodes poll.
+func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string, do func(tx *sql.Tx) error) error {
+	entry := s.audit.Entry(ctx, action, accountID, "webhook:"+id)
+	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return raiseRevision(ctx, tx)
+	})
+}

@@ -1,0 +1,268 @@
+package webhook
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
+)
+
+const (
+	// checkpointInterval is how often positions are stored. After a crash, the events
+	// delivered since the last checkpoint are delivered again.
+	checkpointInterval = time.Second
+	// reconcileInterval is how often a worker without new events looks for changes of
+	// webhooks.
+	reconcileInterval = 250 * time.Millisecond
+	// idleCommitInterval is how often a partition's end is committed while there are no
+	// webhooks.
+	idleCommitInterval = 10 * time.Second
+	// shutdownTimeout bounds the last checkpoint of a worker.
+	shutdownTimeout = 3 * time.Second
+)
+
+// partitionBackoff has the waits between the tries of a worker.
+var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
+
+// partitionWorker delivers the events of one partition. One goroutine reads and
+// matches; each backlog has one that sends.
+type partitionWorker struct {
+	*Deliverer
+	partition int
+	commit    func(next int64)
+
+	// Of the goroutine that reads:
+	hooks          *hooks
+	stored         partitionPosition // of the last checkpoint
+	storedAt       time.Time
+	failing        bool            // the last checkpoint failed
+	rowsToDelete   []position      // for the next checkpoint
+	reportedBehind int             // this partition's part of the metric
+	sendCtx        context.Context // parent of the contexts of all senders
+
+	mu       sync.Mutex
+	tail     kafka.LogPosition // everything before it was matched
+	tailID   event.ID          // of the last event before tail; 0 if unknown
+	backlogs map[string]*backlog
+}
+
+// run delivers until ctx ends, an error occurs, or no webhooks are left; then it returns
+// nil.
+func (w *partitionWorker) run(ctx context.Context) error {
+	if !w.awaitWebhooks(ctx) {
+		return ctx.Err()
+	}
+	w.hooks, w.backlogs = newHooks(nil), map[string]*backlog{}
+	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
+		return err
+	}
+	var stopSending context.CancelFunc
+	w.sendCtx, stopSending = context.WithCancel(ctx)
+	defer w.stop(ctx, stopSending)
+	for {
+		err := w.reconcile(ctx)
+		if err == nil {
+			err = w.follow(ctx)
+		}
+		gap, ok := kafka.PassableGap(err)
+		if !ok {
+			return err
+		}
+		if err := w.retry(ctx, "skipping a gap", func() error { return w.skip(ctx, gap) }); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitWebhooks waits until there are webhooks. It returns false when ctx ends.
+// Meanwhile the worker reads nothing; the end offset is committed, so lag stays 0.
+func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
+	for {
+		now := w.registry.current.Load()
+		if len(now.byID) > 0 {
+			return true
+		}
+		if _, end, err := w.topic.Offsets(ctx, w.partition); err == nil {
+			w.commit(end)
+		}
+		tick := time.NewTimer(idleCommitInterval)
+		select {
+		case <-now.replaced:
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return false
+		}
+		tick.Stop()
+	}
+}
+
+// takeOver reads the position of the partition and fences the node that had it. If every
+// webhook has its own stored position (true for a newly created first webhook), the
+// worker starts at the log end.
+func (w *partitionWorker) takeOver(ctx context.Context) error {
+	at, found, err := findPartition(ctx, w.service.db, w.partition)
+	if err != nil {
+		return err
+	}
+	rows, err := listPositions(ctx, w.service.db, w.partition)
+	if err != nil {
+		return err
+	}
+	first, end, err := w.topic.Offsets(ctx, w.partition)
+	if err != nil {
+		return err
+	}
+	allHavePositions := true
+	for id, h := range w.registry.current.Load().byID {
+		row, ok := rows[id]
+		allHavePositions = allHavePositions && ok && row.generation == h.positionGeneration
+	}
+	if allHavePositions && found { // they count only in the log that they were stored for
+		err := w.topic.CheckPosition(ctx, w.partition, at.next)
+		gap, ok := kafka.PassableGap(err)
+		if err != nil && !ok {
+			return err
+		}
+		allHavePositions = !ok || !gap.Restarted()
+	}
+	switch {
+	case allHavePositions:
+		at.next, at.lastID = atOffset(end), 0
+	case !found: // a new partition
+		at.next = atOffset(first)
+	}
+	if at.next.TopicID.IsZero() {
+		if at.next.TopicID, err = w.topic.TopicID(ctx); err != nil {
+			return err
+		}
+	}
+	err = w.service.db.Tx(ctx, func(tx *sql.Tx) error { return takePartition(ctx, tx, w.partition, &at) })
+	w.stored, w.storedAt = at, time.Now()
+	w.tail, w.tailID = at.next, at.lastID
+	return err
+}
+
+// follow reads and matches new records. It returns nil when no webhooks are left,
+// *kafka.GapError when records were lost.
+func (w *partitionWorker) follow(ctx context.Context) error {
+	if err := w.retry(ctx, "checking the position", func() error { return w.topic.CheckPosition(ctx, w.partition, w.tail) }); err != nil {
+		return err
+	}
+	reader := w.topic.Read(w.partition, w.tail)
+	defer reader.Close()
+	for {
+		if w.registry.current.Load() != w.hooks {
+			if err := w.reconcile(ctx); err != nil || len(w.hooks.byID) == 0 {
+				return err
+			}
+		}
+		readCtx, cancel := context.WithTimeout(ctx, reconcileInterval)
+		records, err := reader.Read(readCtx)
+		cancel()
+		if err != nil && (readCtx.Err() == nil || ctx.Err() != nil) {
+			return err
+		}
+		w.dispatch(records, reader.Position())
+		if time.Since(w.storedAt) >= checkpointInterval {
+			if err := w.checkpoint(ctx); errors.Is(err, errFenced) {
+				return err
+			}
+		}
+	}
+}
+
+// dispatch queues records for the webhooks that select them.
+func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPosition) {
+	tree := w.registry.accounts.Tree()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range records {
+		r := &records[i]
+		id, err := event.MessageID(r.Value)
+		if err != nil || id <= w.tailID { // not a message of Trunkline, or a repeat
+			continue
+		}
+		m, before := readHeaders(r), w.tailID
+		var d *delivery // created for the first webhook that takes it
+		w.hooks.match(&m, tree, func(h *hook) {
+			b := w.backlogs[h.ID]
+			if b == nil {
+				b = &backlog{hook: h, follows: true, doneID: before, readID: before}
+				w.backlogs[h.ID] = b
+			}
+			if !b.follows || r.Offset < b.readTo || id <= b.readID {
+				return
+			}
+			if d == nil {
+				d = &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}
+			}
+			if !b.take(d) {
+				b.follows, b.readTo = false, r.Offset
+			}
+			w.startSending(b)
+		})
+		w.tailID = id
+	}
+	w.tail = tail
+}
+
+// stop ends all sending and stores the last positions.
+func (w *partitionWorker) stop(ctx context.Context, stopSending context.CancelFunc) {
+	stopSending()
+	w.mu.Lock()
+	all := slices.Collect(maps.Values(w.backlogs))
+	w.mu.Unlock()
+	waitAll(all)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	_ = w.checkpoint(ctx) // logs its error; events delivered since the last one are delivered again
+	w.countBehind(0)
+}
+
+// skip moves the tail behind a gap in the log. After truncation or recreation, later
+// offsets hold different events: every backlog resumes at gap.Resume at the latest.
+func (w *partitionWorker) skip(ctx context.Context, gap *kafka.GapError) error {
+	id, err := w.topic.TopicID(ctx)
+	if err != nil {
+		return err
+	}
+	w.lost(gap)
+	w.mu.Lock()
+	w.tail = gap.Position()
+	w.tail.TopicID = id
+	if gap.Restarted() {
+		w.tailID = 0
+		for _, b := range w.backlogs {
+			next := min(b.next(gap.Resume), gap.Resume)
+			if gap.Kind == kafka.GapRecreated {
+				next = gap.Resume
+			}
+			w.replace(b.hook, b, &backlog{readTo: next, stored: b.stored})
+		}
+	}
+	w.mu.Unlock()
+	return nil
+}
+
+// lost logs and counts a gap.
+func (w *partitionWorker) lost(gap *kafka.GapError) {
+	w.log.Error("events lost from the normalized log before they were read for webhooks", "partition", w.partition, "kind", gap.Kind, "resume", gap.Resume, "error", gap)
+	w.metrics.lost.Add(float64(gap.Lost()))
+}
+
+// retry calls do until it does not fail with fault.KindUnavailable, with growing waits
+// between. It returns ctx's error when ctx ends.
+func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
+	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
+		w.log.Warn("delivery of webhooks waits", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
+	}, do)
+}

@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+	"trunkline/internal/netguard"
+)
+
+// Filters validates filters by the rules of the events channel.
+type Filters interface {
+	CheckFilter(ctx context.Context, accountID string, f identity.Filter) (identity.Filter, error)
+}
+
+// Invalid is the message of requests whose fields are refused.
+const Invalid = "Invalid webhook"
+
+// check returns the config with its defaults. Returns fault.KindInvalid, which names
+// every field at fault.
+func (s *Service) check(ctx context.Context, accountID string, c Config) (Config, error) {
+	var faults []fault.Field
+	if code, text := netguard.HTTP.Check(c.URL, netguard.AllowsLoopback(s.settings.AllowNetworks)); code != "" {
+		faults = append(faults, fault.Field{Field: "url", Code: code, Message: text})
+	}
+	switch c.Format {
+	case "":
+		c.Format = FormatTrunkline
+	case FormatTrunkline, FormatCloudEvents:
+	default:
+		faults = append(faults, fault.Field{Field: "format", Code: "unsupported", Message: fmt.Sprintf("must be %s or %s", FormatTrunkline, FormatCloudEvents)})
+	}
+	if c.Secret != "" {
+		if _, err := parseSecret(c.Secret); err != nil {
+			faults = append(faults, fault.Field{Field: "secret", Code: "invalid", Message: err.Error()})
+		}
+	}
+	distinct, err := s.filters.CheckFilter(ctx, accountID, c.Filters)
+	if fault.KindOf(err) == fault.KindInvalid {
+		for _, f := range fault.As(err).Fields {
+			f.Field = "filters." + f.Field
+			faults = append(faults, f)
+		}
+	} else if err != nil {
+		return Config{}, err
+	}
+	if len(faults) > 0 {
+		return Config{}, fault.Invalid(Invalid, faults...)
+	}
+	c.Filters = distinct
+	return c, nil
+}
