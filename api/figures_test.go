@@ -11,7 +11,7 @@ import (
 	"trunkline/audit/audittest"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/stats"
 	"trunkline/stats/figures"
 )
@@ -155,13 +155,7 @@ func TestFigureReportRefusals(t *testing.T) {
 // addQueueConfigs adds the real configurations over an embedded broker.
 func (e *env) addQueueConfigs(deps *Deps) {
 	e.t.Helper()
-	b, err := embedded.Open(embedded.Config{Dir: e.t.TempDir()}, slog.New(slog.DiscardHandler))
-	must(e.t, err)
-	e.t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(e.t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, nil, slog.New(slog.DiscardHandler))
-	must(e.t, err)
-	e.t.Cleanup(c.Close)
-	must(e.t, c.EnsureTopics(e.t.Context(), kafka.Specs(1)))
+	c := kafkatest.OpenEmbedded(e.t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	e.t.Cleanup(func() { _ = p.Close(e.t.Context()) })
 	deps.QueueConfigs, deps.Audit = stats.NewQueueConfigs(c, p), e.audit

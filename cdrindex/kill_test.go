@@ -15,6 +15,8 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -153,7 +155,8 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			const partitions = 4
 			calls := killRows(t)
 			at, server := open(t)
-			c, broker := openBroker(t, partitions, "127.0.0.1:0")
+			broker := kafkatest.StartBroker(t, embedded.Config{ListenTCP: "127.0.0.1:0"})
+			c := kafkatest.Open(t, kafkatest.Config(broker), partitions)
 			loadTopic(t, c, partitions, calls)
 			x := openIndex(t, Settings{}, at)
 			// share says how much of the topic is indexed.

@@ -16,27 +16,9 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/normalizer"
 )
-
-func openBroker(t testing.TB, partitions int, listen string) (*kafka.Cluster, *embedded.Broker) {
-	t.Helper()
-	b, err := embedded.Open(embedded.Config{Dir: t.TempDir(), MaxBytes: 4 << 30, ListenTCP: listen}, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
-		t.Fatal(err)
-	}
-	return c, b
-}
 
 type anyAccount struct{}
 
@@ -45,7 +27,7 @@ func (anyAccount) Exists(context.Context, string) (bool, error) { return true, n
 // startPipeline runs a normalizer and an indexer, and gives a way to post raw
 // call records as an ingest does.
 func startPipeline(t *testing.T, x *Index) (post func(account, format string, value []byte)) {
-	c, _ := openBroker(t, 4, "")
+	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
 		normalizer.Deps{Log: normalizer.OnKafka(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), quiet())

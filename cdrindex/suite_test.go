@@ -16,6 +16,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
 )
@@ -225,27 +226,7 @@ func (m *memory) TopicID(context.Context) (kafka.TopicID, error) {
 func (m *memory) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	log, first := m.logs[p], m.first[p]
-	gap := kafka.OutOfRange(event.TopicCDR, p, at.Offset, first, first+int64(len(log)))
-	if !at.TopicID.IsZero() && at.TopicID != m.id {
-		gap.Kind, gap.Resume = kafka.GapRecreated, first
-		return gap
-	}
-	if at.Offset < first {
-		return gap
-	}
-	end := gap.Next
-	for i := range log {
-		if at.LeaderEpoch != kafka.UnknownEpoch && log[i].LeaderEpoch > at.LeaderEpoch {
-			end = log[i].Offset
-			break
-		}
-	}
-	if at.Offset <= end {
-		return nil
-	}
-	gap.Kind, gap.Resume = kafka.GapTruncated, end
-	return gap
+	return kafkatest.Partition{Topic: event.TopicCDR, TopicID: m.id, Number: p, First: m.first[p], Records: m.logs[p]}.CheckPosition(at)
 }
 
 func (m *memory) Read(p int, from kafka.LogPosition) Reader {

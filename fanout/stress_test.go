@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -21,12 +20,12 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/retry"
 	"trunkline/internal/testservice"
 )
@@ -117,16 +116,9 @@ type stress struct {
 
 func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 	prefix := testservice.Prefix(t)
-	discard := slog.New(slog.NewTextHandler(io.Discard, nil))
 	settings := kafka.DefaultSettings(testservice.Kafka(t)...)
 	settings.TopicPrefix = prefix
-	cluster, err := kafka.Open(t.Context(), kafka.Config{Settings: settings}, prometheus.NewRegistry(), discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.EnsureTopics(t.Context(), kafka.Specs(stressPartitions)); err != nil {
-		t.Fatal(err)
-	}
+	cluster := kafkatest.Open(t, kafka.Config{Settings: settings}, stressPartitions)
 	s := &stress{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), cluster: cluster,
 		producer: cluster.NewProducer(kafka.ProducerConfig{}), redis: redis.NewClient(&redis.Options{Addr: testservice.Redis(t)}),
 		prefix: prefix + ":", directory: newDirectory(), published: make(chan struct{}), codes: make(map[int]int), linger: linger}

@@ -12,28 +12,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // brokerOn starts a broker on a directory, with the log of the one before.
 func brokerOn(t *testing.T, dir string) (*kafka.Cluster, func()) {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	b, err := embedded.Open(embedded.Config{Dir: dir}, quiet)
+	b, err := embedded.Open(embedded.Config{Dir: dir}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.EnsureTopics(context.Background(), kafka.Specs(1)); err != nil {
-		t.Fatal(err)
-	}
+	c := kafkatest.Open(t, kafkatest.Config(b), 1)
 	return c, func() {
 		c.Close()
 		if err := b.Close(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // fakeKafka is topics in memory, and a consumer group whose members all get
@@ -181,27 +182,8 @@ func (k *fakeKafka) TopicID(_ context.Context, topic string) (kafka.TopicID, err
 func (k *fakeKafka) CheckPosition(_ context.Context, topic string, partition int, at kafka.LogPosition) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	log, first := k.logs[topic][partition], k.first[topic][partition]
-	gap := kafka.OutOfRange(topic, partition, at.Offset, first, first+int64(len(log)))
-	if !at.TopicID.IsZero() && at.TopicID != k.ids[topic] {
-		gap.Kind, gap.Resume = kafka.GapRecreated, first
-		return gap
-	}
-	if at.Offset < first {
-		return gap
-	}
-	end := gap.Next
-	for i := range log {
-		if at.LeaderEpoch != kafka.UnknownEpoch && log[i].LeaderEpoch > at.LeaderEpoch {
-			end = log[i].Offset
-			break
-		}
-	}
-	if at.Offset <= end {
-		return nil
-	}
-	gap.Kind, gap.Resume = kafka.GapTruncated, end
-	return gap
+	p := kafkatest.Partition{Topic: topic, TopicID: k.ids[topic], Number: partition, First: k.first[topic][partition], Records: k.logs[topic][partition]}
+	return p.CheckPosition(at)
 }
 
 func (k *fakeKafka) Offsets(_ context.Context, topic string, partition int) (first, next int64, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // The normalizer against a loop that copies the same records from topic to
@@ -35,7 +36,7 @@ func BenchmarkPipeline(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				k := openKafka(b, partitions)
+				k := kafkatest.OpenEmbedded(b, partitions)
 				p := fill(b, k, partitions, total, c.values...)
 				b.StartTimer()
 				stop := work(b, k, p)

@@ -13,29 +13,10 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/testservice"
 	"trunkline/normalizer"
 )
-
-func openKafka(t testing.TB, partitions int) *kafka.Cluster {
-	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 type anyAccount struct{}
 
@@ -112,7 +93,7 @@ func TestOnABroker(t *testing.T) {
 	}
 	const partitions, each = 4, 500
 	value := []byte(`{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event"}`)
-	c := openKafka(t, partitions)
+	c := kafkatest.OpenEmbedded(t, partitions)
 	producer := fill(t, c, partitions, partitions*each, value)
 	stop1, stop2 := startNormalizer(t, c, producer), startNormalizer(t, c, producer)
 	reached(t, c, event.TopicEvents, partitions, partitions*each)
@@ -165,21 +146,11 @@ func TestTheStateOnABroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
-	t.Run("embedded", func(t *testing.T) { stateOn(t, openKafka(t, 2)) })
+	t.Run("embedded", func(t *testing.T) { stateOn(t, kafkatest.OpenEmbedded(t, 2)) })
 	t.Run("apache", func(t *testing.T) {
-		brokers := testservice.Kafka(t)
-		settings := kafka.DefaultSettings(brokers...)
-		settings.TopicPrefix = fmt.Sprintf("n%d.", time.Now().UnixNano())
-		c, err := kafka.Open(t.Context(), kafka.Config{Settings: settings},
-			prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		if err := c.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
-			t.Fatal(err)
-		}
-		stateOn(t, c)
+		settings := kafka.DefaultSettings(testservice.Kafka(t)...)
+		settings.TopicPrefix = testservice.Prefix(t)
+		stateOn(t, kafkatest.Open(t, kafka.Config{Settings: settings}, 2))
 	})
 }
 

@@ -2,15 +2,14 @@ package normalizer_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	kafkago "github.com/segmentio/kafka-go"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/testservice"
 )
 
@@ -53,14 +52,7 @@ func TestRawTopicCreatedAgainOnApacheKafka(t *testing.T) {
 			brokers, prefix := testservice.Kafka(t), testservice.Prefix(t)
 			settings := kafka.DefaultSettings(brokers...)
 			settings.TopicPrefix = prefix
-			c, err := kafka.Open(context.Background(), kafka.Config{Settings: settings}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
-			if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
-				t.Fatal(err)
-			}
+			c := kafkatest.Open(t, kafka.Config{Settings: settings}, 1)
 			producer := func() *kafka.Producer { // of other programs, which know nothing of the topic before
 				p := c.NewProducer(kafka.ProducerConfig{})
 				t.Cleanup(func() { _ = p.Close(context.Background()) })

@@ -13,6 +13,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // cpuTime returns the processor time of the process, which says more than the clock
@@ -162,7 +163,7 @@ func BenchmarkReplay(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c := openKafka(b, 1)
+	c := kafkatest.OpenEmbedded(b, 1)
 	want := replayedDay(b, c, n)
 	for b.Loop() {
 		var next atomic.Int64

@@ -11,6 +11,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // messages are rows by identity: what the normalizer makes of the records of a
@@ -177,7 +178,7 @@ func readMessages(t *testing.T, c *kafka.Cluster) messages {
 
 func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 	t.Parallel()
-	c, events := openKafka(t, 1), recent(randomDay(5, 600))
+	c, events := kafkatest.OpenEmbedded(t, 1), recent(randomDay(5, 600))
 	events = append(events, lastEvent(events))
 	want, f := messages{}, NewFold(testRules())
 	oldest := time.Now().Add(-messageAge + time.Hour) // later ones are surely made
@@ -223,7 +224,7 @@ type noAccount struct{}
 func (noAccount) Exists(context.Context, string) (bool, error) { return false, nil }
 
 func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	w := newWorker(t, c)
 	w.deps.Accounts = noAccount{}
 	now := time.Now()
@@ -253,7 +254,7 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 // when it comes back.
 func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	t.Parallel()
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	now := time.Now()
 	edge := now.Truncate(15 * time.Minute).Add(-15 * time.Minute)
 	logins := make([]state.Event, 3)

@@ -14,27 +14,8 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 )
-
-func openKafka(t testing.TB, partitions int) *kafka.Cluster {
-	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	b, err := embedded.Open(embedded.Config{Dir: t.TempDir(), MaxBytes: 32 << 30}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
-	c, err := kafka.Open(context.Background(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 type everyAccount struct{}
 
@@ -149,7 +130,7 @@ func compare(t testing.TB, got, want topic) {
 }
 
 func TestAProcessorThatTakesOverGivesTheSameBytes(t *testing.T) {
-	c, events := openKafka(t, 1), randomDay(1, 300)
+	c, events := kafkatest.OpenEmbedded(t, 1), randomDay(1, 300)
 	events = append(events, lastEvent(events))
 	for _, part := range [][]state.Event{events[:100], events[100:200], events[200:]} {
 		produce(t, c, part)
@@ -203,7 +184,7 @@ func (w *worker) foldAll(t testing.TB, events []state.Event) {
 }
 
 func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
-	c, events := openKafka(t, 1), randomDay(2, 400)
+	c, events := kafkatest.OpenEmbedded(t, 1), randomDay(2, 400)
 	late, owner := newWorker(t, c), newWorker(t, c)
 	owner.foldAll(t, events[:300])
 	// The late one has not stopped yet, and writes older figures over them.

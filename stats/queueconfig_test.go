@@ -10,6 +10,7 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 func newConfigs(t testing.TB, c *kafka.Cluster) *QueueConfigs {
@@ -23,7 +24,7 @@ func configOf(seconds int64, queues ...QueueThresholds) QueueConfig {
 }
 
 func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)
 	if got, tag, err := configs.Find(t.Context(), "acme"); err != nil || tag != `"0"` || got.Default != DefaultThresholds() || got.Queues == nil {
 		t.Fatalf("%+v, %s, %v", got, tag, err)
@@ -54,7 +55,7 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 }
 
 func TestChangesAtOnceAreVersionsOneAfterAnother(t *testing.T) {
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	const nodes, each = 3, 4
 	var running sync.WaitGroup
 	var mu sync.Mutex
@@ -97,7 +98,7 @@ func TestChangesAtOnceAreVersionsOneAfterAnother(t *testing.T) {
 }
 
 func TestAWrongConfigurationIsRefusedFieldByField(t *testing.T) {
-	configs := newConfigs(t, openKafka(t, 1))
+	configs := newConfigs(t, kafkatest.OpenEmbedded(t, 1))
 	_, err := configs.Update(t.Context(), "acme", QueueConfig{Default: Thresholds{-1, 86_401}, Queues: []QueueThresholds{
 		{"q", Thresholds{1, 1}}, {"q", Thresholds{1, 1}}, {"a\x00", Thresholds{}},
 	}}, "")
@@ -116,7 +117,7 @@ func TestAWrongConfigurationIsRefusedFieldByField(t *testing.T) {
 }
 
 func TestThePurgeOfAnAccountDeletesItsConfiguration(t *testing.T) {
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)
 	for _, account := range []string{"acme", "other", "acme"} {
 		if _, err := configs.Update(t.Context(), account, configOf(30), ""); err != nil {
@@ -139,7 +140,7 @@ func TestThePurgeOfAnAccountDeletesItsConfiguration(t *testing.T) {
 // A processor that takes over, and one that folds the whole log again, give rows
 // the same thresholds, although the configuration has changed since.
 func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)
 	if _, err := configs.Update(t.Context(), account, configOf(40, QueueThresholds{"q0", Thresholds{7, 2}}), ""); err != nil {
 		t.Fatal(err)

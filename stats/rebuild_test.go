@@ -14,6 +14,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/kafkatest"
 )
 
 // memoryRebuilds keeps the request for partition 0.
@@ -123,7 +124,7 @@ func damage(t testing.TB, c *kafka.Cluster) {
 
 func TestARebuildGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	c, events := openKafka(t, 1), twoDays(1, 400)
+	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(1, 400)
 	produce(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
@@ -188,7 +189,7 @@ func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) 
 
 func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	t.Parallel()
-	c, events := openKafka(t, 1), twoDays(3, 300)
+	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(3, 300)
 	produce(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
@@ -236,7 +237,7 @@ func unix(clock string) string { return strconv.FormatInt(clockTime(clock).Unix(
 // agents as long as no event has told their state.
 func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	t.Parallel()
-	c := openKafka(t, 1)
+	c := kafkatest.OpenEmbedded(t, 1)
 	s := new(script).
 		at("09:00:00", login("away")).  // and nothing more of it
 		at("09:00:00", login("stays")). // its state is told again late

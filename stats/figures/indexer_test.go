@@ -6,41 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
-	"trunkline/internal/kafka/embedded"
+	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/testservice"
 )
 
 // onKafkas runs test on the embedded broker and on Apache Kafka, with topics of its
 // own.
 func onKafkas(t *testing.T, test func(t *testing.T, c *kafka.Cluster)) {
-	open := func(t *testing.T, cfg kafka.Config) *kafka.Cluster {
-		c, err := kafka.Open(t.Context(), cfg, prometheus.NewRegistry(), quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	t.Run("embedded", func(t *testing.T) {
-		b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = b.Close() })
-		test(t, open(t, kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}))
-	})
+	t.Run("embedded", func(t *testing.T) { test(t, kafkatest.OpenEmbedded(t, 1)) })
 	t.Run("apache", func(t *testing.T) {
 		settings := kafka.DefaultSettings(testservice.Kafka(t)...)
 		settings.TopicPrefix = testservice.Prefix(t)
-		test(t, open(t, kafka.Config{Settings: settings}))
+		test(t, kafkatest.Open(t, kafka.Config{Settings: settings}, 1))
 	})
 }
 
@@ -114,19 +94,7 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 // again, store every row once.
 func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
-		b, err := embedded.Open(embedded.Config{Dir: t.TempDir()}, quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}, prometheus.NewRegistry(), quiet())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
-			t.Fatal(err)
-		}
+		c := kafkatest.OpenEmbedded(t, 1)
 		all := records(0, 5, workday("acme", 0, 400, 8*time.Hour))
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup

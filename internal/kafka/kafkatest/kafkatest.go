@@ -1,0 +1,59 @@
+// Package kafkatest opens clusters for the tests of other packages: on an embedded broker, which it
+// starts, and on any other.
+package kafkatest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
+)
+
+// OpenEmbedded returns a cluster on a new embedded broker. Both end with the test.
+func OpenEmbedded(t testing.TB, partitions int) *kafka.Cluster {
+	t.Helper()
+	return Open(t, Config(StartBroker(t, embedded.Config{})), partitions)
+}
+
+// StartBroker starts an embedded broker in a directory of the test's, which ends with the test. By
+// default it keeps 32 GiB of records.
+func StartBroker(t testing.TB, cfg embedded.Config) *embedded.Broker {
+	t.Helper()
+	cfg.Dir = t.TempDir()
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 32 << 30
+	}
+	b, err := embedded.Open(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Log(err)
+		}
+	})
+	return b
+}
+
+// Config returns the configuration of a cluster on an embedded broker.
+func Config(b *embedded.Broker) kafka.Config {
+	return kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}
+}
+
+// Open returns a cluster with all topics, of so many partitions each. It ends with the test.
+func Open(t testing.TB, cfg kafka.Config, partitions int) *kafka.Cluster {
+	t.Helper()
+	c, err := kafka.Open(context.Background(), cfg, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
