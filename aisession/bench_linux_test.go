@@ -116,7 +116,7 @@ func cpu() time.Duration {
 // startSessions runs the service with a session for each phone.
 func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
 	service, err := aisession.New(aisession.DefaultSettings(), aisession.Deps{
-		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: aisession.RedisAnnouncements{}, Leases: aisession.RedisSessionLeases{},
+		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
 		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -118,14 +118,13 @@ func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	if p != nil {
 		authorities.AddCert(p.server.Certificate())
 	}
-	redisStore := aisession.NewRedisStore(client, "test:")
 	plan, err := number.NewPlan(number.Settings{Country: "DE"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	service, err := aisession.New(cfg, aisession.Deps{
 		Providers: envProviders{h}, Publisher: h.events, Authorities: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
-		Announcements: aisession.RedisAnnouncements{RedisStore: redisStore}, Leases: aisession.RedisSessionLeases{RedisStore: redisStore},
+		Announcements: aisession.NewRedisAnnouncements(client, "test:"), Leases: aisession.NewRedisSessionLeases(client, "test:"),
 		E164:    plan.E164,
 		Metrics: h.registry, Log: slog.New(slog.DiscardHandler),
 	})

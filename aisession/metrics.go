@@ -68,7 +68,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "trunkline_aisession_ignored_messages_total", Help: "Messages of providers ignored, by problem."}, []string{"problem"}),
 		unannounced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections of calls that were not announced."}),
+			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."}),
 	}
 	droppedFrames := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by kind and reason."}, []string{"what"})

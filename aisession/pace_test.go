@@ -32,7 +32,7 @@ func (nothing) Publish(context.Context, string, []byte) error { return nil }
 func quietService(t testing.TB) *Service {
 	t.Helper()
 	s, err := New(DefaultSettings(), Deps{
-		Providers: nothing{}, Publisher: nothing{}, Announcements: RedisAnnouncements{}, Leases: RedisSessionLeases{},
+		Providers: nothing{}, Publisher: nothing{}, Announcements: &RedisAnnouncements{}, Leases: &RedisSessionLeases{},
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -278,50 +278,50 @@ func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	}
 }
 
-func TestPlacesAreKeptAndLost(t *testing.T) {
+func TestSessionLeasesAreKeptAndExpire(t *testing.T) {
 	store := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	take := placesAreKept(t, client, "x:")
+	take := leasesAreKept(t, client, "x:")
 	store.FastForward(2 * time.Minute) // the node that had them is gone
 	if !take("d") || !take("e") {
-		t.Error("lost places are taken")
+		t.Error("expired leases count")
 	}
 }
 
-func TestPlacesAreKeptInARedisCluster(t *testing.T) {
+func TestSessionLeasesAreKeptInARedisCluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 	t.Cleanup(func() { _ = client.Close() })
-	placesAreKept(t, client, testservice.Prefix(t))
+	leasesAreKept(t, client, testservice.Prefix(t))
 }
 
-// placesAreKept returns a function that takes one of the account's two places,
-// which are both taken.
-func placesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (take func(session string) bool) {
+// leasesAreKept returns a function that acquires one of the account's two leases,
+// which are both held.
+func leasesAreKept(t *testing.T, client redis.UniversalClient, prefix string) (take func(session string) bool) {
 	t.Helper()
-	seats := aisession.RedisSessionLeases{RedisStore: aisession.NewRedisStore(client, prefix)}
+	leases := aisession.NewRedisSessionLeases(client, prefix)
 	take = func(session string) bool {
 		t.Helper()
-		ok, err := seats.Acquire(t.Context(), "demo", session, 2)
+		ok, err := leases.Acquire(t.Context(), "demo", session, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ok
 	}
 	if !take("a") || !take("b") || take("c") {
-		t.Error("two places are not two")
+		t.Error("the limit of two leases is not obeyed")
 	}
-	if err := seats.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo", "x": "other"}); err != nil {
+	if err := leases.Renew(t.Context(), map[string]string{"a": "demo", "b": "demo", "x": "other"}); err != nil {
 		t.Fatal(err)
 	}
 	if take("c") {
-		t.Error("renewed places are free")
+		t.Error("renewed leases do not count")
 	}
-	if err := seats.Release(t.Context(), "demo", "a"); err != nil {
+	if err := leases.Release(t.Context(), "demo", "a"); err != nil {
 		t.Fatal(err)
 	}
 	if !take("c") {
-		t.Error("a freed place is taken")
+		t.Error("a released lease counts")
 	}
 	return take
 }

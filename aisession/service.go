@@ -27,7 +27,7 @@ type Service struct {
 	log      *slog.Logger
 	pacer    *pacer
 	panics   *panics.Recoverer
-	events   chan report
+	events   chan sessionEvent
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id, including those being opened
@@ -54,7 +54,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	recoverer.Places(placeTick, placeIngress)
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplan: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan report, maxReports),
+		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan sessionEvent, maxEvents),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
 }
@@ -115,7 +115,7 @@ func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Ses
 		return nil, err
 	}
 	s.metrics.started.WithLabelValues(r.Ingress).Inc()
-	s.report(session, stateStarted, "")
+	s.reportState(session, stateStarted, "")
 	return session, nil
 }
 
@@ -200,7 +200,7 @@ func (s *Service) closed(session *Session) {
 	s.metrics.dropped.late.Add(float64(stats.Late))
 	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
-	s.report(session, stateEnded, session.ending.Reason)
+	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()
 	s.leave(session)
 }

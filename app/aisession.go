@@ -27,13 +27,13 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 	if err != nil {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
-	store := aisession.NewRedisStore(a.redis, a.settings.Redis.KeyPrefix)
 	sessions, err := aisession.New(s, aisession.Deps{
 		Providers:     a.providers,
 		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
-		Announcements: aisession.RedisAnnouncements{RedisStore: store}, Leases: aisession.RedisSessionLeases{RedisStore: store},
-		E164:    plan.E164,
-		Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
+		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
+		E164:          plan.E164,
+		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("AI sessions: %w", err)

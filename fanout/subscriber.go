@@ -288,6 +288,18 @@ func (s *subscriber) gone() bool {
 	return s.closing != nil || s.state == closed
 }
 
+// deliveryState reports whether the subscriber is gone, or else whether the event
+// was written. A server-sent event counts as written once the subscriber was
+// flushed, because its HTTP handler then writes the whole queue.
+func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == closed || s.closing != nil {
+		return true, false
+	}
+	return false, s.transportName() == transportEventStream || !s.queue.Contains(int64(id))
+}
+
 // waitForSpace waits until the writers have emptied half of the queue of s or
 // its socket is full.
 func (s *subscriber) waitForSpace(ctx context.Context) {

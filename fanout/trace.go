@@ -15,14 +15,14 @@ import (
 // read to the last socket write.
 type traces struct {
 	tracer *tracing.Tracer // nil: off
-	open   atomic.Int64    // len(waits); most often nothing more is asked
+	open   atomic.Int64    // len(waiting), usually 0: flushed reads only this
 
 	mu      sync.Mutex                     // after index.mu, before subscriber.mu
-	waiting map[*subscriber][]*tracedEvent // what is on its queue
+	waiting map[*subscriber][]*tracedEvent // traced events still queued, by subscriber
 }
 
-// traced is an event of a sampled trace. What follows offset is guarded by
-// traces.mu.
+// tracedEvent is an event of a sampled trace. The fields after offset are guarded
+// by traces.mu.
 type tracedEvent struct {
 	span   tracing.Span
 	offset int64
@@ -161,17 +161,4 @@ func (e *tracedEvent) settle(s *subscriber) bool {
 func (e *tracedEvent) end() {
 	e.span.Set(tracing.Number("trunkline.subscribers.matched", e.matched), tracing.Number("trunkline.subscribers.written", e.written))
 	e.span.End(nil)
-}
-
-// deliveryState reports whether the subscriber is gone, else whether the event
-// has left its queue. Server-sent events are written by their request, which
-// has taken
-// over what the writer left.
-func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == closed || s.closing != nil {
-		return true, false
-	}
-	return false, !s.transport.answersPings() || !s.queue.Contains(int64(id))
 }

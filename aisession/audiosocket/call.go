@@ -17,13 +17,13 @@ type call struct {
 	conn        net.Conn
 	session     *aisession.Session
 	kind        byte // message kind of the session's audio
-	receiver    *streamed.Receiver
+	splitter    *streamed.FrameSplitter
 	sender      *streamed.Sender
 	changedRate atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
 }
 
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
-	c := &call{conn: conn, session: session, kind: kind, receiver: streamed.NewReceiver(session, rates[kind])}
+	c := &call{conn: conn, session: session, kind: kind, splitter: streamed.NewFrameSplitter(session, rates[kind])}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 			return err

@@ -12,13 +12,20 @@ const (
 	kindUUID   = 0x01
 	kindDTMF   = 0x03
 	kindSlin8  = 0x10
+	kindSlin12 = 0x11
+	kindSlin16 = 0x12
+	kindSlin24 = 0x13
+	kindSlin32 = 0x14
+	kindSlin48 = 0x16
 	kindError  = 0xff
 )
 
 const headerSize = 3
 
 // rates maps the supported audio kinds to their rates in Hz.
-var rates = map[byte]int{kindSlin8: 8000, 0x11: 12000, 0x12: 16000, 0x13: 24000, 0x14: 32000, 0x16: 48000}
+var rates = map[byte]int{
+	kindSlin8: 8000, kindSlin12: 12000, kindSlin16: 16000, kindSlin24: 24000, kindSlin32: 32000, kindSlin48: 48000,
+}
 
 // message is one message. Its payload is the reader's memory and is valid until the next message.
 type message struct {

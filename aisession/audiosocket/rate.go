@@ -19,7 +19,7 @@ func (c *call) receiveAudio(m message) {
 		if r != nil {
 			c.changedRate.Store(nil)
 		}
-		c.receiver.Write(m.payload)
+		c.splitter.Write(m.payload)
 		return
 	case r == nil || r.kind != m.kind:
 		if r = newRate(m.kind, c.kind); r == nil {
@@ -38,7 +38,7 @@ func (c *call) receiveAudio(m message) {
 			if err != nil {
 				return
 			}
-			c.receiver.Write(frame)
+			c.splitter.Write(frame)
 			r.received = frame
 		}
 	}

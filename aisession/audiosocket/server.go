@@ -138,7 +138,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		return ctx.Err()
 	}
 	c := newCall(conn, session, kind)
-	c.receiver.Write(first)
+	c.splitter.Write(first)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)

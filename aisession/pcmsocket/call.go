@@ -19,7 +19,7 @@ import (
 type call struct {
 	ws       *websocket.Conn
 	session  *aisession.Session
-	receiver *streamed.Receiver
+	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
 
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ type call struct {
 }
 
 func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
-	c := &call{ws: ws, session: session, receiver: streamed.NewReceiver(session, rate)}
+	c := &call{ws: ws, session: session, splitter: streamed.NewFrameSplitter(session, rate)}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
@@ -71,7 +71,7 @@ func (c *call) farewell(code int, reason string) {
 	}
 }
 
-// gone ends the session after the client has disconnected.
+// hungUp ends the session after the client has disconnected.
 func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
 
 // read handles frames until the connection ends.
@@ -92,7 +92,7 @@ func (c *call) read() {
 		}
 		for {
 			n, err := r.Read(buffer)
-			c.receiver.Write(buffer[:n])
+			c.splitter.Write(buffer[:n])
 			if errors.Is(err, io.EOF) {
 				break
 			}

@@ -3,6 +3,8 @@ package freeswitch
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"trunkline/internal/fault"
@@ -57,6 +59,23 @@ func (p *platform) askPace(ctx context.Context, conn *esl.Conn) (sessions int, e
 	sessions = readStatus(text)
 	p.pace.set(sessions)
 	return sessions, nil
+}
+
+// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
+// 0.
+var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
+
+// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
+func readStatus(text string) int {
+	found := statusLimit.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // domainOf returns the value of {domain} in an order's dial strings: the configured domain; else the

@@ -3,8 +3,6 @@ package freeswitch
 import (
 	"context"
 	"log/slog"
-	"regexp"
-	"strconv"
 	"sync"
 	"time"
 
@@ -92,21 +90,4 @@ func (p *pacer) wait(ctx context.Context) error {
 		turn.Cancel()
 		return fault.Unavailable(ctx.Err(), eventdriver.RetryAfter, "the phone platform did not answer")
 	}
-}
-
-// statusLimit matches in the output of "status": 0 session(s) per Sec out of max 30, peak 2, last 5min
-// 0.
-var statusLimit = regexp.MustCompile(`session\(s\) per Sec out of max (\d{1,9})\b`)
-
-// readStatus returns the switch's sessions-per-second, or 0 if text does not have it.
-func readStatus(text string) int {
-	found := statusLimit.FindStringSubmatch(text)
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(found[1])
-	if err != nil {
-		return 0
-	}
-	return n
 }

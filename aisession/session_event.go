@@ -15,12 +15,12 @@ const (
 )
 
 const (
-	maxReports   = 1024 // queue length
-	publishLimit = 10 * time.Second
+	maxEvents      = 1024 // queue length
+	publishTimeout = 10 * time.Second
 )
 
-// report is the ai.session event. It contains no secrets.
-type report struct {
+// sessionEvent is the ai.session event. It contains no secrets.
+type sessionEvent struct {
 	Event      string  `json:"event"`
 	AccountID  string  `json:"account_id"`
 	Timestamp  int64   `json:"timestamp"` // Unix seconds
@@ -35,23 +35,23 @@ type report struct {
 	trace tracing.Carrier
 }
 
-// report queues an event. It drops the event if the queue is full, so that sessions never wait for
-// Kafka.
-func (s *Service) report(session *Session, state string, reason Reason) {
+// reportState queues the event of a session's new state. It drops the event if the queue is full, so
+// that sessions never wait for Kafka.
+func (s *Service) reportState(session *Session, state string, reason Reason) {
 	r := &session.request
 	if r.Ingress == IngressTest {
 		return
 	}
-	one := report{
+	e := sessionEvent{
 		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.sessionID,
 		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Ingress, Reason: reason,
 		trace: session.trace,
 	}
 	if state == stateEnded {
-		one.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
+		e.Duration = time.Since(session.opened).Round(time.Millisecond).Seconds()
 	}
 	select {
-	case s.events <- one:
+	case s.events <- e:
 	default:
 		s.metrics.dropped.events.Inc()
 	}
@@ -61,13 +61,13 @@ func (s *Service) report(session *Session, state string, reason Reason) {
 func (s *Service) publish(ctx context.Context) {
 	for {
 		select {
-		case one := <-s.events:
-			s.publishOne(ctx, one)
+		case e := <-s.events:
+			s.publishEvent(ctx, e)
 		case <-ctx.Done():
 			for {
 				select {
-				case one := <-s.events:
-					s.publishOne(ctx, one)
+				case e := <-s.events:
+					s.publishEvent(ctx, e)
 				default:
 					return
 				}
@@ -76,15 +76,15 @@ func (s *Service) publish(ctx context.Context) {
 	}
 }
 
-func (s *Service) publishOne(ctx context.Context, one report) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishLimit)
+func (s *Service) publishEvent(ctx context.Context, e sessionEvent) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
-	data, err := json.Marshal(one)
+	data, err := json.Marshal(e)
 	if err == nil {
-		err = s.deps.Publisher.Publish(one.trace.In(ctx), one.AccountID, data)
+		err = s.deps.Publisher.Publish(e.trace.In(ctx), e.AccountID, data)
 	}
 	if err != nil {
 		s.metrics.dropped.events.Inc()
-		s.log.WarnContext(ctx, "publishing an AI session event failed", "session", one.SessionID, "error", err)
+		s.log.WarnContext(ctx, "publishing an AI session event failed", "session", e.SessionID, "error", err)
 	}
 }

@@ -1,5 +1,5 @@
--- Takes a place among KEYS[1]'s, a sorted set scored by when each is lost.
--- ARGV: now, when this one is lost (both ms), its name, how many there may be.
+-- Acquires a lease in KEYS[1], a sorted set of leases scored by their expiry.
+-- ARGV: now, the lease's expiry (both Unix ms), its name, the limit of leases.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then
   return 0

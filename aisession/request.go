@@ -1,0 +1,33 @@
+package aisession
+
+import (
+	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
+	"trunkline/telephony/audio"
+)
+
+// Request has the parameters of a session.
+type Request struct {
+	Provider aiprovider.Provider
+	Ingress  string // one of Ingresses
+	Call     aiprotocol.Call
+	Caller   string       // number as received by the ingress
+	Callee   string       // number that was dialled to reach the provider, as received
+	Format   audio.Format // of the call, in both directions
+	// Clocked means that the timestamps given to ReceiveAudio measure time (RTP). Otherwise they count the
+	// samples sent so far.
+	Clocked bool
+}
+
+// The ingresses, used as the metric label "way".
+const (
+	IngressSIP         = "sip"
+	IngressAudioSocket = "audiosocket"
+	IngressPCMSocket   = "pcmsocket"
+	IngressTest        = "test"
+)
+
+// Ingresses returns all ingresses.
+func Ingresses() []string {
+	return []string{IngressSIP, IngressAudioSocket, IngressPCMSocket, IngressTest}
+}

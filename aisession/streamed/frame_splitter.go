@@ -1,0 +1,45 @@
+package streamed
+
+import "trunkline/telephony/audio"
+
+// Session receives audio from a FrameSplitter; *aisession.Session implements it.
+type Session interface {
+	ReceiveAudio(timestamp uint32, payload []byte)
+}
+
+// FrameSplitter splits a stream of 16-bit samples into frames and passes them to a session.
+// Pieces may have any size and may end within a sample.
+type FrameSplitter struct {
+	session   Session
+	frame     int // frame size in bytes
+	timestamp uint32
+	oddByte   []byte // the first byte of an incomplete sample
+}
+
+// NewFrameSplitter returns a splitter of samples with a rate in Hz.
+func NewFrameSplitter(session Session, rate int) *FrameSplitter {
+	return &FrameSplitter{session: session, frame: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), oddByte: make([]byte, 0, 2)}
+}
+
+// Write adds a piece of the stream.
+func (f *FrameSplitter) Write(piece []byte) {
+	if len(f.oddByte) == 1 && len(piece) > 0 {
+		f.oddByte = append(f.oddByte, piece[0])
+		f.put(f.oddByte)
+		f.oddByte, piece = f.oddByte[:0], piece[1:]
+	}
+	if len(piece)%2 == 1 {
+		f.oddByte = append(f.oddByte, piece[len(piece)-1])
+		piece = piece[:len(piece)-1]
+	}
+	for len(piece) > 0 {
+		n := min(len(piece), f.frame)
+		f.put(piece[:n])
+		piece = piece[n:]
+	}
+}
+
+func (f *FrameSplitter) put(samples []byte) {
+	f.session.ReceiveAudio(f.timestamp, samples)
+	f.timestamp += uint32(len(samples) / 2)
+}
