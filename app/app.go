@@ -174,7 +174,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if a.has(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-			Log: normalizer.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Tracer: a.tracer,
+			Log: normalizer.NewKafkaLog(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if a.has(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
 		processor, err := stats.New(a.settings.Stats, stats.Deps{
-			Log: stats.OnKafka(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
+			Log: stats.NewKafkaLog(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
 		}, a.registry, a.log)
 		if err != nil {
 			return err

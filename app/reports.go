@@ -23,7 +23,7 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 		return fmt.Errorf("call records: %w", err)
 	}
 	if a.has(settings.RoleCDRIndex) {
-		a.life.runs("cdrindex", cdrindex.NewIndexer(index, cdrindex.OnKafka(a.cluster), a.tracer).Run)
+		a.life.runs("cdrindex", cdrindex.NewIndexer(index, cdrindex.NewKafkaTopic(a.cluster), a.tracer).Run)
 	}
 	if a.has(settings.RoleAPI) {
 		deps.Reports, deps.Audit = index, a.audit

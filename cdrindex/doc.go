@@ -1,7 +1,7 @@
 // Package cdrindex keeps the call records of the cdr topic in the database,
 // one row for each call of an account, and answers the reports from them (docs/api.md, "GET /api/v2/reports/cdrs").
 //
-// If this is your first change, read worker.go (the loop of a partition), then
+// If this is your first change, read partition_worker.go (the loop of a partition), then
 // entry.go (a record), apply.go (a transaction) and list.go (a report).
 //
 // # Tables

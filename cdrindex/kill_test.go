@@ -74,7 +74,7 @@ func indexForever(at []string) error {
 		}
 		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), quiet())
 		if err == nil {
-			return NewIndexer(x, everyPartition{OnKafka(c)}, nil).Run(ctx)
+			return NewIndexer(x, everyPartition{NewKafkaTopic(c)}, nil).Run(ctx)
 		}
 		_ = db.Close()
 	}

@@ -30,7 +30,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: normalizer.OnKafka(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), quiet())
+		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 			t.Error(err)
 		}
 	})
-	stop := run(t, x, OnKafka(c))
+	stop := run(t, x, NewKafkaTopic(c))
 	t.Cleanup(func() {
 		stop()
 		cancel()

@@ -7,27 +7,26 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Topic reads the cdr topic; see OnKafka.
+// Topic reads the cdr topic; see NewKafkaTopic.
 type Topic interface {
 	// Work runs work for each partition the group gives this process, until
-	// ctx ends. Work that fails is started again. done commits to the group how far
-	// it is, for observers; the database is authoritative.
+	// ctx ends. A failed call is restarted. done reports the next offset to the group,
+	// for its lag only; the positions are in the database.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, done func(next int64)) error) error
 	Partitions(ctx context.Context) (int, error)
-	// Offsets are the first offset in a partition and the one after its last.
+	// Offsets returns the first offset of a partition and the one after its last.
 	Offsets(ctx context.Context, partition int) (first, next int64, err error)
-	// TopicID is the topic's id, which changes when it is created again.
+	// TopicID returns the topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when a partition's log does not go
-	// on at a position.
+	// CheckPosition returns *kafka.GapError when the records at a position were
+	// deleted or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next
-// Read. It fails with *kafka.GapError where the topic does not go on at the
-// offset it is at.
+// Read. Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Next() int64 // the offset that the next Read starts from
@@ -38,8 +37,8 @@ type Reader interface {
 // group is the consumer group of all indexers.
 const group = "trunkline-cdrindex"
 
-// OnKafka returns the Topic of a Kafka cluster.
-func OnKafka(c *kafka.Cluster) Topic { return kafkaTopic{c} }
+// NewKafkaTopic returns the Topic of a Kafka cluster.
+func NewKafkaTopic(c *kafka.Cluster) Topic { return kafkaTopic{c} }
 
 type kafkaTopic struct{ cluster *kafka.Cluster }
 

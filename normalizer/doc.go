@@ -1,8 +1,8 @@
-// Package normalizer turns what sources sent into what subscribers and reports
-// read: each record of cc.raw becomes exactly one message on cc.evt (the
-// second copy of an event none), each of cdr.raw one row on cdr, and what cannot
-// become either goes to cc.dead with its reason. What a record means is read by package format. If this is your
-// first change, read worker.go (the loop of a partition), then takeover.go.
+// Package normalizer converts raw records: each record of cc.raw becomes exactly one
+// message on cc.evt (a second copy of an event becomes none), each record of cdr.raw
+// one row on cdr. A record that can become neither is a dead letter on cc.dead, with
+// the reason. Package format interprets the records. If this is your first change,
+// read partition_worker.go (the loop of a partition), then takeover.go.
 //
 // It never skips or reorders records, and never changes the source's bytes.
 //
@@ -12,7 +12,7 @@
 // partition's chain (event.NextID), also one that becomes a dead letter.
 // Whether a record is one can depend on the day (its account may be created
 // later), and ids must not. A worker that takes a partition over finds the
-// newest position at the end of the normalized topic and goes on from its id.
+// newest position at the end of the normalized topic and continues from its id.
 // The group's commit only records which dead letters were written already.
 //
 // # State
@@ -25,7 +25,7 @@
 // that takes over loads cc.state and folds cc.evt from its position to the end.
 // So does one whose batch does not lie just behind what it has folded: another
 // worker of the partition wrote too, and the log says what came first. If that one
-// is ahead, it goes on after it. So the facts of a message are always completed
+// is ahead, it continues after it. So the facts of a message are always completed
 // from the state at exactly its raw record, regardless of the writer.
 //
 // Compaction keeps the last record of a key, regardless of the writer. The writer knows
@@ -59,11 +59,10 @@
 //
 // # A raw log that was cut
 //
-// A raw partition can lose its end, and a topic can be created again. Offsets
-// are then given out a second time. A worker compares topic id and leader epoch
-// at takeover, when a reader finds that the log does not go on, and before the
-// first record of another leader epoch. It goes on behind the last record that
-// survived, in the next generation of event.Position. Not covered: a second
+// A raw partition can lose its end, and a topic can be recreated. Offsets are
+// then used a second time. A worker compares topic id and leader epoch
+// at takeover, when a reader finds a gap in the log, and before the first record
+// of another leader epoch. It continues after the last record that survived, in the next generation of event.Position. Not covered: a second
 // normalizer that still holds records of the log before and writes them while
 // the new generation begins.
 //

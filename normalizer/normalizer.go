@@ -15,15 +15,15 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Config holds the settings of the normalizer, and what tests change.
+// Config holds the settings of the normalizer, and values that only tests change.
 type Config struct {
 	Settings
-	Topics         []string // raw topics to work on; default: all
+	Topics         []string // raw topics to normalize; default all
 	Group          string   // consumer group; default "trunkline-normalizer"
 	MaxRecordBytes int      // largest record the normalized topics take, key and headers included; default kafka.MaxRecordBytes
 }
 
-// Validate fills in what is not set and refuses what cannot be.
+// Validate sets defaults and returns an error for a topic or size that is not allowed.
 func (c *Config) Validate() error {
 	if c.Group == "" {
 		c.Group = "trunkline-normalizer"
@@ -50,7 +50,15 @@ type Deps struct {
 	Log      Log
 	Producer Producer
 	Accounts Accounts
-	Tracer   *tracing.Tracer // nil: tracing is off
+	Tracer   *tracing.Tracer // nil turns tracing off
+}
+
+// Accounts looks up which accounts exist.
+type Accounts interface {
+	// Exists is called for every record, so it must be fast for known accounts. It
+	// checks the database before returning false, because the account may just have
+	// been created. On fault.KindUnavailable the caller retries.
+	Exists(ctx context.Context, id string) (bool, error)
 }
 
 // Normalizer normalizes the partitions that its consumer group gives it.
@@ -63,7 +71,7 @@ type Normalizer struct {
 	log      *slog.Logger
 }
 
-// New makes a normalizer. It does nothing before Run.
+// New creates a Normalizer. It does nothing before Run.
 func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Normalizer, error) {
 	cfg.Topics = slices.Clone(cfg.Topics)
 	if err := cfg.Validate(); err != nil {
@@ -80,7 +88,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }
 
-// Run works until ctx ends, then finishes the commits it has and returns nil.
+// Run normalizes until ctx ends, then finishes its commits and returns nil.
 func (n *Normalizer) Run(ctx context.Context) error {
 	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.runPartition); err != nil {
 		return fmt.Errorf("normalizing: %w", err)

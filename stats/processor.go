@@ -18,7 +18,12 @@ type Deps struct {
 	Producer Producer
 	Accounts Accounts
 	Configs  *QueueConfigs
-	Rebuilds Rebuilds // nil: none are asked for
+	Rebuilds Rebuilds // nil if none are requested
+}
+
+// Accounts looks up which accounts exist.
+type Accounts interface {
+	Exists(ctx context.Context, account string) (bool, error)
 }
 
 // Processor computes the figures of the partitions that its consumer group gives

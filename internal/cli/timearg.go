@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timeLayouts are the forms of a time on the command line, beside a duration and
+// timeLayouts are the forms of a time on the command line, besides a duration and
 // Unix seconds. Without a zone they are in the machine's time zone.
 var timeLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,

@@ -11,14 +11,58 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/setting"
 )
+
+// Config has the settings of a Kafka cluster, and options set in code.
+type Config struct {
+	Settings
+	ClientID string // client id in the brokers' logs and quotas; default "trunkline"
+
+	// Dial is a custom dialer, used for the embedded broker.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Liveness finds dead members of consumer groups. If nil, Kafka's session timeout
+	// is used.
+	Liveness Liveness
+
+	// WriteFault returns why an embedded broker has stopped accepting writes, nil while
+	// it accepts them. Set only with an embedded broker.
+	WriteFault func() error
+}
+
+const dialTimeout = 5 * time.Second
+
+// Validate returns the problems of the settings, or fault.KindInvalid when no
+// broker is named.
+func (c *Config) Validate() error {
+	if len(c.Brokers) == 0 {
+		return fault.InvalidField("kafka.brokers", "invalid", "at least one broker address is needed")
+	}
+	return setting.Validate("kafka", c.Settings)
+}
+
+func (c *Config) clientIDOrDefault() string {
+	if c.ClientID == "" {
+		return "trunkline"
+	}
+	return c.ClientID
+}
+
+func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, error) {
+	if c.Dial != nil {
+		return c.Dial
+	}
+	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+	return d.DialContext
+}
 
 // Cluster is one Kafka, real or embedded. It is safe for concurrent use.
 type Cluster struct {
 	cfg           Config
 	seeds         net.Addr
 	transport     *kafkago.Transport
-	dialer        *kafkago.Dialer // consumer groups dial for themselves
+	dialer        *kafkago.Dialer // of consumer groups
 	leaders       leaders
 	fetchers      fetchers
 	offsetLookups brokerLookups[partitionQuestion, int64]
@@ -28,7 +72,7 @@ type Cluster struct {
 	log           *slog.Logger
 }
 
-// Open makes a client of Kafka. It does not connect: an unreachable Kafka is
+// Open creates a client of Kafka. It does not connect: an unreachable Kafka is
 // not an error here, see Ping.
 func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
@@ -81,9 +125,8 @@ func (c *Cluster) Close() {
 	c.transport.CloseIdleConnections()
 }
 
-// WriteFault returns why no write can succeed before a new start of this
-// process, nil while writes may succeed. Only an embedded broker has such
-// faults.
+// WriteFault returns why no write can succeed before a restart of this process,
+// nil while writes may succeed. Only an embedded broker has such faults.
 func (c *Cluster) WriteFault() error {
 	if c.cfg.WriteFault == nil {
 		return nil
@@ -100,7 +143,7 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return away(err, "asking Kafka for its brokers")
 }
 
-// topic returns the name that Kafka knows a topic by.
+// topic returns the name of a topic in Kafka, with the prefix.
 func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
 
 // newProducerID asks any broker for a producer id, for one partition's

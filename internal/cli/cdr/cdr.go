@@ -53,7 +53,7 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	}
 	var done cdrindex.Progress
 	if there {
-		done, err = index.Reindex(ctx, cdrindex.OnKafka(cluster), showProgress(p))
+		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), showProgress(p))
 	}
 	if err != nil {
 		return fmt.Errorf("after %d of %d records: %w", done.Done, done.Total, err)
@@ -76,12 +76,12 @@ func hasTopic(ctx context.Context, cluster *kafka.Cluster, name string) (bool, e
 func showProgress(p *cli.Program) func(cdrindex.Progress) {
 	const every = time.Second
 	began := time.Now()
-	told := began
+	printed := began
 	return func(at cdrindex.Progress) {
-		if time.Since(told) < every {
+		if time.Since(printed) < every {
 			return
 		}
-		told = time.Now()
+		printed = time.Now()
 		fmt.Fprintf(p.Err, "trunkline: partition %d of %d, %d of %d records (%d%%), %.0f a second\n",
 			at.Partition+1, at.Partitions, at.Done, at.Total, 100*at.Done/at.Total, float64(at.Done)/time.Since(began).Seconds())
 	}

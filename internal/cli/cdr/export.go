@@ -24,7 +24,7 @@ func cdrExport(p *cli.Program) *cobra.Command {
 		Long: `Write the call records of a time range as CSV, as the user of trunkline login: a
 header row, then a row for each record, newest first.
 
-With --output the file appears when it is complete.`,
+With --output the file is written atomically: it appears when it is complete.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := portal.Open(p)
@@ -41,11 +41,11 @@ With --output the file appears when it is complete.`,
 			if output == "" {
 				return export(cmd.Context(), p, s, path, p.Out)
 			}
-			return toFile(output, func(w io.Writer) error { return export(cmd.Context(), p, s, path, w) })
+			return writeAtomically(output, func(w io.Writer) error { return export(cmd.Context(), p, s, path, w) })
 		},
 	}
 	q.flags(command, "30d")
-	command.Flags().StringVar(&output, "output", "", "write to this file in place of stdout")
+	command.Flags().StringVar(&output, "output", "", "write to this file instead of stdout")
 	return command
 }
 
@@ -55,31 +55,31 @@ func export(ctx context.Context, p *cli.Program, s *portal.Session, path string,
 		return fmt.Errorf("exporting call records: %w", err)
 	}
 	defer response.Body.Close()
-	n, err := io.Copy(io.MultiWriter(w, &shownBytes{p: p, reported: time.Now()}), response.Body)
+	n, err := io.Copy(io.MultiWriter(w, &progressWriter{p: p, reported: time.Now()}), response.Body)
 	if err != nil {
 		return fmt.Errorf("exporting call records: stopped after %d bytes: %w", n, err)
 	}
 	return nil
 }
 
-// shownBytes counts bytes and shows them on stderr once a second.
-type shownBytes struct {
+// progressWriter counts bytes and prints their number on stderr once a second.
+type progressWriter struct {
 	p        *cli.Program
 	n        int64
 	reported time.Time
 }
 
-func (b *shownBytes) Write(part []byte) (int, error) {
-	b.n += int64(len(part))
-	if time.Since(b.reported) >= time.Second {
-		b.reported = time.Now()
-		b.p.Printf("%.1f MiB", float64(b.n)/(1<<20))
+func (w *progressWriter) Write(part []byte) (int, error) {
+	w.n += int64(len(part))
+	if time.Since(w.reported) >= time.Second {
+		w.reported = time.Now()
+		w.p.Printf("%.1f MiB", float64(w.n)/(1<<20))
 	}
 	return len(part), nil
 }
 
-// toFile writes a file that appears whole, or not at all.
-func toFile(name string, write func(io.Writer) error) error {
+// writeAtomically writes a file that appears when it is complete, or not at all.
+func writeAtomically(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)

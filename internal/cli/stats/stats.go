@@ -79,7 +79,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 			if err != nil {
 				return err
 			}
-			wanted, err = plan(ctx, stats.OnKafka(cluster), partitions, from)
+			wanted, err = plan(ctx, stats.NewKafkaLog(cluster), partitions, from)
 			return err
 		})
 		if err != nil {

@@ -20,17 +20,17 @@ type partitionWorker struct {
 
 	next       kafka.LogPosition // in the raw log, after the last record processed
 	generation int               // of the raw log, see event.Position
-	prev       event.ID          // of the last record processed; 0: not known
+	prev       event.ID          // of the last record processed; 0 if unknown
 	deadBefore int64             // dead letters of records below this offset were written before
 
 	batch      batch
-	state      *stateKeeper // nil: the route keeps none
-	placements *placements  // nil: the route keeps none
+	state      *stateKeeper // nil if the route has no state
+	placements *placements  // nil if the route has none
 	oneAtATime bool         // a batch was refused as too large
 }
 
-// runPartition normalizes one partition until ctx ends or something unexpected
-// happens; then the group starts it again, from the log.
+// runPartition normalizes one partition until ctx ends or an unexpected error
+// occurs; then the group restarts it, and it takes over again.
 func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err error) {
 	r, ok := routes[assigned.Topic]
 	if !ok {
@@ -67,9 +67,9 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 	}
 }
 
-// processRecords normalizes what comes until ctx ends, until the log does not go
-// on at w.next, or until another normalizer is found to be ahead. In the last two
-// cases it returns nil; w.next is then where the log does go on.
+// processRecords normalizes new records until ctx ends, until the records at w.next
+// are lost, or until another normalizer is found to be ahead. In the last two
+// cases it returns nil, and w.next is the position at which to resume.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.raw, w.Partition, w.next)
 	defer reader.Close()
@@ -113,8 +113,8 @@ func (w *partitionWorker) sameEpoch(records []kafka.Record) int {
 	return slices.IndexFunc(records, func(r kafka.Record) bool { return r.LeaderEpoch != epoch })
 }
 
-// processBatch normalizes records from the front, as many as make one batch,
-// makes the outcome durable and commits. It returns how many.
+// processBatch normalizes one batch from the front of records, makes the outcome
+// durable and commits. It returns the number of records in the batch.
 func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
 	b := &w.batch
 	if err := w.fillBatch(ctx, records); err != nil {
@@ -146,13 +146,13 @@ func (w *partitionWorker) positionOf(raw *kafka.Record) event.Position {
 }
 
 // maxFailures is the number of times that a record may fail in a row in one
-// worker, before it becomes a dead letter. retry's waits lie between: about 6
-// seconds. Errors that say something is unavailable do not count.
+// worker, before it becomes a dead letter. With the waits of retry between, this takes
+// about 6 seconds. fault.KindUnavailable does not count.
 const maxFailures = 8
 
-// fillBatch fills the batch from the front of records with one record at
-// least. Records before one that fails are a batch of their own, so that they
-// are not held back.
+// fillBatch fills the batch with at least one record from the front of records.
+// Records before a failing one are a batch of their own, so that they are not
+// delayed.
 func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record) error {
 	b := &w.batch
 	limit := len(records)
@@ -187,15 +187,15 @@ func (w *partitionWorker) resetBatch() {
 	w.batch.generation, w.batch.topicID, w.batch.deadBefore = w.generation, w.next.TopicID, w.deadBefore
 }
 
-// rejectFirst makes the batch the dead letter of raw alone.
+// rejectFirst replaces the batch with the dead letter of raw.
 func (w *partitionWorker) rejectFirst(raw *kafka.Record, why *format.Rejection) {
 	w.resetBatch()
 	w.batch.rejectFirst(raw, why)
 }
 
-// splitBatch handles a batch that is too large for its topic, whose limit is
-// below Config.MaxRecordBytes: the records are then tried one at a time, and
-// one that is refused alone becomes a dead letter.
+// splitBatch handles a batch that is too large for its topic, because the topic's
+// limit is below Config.MaxRecordBytes. The records are tried one at a time; a single
+// record that is too large becomes a dead letter.
 func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
 	if w.batch.taken > 1 {
 		w.oneAtATime = true
@@ -225,7 +225,7 @@ func (w *partitionWorker) commit(records []kafka.Record) {
 }
 
 // produceDeadLetters makes dead letters durable. One that is too large for
-// cc.dead is written without its value, which is still where its headers say.
+// cc.dead is written without its value; its headers name the raw record.
 func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.Record) error {
 	err := w.produce(ctx, dead)
 	if fault.KindOf(err) != fault.KindTooLarge {
@@ -245,8 +245,8 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 	return w.produce(ctx, dead)
 }
 
-// produceEvents makes the events of a batch durable and returns where they are in
-// the normalized topic.
+// produceEvents makes the events of a batch durable and returns their offsets in the
+// normalized topic.
 func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Record) (written kafka.Appended, err error) {
 	if len(events) == 0 {
 		return written, nil

@@ -17,11 +17,11 @@ type partitionWorker struct {
 	*Indexer
 	partition int
 	commit    func(next int64)
-	oldest    *atomic.Int64 // time of the oldest record at hand, 0: none
+	oldest    *atomic.Int64 // Unix milliseconds, of the oldest record not stored yet; 0 if there is none
 	at        indexPosition // everything before it is in the database
 }
 
-// processRecords indexes what comes, from where the database says that the index is.
+// processRecords indexes new records, from the position in the database on.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 }
 
-// takeOver reads how far the partition is indexed, and checks that the topic
-// continues there. Returns *kafka.GapError when it does not.
+// takeOver reads the position of the partition in the database and checks it against
+// the topic. Returns *kafka.GapError when records at the position are lost.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
 	first, _, err := w.topic.Offsets(ctx, w.partition)
 	if err != nil {
@@ -82,14 +82,15 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	if !ok {
 		return err
 	}
-	// A reader has an offset only. Topic and epoch identify it further.
+	// A reader knows only an offset. Topic id and epoch make it possible to
+	// detect truncation.
 	checked := w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
 	gap, ok := errors.AsType[*kafka.GapError](checked)
 	switch {
 	case checked != nil && !ok:
 		return checked
 	case !ok && found.Restarted():
-		return nil // the topic does go on: the leader had not caught up
+		return nil // nothing is lost: the leader had not caught up
 	case !ok:
 		gap = found
 	}

@@ -7,33 +7,32 @@ import (
 )
 
 // Log reads the raw topics as a consumer group, and the end of the normalized
-// ones. OnKafka is the real one.
+// ones. NewKafkaLog returns the production implementation.
 type Log interface {
 	// Work runs work for each partition the group gives this process, until
-	// ctx ends. Work that fails is started again.
+	// ctx ends. A failed call is restarted.
 	Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error
-	// Offsets are the first offset in a partition and the one after its last.
+	// Offsets returns the first offset of a partition and the one after its last.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
 	// Scan calls each for the records from offset from to before to, in order.
-	// It leaves out what was deleted or is damaged. A record is valid during
-	// its call.
+	// It leaves out deleted and damaged records. A record is valid during its
+	// call.
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
 	// ScanCompacted calls each for the records of a partition of a compacted topic
 	// from offset from to its end, in order, and returns the offset of the end. It
-	// calls reset before the first record, and where it has to begin again.
+	// calls reset before each (re)start of the scan.
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
-	// TopicID is a topic's id, which changes when the topic is created again.
+	// TopicID returns a topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when a partition's log does not go
-	// on at a position.
+	// CheckPosition returns *kafka.GapError when the records at a position were
+	// deleted or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(topic string, partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next
-// Read. It fails with *kafka.GapError where the log does not go on at the
-// offset it is at.
+// Read. Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Close()
@@ -46,12 +45,14 @@ type Assignment struct {
 	Progress
 }
 
-// Progress is the group's position in a partition: the next offset to work on,
-// which Commit moves up.
+// Progress is the committed offset of the group in a partition: that of the next
+// record to process.
 type Progress interface {
+	// Committed returns the committed offset; ok is false when there is none.
 	Committed() (next int64, ok bool)
+	// Commit commits an offset. One below that of the call before is ignored.
 	Commit(next int64)
-	// Rewind commits an offset below the one committed before.
+	// Rewind commits an offset below that of the call before.
 	Rewind(next int64)
 }
 
@@ -59,20 +60,12 @@ type Progress interface {
 // only when all are durable. It keeps no reference to them.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
-	// ProduceAt is Produce of records of one partition, and returns where they are.
+	// ProduceAt is Produce for records of one partition. It returns their offsets.
 	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 
-// Accounts knows which accounts exist. Exists is asked for every record: it
-// answers from memory for an account it knows, and asks the database before it
-// says no, since the account may be a second old. An error says that it cannot
-// tell: fault.Unavailable is asked again.
-type Accounts interface {
-	Exists(ctx context.Context, id string) (bool, error)
-}
-
-// OnKafka returns the Log of a Kafka cluster.
-func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
+// NewKafkaLog returns the Log of a Kafka cluster.
+func NewKafkaLog(c *kafka.Cluster) Log { return kafkaLog{c} }
 
 type kafkaLog struct{ *kafka.Cluster }
 

@@ -8,34 +8,34 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log reads cc.evt as a consumer group, and cc.stats. OnKafka is the real one.
+// Log reads cc.evt as a consumer group, and cc.stats. NewKafkaLog returns the
+// production implementation.
 type Log interface {
 	// Work runs work for each partition of cc.evt that the group gives this
-	// process, until ctx ends. Work that fails is started again. commit tells the
-	// group how far it is, for those who watch; the truth is on cc.stats.
+	// process, until ctx ends. A failed call is restarted. commit reports the next
+	// offset to the group, for its lag only; the positions are on cc.stats.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, commit func(next int64)) error) error
-	// Offsets are the first offset in a partition and the one after its last.
+	// Offsets returns the first offset of a partition and the one after its last.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
 	// ScanCompacted calls each for the records of a partition of a compacted topic
 	// from offset from to its end, in order, and returns the offset of the end. It
-	// calls reset before the first record, and where it has to begin again.
+	// calls reset before each (re)start of the scan.
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
-	// TopicID is a topic's id, which changes when the topic is created again.
+	// TopicID returns a topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when a partition's log does not go
-	// on at a position.
+	// CheckPosition returns *kafka.GapError when the records at a position were
+	// deleted or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
 	// Read reads a partition of cc.evt from a position on.
 	Read(partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next Read.
-// It fails with *kafka.GapError where the log does not go on at the offset it is
-// at.
+// Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Lag() int64      // how many offsets lie between what was read and the end
-	Idle() time.Time // when the end was last reached, zero: never
+	Idle() time.Time // when the end was last reached; zero if never
 	Close()
 }
 
@@ -44,20 +44,15 @@ type Producer interface {
 	// Produce writes records and returns when all are durable.
 	Produce(ctx context.Context, records ...kafka.Record) error
 	// ProduceAt writes the records of one partition as one record batch, and
-	// returns where they are when they are durable. It keeps no reference to them.
+	// returns their offsets when they are durable. It keeps no reference to them.
 	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
-}
-
-// Accounts tells which accounts exist.
-type Accounts interface {
-	Exists(ctx context.Context, account string) (bool, error)
 }
 
 // group is the consumer group of all processors.
 const group = "trunkline-stats"
 
-// OnKafka returns the Log of a Kafka cluster.
-func OnKafka(c *kafka.Cluster) Log { return kafkaLog{c} }
+// NewKafkaLog returns the Log of a Kafka cluster.
+func NewKafkaLog(c *kafka.Cluster) Log { return kafkaLog{c} }
 
 type kafkaLog struct{ *kafka.Cluster }
 
