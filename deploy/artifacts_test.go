@@ -18,8 +18,7 @@ import (
 // TestArtifacts: make artifacts, which make image begins with, lists every module
 // that is linked into the program, and the checksums are those of its files.
 func TestArtifacts(t *testing.T) {
-	must(t, "make", "-C", "..", "artifacts", "VERSION=v0-test")
-	const release = "../bin/release"
+	release := filepath.Dir(program(t))
 	var bom struct {
 		Format   string `json:"bomFormat"`
 		Metadata struct {
@@ -30,7 +29,7 @@ func TestArtifacts(t *testing.T) {
 	if err := json.Unmarshal(contents(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
 		t.Fatal(err)
 	}
-	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != "v0-test" {
+	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != built {
 		t.Errorf("%s of %+v", bom.Format, bom.Metadata.Component)
 	}
 	listed := map[string]string{}
@@ -40,7 +39,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
 		}
 	}
-	info, err := buildinfo.ReadFile(filepath.Join(release, "trunkline"))
+	info, err := buildinfo.ReadFile(program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("the checksum of %s is wrong", sums[i+1])
 		}
 	}
-	if string(contents(t, "../bin/image/trunkline")) != string(contents(t, filepath.Join(release, "trunkline"))) {
+	if string(contents(t, "../bin/image/trunkline")) != string(contents(t, program(t))) {
 		t.Error("the image holds another program")
 	}
 }

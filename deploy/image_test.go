@@ -13,12 +13,13 @@ import (
 // does: not root, nothing to write to but its volume, no capability, no shell.
 func TestImage(t *testing.T) {
 	docker := engine(t)
-	must(t, "make", "-C", "..", "image", "VERSION=v0-test")
-	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:v0-test", "version"); !strings.HasPrefix(said, "trunkline v0-test\ncommit ") {
+	program(t)
+	must(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+built) // -o: artifacts are made
+	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+built, "version"); !strings.HasPrefix(said, "trunkline "+built+"\ncommit ") {
 		t.Errorf("the image's version is %q", said)
 	}
 	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:v0-test"))
+		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:"+built))
 	t.Cleanup(func() { docker(t, "rm", "--force", "--volumes", id) })
 	inspect := func(field string) string { return strings.TrimSpace(docker(t, "inspect", "--format", field, id)) }
 	eventually(t, "the container to be healthy", func() error {

@@ -22,43 +22,36 @@ import (
 // patience bounds what is waited for on a busy machine.
 const patience = 90 * time.Second
 
-var scratch string // where the program is built
-
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
 		fmt.Println("deploy: skipped, -short")
 		return
 	}
-	dir, err := os.MkdirTemp("", "trunkline-deploy-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	scratch = dir
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
-var build = sync.OnceValues(func() (path string, err error) {
-	path = filepath.Join(scratch, "trunkline")
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, "trunkline/cmd/trunkline").CombinedOutput()
+// built is the version of the artifacts.
+const built = "v0-test"
+
+// artifacts runs make artifacts, once for all tests.
+var artifacts = sync.OnceValue(func() error {
+	cmd := exec.Command("make", "-C", "..", "artifacts", "VERSION="+built)
+	cmd.Env = environment()
+	output, err := cmd.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("building trunkline: %w: %s", err, output)
+		err = fmt.Errorf("make artifacts: %w: %s", err, output)
 	}
-	return path, err
+	return err
 })
 
+// program returns the released program.
 func program(t testing.TB) string {
 	t.Helper()
-	path, err := build()
-	if err != nil {
+	if err := artifacts(); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return "../bin/release/trunkline"
 }
 
 // environment has none of our settings but those given.
