@@ -28,11 +28,7 @@ type callRoutes struct {
 // originate rings the caller's phone. An API key is authenticated and then refused by
 // Calls, since it has no extension.
 func (r callRoutes) originate(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	destination, err := lastSegment(c.Request().URL)
+	caller, destination, err := r.callerAndLastSegment(c)
 	if err != nil {
 		return err
 	}
@@ -45,22 +41,22 @@ func (r callRoutes) originate(c echo.Context) error {
 	}{callID})
 }
 
-// lastSegment returns the last segment of the path, percent-decoded once.
-func lastSegment(u *url.URL) (string, error) {
-	escaped := u.EscapedPath()
-	segment, err := url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:])
-	if err != nil {
-		return "", fault.Invalid("The path is not URL-encoded")
+// callerAndLastSegment authenticates the caller. segment is the last one of the path,
+// percent-decoded once: a destination or a call id.
+func (r callRoutes) callerAndLastSegment(c echo.Context) (caller *identity.Principal, segment string, err error) {
+	if caller, err = r.auth.authenticateAny(c); err != nil {
+		return nil, "", err
 	}
-	return segment, nil
+	escaped := c.Request().URL.EscapedPath()
+	segment, err = url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:])
+	if err != nil {
+		return nil, "", fault.Invalid("The path is not URL-encoded")
+	}
+	return caller, segment, nil
 }
 
 func (r callRoutes) progress(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	callID, err := lastSegment(c.Request().URL)
+	caller, callID, err := r.callerAndLastSegment(c)
 	if err != nil {
 		return err
 	}
@@ -72,11 +68,7 @@ func (r callRoutes) progress(c echo.Context) error {
 }
 
 func (r callRoutes) cancel(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	callID, err := lastSegment(c.Request().URL)
+	caller, callID, err := r.callerAndLastSegment(c)
 	if err != nil {
 		return err
 	}

@@ -19,29 +19,10 @@ var csvHeader = func() string {
 	return strings.Join(names, ",") + "\r\n"
 }()
 
-// csvChunk is the size in bytes of one write.
-const csvChunk = 32 << 10
-
-// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first. An error
-// before wrote is true can still be answered; after it, the only way to say
-// that rows are missing is to break the connection.
+// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
+// report.WriteCSV does.
 func (x *Index) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
-	text := append(make([]byte, 0, csvChunk+csvChunk/4), csvHeader...)
-	err = x.Each(ctx, f, func(row *event.CDR) error {
-		text = appendCSV(text, row)
-		if len(text) < csvChunk {
-			return nil
-		}
-		wrote = true
-		_, err := w.Write(text)
-		text = text[:0]
-		return err
-	})
-	if err != nil {
-		return wrote, err
-	}
-	_, err = w.Write(text)
-	return true, err
+	return report.WriteCSV(w, csvHeader, appendCSV, func(give func(*event.CDR) error) error { return x.Each(ctx, f, give) })
 }
 
 func appendCSV(to []byte, r *event.CDR) []byte {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,16 +49,7 @@ func login(ctx context.Context, client *http.Client, url string, who credentials
 }
 
 func loginOnce(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
-	body, err := json.Marshal(who)
-	if err != nil {
-		return got, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return got, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	text, err := cli.Fetch(client, request, http.StatusOK)
+	text, err := cli.PostJSON(ctx, client, url, who)
 	if err != nil {
 		return got, err
 	}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,6 +46,21 @@ func FetchWithHeader(client *http.Client, request *http.Request, want int) (http
 		return nil, nil, err
 	}
 	return response.Header, body, nil
+}
+
+// PostJSON sends body as JSON in a POST request and returns the response's body. A
+// status other than 200 is an *HTTPError.
+func PostJSON(ctx context.Context, client *http.Client, url string, body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return Fetch(client, request, http.StatusOK)
 }
 
 // Send sends the request and returns the response, whose body the caller closes.

@@ -1,9 +1,37 @@
 package report
 
-import "strings"
+import (
+	"io"
+	"strings"
+)
 
 // CSVType is the media type of a CSV (RFC 4180).
 const CSVType = "text/csv; charset=utf-8; header=present"
+
+// csvChunk is the size in bytes of one write.
+const csvChunk = 32 << 10
+
+// WriteCSV writes header and the lines that appendLine makes of the rows of each. An
+// error before wrote is true can still be answered; after it, the only way to say
+// that rows are missing is to break the connection.
+func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte, each func(give func(R) error) error) (wrote bool, err error) {
+	text := append(make([]byte, 0, csvChunk+csvChunk/4), header...)
+	err = each(func(row R) error {
+		text = appendLine(text, row)
+		if len(text) < csvChunk {
+			return nil
+		}
+		wrote = true
+		_, err := w.Write(text)
+		text = text[:0]
+		return err
+	})
+	if err != nil {
+		return wrote, err
+	}
+	_, err = w.Write(text)
+	return true, err
+}
 
 // AppendText appends a cell with text from outside. A spreadsheet runs a cell that
 // begins with "=" and others as a formula: such a text gets a leading "'".

@@ -46,29 +46,10 @@ func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
 	return page, nil
 }
 
-// csvChunk is the size in bytes of one write.
-const csvChunk = 32 << 10
-
-// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first. An error
-// before wrote is true can still be answered; after it, the only way to say
-// that rows are missing is to break the connection.
+// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
+// report.WriteCSV does.
 func (s *Store) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
-	text := append(make([]byte, 0, csvChunk+csvChunk/4), csvHeader(f.Kind)...)
-	err = s.Each(ctx, f, func(r *Row) error {
-		text = r.appendCSV(text)
-		if len(text) < csvChunk {
-			return nil
-		}
-		wrote = true
-		_, err := w.Write(text)
-		text = text[:0]
-		return err
-	})
-	if err != nil {
-		return wrote, err
-	}
-	_, err = w.Write(text)
-	return true, err
+	return report.WriteCSV(w, csvHeader(f.Kind), appendCSV, func(give func(*Row) error) error { return s.Each(ctx, f, give) })
 }
 
 // Each calls give with all the filter's rows: newest interval first, within it by

@@ -113,23 +113,23 @@ func (r *Row) reasonsJSON() string {
 }
 
 // csvHeader returns the names of a row's cells.
-func csvHeader(k Kind) []byte {
+func csvHeader(k Kind) string {
 	row := Row{Kind: k, figures: make([]int64, len(k.table().figures))}
-	text := []byte("account_id," + row.Kind.table().id + ",interval_start,interval_seconds")
+	text := "account_id," + row.Kind.table().id + ",interval_start,interval_seconds"
 	for _, f := range k.table().figures {
-		text = append(text, ","+f.name...)
+		text += "," + f.name
 	}
 	for _, l := range row.levels() {
-		text = append(text, ","+l.name...)
+		text += "," + l.name
 	}
 	if k.table().byReason {
-		text = append(text, ","+reasonsColumn...)
+		text += "," + reasonsColumn
 	}
-	return append(text, "\r\n"...)
+	return text + "\r\n"
 }
 
-// appendCSV appends the row's cells, in the order of csvHeader.
-func (r *Row) appendCSV(to []byte) []byte {
+// appendCSV appends a row's cells, in the order of csvHeader.
+func appendCSV(to []byte, r *Row) []byte {
 	to = report.AppendText(to, r.AccountID)
 	to = report.AppendText(append(to, ','), r.ID)
 	to = strconv.AppendInt(append(to, ','), r.Start, 10)

@@ -138,16 +138,7 @@ func fresh(l login) bool { return time.Until(time.Unix(l.ExpiresAt, 0)) > renewB
 
 // requestTokens posts a login or a refresh.
 func requestTokens(ctx context.Context, client *http.Client, url string, body any) (t tokens, err error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return t, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
-	if err != nil {
-		return t, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := cli.Fetch(client, request, http.StatusOK)
+	answer, err := cli.PostJSON(ctx, client, url, body)
 	if err != nil {
 		return t, err
 	}
