@@ -18,18 +18,19 @@ func (s *Service) Announce(ctx context.Context, a aiprovider.Announcement) error
 		return fault.InvalidField("uuid", "invalid", "must be a UUID")
 	}
 	a.UUID = id.String()
-	taken, err := s.deps.Announcements.Put(ctx, a, s.settings.AnnouncedFor)
+	created, err := s.deps.Announcements.Put(ctx, a, s.settings.AnnouncedFor)
 	if err != nil {
 		return fault.Unavailable(err, time.Second, "the call cannot be announced now")
 	}
-	if !taken {
+	if !created {
 		return fault.Conflict("this UUID is announced already")
 	}
 	return nil
 }
 
 // Announced removes and returns an announcement and its provider. A UUID that was not announced may
-// name its provider by a dialplan's secret. The error is fault.KindNotFound if it does neither.
+// instead be a token that a dialplan signed with a provider's secret. The error is fault.KindNotFound
+// for any other UUID.
 func (s *Service) Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
 	a, found, err := s.deps.Announcements.Take(ctx, id.String())
 	if err != nil {

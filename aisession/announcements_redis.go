@@ -26,12 +26,12 @@ func NewRedisAnnouncements(client redis.UniversalClient, prefix string) *RedisAn
 func (r *RedisAnnouncements) key(uuid string) string { return r.prefix + "aisession:announced:" + uuid }
 
 // Put implements Announcements.
-func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement, life time.Duration) (bool, error) {
+func (r *RedisAnnouncements) Put(ctx context.Context, a aiprovider.Announcement, ttl time.Duration) (bool, error) {
 	value, err := json.Marshal(a)
 	if err != nil {
 		return false, fmt.Errorf("announcing a call: %w", err)
 	}
-	err = r.client.SetArgs(ctx, r.key(a.UUID), value, redis.SetArgs{Mode: "NX", TTL: life}).Err()
+	err = r.client.SetArgs(ctx, r.key(a.UUID), value, redis.SetArgs{Mode: "NX", TTL: ttl}).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}

@@ -75,7 +75,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 			with := account(p, "g711_ulaw")
 			with.Fallback = fallback
 			run := h.start(request(with, ulaw))
-			if e := run.wait(t); e.Reason != aisession.ProviderTooLarge || e.HandBack != back {
+			if e := run.wait(t); e.Reason != aisession.ProviderTooLarge || e.ReturnToDialplan != back {
 				t.Errorf("ended: %+v", e)
 			}
 			v := p.visit()

@@ -117,7 +117,7 @@ func cpu() time.Duration {
 func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) (ours []netip.AddrPort, stop func()) {
 	service, err := aisession.New(aisession.DefaultSettings(), aisession.Deps{
 		Providers: envProviders{&testEnv{allow: loopback}}, Publisher: &events{}, Announcements: &aisession.RedisAnnouncements{}, Leases: &aisession.RedisSessionLeases{},
-		Authorities: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		TLS: &tls.Config{InsecureSkipVerify: true}, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -136,7 +136,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 		if err != nil {
 			b.Fatal(err)
 		}
-		session, err := service.Open(ctx, aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, Clocked: true})
+		session, err := service.Open(ctx, aisession.Request{Provider: with, Ingress: aisession.IngressSIP, Format: ulaw, RTPTimestamps: true})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,8 +10,8 @@ type Call interface {
 	// Play sends the next 20 ms of audio to the caller, in the call's format. It must not block or
 	// keep frame. It is called every 20 ms.
 	Play(frame []byte)
-	// Press plays a key's tone to the caller. It may block while the tone is sent.
-	Press(ctx context.Context, digit byte, duration time.Duration) error
+	// SendDTMF sends a digit to the caller. It may block while the digit is sent.
+	SendDTMF(ctx context.Context, digit byte, duration time.Duration) error
 	// Transfer transfers the call. After it returns nil, the session no longer controls the call.
 	Transfer(ctx context.Context, destination string) error
 	// Release ends the session's part in the call. It is called once, including when the call itself

@@ -8,9 +8,9 @@ import (
 
 var causeName = regexp.MustCompile(`^[A-Z0-9_]{1,64}$`)
 
-// Cause returns the hangup.reason of a call's end. It maps the names of other switches for NO_ANSWER,
-// CALL_REJECTED and ORIGINATOR_CANCEL to these and leaves other causes unchanged. It returns
-// NORMAL_CLEARING for a name that is not a cause.
+// Cause returns the hangup.reason of a call's end. It normalizes other switches' cause names to
+// NO_ANSWER, CALL_REJECTED, ORIGINATOR_CANCEL and SUBSCRIBER_ABSENT, and leaves other causes unchanged.
+// It returns NORMAL_CLEARING for a name that is not a cause.
 func Cause(name string) string {
 	switch name {
 	case "NO_USER_RESPONSE", "ALLOTTED_TIMEOUT", "PROGRESS_TIMEOUT":

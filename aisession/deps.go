@@ -28,7 +28,7 @@ type Publisher interface {
 // Announcements stores announced calls for all nodes.
 type Announcements interface {
 	// Put creates an announcement and returns false if the UUID exists.
-	Put(ctx context.Context, a aiprovider.Announcement, life time.Duration) (bool, error)
+	Put(ctx context.Context, a aiprovider.Announcement, ttl time.Duration) (bool, error)
 	// Take deletes and returns an announcement. It returns false if there is none.
 	Take(ctx context.Context, uuid string) (aiprovider.Announcement, bool, error)
 }
@@ -50,7 +50,7 @@ type Deps struct {
 	Announcements Announcements
 	Leases        SessionLeases
 	E164          func(accountID, number string) string // formats a number for the provider; nil leaves it unchanged
-	Authorities   *tls.Config                           // CAs of provider certificates; nil: the system's
+	TLS           *tls.Config                           // for connections to providers; nil uses the system's CAs
 	Metrics       prometheus.Registerer
 	Log           *slog.Logger
 	Tracer        *tracing.Tracer // nil disables tracing

@@ -18,10 +18,10 @@ import (
 	"trunkline/internal/fault"
 )
 
-// A dialplan that has a provider's secret makes a call's UUID itself: ten digits of the time in Unix
+// A dialplan that has a provider's secret signs a call's UUID itself: ten digits of the time in Unix
 // seconds, six random digits, and the first 16 hexadecimal digits of SHA1(secret + those 16 digits).
-// Asterisk has no HMAC; the text has a fixed length, so that a longer one made from a known hash is not
-// accepted. A UUID is accepted once, within dialplanWindow of its time.
+// Asterisk has no HMAC; the text's fixed length prevents SHA-1 length-extension attacks. A UUID is
+// accepted once, within dialplanWindow of its time.
 const (
 	dialplanDigits = 16
 	timeDigits     = 10
@@ -30,7 +30,7 @@ const (
 
 var dialplanText = regexp.MustCompile(`^([^=]+)=([A-Za-z0-9._-]{16,128})$`)
 
-// dialplanSecret is the secret with which dialplans name a provider.
+// dialplanSecret is the shared secret of one provider.
 type dialplanSecret struct{ providerID, secret string }
 
 // parseDialplanSecrets parses Settings.DialplanSecrets. Its error does not contain a secret.
@@ -53,7 +53,7 @@ func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
 
 var errUnannounced = errors.New("no such call was announced")
 
-// acceptDialplanUUID checks a UUID that a dialplan made with a provider's secret, records its use and returns the provider.
+// acceptDialplanUUID checks a UUID that a dialplan signed, records its use and returns the provider.
 func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aiprovider.Announcement, p aiprovider.Provider, err error) {
 	providerID, err := checkDialplanUUID(s.dialplan, id, time.Now())
 	if err != nil {
@@ -62,11 +62,11 @@ func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aipro
 	}
 	// The UUID is stored for as long as it could be accepted again. The prefix keeps it apart from
 	// announcements.
-	fresh, err := s.deps.Announcements.Put(ctx, aiprovider.Announcement{UUID: "used:" + id.String(), ProviderID: providerID}, 2*dialplanWindow+time.Minute)
+	created, err := s.deps.Announcements.Put(ctx, aiprovider.Announcement{UUID: "used:" + id.String(), ProviderID: providerID}, 2*dialplanWindow+time.Minute)
 	if err != nil {
 		return a, p, fault.Unavailable(err, time.Second, "calls of dialplans cannot be checked now")
 	}
-	if !fresh {
+	if !created {
 		s.metrics.unannounced.Inc()
 		return a, p, fault.NotFound("the dialplan's UUID was used before")
 	}
@@ -74,17 +74,17 @@ func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aipro
 	return aiprovider.Announcement{ProviderID: providerID, AccountID: p.AccountID, UUID: id.String()}, p, err
 }
 
-// checkDialplanUUID returns the provider with whose secret the UUID was made.
+// checkDialplanUUID returns the provider whose secret signed the UUID.
 func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (providerID string, err error) {
 	text := hex.EncodeToString(id[:])
 	seconds, err := strconv.ParseInt(text[:timeDigits], 10, 64)
 	if err != nil || strings.Trim(text[:dialplanDigits], "0123456789") != "" {
 		return "", errUnannounced
 	}
-	for _, one := range secrets {
-		sum := sha1.Sum([]byte(one.secret + text[:dialplanDigits]))
+	for _, s := range secrets {
+		sum := sha1.Sum([]byte(s.secret + text[:dialplanDigits]))
 		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-dialplanDigits]), []byte(text[dialplanDigits:])) == 1 {
-			providerID = one.providerID
+			providerID = s.providerID
 		}
 	}
 	if providerID == "" {

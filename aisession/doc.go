@@ -29,7 +29,7 @@
 //     session leases: Run stops them when its context and the sessions have
 //     ended;
 //   - none for a session's socket: the pacer ticks it from its handshake until
-//     it is closed, at most lingerLimit after its close frame;
+//     it is closed, at most closeTimeout after its close frame;
 //   - one per session that carries out the requests of a provider with
 //     extensions; it ends with the session;
 //   - Session.Run runs in its caller's goroutine.
@@ -39,7 +39,7 @@
 //   - Sessions above the limit of the node or the account: Open refuses them.
 //   - A provider that does not read: the outbox drops the oldest audio above two
 //     seconds, and the connection fails when nothing can be written for
-//     writeLimit.
+//     writeTimeout.
 //   - A provider that sends more than Settings.PlayoutLimit ahead: the newest audio
 //     is dropped. At most readATick bytes are read per tick; TCP flow control
 //     holds back the rest.

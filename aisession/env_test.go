@@ -123,7 +123,7 @@ func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 		t.Fatal(err)
 	}
 	service, err := aisession.New(cfg, aisession.Deps{
-		Providers: envProviders{h}, Publisher: h.events, Authorities: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
+		Providers: envProviders{h}, Publisher: h.events, TLS: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
 		Announcements: aisession.NewRedisAnnouncements(client, "test:"), Leases: aisession.NewRedisSessionLeases(client, "test:"),
 		E164:    plan.E164,
 		Metrics: h.registry, Log: slog.New(slog.DiscardHandler),
@@ -225,7 +225,7 @@ func (p *phone) Play(frame []byte) {
 	p.at = append(p.at, time.Now())
 }
 
-func (p *phone) Press(_ context.Context, digit byte, _ time.Duration) error {
+func (p *phone) SendDTMF(_ context.Context, digit byte, _ time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pressed = append(p.pressed, digit)
@@ -301,7 +301,7 @@ func account(p *provider, encoding string) aiprovider.Provider {
 func request(p aiprovider.Provider, format audio.Format) aisession.Request {
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressSIP, Call: aiprotocol.Call{CallID: "call-1"}, Caller: "+4930123456", Callee: "ai-prov1",
-		Format: format, Clocked: true,
+		Format: format, RTPTimestamps: true,
 	}
 }
 

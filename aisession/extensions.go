@@ -10,14 +10,14 @@ import (
 
 // providerRequest is a provider's request that may take some time to carry out.
 type providerRequest struct {
-	press       aiprotocol.DTMF
-	destination string // to transfer to; "" presses the key
+	dtmf        aiprotocol.DTMF
+	destination string // to transfer to; "" sends dtmf
 }
 
 const (
-	maxRequests  = 32 // queue length
-	usualPress   = 160 * time.Millisecond
-	longestPress = 5 * time.Second
+	maxRequests         = 32 // queue length
+	defaultDTMFDuration = 160 * time.Millisecond
+	maxDTMFDuration     = 5 * time.Second
 )
 
 // handleExtension handles a message of a provider that opted in to extensions.
@@ -36,7 +36,7 @@ func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
 	case aiprotocol.EventTransfer:
 		s.queueRequest(providerRequest{destination: m.Destination})
 	case aiprotocol.EventDTMF:
-		s.queueRequest(providerRequest{press: m.DTMF})
+		s.queueRequest(providerRequest{dtmf: m.DTMF})
 	}
 }
 
@@ -62,11 +62,11 @@ func (s *Session) runRequests(ctx context.Context, call Call) {
 
 func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) {
 	if a.destination == "" {
-		duration := a.press.Duration
+		duration := a.dtmf.Duration
 		if duration == 0 {
-			duration = usualPress
+			duration = defaultDTMFDuration
 		}
-		if err := call.Press(ctx, a.press.Digit[0], min(duration, longestPress)); err != nil && ctx.Err() == nil {
+		if err := call.SendDTMF(ctx, a.dtmf.Digit[0], min(duration, maxDTMFDuration)); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
 		}
 		return

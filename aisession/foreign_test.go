@@ -106,7 +106,7 @@ func talkTo(t *testing.T, p *foreignProvider) {
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
 		run := h.start(request(p.account(encoding), ulaw))
 		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.sound()) })
-		run.Pressed('#', 100*time.Millisecond)
+		run.ReceiveDTMF('#', 100*time.Millisecond)
 		pressed := run.phone.frames()
 		until(t, "a little more", func() bool { return run.phone.frames() > pressed+20 })
 		run.end(t, "NO_ANSWER")

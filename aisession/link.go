@@ -16,14 +16,14 @@ import (
 
 const (
 	readLimit    = 1 << 20          // bytes of one message from a provider
-	writeLimit   = 5 * time.Second  // how long the provider may read nothing while data waits
-	lingerLimit  = 2 * time.Second  // how long to wait for the provider's close frame
-	hangLimit    = 10 * time.Second // how long TCP waits for an acknowledgement
+	writeTimeout = 5 * time.Second  // how long the provider may read nothing while data waits
+	closeTimeout = 2 * time.Second  // how long to wait for the provider's close frame
+	ackTimeout   = 10 * time.Second // how long TCP waits for an acknowledgement
 	sendBuffer   = 64 << 10         // bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
 	readBuffer   = 16 << 10         // bytes, per wheel
 	readATick    = 64 << 10         // bytes read from a provider per tick, 40 times what the richest format needs
 	recordsATick = 256              // TLS records read per tick, however small
-	fewBytes     = 16               // gorilla's buffers are not used after the handshake
+	minBuffer    = 16               // gorilla's buffers are not used after the handshake
 	keptMessage  = 64 << 10         // bytes of memory kept between messages
 	closedNormal = websocket.CloseNormalClosure
 )
@@ -31,22 +31,22 @@ const (
 // link is one connection to a provider, which the provider sees as one session. Outgoing messages wait
 // in the outbox; the session's ticks write them, and read.
 type link struct {
-	conn net.Conn // TLS connection, or sock itself
-	sock *socket
-	out  *outbox
-	in   messages
-	hear *reader
-	born time.Time
-	lost chan struct{} // closed when the connection is unusable
+	conn   net.Conn // TLS connection, or sock itself
+	sock   *socket
+	out    *outbox
+	in     messages
+	reader *reader
+	born   time.Time
+	lost   chan struct{} // closed when the connection is unusable
 
 	// The following fields are used by the ticks only.
-	early []byte    // bytes that arrived with the handshake response
-	stuck time.Time // when the kernel stopped accepting data; zero while it does
-	leave time.Time // deadline for the provider's close frame; zero before ours is sent
-	over  bool      // lost is closed
+	early   []byte    // bytes that arrived with the handshake response
+	stuck   time.Time // when the kernel stopped accepting data; zero while it does
+	closeBy time.Time // deadline for the provider's close frame; zero before ours is sent
+	closed  bool      // lost is closed
 
 	mu      sync.Mutex
-	parting bool  // our close frame was queued
+	closing bool  // our close frame was queued
 	err     error // reason of the loss; nil if we closed
 }
 
@@ -67,7 +67,7 @@ func (s *Session) connect(ctx context.Context) (*link, error) {
 
 func newLink(s *Session, conn net.Conn, sock *socket) *link {
 	l := &link{conn: conn, sock: sock, out: newOutbox(), born: time.Now(), lost: make(chan struct{})}
-	l.hear = newReader(s, l)
+	l.reader = newReader(s, l)
 	return l
 }
 
@@ -94,7 +94,7 @@ func (l *link) pong(data []byte) { l.send(wsframe.Pong, data, false) }
 // sendClose queues the close frame. Nothing is sent after it.
 func (l *link) sendClose() {
 	l.mu.Lock()
-	l.parting = true
+	l.closing = true
 	l.mu.Unlock()
 	l.send(wsframe.Close, websocket.FormatCloseMessage(closedNormal, ""), true)
 }
@@ -107,7 +107,7 @@ func (l *link) read(buffer []byte, now time.Time) {
 		l.handleBytes(early, now)
 	}
 	for bytes, records := 0, 0; bytes < readATick && records < recordsATick; records++ {
-		if l.over || l.hear.flood.blocked(now) {
+		if l.closed || l.reader.flood.blocked(now) {
 			return
 		}
 		n, err := l.conn.Read(buffer)
@@ -128,8 +128,8 @@ func (l *link) read(buffer []byte, now time.Time) {
 
 // handleBytes handles received bytes.
 func (l *link) handleBytes(b []byte, now time.Time) {
-	l.hear.now = now
-	err := l.in.take(b, l.hear)
+	l.reader.now = now
+	err := l.in.take(b, l.reader)
 	if err == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (l *link) sendCloseCode(code int) {
 
 // write writes queued frames, as much as the kernel accepts without blocking.
 func (l *link) write(now time.Time) {
-	if l.over {
+	if l.closed {
 		return
 	}
 	moved, err := l.sock.flush()
@@ -169,7 +169,7 @@ func (l *link) write(now time.Time) {
 		_, err = l.conn.Write(f.bytes())
 		moved = true
 		if f.last {
-			l.leave = now.Add(lingerLimit)
+			l.closeBy = now.Add(closeTimeout)
 		}
 		l.out.done(f)
 	}
@@ -180,22 +180,22 @@ func (l *link) write(now time.Time) {
 		l.stuck = time.Time{}
 	case moved || l.stuck.IsZero():
 		l.stuck = now
-	case now.Sub(l.stuck) > writeLimit:
-		l.fail(errors.New("the provider takes nothing"))
+	case now.Sub(l.stuck) > writeTimeout:
+		l.fail(errors.New("the provider does not read"))
 	}
-	if !l.leave.IsZero() && now.After(l.leave) {
+	if !l.closeBy.IsZero() && now.After(l.closeBy) {
 		l.fail(nil) // the provider did not answer our close frame
 	}
 }
 
 // fail ends the connection. The first reason is kept.
 func (l *link) fail(err error) {
-	if l.over {
+	if l.closed {
 		return
 	}
-	l.over = true
+	l.closed = true
 	l.mu.Lock()
-	if !l.parting {
+	if !l.closing {
 		l.err = err
 	}
 	l.mu.Unlock()

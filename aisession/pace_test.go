@@ -46,7 +46,7 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 	t.Helper()
 	format, _ := aiprotocol.FormatOf(encoding)
 	session, err := s.newSession(Request{
-		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, Clocked: true,
+		Provider: aiprovider.Provider{Format: format}, Ingress: IngressSIP, Format: audio.Format{Encoding: audio.ULaw, Rate: 8000}, RTPTimestamps: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 
 func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := outage{limit: 10 * time.Second}
+		o := outage{retryLimit: 10 * time.Second}
 		o.start(nil)
 		var tries []time.Duration
 		for begun := time.Now(); o.wait(t.Context()); {
@@ -245,10 +245,10 @@ func TestNothingIsAllocatedForATick(t *testing.T) {
 // silent plays nothing.
 type silent struct{}
 
-func (silent) Play([]byte)                                      {}
-func (silent) Press(context.Context, byte, time.Duration) error { return nil }
-func (silent) Transfer(context.Context, string) error           { return nil }
-func (silent) Release(Ending)                                   {}
+func (silent) Play([]byte)                                         {}
+func (silent) SendDTMF(context.Context, byte, time.Duration) error { return nil }
+func (silent) Transfer(context.Context, string) error              { return nil }
+func (silent) Release(Ending)                                      {}
 
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -193,8 +193,8 @@ func (w *wheel) drop(s *Session) {
 		return
 	}
 	list := w.slots[s.schedule.slot]
-	for i, one := range list {
-		if one == s {
+	for i, session := range list {
+		if session == s {
 			list[i] = list[len(list)-1]
 			list[len(list)-1] = nil
 			w.slots[s.schedule.slot] = list[:len(list)-1]

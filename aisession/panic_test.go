@@ -30,7 +30,7 @@ func TestAPanicEndsOneSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := bad.Run(context.Background(), faultyCall{newPhone(t, ulaw)}); e.Reason != aisession.Faulted {
+	if e := bad.Run(context.Background(), faultyCall{newPhone(t, ulaw)}); e.Reason != aisession.InternalError {
 		t.Errorf("ended with %+v", e)
 	}
 	if n := h.metric("trunkline_recovered_panics_total", "where", "ai_session"); n < 1 {
@@ -61,7 +61,7 @@ func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Protect(func() { panic("a reader failed") })
-		if e := s.Run(context.Background(), faultyEnding{newPhone(t, ulaw)}); e.Reason != aisession.Faulted {
+		if e := s.Run(context.Background(), faultyEnding{newPhone(t, ulaw)}); e.Reason != aisession.InternalError {
 			t.Errorf("ended with %+v", e)
 		}
 	}

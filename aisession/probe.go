@@ -116,8 +116,8 @@ func (p *probe) sendTone(ctx context.Context) {
 // Play implements Call and discards the frame.
 func (p *probe) Play([]byte) {}
 
-// Press implements Call.
-func (p *probe) Press(context.Context, byte, time.Duration) error { return nil }
+// SendDTMF implements Call.
+func (p *probe) SendDTMF(context.Context, byte, time.Duration) error { return nil }
 
 // Transfer implements Call and refuses.
 func (p *probe) Transfer(context.Context, string) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // dialProvider connects to a provider with TLS and a WebSocket handshake (gorilla checks the response),
-// and takes over its socket. early has the bytes that followed the response.
+// and detaches its socket from Go's poller. early has the bytes that followed the response.
 func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket, early []byte, err error) {
 	settings, provider := s.service.settings, s.request.Provider
 	var upgrade *upgradeConn
@@ -31,12 +31,12 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 		return upgrade, nil
 	}
 	dialer := websocket.Dialer{
-		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: fewBytes, NetDialContext: dial,
+		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: minBuffer, NetDialContext: dial,
 		NetDialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if _, err := dial(ctx, network, address); err != nil {
 				return nil, err
 			}
-			secured, err := tlsHandshake(ctx, sock, address, s.service.deps.Authorities)
+			secured, err := tlsHandshake(ctx, sock, address, s.service.deps.TLS)
 			if err != nil {
 				_ = sock.Close() // the handshake's error is more specific
 				return nil, err
@@ -49,14 +49,14 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 	for name, value := range provider.Headers {
 		header.Set(name, value)
 	}
-	_, answer, err := dialer.DialContext(ctx, provider.URL, header)
+	_, response, err := dialer.DialContext(ctx, provider.URL, header)
 	if err != nil {
-		if answer != nil {
-			return nil, nil, nil, &refusal{answer.StatusCode}
+		if response != nil {
+			return nil, nil, nil, &refusal{response.StatusCode}
 		}
 		return nil, nil, nil, fmt.Errorf("connecting to the provider: %w", err)
 	}
-	if err = sock.take(); err == nil && !upgrade.whole {
+	if err = sock.detach(); err == nil && !upgrade.headerDone {
 		err = errors.New("the provider's answer to the handshake is not HTTP/1.1")
 	}
 	if err != nil {
@@ -66,11 +66,11 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 	return upgrade.Conn, sock, upgrade.early, nil
 }
 
-// tlsHandshake makes the TLS handshake. Nil authorities mean the system's.
-func tlsHandshake(ctx context.Context, conn net.Conn, address string, authorities *tls.Config) (*tls.Conn, error) {
+// tlsHandshake makes the TLS handshake. A nil base uses the system's CAs.
+func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.Config) (*tls.Conn, error) {
 	config := &tls.Config{}
-	if authorities != nil {
-		config = authorities.Clone()
+	if base != nil {
+		config = base.Clone()
 	}
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
@@ -86,25 +86,25 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, authoritie
 // upgradeConn is a connection that delivers no bytes beyond the handshake response.
 type upgradeConn struct {
 	net.Conn
-	seen  []byte // response bytes so far, while incomplete
-	whole bool
-	early []byte
+	seen       []byte // response bytes so far
+	headerDone bool
+	early      []byte // bytes after the header
 }
 
-const longestAnswer = 64 << 10 // bytes
+const maxResponseHeader = 64 << 10 // bytes
 
 // Read implements net.Conn.
 func (u *upgradeConn) Read(b []byte) (int, error) {
-	if u.whole {
+	if u.headerDone {
 		return 0, io.EOF
 	}
 	n, err := u.Conn.Read(b)
 	before := len(u.seen)
-	if u.seen = append(u.seen, b[:n]...); len(u.seen) > longestAnswer {
-		return 0, fmt.Errorf("the provider's answer has more than %d bytes", longestAnswer)
+	if u.seen = append(u.seen, b[:n]...); len(u.seen) > maxResponseHeader {
+		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
 	if end := endOfHeader(u.seen); end > 0 && bytes.HasPrefix(u.seen, []byte("HTTP/1.1 101")) {
-		u.early, u.whole = u.seen[end:], true
+		u.early, u.headerDone = u.seen[end:], true
 		return end - before, nil
 	}
 	return n, err

@@ -18,7 +18,7 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := quietSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
-		quietLink(session).hear.text(message)
+		quietLink(session).reader.text(message)
 		session.call = silent{}
 		for range 3 {
 			session.tick(session.opened, nil)

@@ -13,16 +13,16 @@ import (
 
 const (
 	firstPause = 100 * time.Millisecond
-	mostPause  = 2 * time.Second
+	maxPause   = 2 * time.Second
 	steady     = 10 * time.Second // a connection that lasted this long was stable
 )
 
 // outage is one period without a stable connection.
 type outage struct {
-	limit time.Duration
-	since time.Time // zero while connected
+	retryLimit time.Duration
+	since      time.Time // zero while connected
 
-	tried   bool // an attempt has been made since then
+	tried   bool // an attempt was made since then
 	backoff retry.Backoff
 }
 
@@ -41,14 +41,14 @@ func (o *outage) start(l *link) {
 // to give up.
 func (o *outage) wait(ctx context.Context) bool {
 	if !o.tried {
-		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: mostPause}
+		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: maxPause}
 		return o.remaining() > 0 // no pause before the first attempt
 	}
 	pause := min(o.backoff.Next(), o.remaining())
 	return retry.Sleep(ctx, pause) && o.remaining() > 0
 }
 
-func (o *outage) remaining() time.Duration { return o.limit - time.Since(o.since) }
+func (o *outage) remaining() time.Duration { return o.retryLimit - time.Since(o.since) }
 
 // establish connects. It retries until it succeeds, the outage has lasted too long, a retry is of no
 // use, or ctx or the session ends.

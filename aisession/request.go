@@ -14,9 +14,9 @@ type Request struct {
 	Caller   string       // number as received by the ingress
 	Callee   string       // number that was dialled to reach the provider, as received
 	Format   audio.Format // of the call, in both directions
-	// Clocked means that the timestamps given to ReceiveAudio measure time (RTP). Otherwise they count the
-	// samples sent so far.
-	Clocked bool
+	// RTPTimestamps means that the timestamps given to ReceiveAudio measure time. Otherwise they count
+	// the samples sent so far.
+	RTPTimestamps bool
 }
 
 // The ingresses, used as the metric label "way".

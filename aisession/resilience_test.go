@@ -76,7 +76,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 				p.refuses(status)
 				_ = v.NetConn().Close()
 				lost := time.Now()
-				if e := run.wait(t); e.Reason != reason || e.HandBack != back {
+				if e := run.wait(t); e.Reason != reason || e.ReturnToDialplan != back {
 					t.Errorf("ended: %+v", e)
 				}
 				if took := time.Since(lost); reason == aisession.ProviderLost && (took < 600*time.Millisecond || took > 3*time.Second) {

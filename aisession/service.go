@@ -59,19 +59,19 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	}, nil
 }
 
-// Run carries the sessions until ctx ends. It then opens no more, waits up to Settings.DrainLimit for
+// Run serves sessions until ctx ends. It then opens no more, waits up to Settings.DrainLimit for
 // the existing ones, and ends the rest.
 func (s *Service) Run(ctx context.Context) error {
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var parts sync.WaitGroup
-	parts.Go(func() { s.pacer.run(life) })
-	parts.Go(func() { s.publish(life) })
-	parts.Go(func() { s.runLeaseRenewal(life) })
+	var workers sync.WaitGroup
+	workers.Go(func() { s.pacer.run(runCtx) })
+	workers.Go(func() { s.publish(runCtx) })
+	workers.Go(func() { s.runLeaseRenewal(runCtx) })
 	<-ctx.Done()
 	s.drain()
 	stop()
-	parts.Wait()
+	workers.Wait()
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Ses
 	}
 	session.probe = test
 	ctx = session.beginSpan(ctx)
-	if err := s.connectFirst(ctx, session); err != nil {
+	if err := s.admitAndConnect(ctx, session); err != nil {
 		session.span.End(err)
 		return nil, err
 	}
@@ -119,15 +119,15 @@ func (s *Service) openSession(ctx context.Context, r Request, test *probe) (*Ses
 	return session, nil
 }
 
-// connectFirst admits a session and connects it.
-func (s *Service) connectFirst(ctx context.Context, session *Session) error {
+// admitAndConnect adds a session and connects it to its provider.
+func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	if err := s.admit(ctx, session); err != nil {
 		return err
 	}
-	o := outage{limit: s.settings.GiveUp}
+	o := outage{retryLimit: s.settings.GiveUp}
 	o.start(nil)
 	if err := session.establish(ctx, &o); err != nil {
-		s.leave(session)
+		s.remove(session)
 		s.metrics.refused.WithLabelValues(refusedProvider).Inc()
 		if isFinal(err) {
 			return &fault.Error{Kind: fault.KindRefused, Message: describe(err), Cause: err}
@@ -149,7 +149,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	}
 	session := &Session{
 		service: s, sessionID: uuid.NewString(), request: r, opened: time.Now(),
-		callerAudio: audio.NewJitter(r.Format, r.Clocked), toProvider: toProvider, toCall: toCall,
+		callerAudio: audio.NewJitter(r.Format, r.RTPTimestamps), toProvider: toProvider, toCall: toCall,
 		playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)
@@ -175,14 +175,14 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 		return fault.Limited(time.Second, "too many AI sessions on this node")
 	}
 	if err := s.acquireLease(ctx, session); err != nil {
-		s.leave(session)
+		s.remove(session)
 		return err
 	}
 	return nil
 }
 
-// leave removes a session.
-func (s *Service) leave(session *Session) {
+// remove removes a session and releases its lease.
+func (s *Service) remove(session *Session) {
 	s.releaseLease(session)
 	s.pacer.release(session)
 	s.mu.Lock()
@@ -194,13 +194,13 @@ func (s *Service) leave(session *Session) {
 	}
 }
 
-// closed completes a session whose provider connection has been closed.
-func (s *Service) closed(session *Session) {
+// finish completes a session whose provider connection has been closed.
+func (s *Service) finish(session *Session) {
 	stats := session.callerAudio.Stats()
 	s.metrics.dropped.late.Add(float64(stats.Late))
 	s.metrics.dropped.overrun.Add(float64(stats.Overrun))
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
 	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()
-	s.leave(session)
+	s.remove(session)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Session carries one call's audio to and from one provider, over one connection at a time. The call's
-// ingress uses ReceiveAudio, Pressed and HungUp; they never block and may be called from any goroutine, also
-// after the session has ended.
+// ingress uses ReceiveAudio, ReceiveDTMF and HungUp; they never block and may be called from any
+// goroutine, also after the session has ended.
 type Session struct {
 	service   *Service
 	sessionID string
@@ -34,7 +34,7 @@ type Session struct {
 	link atomic.Pointer[link] // nil while there is no connection
 
 	endOnce   sync.Once
-	endSignal chan struct{} // closed after over is set
+	endSignal chan struct{} // closed after ending is set
 	ending    Ending
 	probe     *probe // set for a test, which records every message and connects once
 	requests  chan providerRequest
@@ -74,11 +74,11 @@ func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 	}
 }
 
-// Pressed reports a completed key press of the caller.
-func (s *Session) Pressed(digit byte, duration time.Duration) {
-	press := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
-	if l := s.link.Load(); l != nil && aiprotocol.IsDigit(press.Digit) {
-		if !l.text(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, press) }) {
+// ReceiveDTMF passes a digit from the caller to the provider.
+func (s *Session) ReceiveDTMF(digit byte, duration time.Duration) {
+	dtmf := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
+	if l := s.link.Load(); l != nil && aiprotocol.IsDigit(dtmf.Digit) {
+		if !l.text(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
 			s.service.metrics.dropped.control.Inc()
 		}
 	}
@@ -102,20 +102,20 @@ func (s *Session) end(e Ending) {
 func (s *Session) fallBack(reason Reason) {
 	s.end(Ending{
 		Reason: reason, Cause: aiprotocol.NormalClearing,
-		HandBack: s.request.Provider.Fallback == aiprovider.FallbackReturn,
+		ReturnToDialplan: s.request.Provider.Fallback == aiprovider.FallbackReturn,
 	})
 }
 
-// Run carries the call's audio until the call, the provider or ctx ends the session. It returns when
+// Run serves the call until the call, the provider or ctx ends the session. It returns when
 // the call has been released and the hangup has been sent to the provider. A panic in it, or in the
-// call's methods, ends the session with the reason Faulted.
+// call's methods, ends the session with the reason InternalError.
 func (s *Session) Run(ctx context.Context, call Call) Ending {
-	var asking sync.WaitGroup
+	var requesting sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
-	defer asking.Wait()
+	defer requesting.Wait()
 	defer cancel()
-	if s.service.panics.Do(placeTick, func() { s.carry(ctx, call, &asking) }) {
-		s.fallBack(Faulted)
+	if s.service.panics.Do(placeTick, func() { s.serve(ctx, call, &requesting) }) {
+		s.fallBack(InternalError)
 	}
 	s.detach()
 	cancel()
@@ -124,15 +124,15 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	return s.ending
 }
 
-// carry carries the call's audio until the session ends.
-func (s *Session) carry(ctx context.Context, call Call, asking *sync.WaitGroup) {
+// serve serves the call until the session ends.
+func (s *Session) serve(ctx context.Context, call Call, requesting *sync.WaitGroup) {
 	s.attach(call)
 	if s.request.Provider.Extensions {
-		asking.Go(func() { s.Protect(func() { s.runRequests(ctx, call) }) })
+		requesting.Go(func() { s.Protect(func() { s.runRequests(ctx, call) }) })
 	}
 	silence, stop := s.watchSilence()
 	defer stop()
-	flaps := outage{limit: s.service.settings.GiveUp}
+	o := outage{retryLimit: s.service.settings.GiveUp}
 	for {
 		l, lost := s.current()
 		select {
@@ -143,7 +143,7 @@ func (s *Session) carry(ctx context.Context, call Call, asking *sync.WaitGroup) 
 		case <-silence:
 			s.checkSilence()
 		case <-lost:
-			s.restore(ctx, l, &flaps)
+			s.restore(ctx, l, &o)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (s *Session) hangUpProvider() {
 		l.sendClose()
 		<-l.lost
 	}
-	s.service.closed(s)
+	s.service.finish(s)
 }
 
 // noteSent records a message to the provider if this is a test.

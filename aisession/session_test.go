@@ -115,9 +115,9 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				}
 				to := audio.Format{Encoding: audio.Encoding(encoding), Rate: account(p, encoding).Format.SampleRate}
 				hearsTone(t, to, least, v.audio)
-				run.Pressed('5', 180*time.Millisecond)
+				run.ReceiveDTMF('5', 180*time.Millisecond)
 				v.waitFor(t, "dtmf", 1)
-				if e := run.end(t, "USER_BUSY"); e.Reason != aisession.CallerHungUp || e.HandBack {
+				if e := run.end(t, "USER_BUSY"); e.Reason != aisession.CallerHungUp || e.ReturnToDialplan {
 					t.Errorf("ended: %+v", e)
 				}
 				messages := v.farewell(t, "USER_BUSY")

@@ -97,7 +97,7 @@ type sipPhone struct {
 
 	mu      sync.Mutex
 	packets [][]byte
-	keypad  rtp.Keypad
+	dtmf    rtp.DTMFReceiver
 	events  uint8
 	pressed []byte
 }
@@ -109,7 +109,7 @@ func (p *sipPhone) Receive(packet *rtp.Packet) {
 	case p.format.Receive:
 		p.packets = append(p.packets, append([]byte(nil), packet.Payload...))
 	case p.events:
-		if press, ended := p.keypad.Event(packet, time.Now()); ended {
+		if press, ended := p.dtmf.Event(packet, time.Now()); ended {
 			p.pressed = append(p.pressed, press.Digit)
 		}
 	}
@@ -156,7 +156,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &sipPhone{leg: leg, port: port, format: agreed.Formats[0], events: agreed.Events.Receive, keypad: rtp.Keypad{Clock: agreed.Events.Clock}}
+	p := &sipPhone{leg: leg, port: port, format: agreed.Formats[0], events: agreed.Events.Receive, dtmf: rtp.DTMFReceiver{Clock: agreed.Events.Clock}}
 	port.SetRemote(agreed.Remote, agreed.Remote.Addr())
 	port.Receive(p)
 	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.Send, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.Events.Send})
@@ -240,7 +240,7 @@ func TestACallBySIP(t *testing.T) {
 			}()
 			defer func() { quiet(); <-talking }()
 			hearsTone(t, c.format, c.least, phone.heard)
-			if err := phone.stream.Press(t.Context(), '8', 180*time.Millisecond); err != nil {
+			if err := phone.stream.SendDTMF(t.Context(), '8', 180*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 			v := p.visit()
@@ -481,7 +481,7 @@ func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	phone = &sipPhone{port: near, format: theirs.Formats[0], keypad: rtp.Keypad{Clock: theirs.Events.Clock}}
+	phone = &sipPhone{port: near, format: theirs.Formats[0], dtmf: rtp.DTMFReceiver{Clock: theirs.Events.Clock}}
 	near.SetRemote(theirs.Remote, theirs.Remote.Addr())
 	far.SetRemote(agreed.Remote, agreed.Remote.Addr())
 	near.Receive(phone)

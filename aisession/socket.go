@@ -14,12 +14,12 @@ import (
 )
 
 // socket is a provider's TCP connection, used directly or below TLS. During the handshakes it is an
-// ordinary net.Conn. After take it belongs to the session's ticks: reads and writes never block, and
+// ordinary net.Conn. After detach it belongs to the session's ticks: reads and writes never block, and
 // the connection is removed from Go's poller, which would wake a thread for each frame. It is for one
 // goroutine at a time.
 type socket struct {
-	net.Conn        // before take
-	fd       int    // after take; -1 when closed
+	net.Conn        // before detach
+	fd       int    // after detach; -1 when closed
 	pending  []byte // bytes that the kernel has not accepted yet
 	dry      bool   // the last read emptied the kernel's buffer
 }
@@ -30,26 +30,26 @@ var errWait error = wait{}
 
 type wait struct{}
 
-func (wait) Error() string   { return "nothing has come yet" }
+func (wait) Error() string   { return "no data has arrived yet" }
 func (wait) Timeout() bool   { return true }
 func (wait) Temporary() bool { return true }
 
 const closed = -1
 
-// take removes the connection from Go's poller.
-func (s *socket) take() error {
+// detach removes the connection from Go's poller.
+func (s *socket) detach() error {
 	conn, ok := s.Conn.(syscall.Conn)
 	if !ok {
 		return errors.New("the provider's connection is no socket")
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("taking the provider's socket: %w", err)
+		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) { s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if err = errors.Join(err, failed); err != nil {
-		return fmt.Errorf("taking the provider's socket: %w", err)
+		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
 	err = s.Conn.Close() // fd is a duplicate descriptor of the same connection
 	s.Conn = nil

@@ -29,7 +29,7 @@ func (s *Session) cost() int {
 // A panic, of the audio library for example, ends the session and not the other sessions' ticks.
 func (s *Session) tick(now time.Time, buffer []byte) {
 	if s.service.panics.Do(placeTick, func() { s.tickOnce(now, buffer) }) {
-		s.fallBack(Faulted)
+		s.fallBack(InternalError)
 	}
 }
 
@@ -42,7 +42,7 @@ const (
 // Protect runs a part of the ingress that serves the session. A panic in it ends the session.
 func (s *Session) Protect(f func()) {
 	if s.service.panics.Do(placeIngress, f) {
-		s.fallBack(Faulted)
+		s.fallBack(InternalError)
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *Session) beginSpan(ctx context.Context) context.Context {
 func (s *Session) endSpan() {
 	s.span.Set(tracing.Text("trunkline.ai_session.reason", string(s.ending.Reason)))
 	switch s.ending.Reason {
-	case ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, Faulted:
+	case ProviderLost, ProviderRefused, ProviderTooLarge, ProviderSilent, InternalError:
 		s.span.Fail(string(s.ending.Reason))
 	}
 	s.span.End(nil)

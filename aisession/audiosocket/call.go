@@ -25,7 +25,7 @@ type call struct {
 func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
 	c := &call{conn: conn, session: session, kind: kind, splitter: streamed.NewFrameSplitter(session, rates[kind])}
 	c.sender = streamed.NewSender(func(frame []byte) error {
-		if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
 		_, err := conn.Write(frame)
@@ -40,7 +40,7 @@ func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
 func (c *call) read(r *reader) {
 	defer c.hungUp()
 	for {
-		if c.conn.SetReadDeadline(time.Now().Add(idleLimit)) != nil {
+		if c.conn.SetReadDeadline(time.Now().Add(idleTimeout)) != nil {
 			return
 		}
 		m, err := r.next()
@@ -50,7 +50,7 @@ func (c *call) read(r *reader) {
 		switch m.kind {
 		case kindDTMF:
 			if len(m.payload) == 1 {
-				c.session.Pressed(m.payload[0], 0)
+				c.session.ReceiveDTMF(m.payload[0], 0)
 			}
 		case kindHangup, kindError:
 			return
@@ -71,8 +71,8 @@ func (c *call) Play(frame []byte) {
 	c.sender.Put(appendMessage(c.sender.Begin(), kind, frame))
 }
 
-// Press implements aisession.Call.
-func (c *call) Press(context.Context, byte, time.Duration) error {
+// SendDTMF implements aisession.Call.
+func (c *call) SendDTMF(context.Context, byte, time.Duration) error {
 	return fault.New(fault.KindUnsupported, "AudioSocket cannot press keys")
 }
 

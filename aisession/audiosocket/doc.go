@@ -1,22 +1,21 @@
 // Package audiosocket is the ingress for Asterisk: it serves Asterisk's AudioSocket protocol over TCP,
-// for calls that were announced by UUID (docs/ai.md), or whose UUID a dialplan made with a provider's
+// for calls that were announced by UUID (docs/ai.md), or whose UUID a dialplan signed with a provider's
 // secret (docs/asterisk.md).
 //
 // A message is one byte of kind, two bytes of length, and the payload. The first message has the
 // call's UUID. Audio then flows both ways, Asterisk sends key presses, and either side may hang up.
 // The kind of an audio message gives its rate. The session uses the rate of the first audio message,
-// for which the server waits up to rateLimit, and 8 kHz otherwise, because Asterisk sends nothing
+// for which the server waits up to rateTimeout, and 8 kHz otherwise, because Asterisk sends nothing
 // while the caller is silent. Later audio of another rate is resampled, and playback changes to that
 // rate.
 //
-// Other calls are refused. TLS is not supported: the listener is for a network on
-// which only the PBX is. The ingress can neither press keys nor transfer calls for a provider.
-// Asterisk cannot distinguish a hang-up from a call that is handed back; in both cases its dialplan
-// continues after AudioSocket().
+// Other calls are refused. TLS is not supported: the listener is for a network on which only the PBX
+// is. DTMF out and transfer are unsupported. Asterisk cannot distinguish a hang-up from a call that
+// returns to its dialplan; in both cases its dialplan continues after AudioSocket().
 //
 // Goroutines: Run accepts connections, and each connection has one goroutine that reads, one that
 // writes and one that runs its session. They end with the connection. A connection ends with its
 // session, or at once if Run ends before it has one. Above Config.MaxConnections a new connection is
 // closed. While Asterisk does not read, the oldest frames are dropped, and a write that blocks for
-// writeLimit ends the call.
+// writeTimeout ends the call.
 package audiosocket

@@ -19,7 +19,7 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// Sessions opens AI sessions for calls that were announced, or that a dialplan vouches for.
+// Sessions opens AI sessions for calls that were announced, or whose UUID a dialplan signed.
 type Sessions interface {
 	Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
@@ -32,16 +32,16 @@ type Server struct {
 	sessions Sessions
 	listener net.Listener
 	log      *slog.Logger
-	places   chan struct{} // one token per connection
+	slots    chan struct{} // one token per connection
 	calls    sync.WaitGroup
 }
 
 const (
-	helloLimit  = 5 * time.Second        // timeout for the UUID
-	rateLimit   = 300 * time.Millisecond // time to wait for the first audio, which has the rate
-	idleLimit   = 60 * time.Second       // read timeout; Asterisk sends continuously
-	writeLimit  = 5 * time.Second
-	acceptPause = 100 * time.Millisecond // pause after a failed accept
+	helloTimeout = 5 * time.Second        // timeout for the UUID
+	rateTimeout  = 300 * time.Millisecond // time to wait for the first audio, which has the rate
+	idleTimeout  = 60 * time.Second       // read timeout; Asterisk sends continuously
+	writeTimeout = 5 * time.Second
+	acceptPause  = 100 * time.Millisecond // pause after a failed accept
 )
 
 // New binds the listener.
@@ -53,7 +53,7 @@ func New(settings Settings, sessions Sessions, log *slog.Logger) (*Server, error
 	if err != nil {
 		return nil, fmt.Errorf("audiosocket: %w", err)
 	}
-	return &Server{sessions: sessions, listener: listener, log: log, places: make(chan struct{}, settings.MaxConnections)}, nil
+	return &Server{sessions: sessions, listener: listener, log: log, slots: make(chan struct{}, settings.MaxConnections)}, nil
 }
 
 // Addr returns the listener's address.
@@ -90,14 +90,14 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	select {
-	case s.places <- struct{}{}:
+	case s.slots <- struct{}{}:
 	default:
 		s.log.WarnContext(ctx, "AudioSocket connection limit reached: connection closed")
 		_ = conn.Close()
 		return
 	}
 	s.calls.Go(func() {
-		defer func() { <-s.places }()
+		defer func() { <-s.slots }()
 		defer func() { _ = conn.Close() }()
 		s.sessions.Protect(func() { s.serveOrRefuse(ctx, conn) })
 	})
@@ -106,7 +106,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
 	if err := s.serve(ctx, conn); err != nil {
 		s.log.InfoContext(ctx, "AudioSocket connection refused", "error", err)
-		_ = conn.SetWriteDeadline(time.Now().Add(writeLimit))
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 		_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: it is closed in any case
 	}
 }
@@ -146,7 +146,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	}()
 	session.Run(context.WithoutCancel(ctx), c)
 	c.sender.Close()
-	_ = conn.SetDeadline(time.Now().Add(writeLimit))
+	_ = conn.SetDeadline(time.Now().Add(writeTimeout))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
 	_ = conn.Close()
 	<-reading
@@ -155,7 +155,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 
 // hello reads the message with the call's UUID.
 func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return uuid.UUID{}, err
 	}
 	m, err := r.next()
@@ -168,9 +168,9 @@ func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 	return uuid.UUID(m.payload), nil
 }
 
-// firstAudio waits up to rateLimit for audio and returns its kind.
+// firstAudio waits up to rateTimeout for audio and returns its kind.
 func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
-	if err := conn.SetReadDeadline(time.Now().Add(rateLimit)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(rateTimeout)); err != nil {
 		return 0, nil, err
 	}
 	if peeked, ok := r.from.(*bufio.Reader); ok {
@@ -187,7 +187,7 @@ func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
 			return kindSlin8, nil, nil
 		}
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, nil, err
 	}
 	m, err := r.next()

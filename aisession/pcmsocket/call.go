@@ -22,8 +22,8 @@ type call struct {
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
 
-	mu   sync.Mutex
-	over bool // the final read deadline is set
+	mu      sync.Mutex
+	closing bool // the final read deadline is set
 }
 
 func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
@@ -33,38 +33,38 @@ func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
 		now := time.Now()
 		if now.Sub(pinged) > pingEvery { // the client sends frames continuously
 			pinged = now
-			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeLimit)); err != nil {
+			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeTimeout)); err != nil {
 				return err
 			}
 		}
-		if err := ws.SetWriteDeadline(now.Add(writeLimit)); err != nil {
+		if err := ws.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 			return err
 		}
 		return ws.WriteMessage(websocket.BinaryMessage, frame)
 	}, c.hungUp)
-	ws.SetPongHandler(func(string) error { return c.await() })
+	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
 }
 
-// await extends the read deadline unless the final one is set.
-func (c *call) await() error {
+// extendReadDeadline extends the read deadline unless the final one is set.
+func (c *call) extendReadDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
+	if c.closing {
 		return nil
 	}
-	return c.ws.SetReadDeadline(time.Now().Add(idleLimit))
+	return c.ws.SetReadDeadline(time.Now().Add(idleTimeout))
 }
 
-// farewell sends the close frame. The client has a second to answer, during which its frames are read
-// so that a TCP reset does not discard our close frame.
-func (c *call) farewell(code int, reason string) {
+// sendClose sends the close frame. The client has closeTimeout to send its own, during which its frames
+// are read so that a TCP reset does not discard our close frame.
+func (c *call) sendClose(code int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
-	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(writeLimit))
+	c.closing = true
+	err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(writeTimeout))
 	if err == nil {
-		err = c.ws.SetReadDeadline(time.Now().Add(agreeLimit))
+		err = c.ws.SetReadDeadline(time.Now().Add(closeTimeout))
 	}
 	if err != nil {
 		_ = c.ws.Close() // the client has closed the connection
@@ -79,7 +79,7 @@ func (c *call) read() {
 	defer c.hungUp()
 	buffer := make([]byte, 4<<10)
 	for {
-		if c.await() != nil {
+		if c.extendReadDeadline() != nil {
 			return
 		}
 		kind, r, err := c.ws.NextReader()
@@ -108,16 +108,16 @@ func (c *call) text(r io.Reader) {
 	if err != nil {
 		return // the next read returns the error
 	}
-	if digit, duration, ok := parsePress(raw); ok {
-		c.session.Pressed(digit, duration)
+	if digit, duration, ok := parseDTMF(raw); ok {
+		c.session.ReceiveDTMF(digit, duration)
 	}
 }
 
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) { c.sender.Put(append(c.sender.Begin(), frame...)) }
 
-// Press implements aisession.Call.
-func (c *call) Press(context.Context, byte, time.Duration) error {
+// SendDTMF implements aisession.Call.
+func (c *call) SendDTMF(context.Context, byte, time.Duration) error {
 	return fault.New(fault.KindUnsupported, "a media WebSocket cannot press keys")
 }
 

@@ -5,15 +5,14 @@
 //	        then binary frames of samples, any size, and {"event":"dtmf","dtmf":{"digit","duration"}}
 //	server  binary frames of 20 ms
 //
-// Package api checks the credentials before. The ingress can neither press keys
-// nor transfer calls for a provider; the media server's own API can. The close
-// code gives the end of the call: 1000 with "hangup" and the cause, 1000 with
-// "return" if the call is handed back, 1013 if no session was available, 1011
-// if the provider refused, 1008 and 1003 for a client that violates the
-// protocol above.
+// Package api checks the credentials before. DTMF out and transfer are
+// unsupported; use the media server's API. The close code gives the end of the
+// call: 1000 with "hangup" and the cause, 1000 with "return" if the call returns
+// to its dialplan, 1013 if no session was available, 1011 if the provider refused,
+// 1008 and 1003 for a client that violates the protocol above.
 //
 // Goroutines: the request's goroutine reads, one writes frames, and one runs the
 // session. All end with the connection. While the client does not read, the
-// oldest frames are dropped, and a write that blocks for writeLimit ends the
+// oldest frames are dropped, and a write that blocks for writeTimeout ends the
 // call.
 package pcmsocket

@@ -62,8 +62,8 @@ func (h hello) request(p aiprovider.Provider) aisession.Request {
 	}
 }
 
-// press is a key press, sent as a text frame.
-type press struct {
+// dtmf is a digit of the caller, sent as a text frame.
+type dtmf struct {
 	Event string `json:"event"`
 	DTMF  struct {
 		Digit    string  `json:"digit"`
@@ -71,14 +71,14 @@ type press struct {
 	} `json:"dtmf"`
 }
 
-const longestPress = time.Minute
+const maxDTMFDuration = time.Minute
 
-// parsePress parses a text frame. It returns false if the frame is not a key press.
-func parsePress(raw []byte) (digit byte, duration time.Duration, ok bool) {
-	var p press
-	if len(raw) > maxHello || json.Unmarshal(raw, &p) != nil || p.Event != "dtmf" || !aiprotocol.IsDigit(p.DTMF.Digit) {
+// parseDTMF parses a text frame. It returns false if the frame is not a DTMF message.
+func parseDTMF(raw []byte) (digit byte, duration time.Duration, ok bool) {
+	var d dtmf
+	if len(raw) > maxHello || json.Unmarshal(raw, &d) != nil || d.Event != "dtmf" || !aiprotocol.IsDigit(d.DTMF.Digit) {
 		return 0, 0, false
 	}
-	ms := min(max(p.DTMF.Duration, 0), float64(longestPress.Milliseconds()))
-	return p.DTMF.Digit[0], time.Duration(ms) * time.Millisecond, true
+	ms := min(max(d.DTMF.Duration, 0), float64(maxDTMFDuration.Milliseconds()))
+	return d.DTMF.Digit[0], time.Duration(ms) * time.Millisecond, true
 }

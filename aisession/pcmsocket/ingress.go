@@ -29,12 +29,12 @@ type Ingress struct {
 func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{sessions, log} }
 
 const (
-	helloLimit = 5 * time.Second  // timeout for the first frame
-	idleLimit  = 60 * time.Second // read timeout
-	pingEvery  = 20 * time.Second
-	writeLimit = 5 * time.Second
-	agreeLimit = time.Second // time for the client to answer our close frame
-	readLimit  = 256 << 10   // bytes per frame: several seconds of audio
+	helloTimeout = 5 * time.Second  // timeout for the first frame
+	idleTimeout  = 60 * time.Second // read timeout
+	pingEvery    = 20 * time.Second
+	writeTimeout = 5 * time.Second
+	closeTimeout = time.Second // time to wait for the client's close frame
+	readLimit    = 256 << 10   // bytes per frame: several seconds of audio
 )
 
 // ServeMedia upgrades the request and carries the call until it ends.
@@ -49,7 +49,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	// The request's context does not end with the hijacked connection.
 	ctx := context.WithoutCancel(r.Context())
 	if code, reason := i.serve(ctx, ws, p); code != 0 {
-		deadline := time.Now().Add(writeLimit)
+		deadline := time.Now().Add(writeTimeout)
 		if err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline); err == nil {
 			drain(ws)
 		}
@@ -58,7 +58,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 
 // drain reads what the client still sends, so that a TCP reset does not discard our close frame.
 func drain(ws *websocket.Conn) {
-	if ws.SetReadDeadline(time.Now().Add(agreeLimit)) != nil {
+	if ws.SetReadDeadline(time.Now().Add(closeTimeout)) != nil {
 		return
 	}
 	for {
@@ -71,7 +71,7 @@ func drain(ws *websocket.Conn) {
 // serve carries the call and returns the close code and reason; the code is 0 if the client has
 // disconnected.
 func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Provider) (code int, reason string) {
-	if err := ws.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
+	if err := ws.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return 0, ""
 	}
 	kind, raw, err := ws.ReadMessage()
@@ -99,10 +99,10 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	ending := session.Run(ctx, c)
 	c.sender.Close()
 	code, reason = websocket.CloseNormalClosure, "hangup "+ending.Cause
-	if ending.HandBack {
+	if ending.ReturnToDialplan {
 		reason = "return"
 	}
-	c.farewell(code, reason)
+	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
 }

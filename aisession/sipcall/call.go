@@ -22,12 +22,12 @@ type call struct {
 
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
-	_ = c.media.agreed.Load().stream.Send(frame) // the port counts failures
+	_ = c.media.negotiated.Load().stream.Send(frame) // the port counts failures
 }
 
-// Press implements aisession.Call.
-func (c *call) Press(ctx context.Context, digit byte, duration time.Duration) error {
-	return c.media.agreed.Load().stream.Press(ctx, digit, duration)
+// SendDTMF implements aisession.Call.
+func (c *call) SendDTMF(ctx context.Context, digit byte, duration time.Duration) error {
+	return c.media.negotiated.Load().stream.SendDTMF(ctx, digit, duration)
 }
 
 const maxDestination = 128 // bytes
@@ -70,7 +70,7 @@ func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
 
 // Release implements aisession.Call.
 func (c *call) Release(e aisession.Ending) {
-	if e.HandBack {
+	if e.ReturnToDialplan {
 		c.hangup(sip.NormalTemporaryFailure)
 		return
 	}

@@ -100,7 +100,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		return err
 	}
 	m.session = session
-	leg, err := invite.Answer(answer, m.reoffered)
+	leg, err := invite.Answer(answer, m.answerReinvite)
 	if err != nil {
 		session.Close(aiprotocol.OriginatorCancel)
 		return err
@@ -150,7 +150,7 @@ func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) ais
 		callee = dialled(invite, callee)
 	}
 	return aisession.Request{
-		Provider: p, Ingress: aisession.IngressSIP, Format: format, Clocked: true,
+		Provider: p, Ingress: aisession.IngressSIP, Format: format, RTPTimestamps: true,
 		Call:   aiprotocol.Call{CallID: invite.CallID(), OtherLegCallID: invite.Header("X-Other-Leg-Call-ID")},
 		Caller: caller, Callee: callee,
 	}

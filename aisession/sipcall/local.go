@@ -13,7 +13,7 @@ import (
 // taken is a local call connected to a provider. It implements localcall.Session.
 type taken struct {
 	endSignal chan struct{}
-	endCause  sip.Cause // set before done is closed
+	endCause  sip.Cause // set before endSignal is closed
 }
 
 // Done implements localcall.Session.
@@ -31,11 +31,11 @@ func (h *Handler) Take(ctx context.Context, l localcall.Call) (localcall.Session
 	}
 	m := &media{port: l.Port, codec: l.Agreed.Formats[0].Codec}
 	m.format = formatOf(m.codec)
-	if err := m.settle(l.Agreed); err != nil {
+	if err := m.apply(l.Agreed); err != nil {
 		return nil, err
 	}
 	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
-		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, Clocked: true,
+		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, RTPTimestamps: true,
 		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
 		Caller: l.Caller, Callee: l.Destination,
 	})

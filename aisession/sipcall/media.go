@@ -18,20 +18,21 @@ import (
 // it is refused.
 type media struct {
 	port *rtp.Port
-	// hosts returns the hosts of the peer's media. It is nil if the port's owner sets its peer.
-	hosts   func(described netip.Addr) []netip.Addr
-	local   *sip.Local
-	codec   sip.Codec
-	format  audio.Format
-	session *aisession.Session // set before the first packet
-	agreed  atomic.Pointer[agreement]
+	// hosts returns the allowed RTP source addresses for an SDP address. It is nil if the PBX sets the
+	// remote address.
+	hosts      func(described netip.Addr) []netip.Addr
+	local      *sip.Local
+	codec      sip.Codec
+	format     audio.Format
+	session    *aisession.Session // set before the first packet
+	negotiated atomic.Pointer[negotiated]
 }
 
-// agreement is the result of the newest offer and answer.
-type agreement struct {
+// negotiated is the result of the newest offer and answer.
+type negotiated struct {
 	stream       *rtp.Stream
 	audio, event uint8 // payload types that the peer sends; event is 0 without telephone-event
-	keypad       *rtp.Keypad
+	dtmf         *rtp.DTMFReceiver
 }
 
 // negotiate answers the offer of an INVITE.
@@ -52,11 +53,11 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption s
 	}
 	m.codec = agreed.Formats[0].Codec
 	m.format = formatOf(m.codec)
-	return m, answer, m.settle(agreed)
+	return m, answer, m.apply(agreed)
 }
 
-// preferred returns the codecs in order of the loss in conversion to a provider's format. For pcm16 it
-// returns nil: the caller's order applies.
+// preferred returns the codecs for a provider's format, least lossy first. Nil keeps the order of the
+// SDP offer.
 func preferred(encoding string) []sip.Codec {
 	switch encoding {
 	case aiprotocol.ULaw:
@@ -77,20 +78,20 @@ func formatOf(c sip.Codec) audio.Format {
 	return audio.Format{Encoding: audio.Opus, Rate: 48000}
 }
 
-// settle applies a negotiated session.
-func (m *media) settle(agreed sip.Agreed) error {
+// apply applies a negotiated session.
+func (m *media) apply(agreed sip.Agreed) error {
 	format := agreed.Formats[0]
-	next := &agreement{
+	next := &negotiated{
 		stream: rtp.NewStream(m.port, rtp.Format{
 			PayloadType: format.Send, Clock: format.Clock, Frame: audio.FrameDuration, Events: agreed.Events.Send,
 		}),
 		audio: format.Receive, event: agreed.Events.Receive,
-		keypad: &rtp.Keypad{Clock: agreed.Events.Clock},
+		dtmf: &rtp.DTMFReceiver{Clock: agreed.Events.Clock},
 	}
-	if before := m.agreed.Load(); before != nil && before.keypad.Clock == next.keypad.Clock {
-		next.keypad = before.keypad // keeps the record of reported presses
+	if before := m.negotiated.Load(); before != nil && before.dtmf.Clock == next.dtmf.Clock {
+		next.dtmf = before.dtmf // keeps the record of reported digits
 	}
-	m.agreed.Store(next)
+	m.negotiated.Store(next)
 	if m.hosts != nil {
 		if err := m.port.Secure(agreed.Keys); err != nil {
 			return err
@@ -101,8 +102,8 @@ func (m *media) settle(agreed sip.Agreed) error {
 	return nil
 }
 
-// reoffered answers an offer that the peer makes during the call, such as a hold or another address.
-func (m *media) reoffered(_ context.Context, offer *sip.Session) (*sip.Session, error) {
+// answerReinvite answers an offer that the peer makes during the call, such as a hold or another address.
+func (m *media) answerReinvite(_ context.Context, offer *sip.Session) (*sip.Session, error) {
 	answer, agreed, err := m.local.Answer(offer, m.codec)
 	if err != nil {
 		return nil, err
@@ -110,22 +111,22 @@ func (m *media) reoffered(_ context.Context, offer *sip.Session) (*sip.Session, 
 	if !agreed.Formats[0].Same(m.codec) {
 		return nil, fault.New(fault.KindUnsupported, "the call's codec cannot change")
 	}
-	return answer, m.settle(agreed)
+	return answer, m.apply(agreed)
 }
 
 // Receive implements rtp.Receiver.
 func (m *media) Receive(packet *rtp.Packet) {
-	now, agreed := time.Now(), m.agreed.Load()
-	var press rtp.Press
+	now, agreed := time.Now(), m.negotiated.Load()
+	var digit rtp.DTMF
 	var ended bool
 	switch {
 	case packet.PayloadType == agreed.audio:
 		m.session.ReceiveAudio(packet.Timestamp, packet.Payload)
-		press, ended = agreed.keypad.Idle(now)
+		digit, ended = agreed.dtmf.Idle(now)
 	case agreed.event != 0 && packet.PayloadType == agreed.event:
-		press, ended = agreed.keypad.Event(packet, now)
+		digit, ended = agreed.dtmf.Event(packet, now)
 	}
 	if ended {
-		m.session.Pressed(press.Digit, press.Duration)
+		m.session.ReceiveDTMF(digit.Digit, digit.Duration)
 	}
 }

@@ -17,7 +17,7 @@
 // Goroutines: on Linux one loop reads the sockets of all open ports, and there are several loops for
 // many ports. The first loop starts with the first port and ends with the last port's Close. On other
 // systems each open Port has a reader that its Close ends. A Receiver is called on these goroutines
-// and delays the packets of other legs, so it must not block. Stream.Run and Stream.Press run in the
+// and delays the packets of other legs, so it must not block. Stream.Run and Stream.SendDTMF run in the
 // caller's goroutine.
 //
 // Packets are not queued: each is passed on or dropped when it is read. A loop pauses for a

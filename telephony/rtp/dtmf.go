@@ -23,15 +23,15 @@ const (
 	releaseAfter = 120 * time.Millisecond
 )
 
-// Press is one key press.
-type Press struct {
+// DTMF is one key press.
+type DTMF struct {
 	Digit    byte // one of 0-9 * # A-D
 	Duration time.Duration
 }
 
-// Keypad turns telephone-event packets into key presses: one per press, however often its packets are
-// repeated and whichever of them are lost. A Keypad is for one stream and one goroutine at a time.
-type Keypad struct {
+// DTMFReceiver converts telephone-event packets to key presses: one per press, however often its packets
+// are repeated and whichever of them are lost. It is for one stream and one goroutine at a time.
+type DTMFReceiver struct {
 	// Clock is the RTP clock of the events in Hz.
 	Clock uint32
 
@@ -46,36 +46,36 @@ type Keypad struct {
 
 // Event handles a telephone-event packet. It returns the press that the packet ends, or the previous
 // press if its end was lost.
-func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
+func (r *DTMFReceiver) Event(packet *Packet, now time.Time) (DTMF, bool) {
 	if len(packet.Payload) < eventSize || int(packet.Payload[0]) >= len(digits) {
-		return Press{}, false
+		return DTMF{}, false
 	}
 	digit, end := digits[packet.Payload[0]], packet.Payload[1]&endBit != 0
 	duration := binary.BigEndian.Uint16(packet.Payload[2:])
-	if !k.down && k.reported && int32(packet.Timestamp-k.timestamp) <= 0 {
-		return Press{}, false // a repeated end, or a packet out of order
+	if !r.down && r.reported && int32(packet.Timestamp-r.timestamp) <= 0 {
+		return DTMF{}, false // a repeated end, or a packet out of order
 	}
 	var (
-		press Press
+		press DTMF
 		ended bool
 	)
-	if k.down && packet.Timestamp != k.timestamp {
+	if r.down && packet.Timestamp != r.timestamp {
 		switch {
-		case int32(packet.Timestamp-k.timestamp) < 0:
-			return Press{}, false
-		case k.continues(digit, packet.Timestamp):
-			k.before += k.length(k.duration)
-			k.timestamp, k.duration = packet.Timestamp, 0
+		case int32(packet.Timestamp-r.timestamp) < 0:
+			return DTMF{}, false
+		case r.continues(digit, packet.Timestamp):
+			r.before += r.length(r.duration)
+			r.timestamp, r.duration = packet.Timestamp, 0
 		default:
-			press, ended = k.release(), true
+			press, ended = r.release(), true
 		}
 	}
-	if !k.down {
-		k.down, k.digit, k.timestamp, k.duration, k.before = true, digit, packet.Timestamp, 0, 0
+	if !r.down {
+		r.down, r.digit, r.timestamp, r.duration, r.before = true, digit, packet.Timestamp, 0, 0
 	}
-	k.duration, k.last = max(k.duration, duration), now
+	r.duration, r.last = max(r.duration, duration), now
 	if end && !ended {
-		return k.release(), true
+		return r.release(), true
 	}
 	// Only one press can be returned per packet. If the packet is the only one of its press and the
 	// end of the previous press was lost, Idle returns the second press.
@@ -84,32 +84,32 @@ func (k *Keypad) Event(packet *Packet, now time.Time) (Press, bool) {
 
 // continues reports whether an event is the next segment of a press longer than 65,535 ticks (RFC
 // 4733, section 2.5.1.3).
-func (k *Keypad) continues(digit byte, timestamp uint32) bool {
+func (r *DTMFReceiver) continues(digit byte, timestamp uint32) bool {
 	const nearFull = 0xF000
-	return digit == k.digit && k.duration >= nearFull && timestamp-k.timestamp <= 0xFFFF
+	return digit == r.digit && r.duration >= nearFull && timestamp-r.timestamp <= 0xFFFF
 }
 
 // Idle is called on any other packet or periodically. It returns a press whose end was lost once it
 // counts as released.
-func (k *Keypad) Idle(now time.Time) (Press, bool) {
-	if !k.down || now.Sub(k.last) < releaseAfter {
-		return Press{}, false
+func (r *DTMFReceiver) Idle(now time.Time) (DTMF, bool) {
+	if !r.down || now.Sub(r.last) < releaseAfter {
+		return DTMF{}, false
 	}
-	return k.release(), true
+	return r.release(), true
 }
 
-func (k *Keypad) release() Press {
-	k.down, k.reported = false, true
-	return Press{Digit: k.digit, Duration: k.before + k.length(k.duration)}
+func (r *DTMFReceiver) release() DTMF {
+	r.down, r.reported = false, true
+	return DTMF{Digit: r.digit, Duration: r.before + r.length(r.duration)}
 }
 
-func (k *Keypad) length(ticks uint16) time.Duration {
-	return time.Duration(ticks) * time.Second / time.Duration(max(k.Clock, 1))
+func (r *DTMFReceiver) length(ticks uint16) time.Duration {
+	return time.Duration(ticks) * time.Second / time.Duration(max(r.Clock, 1))
 }
 
-// Press sends a key press (RFC 4733) in place of audio and returns when it has been sent or ctx has
+// SendDTMF sends a key press (RFC 4733) in place of audio and returns when it has been sent or ctx has
 // ended. No audio is sent meanwhile.
-func (s *Stream) Press(ctx context.Context, digit byte, duration time.Duration) error {
+func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duration) error {
 	event := strings.IndexByte(digits, digit)
 	if event < 0 || s.format.Events == 0 {
 		return fault.New(fault.KindUnsupported, "the peer did not negotiate telephone-event")

@@ -287,14 +287,14 @@ func TestPressIsOnePress(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := a.hear()
-	if err := stream.Press(t.Context(), '#', 70*time.Millisecond); err != nil {
+	if err := stream.SendDTMF(t.Context(), '#', 70*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if err := stream.Send([]byte("after")); err != nil {
 		t.Fatal(err)
 	}
-	keypad := rtp.Keypad{Clock: 8000}
-	var presses []rtp.Press
+	keypad := rtp.DTMFReceiver{Clock: 8000}
+	var presses []rtp.DTMF
 	packets := 0
 	for p := a.hear(); p.PayloadType == 101; p = a.hear() {
 		packets++
@@ -305,10 +305,10 @@ func TestPressIsOnePress(t *testing.T) {
 			presses = append(presses, press)
 		}
 	}
-	if want := []rtp.Press{{Digit: '#', Duration: 70 * time.Millisecond}}; !slices.Equal(presses, want) || packets != 6 {
+	if want := []rtp.DTMF{{Digit: '#', Duration: 70 * time.Millisecond}}; !slices.Equal(presses, want) || packets != 6 {
 		t.Errorf("%d packets made %v, want %v of 6", packets, presses, want)
 	}
-	if err := stream.Press(t.Context(), 'x', time.Second); fault.KindOf(err) != fault.KindUnsupported {
+	if err := stream.SendDTMF(t.Context(), 'x', time.Second); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("pressing what is no key: %v", err)
 	}
 }
