@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 func ptr(n int64) *int64 { return &n }
@@ -209,7 +210,7 @@ func FuzzDecode(f *testing.F) {
 	r := record(call("acme", "c", november), 0, 1)
 	f.Add(r.Value, "0:1")
 	f.Add([]byte(`{"id":"a","account_id":"b","call_id":"c","interaction_id":"d","timestamp":1795169718,"custom_sip_headers":null}`), "x")
-	x := openIndex(f, Settings{}, sqliteFile(f))
+	x := openIndex(f, Settings{}, testdb.SQLite(f))
 	f.Fuzz(func(t *testing.T, value []byte, position string) {
 		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
 		e, err := decode(&r, 0)
@@ -226,7 +227,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 	now := time.Now()
 	month := func(ago int) int64 { return (monthOf(now.Unix()) - month(ago)).start() + 60 }
 	for kind, at := range map[string]func(*testing.T) sqldb.Config{
-		"sqlite":   func(t *testing.T) sqldb.Config { return sqliteFile(t) },
+		"sqlite":   func(t *testing.T) sqldb.Config { return testdb.SQLite(t) },
 		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/testservice/testdb"
 )
 
 func indexedTo(t testing.TB, x *Index, partition int) int64 {
@@ -73,7 +74,7 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 }
 
 func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
-	x := openIndex(t, Settings{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
 	for i := range 100 {
 		row := call("acme", name("c%02d", i), november)
@@ -91,7 +92,7 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 }
 
 func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
-	x := openIndex(t, Settings{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
 	for i := range 10 {
 		topic.add(call("acme", name("a%d", i), november), 0, int64(i))
@@ -243,7 +244,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 }
 
 func TestReindexPassesAHole(t *testing.T) {
-	x := openIndex(t, Settings{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	topic := newMemory(1)
 	topic.first[0] = 7
 	for i := range 20 {

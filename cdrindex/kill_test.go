@@ -19,6 +19,7 @@ import (
 	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 const (
@@ -145,7 +146,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 		t.Skip("kills processes")
 	}
 	for kind, open := range map[string]func(*testing.T) (sqldb.Config, *testservice.Server){
-		"sqlite": func(t *testing.T) (sqldb.Config, *testservice.Server) { return sqliteFile(t), nil },
+		"sqlite": func(t *testing.T) (sqldb.Config, *testservice.Server) { return testdb.SQLite(t), nil },
 		"postgres": func(t *testing.T) (sqldb.Config, *testservice.Server) {
 			server := testservice.OwnPostgres(t)
 			return sqldb.Config{URL: server.URL}, server

@@ -12,6 +12,7 @@ import (
 	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/report"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestListFiltersExactly(t *testing.T) {
@@ -98,7 +99,7 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 }
 
 func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
-	x := openIndex(t, Settings{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	good := cursor{november, "c"}.key()
 	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.key(), cursor{1, "c"}.key(),
 		cursor{november, "a\x00"}.key(), cursor{november, "\xff"}.key(), strings.Repeat("A", 10_000)} {
@@ -192,7 +193,7 @@ func TestCSVHasNoFormulas(t *testing.T) {
 }
 
 func TestCSVSaysWhetherAnErrorCanStillBeAnswered(t *testing.T) {
-	x := openIndex(t, Settings{}, sqliteFile(t))
+	x := openIndex(t, Settings{}, testdb.SQLite(t))
 	_ = x.db.Close()
 	var out bytes.Buffer
 	if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", End: december}, &out); err == nil || wrote || out.Len() > 0 {
@@ -265,7 +266,7 @@ func TestAcceptChoosesCSV(t *testing.T) {
 
 func FuzzParseFilter(f *testing.F) {
 	f.Add("startDate=1&endDate=2&start_key=x&page_size=5", "text/csv;q=0.3")
-	x := openIndex(f, Settings{}, sqliteFile(f))
+	x := openIndex(f, Settings{}, testdb.SQLite(f))
 	f.Fuzz(func(t *testing.T, query, accept string) {
 		values, err := url.ParseQuery(query)
 		if err != nil {

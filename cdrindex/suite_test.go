@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // Times of the tests, Unix seconds.
@@ -31,23 +30,14 @@ const endOfTime = 253_402_300_799 // the last second of year 9999
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
+// onBoth runs test on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, x *Index)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, openIndex(t, Settings{}, sqliteFile(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, openIndex(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})) })
-}
-
-func sqliteFile(t testing.TB) sqldb.Config {
-	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, openIndex(t, Settings{}, at)) })
 }
 
 func openIndex(t testing.TB, cfg Settings, at sqldb.Config) *Index {
 	t.Helper()
-	db, err := sqldb.Open(context.Background(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := testdb.Open(t, at)
 	x, err := New(context.Background(), cfg, db, prometheus.NewRegistry(), quiet())
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,31 +17,22 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // onBothDatabases runs a test on SQLite and on PostgreSQL.
 func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafka) *Ingest)) {
-	for name, config := range map[string]func(t *testing.T) sqldb.Config{
-		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")} },
-		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			db, err := sqldb.Open(t.Context(), config(t))
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		db := testdb.Open(t, at)
+		test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
+			i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
+				prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = db.Close() })
-			test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-				i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
-					prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return i
-			})
+			return i
 		})
-	}
+	})
 }
 
 func keyed(key, body string) Request {

@@ -18,6 +18,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 	"trunkline/telephony/number"
 )
 
@@ -61,7 +62,7 @@ func premium(t *testing.T, texts ...string) *Premium {
 // TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
 // many as it can; nothing of it reaches the platform.
 func TestTollFraudByREST(t *testing.T) {
-	d := limitedNode(t, lite(t), AdmissionConfig{Numbers: german(t), Premium: premium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
+	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: premium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
 	for i := range 60 {
 		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
 		wantKind(t, err, fault.KindForbidden)
@@ -93,7 +94,7 @@ func TestTollFraudByREST(t *testing.T) {
 // TestCallsAtOnce: a user has five calls at once, whatever their state, until one
 // ends, is not accepted by the platform, or has no id.
 func TestCallsAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := limitedNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()
 		ids := []string{d.place("1002"), d.place("1003"), d.place("1004")}
 		d.platform.says(ids[0], RingingUser, UserAnswered)
@@ -198,7 +199,7 @@ func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
 }
 
 func TestAdoptedCallsAreCounted(t *testing.T) {
-	at := lite(t)
+	at := testdb.SQLite(t)
 	dead := limitedNode(t, at, AdmissionConfig{UserCalls: 1}, byItself).crashing()
 	id := dead.place("1002")
 	dead.platform.says(id, RingingUser)

@@ -7,13 +7,14 @@ import (
 
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // BenchmarkOriginate places calls on a platform that accepts at once, and each
 // goes all its steps, which are stored and announced: what an operation takes is
 // what a call costs, not how long its user waits.
 func BenchmarkOriginate(b *testing.B) {
-	b.Run("sqlite", func(b *testing.B) { runOriginateBenchmark(b, lite(b)) })
+	b.Run("sqlite", func(b *testing.B) { runOriginateBenchmark(b, testdb.SQLite(b)) })
 	b.Run("postgres", func(b *testing.B) { runOriginateBenchmark(b, sqldb.Config{URL: testservice.Postgres(b)}) })
 }
 

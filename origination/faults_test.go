@@ -12,13 +12,14 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // Many calls at once, on a platform that says everything late, early and twice,
 // and a channel that fails every other time: each call's steps are told in
 // order, none is missing, and what is stored is the same.
 func TestManyCallsAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.publishThrough(&flaky{Publisher: d.channel})
 		var says sync.WaitGroup
@@ -55,7 +56,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 // A platform that repeats itself, and talks nonsense, before it has told the
 // call's id: every step that follows is taken all the same.
 func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onOriginate = func(o Order) (Placed, error) {
 		id := "p-" + o.ID
 		for _, state := range states {
@@ -139,7 +140,7 @@ func (d *testNode) placeUnread() error {
 }
 
 func TestADriverThatStopsIsAFault(t *testing.T) {
-	d := newTestNode(t, lite(t))
+	d := newTestNode(t, testdb.SQLite(t))
 	d.driver = quitter{d.platform}
 	wantKind(t, d.Run(t.Context()), fault.KindInternal)
 }

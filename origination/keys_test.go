@@ -8,6 +8,7 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func (d *testNode) under(key, destination string) (string, error) {
@@ -15,7 +16,7 @@ func (d *testNode) under(key, destination string) (string, error) {
 }
 
 func TestAKeyRingsOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
 		slow := func(o Order) (Placed, error) {
 			time.Sleep(50 * time.Millisecond)
@@ -49,7 +50,7 @@ func TestAKeyRingsOnce(t *testing.T) {
 }
 
 func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		first := newTestNode(t, at).run()
 		id, err := first.under("k", "1002")
 		if err != nil {
@@ -67,7 +68,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 }
 
 func TestAKeyIsItsUsersAlone(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	users, err := d.users.Users(t.Context(), "demo")
 	check(t, err)
 	ids := map[string]bool{}
@@ -87,7 +88,7 @@ func TestAKeyIsItsUsersAlone(t *testing.T) {
 }
 
 func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, fault.New(fault.KindRefused, "no") }
 		_, err := d.under("k", "1002")
@@ -100,7 +101,7 @@ func TestAKeyOfARefusedCallIsFreeAgain(t *testing.T) {
 }
 
 func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onOriginate = func(Order) (Placed, error) { return Placed{}, nil }
 	for range 2 {
 		if id, err := d.under("k", "1002"); id != "" || err != nil {
@@ -115,7 +116,7 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 // Whoever held a key has died: before there was a call, nothing can have rung
 // and the next one places it; after, that call is the answer.
 func TestAKeyWhoseHolderDied(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		claim := func(key, orderID string, lease time.Duration) {
 			t.Helper()
@@ -147,7 +148,7 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 }
 
 func TestRepeatsAreNotLimited(t *testing.T) {
-	d := limitedNode(t, lite(t), AdmissionConfig{PerMinute: 1}).run()
+	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{PerMinute: 1}).run()
 	for range 5 {
 		if _, err := d.under("k", "1002"); err != nil {
 			t.Fatal(err)
@@ -158,7 +159,7 @@ func TestRepeatsAreNotLimited(t *testing.T) {
 }
 
 func TestKeysThatAreNone(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	for _, key := range []string{"a b", "ü", "\x7f", string(make([]byte, 256))} {
 		_, err := d.under(key, "1002")
 		wantKind(t, err, fault.KindInvalid)
@@ -166,7 +167,7 @@ func TestKeysThatAreNone(t *testing.T) {
 }
 
 func TestAKeyLivesADay(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		first, err := d.under("k", "1002")
 		check(t, err)

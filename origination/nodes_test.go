@@ -11,12 +11,13 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func byItself(c *Config) { c.Alone = true }
 
 func TestARestartGoesOn(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		before := newTestNode(t, at, byItself).crashing()
 		ringing, told := before.place("1002"), before.place("1003")
 		before.platform.says(ringing, RingingUser, UserAnswered)
@@ -52,7 +53,7 @@ func TestARestartGoesOn(t *testing.T) {
 func last(all []State, n int) []State { return all[max(0, len(all)-n):] }
 
 func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		before := newTestNode(t, at).run()
 		id := before.place("1002")
 		before.platform.says(id, RingingUser)
@@ -66,7 +67,7 @@ func TestAStopHandsOpenCallsOnAtOnce(t *testing.T) {
 }
 
 func TestALivingNodeKeepsItsCalls(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		a := newTestNode(t, at, short).run()
 		id := a.place("1002")
 		b := newTestNode(t, at, short).run()
@@ -87,7 +88,7 @@ const shortLease = 300 * time.Millisecond
 func short(c *Config) { c.Lease = shortLease }
 
 func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		dead := newTestNode(t, at, short)
 		check(t, dead.rows.renewLease(t.Context(), time.Hour))
 		dead.crashing()
@@ -117,7 +118,7 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 }
 
 func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
-	at := lite(t)
+	at := testdb.SQLite(t)
 	dead := newTestNode(t, at, short).crashing()
 	id := dead.place("1002")
 	dead.platform.says(id, RingingUser)
@@ -142,7 +143,7 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 func (d *testNode) db() *sqldb.DB { return d.rows.db }
 
 func TestCancelFromAnyNode(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
 		for _, node := range []*testNode{a, b} {
 			id := a.place("1002")
@@ -164,7 +165,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 }
 
 func TestCancelOfACallThatThePlatformLost(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onCancel = func(string) error { return fault.NotFound("no such call") }
 	id := d.place("1002")
 	check(t, d.Cancel(t.Context(), d.alice(), id))
@@ -175,7 +176,7 @@ func TestCancelOfACallThatThePlatformLost(t *testing.T) {
 }
 
 func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
-	at := lite(t)
+	at := testdb.SQLite(t)
 	a, b := newTestNode(t, at).run(), newTestNode(t, at).run()
 	id := a.place("1002")
 	tries := 0
@@ -192,7 +193,7 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 }
 
 func TestWhoMaySeeAndCancel(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	_, err := d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
 	check(t, err)
 	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})

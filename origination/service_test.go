@@ -13,10 +13,11 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		var known error
 		d.platform.onOriginate = func(o Order) (Placed, error) {
@@ -49,7 +50,7 @@ func order6() []State { return states[:] }
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
 	check(t, err)
-	d := limitedNode(t, lite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
+	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
 		caller      *identity.Principal
@@ -92,7 +93,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		for _, refusal := range []*fault.Error{fault.New(fault.KindRefused, "no"), fault.Unavailable(nil, time.Second, "away")} {
 			var id string
@@ -111,7 +112,7 @@ func TestWhatThePlatformRefusesLeavesNothing(t *testing.T) {
 }
 
 func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		d.platform.onOriginate = func(o Order) (Placed, error) {
 			d.platform.says("own-1", RingingUser, UserAnswered)
@@ -130,7 +131,7 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 }
 
 func TestAPlatformWithoutAnID(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	for _, given := range []string{"", "with space", strings.Repeat("x", 256)} {
 		d.platform.onOriginate = func(Order) (Placed, error) { return Placed{CallID: given}, nil }
 		id, err := d.Originate(t.Context(), d.alice(), "1002", "")
@@ -142,7 +143,7 @@ func TestAPlatformWithoutAnID(t *testing.T) {
 }
 
 func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	var mu sync.Mutex
 	made := 0
 	d.platform.onOriginate = func(o Order) (Placed, error) {
@@ -168,7 +169,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 }
 
 func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onOriginate = func(Order) (Placed, error) {
 		return Placed{ClickToCallID: "c2c-1"}, fault.New(fault.KindRefused, "no")
 	}
@@ -181,7 +182,7 @@ func TestAResourceIsKeptWhenItsFirstCallIsRefused(t *testing.T) {
 }
 
 func TestRoomForCalls(t *testing.T) {
-	d := newTestNode(t, lite(t), func(c *Config) { c.MaxCalls = 2 })
+	d := newTestNode(t, testdb.SQLite(t), func(c *Config) { c.MaxCalls = 2 })
 	_, err := d.Originate(t.Context(), d.alice(), "1002", "")
 	wantKind(t, err, fault.KindUnavailable) // it does not run yet
 	d.run()
@@ -197,7 +198,7 @@ func TestRoomForCalls(t *testing.T) {
 }
 
 func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
-	d := newTestNode(t, lite(t)).run()
+	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.channel.breaks(errors.New("kafka is away"))
 	id := d.place("1002")
 	d.platform.says(id, RingingUser, UserAnswered, Ended)
@@ -216,7 +217,7 @@ func TestStepsAreToldWhenTheChannelIsBack(t *testing.T) {
 }
 
 func TestOldCallsArePurged(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		over, open := d.place("1002"), d.place("1002")
 		d.platform.says(over, Ended)

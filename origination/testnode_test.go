@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,7 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // testNode is a node: a service over a real database, with a platform and a channel
@@ -34,13 +33,6 @@ type testNode struct {
 	stop     func() // ends Run and waits for it
 }
 
-func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, lite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
-}
-
-func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
-
 // newTestNode makes a node that does not run yet, without limits of calls.
 func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNode {
 	t.Helper()
@@ -50,15 +42,14 @@ func newTestNode(t testing.TB, at sqldb.Config, change ...func(*Config)) *testNo
 // limitedNode is newTestNode with limits of calls.
 func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change ...func(*Config)) *testNode {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), at)
-	check(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := testdb.Open(t, at)
 	d := &testNode{t: t, at: at, platform: newPlatform(), channel: &channel{}, users: newUsers(t, db), stop: func() {}}
 	cfg := Config{Settings: DefaultSettings(), Node: t.Name() + time.Now().String()}
 	cfg.UserPerMinute = 0
 	for _, f := range change {
 		f(&cfg)
 	}
+	var err error
 	d.Service, err = New(t.Context(), cfg, Deps{
 		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}), Publisher: d.channel, Audit: d.users.audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),

@@ -16,6 +16,7 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestABrokenFileLeavesNothing(t *testing.T) {
@@ -108,7 +109,7 @@ func (k fixedKeys) Key(context.Context, string, int64) (encryption.Key, error) {
 }
 
 func crash(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	key, salt, _ := strings.Cut(os.Getenv("RECORDING_CRASH_KEY"), " ")
 	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}

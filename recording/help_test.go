@@ -17,7 +17,7 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 	"trunkline/recording/envelope"
 )
 
@@ -69,17 +69,13 @@ func (e *events) Publish(_ context.Context, _ string, data []byte) error {
 }
 
 func onBoth(t *testing.T, test func(t *testing.T, h *house)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, newHouse(t, Settings{}, lite(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, newHouse(t, Settings{}, sqldb.Config{URL: testservice.Postgres(t)})) })
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, newHouse(t, Settings{}, at)) })
 }
-
-func lite(t testing.TB) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} }
 
 func newHouse(t testing.TB, cfg Settings, at sqldb.Config) *house {
 	t.Helper()
 	ctx := context.Background()
-	db := must(sqldb.Open(ctx, at))(t)
-	t.Cleanup(func() { check(t, db.Close()) })
+	db := testdb.Open(t, at)
 	ring := must(masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")}))(t)
 	must(ring.Create())(t)
 	audited := audittest.New(t, db)

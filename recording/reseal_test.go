@@ -10,6 +10,7 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
@@ -72,7 +73,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 }
 
 func TestResealLeavesWhatItCannotMove(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	for i := range 3 {
 		check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(100)))
@@ -95,7 +96,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 }
 
 func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
 	audio := speech(100_000)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"trunkline/config/encryption"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestStoredRecordingsAreAnnounced(t *testing.T) {
@@ -53,7 +54,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 }
 
 func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	check2(t)(h.upload("acme", "call-1", speech(10)))
 	h.events.fail = errors.New("kafka is away")
 	if err := h.announce(t.Context()); !errors.Is(err, h.events.fail) {

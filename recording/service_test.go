@@ -23,6 +23,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestARecordingLiesAsItsAccountSays(t *testing.T) {
@@ -81,7 +82,7 @@ func check2(t testing.TB) func(any, error) {
 }
 
 func TestPlaybackServesRanges(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	audio := speech(300_000)
 	check2(t)(h.upload("acme", "call-1", audio))
@@ -117,7 +118,7 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 }
 
 func TestUploadRefusals(t *testing.T) {
-	h := newHouse(t, Settings{MaxBytes: 1000}, lite(t))
+	h := newHouse(t, Settings{MaxBytes: 1000}, testdb.SQLite(t))
 	check2(t)(h.upload("acme", "taken", speech(10)))
 	broken := io.MultiReader(bytes.NewReader(speech(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	for _, c := range []struct {
@@ -199,7 +200,7 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 	}
 	for name, change := range alter {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, Settings{}, lite(t))
+			h := newHouse(t, Settings{}, testdb.SQLite(t))
 			h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 			check2(t)(h.upload("acme", "call-1", speech(200_000)))
 			change(t, h, h.objects(t)[0])
@@ -286,7 +287,7 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 }
 
 func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	check2(t)(h.upload("acme", "call-1", speech(10)))
 	check2(t)(h.upload(".dots", "call-1", speech(10)))
 	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
@@ -308,7 +309,7 @@ func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 }
 
 func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	check2(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
 	if _, err := h.upload("acme", "call-1", speech(10)); err == nil {
 		t.Error("stored")
@@ -407,7 +408,7 @@ func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 // Too little free space refuses an upload before its body is read, and while it
 // is.
 func TestUploadsNeedFreeDisk(t *testing.T) {
-	h := newHouse(t, DefaultSettings(), lite(t))
+	h := newHouse(t, DefaultSettings(), testdb.SQLite(t))
 	var room error
 	checks := 0
 	h.hasRoom = func() error { checks++; return room }

@@ -12,12 +12,13 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // sealingHouse keeps acme's recordings sealed in the bucket.
 func sealingHouse(t *testing.T, b *bucket) *house {
 	t.Helper()
-	h := newHouse(t, Settings{}, lite(t))
+	h := newHouse(t, Settings{}, testdb.SQLite(t))
 	h.backend = b.store(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h

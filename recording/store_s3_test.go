@@ -26,6 +26,7 @@ import (
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // bucket is one on an S3 server, asked through a proxy that counts, and that
@@ -214,7 +215,7 @@ func TestALongObjectGoesInParts(t *testing.T) {
 
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Settings{}, lite(t))
+		h := newHouse(t, Settings{}, testdb.SQLite(t))
 		h.backend = b.store(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		audio := speech(8 << 20)
@@ -297,7 +298,7 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 
 func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Settings{}, lite(t))
+		h := newHouse(t, Settings{}, testdb.SQLite(t))
 		s := b.store(t)
 		h.backend = s
 		check2(t)(h.upload("acme", "call", speech(3*firstWindow)))

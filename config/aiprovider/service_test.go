@@ -23,28 +23,12 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // onBoth runs a test over SQLite and over PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
-	for name, cfg := range map[string]func(*testing.T) sqldb.Config{
-		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} },
-		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			db, err := sqldb.Open(context.Background(), cfg(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			test(t, db)
-		})
-	}
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
 
 func noKeys(t testing.TB) *masterkey.Keyring {

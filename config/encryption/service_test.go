@@ -20,31 +20,12 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // onBoth runs a test over SQLite and over PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
-	for name, cfg := range map[string]func(*testing.T) sqldb.Config{
-		"sqlite":   func(t *testing.T) sqldb.Config { return sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")} },
-		"postgres": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: testservice.Postgres(t)} },
-	} {
-		t.Run(name, func(t *testing.T) { test(t, openDB(t, cfg(t))) })
-	}
-}
-
-func openDB(t testing.TB, cfg sqldb.Config) *sqldb.DB {
-	t.Helper()
-	db, err := sqldb.Open(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
 
 func fileKeys(t testing.TB) *masterkey.Keyring {
@@ -246,7 +227,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 
 func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.db")
-	s := service(t, openDB(t, sqldb.Config{Path: file}), fileKeys(t))
+	s := service(t, testdb.Open(t, sqldb.Config{Path: file}), fileKeys(t))
 	d := put(t, s, "acme", Change{Enabled: true})
 	put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
 	raw, err := hex.DecodeString(d.Key)
@@ -347,7 +328,7 @@ func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 }
 
 func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
-	db := openDB(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
+	db := testdb.Open(t, testdb.SQLite(t))
 	s := service(t, db, fileKeys(t))
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {
 		t.Fatal(err)
@@ -410,7 +391,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 }
 
 func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
-	db := openDB(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
+	db := testdb.Open(t, testdb.SQLite(t))
 	s := service(t, db, fileKeys(t))
 	put(t, s, "acme", Change{Enabled: true})
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {

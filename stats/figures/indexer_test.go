@@ -11,6 +11,7 @@ import (
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 // onKafkas runs test on the embedded broker and on Apache Kafka, with topics of its
@@ -67,7 +68,7 @@ func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 
 func TestAnIndexerStoresWhatComes(t *testing.T) {
 	onKafkas(t, func(t *testing.T, c *kafka.Cluster) {
-		s := openStore(t, sqliteFile(t))
+		s := openStore(t, testdb.SQLite(t))
 		all := records(0, 30, workday("acme", 0, 300, 5*time.Hour))
 		produce(t, c, all[:100])
 		produce(t, c, []kafka.Record{

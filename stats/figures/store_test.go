@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"trunkline/internal/testservice/testdb"
 )
 
 // same checks that the stored rows of an account are the last ones of cc.stats,
@@ -61,7 +63,7 @@ func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 }
 
 func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
-	s := openStore(t, sqliteFile(t))
+	s := openStore(t, testdb.SQLite(t))
 	put := func(start time.Time, offered, short, within int64) {
 		e := entry{Row: Row{Kind: Queues, AccountID: "acme", ID: "q", Start: start.Unix(), Seconds: quarter, figures: make([]int64, len(tables[Queues].figures))}, eventID: 1}
 		for name, n := range map[string]int64{"offered": offered, "abandoned_short": short, "answered_within": within} {
@@ -165,7 +167,7 @@ func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
 }
 
 func TestAReportOfADatabaseThatIsAwayCanBeAnswered(t *testing.T) {
-	s := openStore(t, sqliteFile(t))
+	s := openStore(t, testdb.SQLite(t))
 	_ = s.db.Close()
 	var out bytes.Buffer
 	if wrote, err := s.WriteCSV(t.Context(), wholeDay(Queues, "acme"), &out); err == nil || wrote || out.Len() > 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
-	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 	"trunkline/stats"
 )
 
@@ -23,23 +22,14 @@ var day0 = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
+// onBoth runs test on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, s *Store)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, openStore(t, sqliteFile(t))) })
-	t.Run("postgres", func(t *testing.T) { test(t, openStore(t, sqldb.Config{URL: testservice.Postgres(t)})) })
-}
-
-func sqliteFile(t testing.TB) sqldb.Config {
-	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, openStore(t, at)) })
 }
 
 func openStore(t testing.TB, at sqldb.Config) *Store {
 	t.Helper()
-	db, err := sqldb.Open(context.Background(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := testdb.Open(t, at)
 	s, err := New(context.Background(), 0, db, prometheus.NewRegistry(), quiet())
 	if err != nil {
 		t.Fatal(err)
