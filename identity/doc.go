@@ -20,7 +20,7 @@
 // # Goroutines
 //
 // Run is one goroutine, ended by its context: it follows changes, rotates the
-// signing key and purges what has expired. Nothing else runs here.
+// signing key and deletes what has expired. Nothing else runs here.
 //
 // # When it is full
 //

@@ -45,7 +45,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 	})
 }
 
-func TestStoredFiltersArePurgedAfterTheirTokens(t *testing.T) {
+func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
 	now := time.Now()
 	s := start(t, onSQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
 	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
@@ -62,11 +62,11 @@ func TestStoredFiltersArePurgedAfterTheirTokens(t *testing.T) {
 		return n
 	}
 	now = now.Add(24 * time.Hour)
-	if err := s.purge(t.Context()); err != nil || stored() != 1 {
+	if err := s.deleteExpired(t.Context()); err != nil || stored() != 1 {
 		t.Errorf("%v, %d filters while a token names one", err, stored())
 	}
 	now = now.Add(2 * time.Minute)
-	if err := s.purge(t.Context()); err != nil || stored() != 0 {
+	if err := s.deleteExpired(t.Context()); err != nil || stored() != 0 {
 		t.Errorf("%v, %d filters after the last token has expired", err, stored())
 	}
 }

@@ -72,11 +72,11 @@ func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) 
 func (s *Service) housekeep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	purge := errors.Join(s.purge(ctx), s.addresses.purge(ctx))
+	err := errors.Join(s.deleteExpired(ctx), s.addresses.deleteExpired(ctx))
 	if !s.hasMasterKey() {
-		return purge
+		return err
 	}
-	return errors.Join(s.rotateKeys(ctx), purge)
+	return errors.Join(s.rotateKeys(ctx), err)
 }
 
 func (s *Service) pollWithin(ctx context.Context) error {

@@ -148,8 +148,8 @@ func (k *knownAddresses) forget(hash string) {
 	delete(k.written, hash)
 }
 
-// purge deletes addresses that have not been used for addressLife.
-func (k *knownAddresses) purge(ctx context.Context) error {
+// deleteExpired deletes addresses that have not been used for addressLife.
+func (k *knownAddresses) deleteExpired(ctx context.Context) error {
 	_, err := k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE seen_at <= $1`, k.now().Add(-addressLife).UnixMilli())
 	return sqldb.Wrap(err, "deleting old addresses of users")
 }

@@ -9,15 +9,14 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// clockMargin covers nodes whose clocks differ: a token that one of them holds
-// for expired may live this much longer at another.
+// clockMargin covers nodes whose clocks differ: a token that one of them considers
+// expired may be valid this much longer at another.
 const clockMargin = 5 * time.Minute
 
-// revocations is the set of tokens, families and users whose tokens are
-// revoked, by id.
+// revocations is the set of revoked tokens, families and users, by id.
 type revocations struct {
 	mu    sync.RWMutex
-	until map[string]int64 // Unix milliseconds; then every token has expired
+	until map[string]int64 // Unix milliseconds; the entry can be dropped after this
 }
 
 func (r *revocations) has(id string) bool {
@@ -33,12 +32,12 @@ func (r *revocations) has(id string) bool {
 func (r *revocations) add(more []revocation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range more {
-		r.until[one.id] = one.expires
+	for _, added := range more {
+		r.until[added.id] = added.expires
 	}
 }
 
-func (r *revocations) purge(now time.Time) {
+func (r *revocations) deleteExpired(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, expires := range r.until {
@@ -56,13 +55,13 @@ type revocation struct {
 func readRevocations(ctx context.Context, db sqldb.Runner, after int64) ([]revocation, error) {
 	rows, err := db.QueryContext(ctx, `SELECT id, expires_at FROM identity_revocations WHERE revision > $1`, after)
 	return sqldb.Collect(rows, err, "reading revocations", func(scan sqldb.ScanFunc) (revocation, error) {
-		var one revocation
-		err := scan(&one.id, &one.expires)
-		return one, err
+		var r revocation
+		err := scan(&r.id, &r.expires)
+		return r, err
 	})
 }
 
-// revoke stores that every token about id is revoked; the last of them expires
+// revoke revokes every token of id, a token, family or user. The last of them expires
 // at expires.
 func revoke(ctx context.Context, tx *sql.Tx, rev int64, id string, expires time.Time) error {
 	_, err := tx.ExecContext(ctx,
@@ -74,8 +73,8 @@ func revoke(ctx context.Context, tx *sql.Tx, rev int64, id string, expires time.
 	return sqldb.Wrap(err, "storing a revocation")
 }
 
-// revokeFamily revokes the access tokens of a login and its refreshes, and
-// ends its refresh tokens. atLeast is the expiry of a token known to be in it.
+// revokeFamily revokes all access tokens issued from one login, and deletes its
+// refresh tokens. atLeast is the expiry of a token known to be among them.
 func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atLeast time.Time) error {
 	var last sql.NullInt64
 	err := tx.QueryRowContext(ctx,
@@ -90,19 +89,5 @@ func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atL
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE family_id = $1`, family)
-	return sqldb.Wrap(err, "ending a token family")
-}
-
-// purge deletes what has expired.
-func (s *Service) purge(ctx context.Context) error {
-	now := s.cfg.Now()
-	s.revoked.purge(now)
-	for _, table := range []string{"identity_revocations", "identity_filters"} {
-		if _, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli()); err != nil {
-			return sqldb.Wrap(err, "purging "+table)
-		}
-	}
-	_, err := s.db.ExecContext(ctx,
-		`DELETE FROM identity_refresh_tokens WHERE expires_at < $1 AND access_expires_at < $1`, now.UnixMilli())
-	return sqldb.Wrap(err, "purging refresh tokens")
+	return sqldb.Wrap(err, "deleting a token family")
 }

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,19 +9,17 @@ import (
 
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
-	"trunkline/internal/sqldb"
 	"trunkline/recording/envelope"
 )
 
-// Progress counts the recordings that Reseal has moved.
+// Progress counts the recordings that Reseal has re-encrypted, has failed at, and has found.
 type Progress struct{ Done, Failed, Total int }
 
-// Reseal brings sealed recordings (of one account, or of all: "") to what their
-// account's configuration says now: the newest key, and its algorithm. Where
-// only the key differs, the header is replaced and the body copied; where the
-// algorithm differs, the audio is sealed anew. Plain recordings stay plain. A
-// recording that fails is left as it is and counted. It may be broken off and
-// begun again at any time, beside running servers.
+// Reseal re-encrypts sealed recordings with the current key and algorithm of their
+// account's configuration: those of one account, or of all for "". If only the key
+// differs, the header is replaced and the body copied. Plain recordings stay plain. A
+// recording that fails does not change and is counted. Reseal may run while servers
+// run, and may be interrupted and run again at any time.
 func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Progress)) (Progress, error) {
 	var p Progress
 	accounts, err := s.rows.sealedAccounts(ctx, accountID)
@@ -34,7 +31,7 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 		if newest[account], err = s.keys.Current(ctx, account); err != nil {
 			return p, fmt.Errorf("finding the newest key of account %s: %w", account, err)
 		}
-		n, err := s.rows.countOthers(ctx, account, newest[account])
+		n, err := s.rows.countOutdated(ctx, account, newest[account])
 		if err != nil {
 			return p, err
 		}
@@ -82,37 +79,38 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 	}
 }
 
-// resealRecording writes the recording's new object beside the old one, makes the row
-// name it, and only then deletes the old one.
+// resealRecording writes the recording's new object beside the old one, updates the row
+// to name it, and only then deletes the old one.
 func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error {
 	object, err := s.backend.Open(ctx, r.object)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = object.Close() }() // only read
-	moved := *r
-	moved.object = objectName(r.AccountID, r.RecordingID, true)
-	moved.StoredSize, err = s.backend.Put(ctx, moved.object, func(w io.Writer) error {
-		h, err := s.sealAgain(ctx, w, object, r, to)
+	updated := *r
+	updated.object = objectName(r.AccountID, r.RecordingID, true)
+	updated.StoredSize, err = s.backend.Put(ctx, updated.object, func(w io.Writer) error {
+		h, err := s.reencrypt(ctx, w, object, r, to)
 		if err == nil {
-			moved.describe(h)
+			updated.describe(h)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	done, err := s.rows.move(ctx, r, &moved)
+	replaced, err := s.rows.replaceObject(ctx, r, &updated)
 	if err != nil {
-		return err // the row may have moved: Sweep deletes the object that no row names
+		return err // the update may have committed: Sweep deletes the object that no row names
 	}
-	if !done { // deleted or moved by someone else meanwhile
-		return s.backend.Delete(ctx, moved.object)
+	if !replaced { // deleted or re-encrypted by another process meanwhile
+		return s.backend.Delete(ctx, updated.object)
 	}
 	return s.backend.Delete(ctx, r.object)
 }
 
-func (s *Service) sealAgain(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, to *sealer) (*envelope.Header, error) {
+// reencrypt writes the recording in object to w, encrypted with to.
+func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, to *sealer) (*envelope.Header, error) {
 	if r.Algorithm == to.suite.String() {
 		return envelope.Rewrap(w, object, r.want(), s.rootOf(ctx, r), to.key)
 	}
@@ -125,31 +123,4 @@ func (s *Service) sealAgain(ctx context.Context, w io.Writer, object io.ReadSeek
 		ContentType: r.ContentType, Created: time.UnixMilli(r.createdAt), Key: to.key,
 	})
 	return h, errors.Join(err, audio.Close())
-}
-
-func (t rows) sealedAccounts(ctx context.Context, only string) (accounts []string, err error) {
-	const doing = "listing accounts with sealed recordings"
-	result, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
-		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, only)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(result.Close(), doing)) }()
-	for result.Next() {
-		var account string
-		if err := result.Scan(&account); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		accounts = append(accounts, account)
-	}
-	return accounts, sqldb.Wrap(result.Err(), doing)
-}
-
-func (t rows) countOthers(ctx context.Context, account string, current encryption.Sealing) (n int, err error) {
-	err = t.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM recordings WHERE account_id = $1 AND encrypted
-		AND (key_version <> $2 OR algorithm <> $3)`, account, current.Key.Version, current.Algorithm).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return n, sqldb.Wrap(err, "counting recordings to move")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"trunkline/audit"
+	"trunkline/config/encryption"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/recording/envelope"
@@ -115,13 +116,32 @@ func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, 
 	return r, nil
 }
 
-// move makes the row name another object, sealed under another key, unless the
-// row has changed or gone meanwhile.
-func (t rows) move(ctx context.Context, from, to *row) (moved bool, err error) {
+// replaceObject updates the row to name another object, with another key. It returns
+// false if the row was deleted or names another object than from.
+func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, err error) {
 	rows, err := t.db.ExecAlone(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
 		to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
-	return rows == 1, sqldb.Wrap(err, "moving a recording to another key")
+	return rows == 1, sqldb.Wrap(err, "replacing a recording's object")
+}
+
+// sealedAccounts returns the accounts that have sealed recordings: all of them for "",
+// or only the one.
+func (t rows) sealedAccounts(ctx context.Context, only string) ([]string, error) {
+	found, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
+		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, only)
+	return sqldb.Collect(found, err, "listing accounts with sealed recordings", func(scan sqldb.ScanFunc) (account string, err error) {
+		err = scan(&account)
+		return account, err
+	})
+}
+
+// countOutdated returns the number of sealed recordings with another key or algorithm
+// than the current ones.
+func (t rows) countOutdated(ctx context.Context, account string, current encryption.Sealing) (n int, err error) {
+	err = t.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM recordings WHERE account_id = $1 AND encrypted
+		AND (key_version <> $2 OR algorithm <> $3)`, account, current.Key.Version, current.Algorithm).Scan(&n)
+	return n, sqldb.Wrap(err, "counting recordings with an old key or algorithm")
 }
 
 // list runs a query for whole rows.

@@ -150,7 +150,7 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 		_, err := e.Verify(t.Context(), before)
 		refused(t, "again", err, fault.KindUnauthenticated, "wrong_token")
 	}
-	if read := e.provider.Asked("/keys"); read > 2*keyReads {
+	if read := e.provider.Asked("/keys"); read > 2*jwksBurst {
 		t.Errorf("the keys were read %d times", read)
 	}
 	if err := verify(); err != nil {
@@ -187,7 +187,7 @@ func TestAProviderThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.provider.SetAway(true) // its keys were not read yet
-	for range 2 * keyReads {
+	for range 2 * jwksBurst {
 		_, err := e.Verify(t.Context(), token)
 		unavailable("without keys", err)
 	}

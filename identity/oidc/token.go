@@ -81,8 +81,8 @@ func (c *Client) authenticate(ctx context.Context, token string) (*oidc.IDToken,
 	switch {
 	case errors.As(err, &expired):
 		return nil, refusedToken("expired", "The token has expired", nil)
-	case keys.err != nil && c.keysUnread(keys.err):
-		return nil, fault.Unavailable(brief(keys.err), keyReadEvery, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
+	case keys.err != nil && c.jwksUnavailable(keys.err):
+		return nil, fault.Unavailable(brief(keys.err), jwksInterval, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
 	case err != nil:
 		return nil, refusedToken("wrong_token", "The token is not valid", brief(err))
 	}
@@ -105,11 +105,12 @@ func (k *recordedKeys) VerifySignature(ctx context.Context, token string) (paylo
 	return payload, k.err
 }
 
-// keysUnread reports whether err is that the keys could not be read, not that a
-// signature is wrong. Keys that were read a moment ago do not have the token's.
-func (c *Client) keysUnread(err error) bool {
-	if errors.Is(err, errKeysRead) {
-		return c.transport.keysAway.Load()
+// jwksUnavailable reports whether err says that the keys could not be read, not that a
+// signature is wrong. A request above the rate limit counts as the last one that was
+// sent: if that succeeded, the keys are recent and the token's key is not among them.
+func (c *Client) jwksUnavailable(err error) bool {
+	if errors.Is(err, errJWKSRateLimited) {
+		return c.transport.jwksFailing.Load()
 	}
 	return strings.HasPrefix(err.Error(), "fetching keys") // of oidc.RemoteKeySet
 }

@@ -15,27 +15,26 @@ import (
 
 const (
 	requestTimeout = 10 * time.Second
-	maxAnswer      = 1 << 20 // bytes of an answer of the provider
-	keyReads       = 5       // at once, of the provider's keys
-	keyReadEvery   = 10 * time.Second
+	maxResponse    = 1 << 20 // bytes of a response's body
+	jwksBurst      = 5       // requests for the provider's keys at once
+	jwksInterval   = 10 * time.Second
 )
 
-// errKeysRead: the keys were read a moment ago.
-var errKeysRead = errors.New("the provider's keys were read a moment ago")
+// errJWKSRateLimited is returned for a request for keys above the rate limit.
+var errJWKSRateLimited = errors.New("the provider's keys were read a moment ago")
 
 // transport bounds and counts the requests to the provider.
 type transport struct {
-	base     http.RoundTripper
-	requests *prometheus.CounterVec
-	keyReads *rate.Limiter
-	// keysAway: the last request for keys failed.
-	keysAway atomic.Bool
+	base        http.RoundTripper
+	requests    *prometheus.CounterVec
+	jwksLimiter *rate.Limiter
+	jwksFailing atomic.Bool // the last request for keys failed
 }
 
 func newHTTPClient(requests *prometheus.CounterVec) (*http.Client, *transport) {
 	t := &transport{
 		base: http.DefaultTransport.(*http.Transport).Clone(), requests: requests,
-		keyReads: rate.NewLimiter(rate.Every(keyReadEvery), keyReads),
+		jwksLimiter: rate.NewLimiter(rate.Every(jwksInterval), jwksBurst),
 	}
 	return &http.Client{
 		Transport: t, Timeout: requestTimeout,
@@ -53,12 +52,12 @@ func kindOf(r *http.Request) string {
 	return requestKeys
 }
 
-// RoundTrip implements http.RoundTripper. An answer other than 200 is an error, but
-// for tokens, whose errors have a body.
+// RoundTrip implements http.RoundTripper. Non-200 is an error, except from the token
+// endpoint, whose errors have a body.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := kindOf(r)
-	if kind == requestKeys && !t.keyReads.Allow() {
-		return nil, errKeysRead
+	if kind == requestKeys && !t.jwksLimiter.Allow() {
+		return nil, errJWKSRateLimited
 	}
 	response, err := t.base.RoundTrip(r)
 	if err == nil && kind != requestToken && response.StatusCode != http.StatusOK {
@@ -71,16 +70,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.requests.WithLabelValues(kind, result).Inc()
 	if kind == requestKeys {
-		t.keysAway.Store(err != nil)
+		t.jwksFailing.Store(err != nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{response.Body, maxAnswer}
+	response.Body = &boundedBody{response.Body, maxResponse}
 	return response, nil
 }
 
-// boundedBody is a body with an error after left bytes.
+// boundedBody is a body that returns an error after left bytes.
 type boundedBody struct {
 	io.ReadCloser
 	left int
@@ -88,7 +87,7 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errors.New("the provider's answer is over 1 MiB")
+		return 0, errors.New("the provider's response is over 1 MiB")
 	}
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n

@@ -26,14 +26,14 @@ type resealFlags struct {
 }
 
 func recordingReseal(p *cli.Program) *cobra.Command {
-	told := resealFlags{new: keyFlags{prefix: "new-"}}
+	options := resealFlags{new: keyFlags{prefix: "new-"}}
 	command := &cobra.Command{
 		Use:   "reseal [FILE]",
 		Short: "Move the service's sealed recordings to their accounts' newest keys, or one file to another key",
 		Long: `Without FILE: move every sealed recording of the service, or of one account, to
 what the account's configuration says now, the newest key and its algorithm.
-Servers go on meanwhile. Broken off, it goes on where it was when it is run
-again. Plain recordings stay plain.
+Servers may run meanwhile. If it is interrupted, run it again: it continues with
+the remaining recordings. Plain recordings stay plain.
 
 With FILE: move one sealed recording to another key offline, with both keys and
 salts. Its body stays as it is.` + fileUsage,
@@ -42,35 +42,35 @@ salts. Its body stays as it is.` + fileUsage,
 			case len(args) > 1:
 				return cli.Usagef("%s does not take %q", cmd.CommandPath(), args[1])
 			case len(args) == 0:
-				return resealStored(p, cmd.Context(), told.account)
-			case told.account != "":
+				return resealStored(p, cmd.Context(), options.account)
+			case options.account != "":
 				return cli.Usagef("--account is for the service's recordings, not for a file")
 			}
-			told.file = args[0]
-			return resealFile(p, &told)
+			options.file = args[0]
+			return resealFile(p, &options)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&told.account, "account", "", cli.AccountUsage+"; empty: all")
-	told.old.add(flags)
-	told.new.add(flags)
-	flags.StringVar(&told.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
-	flags.Uint32Var(&told.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
-	flags.StringVar(&told.output, "output", "", outputUsage)
+	flags.StringVar(&options.account, "account", "", cli.AccountUsage+"; empty: all")
+	options.old.add(flags)
+	options.new.add(flags)
+	flags.StringVar(&options.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
+	flags.Uint32Var(&options.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
+	flags.StringVar(&options.output, "output", "", outputUsage)
 	return command
 }
 
-func resealFile(p *cli.Program, told *resealFlags) error {
-	from, err := told.old.read(p)
+func resealFile(p *cli.Program, options *resealFlags) error {
+	from, err := options.old.read(p)
 	if err != nil {
 		return err
 	}
-	to, err := told.new.read(p)
+	to, err := options.new.read(p)
 	if err != nil {
 		return err
 	}
-	return convert(p, "resealing", told.file, told.output, func(w io.Writer, r io.Reader) error {
-		_, err := from.Reseal(w, r, to, told.newKeyID, told.newVersion)
+	return convert(p, "resealing", options.file, options.output, func(w io.Writer, r io.Reader) error {
+		_, err := from.Reseal(w, r, to, options.newKeyID, options.newVersion)
 		return err
 	})
 }

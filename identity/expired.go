@@ -1,0 +1,21 @@
+package identity
+
+import (
+	"context"
+
+	"trunkline/internal/sqldb"
+)
+
+// deleteExpired deletes the revocations, filters and refresh tokens that have expired.
+func (s *Service) deleteExpired(ctx context.Context) error {
+	now := s.cfg.Now()
+	s.revoked.deleteExpired(now)
+	for _, table := range []string{"identity_revocations", "identity_filters"} {
+		if _, err := s.db.ExecContext(ctx, `DELETE FROM `+table+` WHERE expires_at < $1`, now.UnixMilli()); err != nil {
+			return sqldb.Wrap(err, "deleting expired rows of "+table)
+		}
+	}
+	_, err := s.db.ExecContext(ctx,
+		`DELETE FROM identity_refresh_tokens WHERE expires_at < $1 AND access_expires_at < $1`, now.UnixMilli())
+	return sqldb.Wrap(err, "deleting expired refresh tokens")
+}
