@@ -329,9 +329,9 @@ func TestRefusalAgreesWithTheIndex(t *testing.T) {
 				}}}, interned, false)
 				p := &identity.Principal{AccountID: root, Filter: f}
 				flt := newFilter(p, tree)
-				admitted := flt != nil && flt.admits(&b.frames[0], tree)
-				if refusal := p.Refusal(root, &m, tree); (refusal == nil) != admitted {
-					t.Errorf("%+v of %s, %+v: admitted %v, refusal %+v", f, root, m, admitted, refusal)
+				matched := flt != nil && flt.matches(&b.frames[0], tree)
+				if refusal := p.Refusal(root, &m, tree); (refusal == nil) != matched {
+					t.Errorf("%+v of %s, %+v: matched %v, refusal %+v", f, root, m, matched, refusal)
 				}
 			}
 		}

@@ -7,16 +7,16 @@ import (
 	"trunkline/identity"
 )
 
-// filter selects the messages of a subscriber: its token's filter, as far as the
-// accounts may be seen. It is immutable; a changed permission replaces it.
+// filter selects the messages of a subscriber: the token's filter, limited to
+// accounts it may access. It is immutable; a changed permission replaces it.
 type filter struct {
-	root     string // the subscriber's own account: it sees this one and those below
-	accounts idSet  // the accounts its login named; nil: all below root
+	root     string // the subscriber's own account; it may access this one and those below
+	accounts idSet  // the accounts its login named; nil means all below root
 	types    event.TypeSet
 	names    event.NameSet
-	agents   idSet // nil: all, also messages about no agent
-	queues   idSet // nil: all
-	calls    idSet // nil: all
+	agents   idSet // nil means all, also messages about no agent
+	queues   idSet // nil means all
+	calls    idSet // nil means all
 }
 
 // idSet is a set of ids; nil is the set of all.
@@ -43,7 +43,7 @@ func (s idSet) has(id string) bool {
 
 func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equal(s, t) }
 
-// newFilter returns the filter of a token with the current account tree, nil when
+// newFilter returns the filter of a token with the current account tree, or nil if
 // none of the token's accounts is accessible.
 func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	types, _, ok := event.SetOf(p.EventTypes)
@@ -67,19 +67,19 @@ func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	return f
 }
 
-// admits reports whether the message matches the filter.
-func (f *filter) admits(m *frame, tree *identity.Tree) bool {
-	return f.types&m.class != 0 && f.admitsFacts(m) && f.sees(m.account, tree)
+// matches reports whether the message matches the filter.
+func (f *filter) matches(m *frame, tree *identity.Tree) bool {
+	return f.types&m.class != 0 && f.matchesFacts(m) && f.matchesAccount(m.account, tree)
 }
 
-// admitsFacts reports whether the message's facts match. A message from before
-// there were facts has none: it is NameOther, about no agent, queue or call.
-func (f *filter) admitsFacts(m *frame) bool {
+// matchesFacts reports whether the message's facts match. Old records have no facts;
+// they match only as NameOther, about no agent, queue or call.
+func (f *filter) matchesFacts(m *frame) bool {
 	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call())
 }
 
-// sees reports whether the filter includes the account.
-func (f *filter) sees(account string, tree *identity.Tree) bool {
+// matchesAccount reports whether the filter includes the account.
+func (f *filter) matchesAccount(account string, tree *identity.Tree) bool {
 	if f.accounts != nil {
 		return f.accounts.has(account)
 	}

@@ -189,7 +189,7 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		m.ids = newFactIDs(&text, first(some("a", 4)), first(some("q", 3)), first(some("c", 5)))
 		want, got := make(map[*subscriber]int), make(map[*subscriber]int)
 		for _, s := range subscribers {
-			if s.filter.Load().admits(&m, tree) {
+			if s.filter.Load().matches(&m, tree) {
 				want[s]++
 			}
 		}

@@ -272,7 +272,7 @@ func (gs groups) match(m *frame, deliver func(*subscriber)) {
 			continue
 		}
 		for i := range g.entries {
-			if e := &g.entries[i]; e.anyFacts || e.sub.filter.Load().admitsFacts(m) {
+			if e := &g.entries[i]; e.anyFacts || e.sub.filter.Load().matchesFacts(m) {
 				deliver(e.sub)
 			}
 		}

@@ -67,7 +67,7 @@ func (a *placements) recount(count int) {
 }
 
 // partitionsOf returns the partitions that may have events which the filter
-// admits, and the number of partitions at the time.
+// matches, and the number of partitions at the time.
 func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -274,7 +274,7 @@ func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Co
 			if m.offset >= s.bound.Offset {
 				break
 			}
-			if !s.isRepeat(m) && m.id > s.after && r.filter.admits(m, r.tree) {
+			if !s.isRepeat(m) && m.id > s.after && r.filter.matches(m, r.tree) {
 				s.frames, s.at.next, s.head, s.filterVersion = s.frames[i:], m.offset, m.id, r.filterVersion
 				return true, nil
 			}
@@ -338,7 +338,7 @@ func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 // deliver puts the source's next message on the subscriber's queue.
 func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error {
 	m, room := &s.frames[0], true
-	if s.filterVersion == r.filterVersion || r.filter.admits(m, r.tree) {
+	if s.filterVersion == r.filterVersion || r.filter.matches(m, r.tree) {
 		var p pushResult
 		switch p, room = r.sub.pushReplayed(m); p {
 		case pushNeedsWriter:

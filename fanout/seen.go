@@ -87,7 +87,7 @@ func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsT
 	tree := f.directory.Tree()
 	accounts, known := f.seen.accountsBetween(partition, from, to)
 	for _, account := range accounts {
-		if flt.sees(account, tree) {
+		if flt.matchesAccount(account, tree) {
 			return true
 		}
 	}

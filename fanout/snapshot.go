@@ -79,7 +79,7 @@ const (
 )
 
 // Snapshot returns the agents, calls and queues of the principal's accounts that
-// its filter admits, regardless of event types and names. Returns
+// its filter matches, regardless of event types and names. Returns
 // fault.KindUnavailable while a partition is behind.
 func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
 	filter := newFilter(p, f.directory.Tree())
@@ -150,7 +150,7 @@ func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*sta
 	}
 	// Asked for with the view in hand, the tree has every account in it.
 	tree := v.f.directory.Tree()
-	v.view.Each(func(account string) bool { return filter.sees(account, tree) }, now, func(e *state.Entry) {
+	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
 		key := e.Key()
 		if known := into[key]; known == nil || known.EventID < e.EventID {
 			into[key] = e
@@ -161,7 +161,7 @@ func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*sta
 
 type queueKey struct{ account, queue string }
 
-// fill lists what the filter admits, ordered by account and id.
+// fill lists what the filter matches, ordered by account and id.
 func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 	s.Agents, s.Calls, s.Queues = []SnapshotAgent{}, []SnapshotCall{}, []SnapshotQueue{}
 	queues := make(map[queueKey]*SnapshotQueue)
@@ -183,7 +183,7 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 			for _, id := range e.Queues {
 				queue(e.AccountID, id).Agents[e.State]++
 			}
-			if filter.admitsAgent(e) {
+			if filter.matchesAgent(e) {
 				s.Agents = append(s.Agents, newSnapshotAgent(e))
 			}
 		case state.Call:
@@ -231,9 +231,9 @@ func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 	return 0
 }
 
-// admitsAgent reports whether an agent matches the filter's agents, queues and
+// matchesAgent reports whether an agent matches the filter's agents, queues and
 // calls.
-func (f *filter) admitsAgent(e *state.Entry) bool {
+func (f *filter) matchesAgent(e *state.Entry) bool {
 	return f.agents.has(e.ID) && f.calls.has(e.CallID) &&
 		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has))
 }

@@ -82,13 +82,13 @@ func (l *memoryLog) divide(t *testing.T, at resumePoint, flt *filter, tree *iden
 			case seen[e.ID]:
 			case records[i].Offset < at.positions[p].next:
 				fold.Fold(&e)
-			case flt.sees(e.Account, tree):
+			case flt.matchesAccount(e.Account, tree):
 				after[e.ID.String()] = true
 			}
 			seen[e.ID] = true
 		}
 		for _, e := range fold.All() {
-			if flt.sees(e.AccountID, tree) {
+			if flt.matchesAccount(e.AccountID, tree) {
 				merged[e.Key()] = e
 			}
 		}

@@ -143,7 +143,7 @@ func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 	s.addFigures(figures, filter)
 }
 
-// addFigures adds figures to the queues that the filter admits.
+// addFigures adds figures to the queues that the filter matches.
 func (s *Snapshot) addFigures(figures []QueueToday, filter *filter) {
 	at := make(map[queueKey]int, len(s.Queues))
 	for i := range s.Queues {

@@ -14,8 +14,8 @@ import (
 // traces records one span per node for each event of a sampled trace, from the
 // read to the last socket write.
 type traces struct {
-	tracer *tracing.Tracer // nil: off
-	open   atomic.Int64    // len(waiting), usually 0: flushed reads only this
+	tracer *tracing.Tracer // nil disables tracing
+	open   atomic.Int64    // len(waiting), usually 0: fast path of flushed
 
 	mu      sync.Mutex                     // after index.mu, before subscriber.mu
 	waiting map[*subscriber][]*tracedEvent // traced events still queued, by subscriber
@@ -28,18 +28,17 @@ type tracedEvent struct {
 	offset int64
 
 	id         event.ID
-	pending    map[*subscriber]struct{} // have it on their queues
+	pending    map[*subscriber]struct{} // subscribers that have it queued
 	matched    int
 	written    int
-	dispatched bool // nobody is added any more
+	dispatched bool // no more subscribers will be added
 	timeout    *time.Timer
 }
 
-// traceLimit bounds the wait of a span for full sockets.
-const traceLimit = 10 * time.Second
+// traceTimeout is how long a span waits for slow sockets.
+const traceTimeout = 10 * time.Second
 
-// begin begins spans for records that have just been read. Most often there are
-// none.
+// begin begins spans for records that have just been read. Usually none is sampled.
 func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 	if t.tracer == nil {
 		return nil
@@ -55,7 +54,7 @@ func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 // tracedEvents are those of one read, in the order of their offsets.
 type tracedEvents []*tracedEvent
 
-// find returns the traced event of m, nil when m is not traced. Calls must be
+// find returns the traced event of m, or nil if m is not traced. Calls must be
 // in the order of offsets.
 func (e *tracedEvents) find(m *frame) *tracedEvent {
 	for len(*e) > 0 && (*e)[0].offset < m.offset {
@@ -67,12 +66,12 @@ func (e *tracedEvents) find(m *frame) *tracedEvent {
 	return (*e)[0]
 }
 
-// push is the subscriber's push of an event that may be traced.
+// push pushes an event, which may be traced, to a subscriber.
 func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	if e == nil {
 		return s.push(m)
 	}
-	t.mu.Lock() // until it is on the queue: else flushed would miss it there
+	t.mu.Lock() // held across push; otherwise flushed could run before the event is queued
 	defer t.mu.Unlock()
 	if e.pending == nil {
 		e.id, e.pending = m.id, make(map[*subscriber]struct{})
@@ -88,8 +87,8 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	return s.push(m)
 }
 
-// dispatched marks events that were put on all queues. A span ends when the
-// last subscriber has been written.
+// dispatched marks events that were put on all queues. A span ends when the event
+// was written to the last subscriber.
 func (t *traces) dispatched(events tracedEvents) {
 	if len(events) == 0 {
 		return
@@ -101,7 +100,7 @@ func (t *traces) dispatched(events tracedEvents) {
 			e.end()
 			continue
 		}
-		e.timeout = time.AfterFunc(traceLimit, func() { t.expire(e) })
+		e.timeout = time.AfterFunc(traceTimeout, func() { t.expire(e) })
 	}
 }
 
@@ -113,8 +112,8 @@ func (t *traces) flushed(group []*subscriber) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range group {
-		if events, waits := t.waiting[s]; waits {
-			t.setWaiting(s, slices.DeleteFunc(events, func(e *tracedEvent) bool { return e.settle(s) }))
+		if events, found := t.waiting[s]; found {
+			t.setWaiting(s, slices.DeleteFunc(events, func(e *tracedEvent) bool { return e.finishFor(s) }))
 		}
 	}
 }
@@ -127,7 +126,7 @@ func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 	t.open.Store(int64(len(t.waiting)))
 }
 
-// expire ends a span that was not written to all subscribers within traceLimit.
+// expire ends a span that was not written to all subscribers within traceTimeout.
 func (t *traces) expire(e *tracedEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,15 +134,15 @@ func (t *traces) expire(e *tracedEvent) {
 		return
 	}
 	for s := range e.pending {
-		t.setWaiting(s, slices.DeleteFunc(t.waiting[s], func(one *tracedEvent) bool { return one == e }))
+		t.setWaiting(s, slices.DeleteFunc(t.waiting[s], func(other *tracedEvent) bool { return other == e }))
 	}
 	e.pending = nil
 	e.end()
 }
 
-// settle reports whether the event was written to the subscriber or the
-// subscriber is gone, and removes it from pending.
-func (e *tracedEvent) settle(s *subscriber) bool {
+// finishFor removes the subscriber from pending if the event was written to it or it
+// is gone, and reports whether it did.
+func (e *tracedEvent) finishFor(s *subscriber) bool {
 	gone, written := s.deliveryState(e.id)
 	if !gone && !written {
 		return false

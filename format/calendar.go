@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Calendar checks a call record's clocks: a record reaches Kafka after its call,
+// Calendar checks a call record's timestamps: a record reaches Kafka after its call,
 // and no call is older than this century.
 type Calendar struct {
 	Recorded int64 // Unix seconds, when Kafka got the record
@@ -19,7 +19,7 @@ const (
 	ahead  = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
 )
 
-// Check returns s, or an error when no call can have this clock.
+// Check returns s, or an error when no call can have this timestamp.
 func (c Calendar) Check(s int64, field string) (int64, error) {
 	if s < oldest || s > c.Recorded+ahead {
 		return 0, RejectRange(field)
@@ -27,9 +27,9 @@ func (c Calendar) Check(s int64, field string) (int64, error) {
 	return s, nil
 }
 
-// Clock returns a call's clock in Unix seconds, in any unit UnixSeconds reads;
+// UnixTime returns a call's timestamp in Unix seconds, in any unit UnixSeconds reads;
 // absent, null, "" and zero are "unknown", 0.
-func (c Calendar) Clock(v jsonscan.Value, field string) (int64, error) {
+func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, nil
 	}
@@ -44,12 +44,12 @@ func (c Calendar) Clock(v jsonscan.Value, field string) (int64, error) {
 	return c.Check(n, field)
 }
 
-// Start returns a clock that a row cannot do without.
+// Start returns a timestamp that a row must have.
 func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, RejectMissing(field)
 	}
-	s, err := c.Clock(v, field)
+	s, err := c.UnixTime(v, field)
 	if s == 0 && err == nil {
 		return 0, RejectRange(field)
 	}

@@ -5,17 +5,17 @@
 // of it, golden files included; format/registry lists them. To add a source,
 // write its folder and add one line there.
 //
-// The package itself has what sources share: reading fields, clocks and
-// durations, words for states that have no fixed vocabulary, corrections of live
+// The package itself has what sources share: reading fields, timestamps
+// and durations, words for states that have no fixed vocabulary, corrections of live
 // feeds (Resync), and the reasons for which a record is rejected. format/split has
 // the splitters of JSON bodies.
 //
 // # Facts
 //
-// A format fills the facts (docs/facts.md) with what the record alone tells, and
-// the type follows where the name has one. The normalizer completes them from the
+// A format fills the facts (docs/facts.md) that the record alone gives, and the
+// type follows if the name has one. The normalizer completes them from the
 // state before the event: what event/state expects of a format is in its doc.go,
-// and what one record of a platform cannot tell in the doc.go of its folder.
+// and the limits of a single record of a platform in the doc.go of its folder.
 // In short: facts.State is the agent's for agent.*, the device's for device.*, else
 // the call's; agent.state without a state ends what the agent did at the moment;
 // agent.no_answer with a call_id gives the call back to the queue; "other" may have

@@ -25,9 +25,9 @@ func FirstText(values ...jsonscan.Value) string {
 	return ""
 }
 
-// FirstClock returns the first of the values that is a clock, in Unix
-// milliseconds, 0 when none is.
-func FirstClock(values ...jsonscan.Value) int64 {
+// FirstTimestamp returns the first of the values that is a timestamp, in Unix
+// milliseconds, or 0 if none is.
+func FirstTimestamp(values ...jsonscan.Value) int64 {
 	for _, v := range values {
 		if ms, ok := UnixMillis(v); ok {
 			return ms
@@ -36,7 +36,7 @@ func FirstClock(values ...jsonscan.Value) int64 {
 	return 0
 }
 
-// Between returns the time from one clock to a later one, unknown where one of
+// Between returns the time from one timestamp to a later one, unknown if one of
 // them is missing.
 func Between(from, to jsonscan.Value) event.Millis {
 	start, ok := UnixMillis(from)
@@ -80,9 +80,9 @@ func StrictText(v jsonscan.Value, field string) (string, error) {
 	return "", RejectType(field, "a string")
 }
 
-// StrictClock returns a clock of one of our own formats in Unix milliseconds:
+// StrictTimestamp returns a timestamp of one of our own formats in Unix milliseconds:
 // absent (0), or a number of seconds.
-func StrictClock(v jsonscan.Value, field string) (int64, error) {
+func StrictTimestamp(v jsonscan.Value, field string) (int64, error) {
 	if v.Kind() == jsonscan.None {
 		return 0, nil
 	}

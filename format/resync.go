@@ -28,7 +28,7 @@ func Resync(name string) Format {
 			return StrictText(f[resyncAccount], "account_id")
 		},
 		Event: func(f *Fields) (Event, error) {
-			at, err := StrictClock(f[resyncTime], "timestamp")
+			at, err := StrictTimestamp(f[resyncTime], "timestamp")
 			if err != nil {
 				return Event{}, err
 			}

@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// ami is the format of a packet of the manager interface.
+// ami is the format of an event of the manager interface (AMI).
 var ami = format.Format{
-	Name: PacketFormat, Topic: event.TopicRaw,
+	Name: EventFormat, Topic: event.TopicRaw,
 	Keys: jsonscan.KeysOf(
 		"Event", "Account-ID", "Timestamp",
 		"Queue", "Interface", "MemberName", "Status", "InCall", "Paused", "PausedReason", "Agent",
@@ -27,7 +27,7 @@ var ami = format.Format{
 	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := readEvent(f, text(f[amiEvent]))
-		e.Facts.TimestampMS = format.FirstClock(first(f[amiTime]))
+		e.Facts.TimestampMS = format.FirstTimestamp(first(f[amiTime]))
 		e.Timestamp = e.Facts.TimestampMS / 1000
 		return e, nil
 	},
@@ -85,14 +85,14 @@ const (
 	amiWrapUpTime // seconds
 )
 
-// account returns the account that a packet names, which none of Asterisk's own
-// does: AccountCode is a billing label that the dialplan may use for anything,
-// and AccountID is a user of the manager interface.
+// account returns the injected Account-ID; Asterisk never sends one: AccountCode is
+// a billing label that the dialplan may use for anything, and AccountID is a user of
+// the manager interface.
 func account(f *format.Fields) (string, error) {
 	return format.AccountText(first(f[amiAccount]), "Account-ID")
 }
 
-// readEvent reads a packet by the name of its event.
+// readEvent parses an AMI event by its name.
 func readEvent(f *format.Fields, name string) format.Event {
 	switch {
 	case strings.HasPrefix(name, "QueueMember"):
@@ -115,7 +115,7 @@ func readEvent(f *format.Fields, name string) format.Event {
 	return legEvent(f, name)
 }
 
-// legFacts returns the facts that a packet about a channel has.
+// legFacts returns the facts of an AMI event about a channel.
 func legFacts(f *format.Fields) event.Facts {
 	facts := event.Facts{
 		CallID:            text(f[amiUniqueID]),
@@ -136,9 +136,8 @@ func namedLeg(f *format.Fields, t event.Type, name event.Name, state event.State
 	return format.Event{Type: t, Facts: facts}
 }
 
-// legEvent reads a packet about a channel. A dialled leg has packets of its own
-// when it rings and answers (Newstate), so that those of the dial (DialBegin,
-// DialState, DialEnd) have no name.
+// legEvent parses an AMI event about a channel. A dialled leg has its own events when
+// it rings and answers (Newstate), so Dial* events are mapped to NameOther.
 func legEvent(f *format.Fields, name string) format.Event {
 	e := namedLeg(f, event.Custom, event.NameOther, "")
 	facts := &e.Facts
@@ -161,7 +160,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 	case "Unhold":
 		facts.Name, facts.State = event.NameCallResumed, event.Talking
 	case "DTMFEnd":
-		if text(f[amiDirection]) == "Received" { // a digit that is passed on is Sent on the other leg
+		if text(f[amiDirection]) == "Received" { // the same digit appears as Sent on the bridged leg; count it once
 			facts.Name = event.NameCallDTMF
 		}
 	case "Hangup":
@@ -177,9 +176,8 @@ func legEvent(f *format.Fields, name string) format.Event {
 	return e
 }
 
-// transferEvent reads a transfer that succeeded. The call is the leg that was
-// transferred; where Asterisk does not name it (a bridge of several), the leg
-// that transferred.
+// transferEvent parses a transfer. The call is the leg that was transferred, or the
+// leg that transferred if Asterisk does not name the former (a bridge of several).
 func transferEvent(f *format.Fields) format.Event {
 	e := format.Event{Type: event.AgentTransfer}
 	facts := &e.Facts
@@ -206,7 +204,7 @@ func transferEvent(f *format.Fields) format.Event {
 	return e
 }
 
-// deviceEvent reads the state of a registration. A contact that does not answer
+// deviceEvent parses the state of a registration. A contact that does not answer
 // (Unreachable, Lagged) is still registered.
 func deviceEvent(f *format.Fields) format.Event {
 	facts := event.Facts{AgentID: text(f[amiEndpoint])}
@@ -225,8 +223,8 @@ func deviceEvent(f *format.Fields) format.Event {
 	return format.Event{Type: format.TypeOf(facts.Name), Facts: facts}
 }
 
-// variableEvent reads a channel variable. Queue() sets QUEUESTATUS to why a caller
-// left the queue without an agent; QueueCallerAbandon came before it.
+// variableEvent parses a channel variable. Queue() sets QUEUESTATUS to the reason a
+// caller left the queue without an agent, after QueueCallerAbandon.
 func variableEvent(f *format.Fields) format.Event {
 	e := namedLeg(f, event.Custom, event.NameOther, "")
 	if text(f[amiVariable]) != "QUEUESTATUS" {

@@ -125,8 +125,8 @@ func localSide(channel string) json.RawMessage {
 	return nil
 }
 
-// readTimes reads the row's clocks: local times of the switch, without a zone. The
-// durations are right where the clocks are ambiguous.
+// readTimes reads the row's timestamps: local times of the switch, without a zone. The
+// durations decide where local times are ambiguous.
 func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = localTime(f[cdrStart], "StartTime", c); err != nil {
 		return err
@@ -164,7 +164,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	return nil
 }
 
-// sameLocalTime reports whether two times have the same date and clock in the zone.
+// sameLocalTime reports whether two times have the same date and time in the zone.
 func sameLocalTime(a, b int64, zone *time.Location) bool {
 	if zone == nil {
 		return a == b

@@ -1,14 +1,15 @@
-// Package asterisk has what is known of Asterisk: packets of the manager interface
-// (AMI) and its Cdr events. testdata has captured records with the messages and
-// rows they become; those in vocabulary are constructed from captured ones.
+// Package asterisk parses Asterisk's events of the manager interface (AMI), Cdr
+// among them. testdata has captured records with the messages and rows they
+// become; those in vocabulary are constructed from captured ones.
 //
-// A packet is one JSON object with keys and values as on the wire; a key that
-// occurs more than once is an array, of which the first counts. AMI has no clock
-// unless manager.conf has timestampevents = yes, and names no account: AccountCode
-// and channel variables are empty on a call's first packets, and packets about
-// members of queues have neither. The feed or the Kafka key gives the account.
+// An AMI event is one JSON object with keys and values as on the wire; a key that
+// occurs more than once is an array, of which the first value is used. AMI events
+// have a timestamp only with timestampevents = yes in manager.conf, and name no
+// account: AccountCode and channel variables are empty in a call's first events,
+// and events about members of queues have neither. The feed or the Kafka key gives
+// the account.
 //
-// # What one packet cannot tell
+// # Limits of single events
 //
 //   - QueueCallerAbandon is queue.call_abandoned, also when the caller left by a
 //     timeout or because the queue became empty. VarSet QUEUESTATUS follows then
@@ -17,18 +18,18 @@
 //   - QueueCallerLeave is "other": it comes before AgentConnect, after
 //     QueueCallerAbandon, and alone when a caller leaves by a key; such a call is
 //     still in the queue for the state until its Hangup.
-//   - A member of a queue is not logged in: who joins the first queue begins to
-//     work, who leaves the last one stops. QueueMemberAdded and Removed are queue
-//     memberships. Only agents of app_agent_pool log in.
-//   - A break is one of each queue. QueueMemberPause with Paused 1 also changes the
-//     reason of a break that has begun. While the agent rings or talks it begins no
-//     break: the QueueMemberStatus at the end of the call does.
-//   - A Local channel is in use from the moment it is dialled, so that a member's
-//     QueueMemberStatus 2 without InCall is "other"; AgentCalled and AgentConnect
-//     tell.
-//   - A wrap-up begins with QueueMemberStatus 1 where the member has a wrapuptime of
-//     its own and the packet a Timestamp; its end is in no packet, and the
-//     wrapuptime of a queue in none.
+//   - Queue members do not log in; joining the first queue starts the agent's work,
+//     leaving the last ends it. QueueMemberAdded and Removed are queue memberships.
+//     Only agents of app_agent_pool log in.
+//   - Pauses are per queue. QueueMemberPause with Paused 1 also changes the reason
+//     of a pause that has begun. A pause set during a call starts when the call
+//     ends, with its QueueMemberStatus.
+//   - A Local channel is in use from the moment it is dialled, so a member's
+//     QueueMemberStatus 2 without InCall is "other"; use AgentCalled and
+//     AgentConnect instead.
+//   - Wrap-up begins with QueueMemberStatus 1 if the member has a wrapuptime of its
+//     own and the event a Timestamp. No event reports the end of wrap-up or a
+//     queue's wrapuptime.
 //   - AgentComplete with the reason transfer ends the call for the queue; the
-//     caller goes on.
+//     caller's call continues.
 package asterisk

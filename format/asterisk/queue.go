@@ -8,7 +8,7 @@ import (
 	"trunkline/format"
 )
 
-// memberEvent reads a packet about a member of a queue. An agent in several queues
+// memberEvent parses an AMI event about a member of a queue. An agent in several queues
 // has one for each.
 func memberEvent(f *format.Fields, name string) format.Event {
 	e := format.Event{Type: event.AgentState, Facts: event.Facts{
@@ -25,7 +25,7 @@ func memberEvent(f *format.Fields, name string) format.Event {
 	case "QueueMemberAdded":
 		facts.Name, facts.State = event.NameAgentQueueJoin, state
 	case "QueueMemberRemoved":
-		// Offline if it was the agent's last queue, which only the state knows.
+		// Offline applies only if it was the agent's last queue, which the state knows.
 		facts.Name, facts.State, facts.Reason = event.NameAgentQueueLeave, event.Offline, ""
 	case "QueueMemberPause":
 		switch {
@@ -49,21 +49,21 @@ func memberEvent(f *format.Fields, name string) format.Event {
 	return e
 }
 
-// Member holds the fields of a packet about a member of a queue.
+// Member holds the fields of an AMI event about a member of a queue.
 type Member struct {
 	Interface  string
 	Status     string // of the device, a number
 	InCall     bool
 	Paused     bool
-	LastCall   int64 // Unix seconds, 0: none
+	LastCall   int64 // Unix seconds, 0 if none
 	WrapUpTime int64 // seconds; the member's own, not that of its queue
-	AtMS       int64 // Unix milliseconds of the packet, 0: not known
+	AtMS       int64 // Unix milliseconds of the event, 0 if unknown
 }
 
 func readMember(f *format.Fields) Member {
 	m := Member{
 		Interface: text(f[amiInterface]), Status: text(f[amiStatus]), InCall: text(f[amiInCall]) == "1",
-		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstClock(first(f[amiTime])),
+		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstTimestamp(first(f[amiTime])),
 	}
 	m.LastCall, _ = format.Integer(first(f[amiLastCall]))
 	m.WrapUpTime, _ = format.Integer(first(f[amiWrapUpTime]))
@@ -73,7 +73,7 @@ func readMember(f *format.Fields) Member {
 // WrapUpEnd returns when the member's pause after its last call ends.
 func (m *Member) WrapUpEnd() time.Time { return time.Unix(m.LastCall+m.WrapUpTime, 0) }
 
-// State returns the state of a member by its device, "" where that does not tell it: a Local
+// State returns the state of a member by its device, or "" if the device does not determine it: a Local
 // channel is in use from the moment it is dialled, so that it may be ringing or talking.
 func (m *Member) State() event.State {
 	var device event.State
@@ -102,7 +102,7 @@ func (m *Member) State() event.State {
 	return device
 }
 
-// queueEvent reads a packet about a call in a queue, or an agent of
+// queueEvent parses an AMI event about a call in a queue, or an agent of
 // app_agent_pool. The call is the caller's channel.
 func queueEvent(f *format.Fields, name string) format.Event {
 	e := namedLeg(f, event.QueueCall, event.NameOther, "")
@@ -125,18 +125,18 @@ func queueEvent(f *format.Fields, name string) format.Event {
 		facts.Name = event.NameAgentNoAnswer
 	case "QueueCallerAbandon":
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAbandoned, event.Ended, hold
-	case "QueueCallerLeave": // connected, given up or sent on: told by the packet beside it, if any
+	case "QueueCallerLeave": // another event reports whether the caller was connected, gave up or was sent on, if any does
 	case "AgentLogin":
 		return poolAgent(f, event.NameAgentLogin, event.Available)
 	case "AgentLogoff":
 		return poolAgent(f, event.NameAgentLogout, event.Offline)
-	default: // AgentsComplete and other answers
+	default: // AgentsComplete and other responses
 		e.Type = event.Custom
 	}
 	return e
 }
 
-// poolAgent reads the login or logout of an agent of app_agent_pool, who is on the
+// poolAgent parses the login or logout of an agent of app_agent_pool, who is on the
 // line from one to the other.
 func poolAgent(f *format.Fields, name event.Name, state event.State) format.Event {
 	e := namedLeg(f, format.TypeOf(name), name, state)

@@ -8,7 +8,7 @@ import (
 
 // The names of the formats.
 const (
-	PacketFormat = "asterisk.ami"
+	EventFormat  = "asterisk.ami"
 	RecordFormat = "asterisk.cdr"
 	ResyncFormat = "asterisk.resync"
 )
@@ -35,7 +35,7 @@ const (
 
 // recognise is sure of an event by Privilege, which every unsolicited event of the
 // manager interface has, or a channel's Uniqueid; Kazoo's conference events have
-// an Event too. An answer to an action has an ActionID.
+// an Event too. A response to an action has an ActionID.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	named := r.Seen[seenEvent].Kind() == jsonscan.String
 	switch {

@@ -18,7 +18,7 @@ func first(v jsonscan.Value) jsonscan.Value {
 	return v
 }
 
-// text returns a value, "" where Asterisk writes that it knows none.
+// text returns a value, or "" for the texts that Asterisk writes for unknown ones.
 func text(v jsonscan.Value) string {
 	switch s := format.Text(first(v)); s {
 	case "<unknown>", "<null>", "<none>":
@@ -28,7 +28,7 @@ func text(v jsonscan.Value) string {
 	}
 }
 
-// extension returns what was dialled, "" for the dialplan's start extension.
+// extension returns the dialled extension, or "" for the dialplan's start extension.
 func extension(v jsonscan.Value) string {
 	if s := text(v); s != "s" {
 		return s

@@ -75,10 +75,10 @@ func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err
 	}
-	if row.AnsweredTime, err = c.Clock(l.value("answer_epoch"), "variables.answer_epoch"); err != nil {
+	if row.AnsweredTime, err = c.UnixTime(l.value("answer_epoch"), "variables.answer_epoch"); err != nil {
 		return err
 	}
-	if row.EndedTime, err = c.Clock(l.value("end_epoch"), "variables.end_epoch"); err != nil {
+	if row.EndedTime, err = c.UnixTime(l.value("end_epoch"), "variables.end_epoch"); err != nil {
 		return err
 	}
 	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
@@ -90,7 +90,7 @@ func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
 	if row.BillingSeconds, err = format.Seconds(l.value("billsec"), "variables.billsec"); err != nil {
 		return err
 	}
-	progress, err := c.Clock(l.value("progress_epoch"), "variables.progress_epoch")
+	progress, err := c.UnixTime(l.value("progress_epoch"), "variables.progress_epoch")
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func readEvent(f *format.Fields) (format.Event, error) {
 	} else {
 		e = readOther(f)
 	}
-	e.Facts.TimestampMS = format.FirstClock(f[fsTime])
+	e.Facts.TimestampMS = format.FirstTimestamp(f[fsTime])
 	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e, nil
 }

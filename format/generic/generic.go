@@ -32,7 +32,7 @@ var events = format.Format{
 		if !e.Type.Known() {
 			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the specification's event types")
 		}
-		if e.Facts.TimestampMS, err = format.StrictClock(f[genericTime], "timestamp"); err != nil {
+		if e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp"); err != nil {
 			return format.Event{}, err
 		}
 		e.Timestamp = e.Facts.TimestampMS / 1000

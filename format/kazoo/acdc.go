@@ -8,15 +8,15 @@ import (
 )
 
 // acdc is the format of Kazoo's ACDc: call and agent statistics, agent commands,
-// and the messages between its queues and agents. ACDc tells one happening more
-// than once: a call that enters a queue is a member call, a member_add and the
+// and the messages between its queues and agents. ACDc reports the same event
+// several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
 var acdc = format.Format{
 	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := eventFrom(f, event.Custom)
-		if at := statisticClock(f, name); at != 0 {
+		if at := statisticTimestamp(f, name); at != 0 {
 			e.Facts.TimestampMS, e.Timestamp = at, at/1000
 		}
 		switch format.Text(f[kzCategory]) {
@@ -42,8 +42,8 @@ var acdc = format.Format{
 	},
 }
 
-// callStatistic sets the facts of a call's step. Its duration is told where the
-// statistic has the clock of the step before it too.
+// callStatistic sets the facts of a call's step. The step has a duration if the
+// statistic also has the timestamp of the step before it.
 func callStatistic(f *format.Fields, facts *event.Facts, name string) {
 	switch name {
 	case "waiting":
@@ -68,8 +68,8 @@ func callStatistic(f *format.Fields, facts *event.Facts, name string) {
 }
 
 // leftQueue sets the facts of a call that left the queue before an agent answered.
-// ACDc calls all of them abandoned; its reason tells a caller who hung up from one
-// who was sent on.
+// ACDc calls all of them abandoned; its reason distinguishes a caller who hung up from
+// one who was sent on.
 func leftQueue(facts *event.Facts, reason string) {
 	facts.Name, facts.State, facts.Reason = event.NameQueueCallEnded, event.Ended, reason
 	if reason == "" || reason == "member_hangup" {
@@ -78,7 +78,7 @@ func leftQueue(facts *event.Facts, reason string) {
 }
 
 // agentStatus sets the facts of an agent's status. "ready" may follow a login, a
-// break or a call, which only the state before it tells.
+// break or a call; only the previous state distinguishes them.
 func agentStatus(f *format.Fields, facts *event.Facts, status string) {
 	facts.Name = event.NameAgentState
 	facts.CallID = format.Text(f[kzCall])
@@ -108,15 +108,15 @@ func agentStatus(f *format.Fields, facts *event.Facts, status string) {
 	}
 }
 
-// AgentState returns the state of an agent with a status of ACDc, "" where the
-// status does not tell it.
+// AgentState returns the state of an agent with a status of ACDc, or "" if the
+// status does not determine it.
 func AgentState(status string) event.State {
 	var facts event.Facts
 	agentStatus(&format.Fields{}, &facts, status)
 	return facts.State
 }
 
-// agentCommand sets the facts of what an agent was told to do.
+// agentCommand sets the facts of a command to an agent.
 func agentCommand(f *format.Fields, facts *event.Facts, name string) event.Type {
 	switch name {
 	case "login":
@@ -153,14 +153,14 @@ func memberMessage(f *format.Fields, facts *event.Facts, name string) {
 	case "call_fail", "call_failure":
 		facts.Name, facts.State = event.NameQueueCallEnded, event.Ended
 		facts.Reason = format.Text(f[kzFailureReason])
-	case "hungup": // waiting or talking: the statistic that follows tells
+	case "hungup": // the statistic that follows reports whether the caller waited or talked
 		facts.Name, facts.State = event.NameCallEnded, event.Ended
 	}
 }
 
 // queueMessage sets the facts of a message of a queue. agent_change is the queue's
-// view of an agent: "available" tells that it does nothing at the moment,
-// "unavailable" not why.
+// view of an agent: "available" means that it does nothing at the moment;
+// "unavailable" gives no reason.
 func queueMessage(f *format.Fields, facts *event.Facts, name string) event.Type {
 	switch {
 	case name == "agent_change":
@@ -183,20 +183,20 @@ func queueMessage(f *format.Fields, facts *event.Facts, name string) event.Type 
 	return event.Custom
 }
 
-// statisticClock returns the time of a call statistic in Unix milliseconds: each
-// has a clock of its own name, beside those of the statistics before it.
-func statisticClock(f *format.Fields, name string) int64 {
+// statisticTimestamp returns the time of a call statistic in Unix milliseconds. Each
+// statistic has its own timestamp field, besides those of the statistics before it.
+func statisticTimestamp(f *format.Fields, name string) int64 {
 	switch name {
 	case "waiting":
-		return format.FirstClock(f[kzEntered])
+		return format.FirstTimestamp(f[kzEntered])
 	case "missed":
-		return format.FirstClock(f[kzMissed])
+		return format.FirstTimestamp(f[kzMissed])
 	case "abandoned":
-		return format.FirstClock(f[kzAbandoned])
+		return format.FirstTimestamp(f[kzAbandoned])
 	case "handled":
-		return format.FirstClock(f[kzHandled])
+		return format.FirstTimestamp(f[kzHandled])
 	case "processed":
-		return format.FirstClock(f[kzProcessed])
+		return format.FirstTimestamp(f[kzProcessed])
 	}
 	return 0
 }

@@ -20,7 +20,7 @@ var callEvent = format.Format{
 	},
 }
 
-// channelEvent reads the event of a channel: one of the bus, CHANNEL_…, or of a
+// channelEvent parses the event of a channel: one of the bus, CHANNEL_…, or of a
 // webhook, channel_….
 func channelEvent(f *format.Fields, name string) format.Event {
 	e := eventFrom(f, event.Custom)
@@ -57,7 +57,7 @@ func channelEvent(f *format.Fields, name string) format.Event {
 		if to := format.Text(f[kzTransferTo]); to != "" {
 			facts.Callee = to
 		}
-	case "CHANNEL_TRANSFEREE": // the same transfer, told by the other leg
+	case "CHANNEL_TRANSFEREE": // the same transfer, reported by the other leg
 		e.Type = event.AgentTransfer
 	}
 	return e
@@ -67,8 +67,8 @@ func isRegistration(f *format.Fields) bool {
 	return f[kzCategory].Is("directory") && f[kzName].Is("reg_success")
 }
 
-// registration reads a registration, which Kazoo repeats with each renewal and
-// whose end it does not tell.
+// registration parses a registration. Kazoo repeats it with each renewal and sends
+// no event that is read here when it expires.
 func registration(f *format.Fields) format.Event {
 	e := eventFrom(f, event.DeviceRegister)
 	e.Facts.Name, e.Facts.State = event.NameDeviceRegistered, event.Registered

@@ -113,7 +113,7 @@ func interactionID(f *format.Fields, row *event.CDR) string {
 	return row.CallID
 }
 
-// readTimes reads the row's clocks. Kazoo's Timestamp is the channel's end,
+// readTimes reads the row's timestamps. Kazoo's Timestamp is the channel's end,
 // Channel-Created-Time its start. Without the latter, Timestamp is used as the
 // start, as in Kazoo's own reports, and the answer and the end are unknown. In
 // cdr.report, which has the object Call-Interaction, Timestamp is the start of the
@@ -122,7 +122,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if row.Timestamp, err = c.Start(f[kcTime], "Timestamp"); err != nil {
 		return err
 	}
-	created, err := c.Clock(f[kcCreated], "Channel-Created-Time")
+	created, err := c.UnixTime(f[kcCreated], "Channel-Created-Time")
 	if err != nil {
 		return err
 	}

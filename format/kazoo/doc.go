@@ -1,25 +1,25 @@
-// Package kazoo has what is known of 2600Hz Kazoo: events of its message bus and
-// of the Blackhole socket (Qubicle, ACDc, calls, conferences), its webhooks, and
-// its call records. Keys are spelled Dash-Case on the bus and snake_case
-// elsewhere; either is read.
+// Package kazoo parses events of 2600Hz Kazoo's message bus and of the Blackhole
+// socket (Qubicle, ACDc, calls, conferences), its webhooks, and its call records.
+// Keys are spelled Dash-Case on the bus and snake_case elsewhere; both are read.
 //
-// # What one message cannot tell
+// # Limits of single messages
 //
 //   - The status "ready" is agent.state: it follows a login, a break or a call.
-//   - ACDc tells a happening more than once: a call that enters a queue is a member
-//     call, a member_add and the statistic "waiting"; an answer is connect_accepted,
-//     call_success and "handled"; a command to an agent (login) comes before the
-//     status that follows from it (logged_in). The first one counts.
-//   - "hungup" of a member is call.ended: whether the caller waited or talked is in
-//     the statistic that follows.
+//   - ACDc reports the same event several times; only the first is used. A call that
+//     enters a queue is a member call, a member_add and the statistic "waiting"; an
+//     answer is connect_accepted, call_success and "handled"; a command to an agent
+//     (login) comes before the status that follows from it (logged_in).
+//   - "hungup" of a member is call.ended: the statistic that follows reports whether
+//     the caller waited or talked.
 //   - "missed" with LOSE_RACE or ORIGINATOR_CANCEL is "other", as in mod_callcenter.
-//   - "handled" and "processed" have the clock of their own step alone, so that
-//     waiting and talking times are the state's to know; where a message has the
-//     clock of the step before it, the time is told.
+//   - "handled" and "processed" may carry only their own timestamp; durations are
+//     then computed from the tracked state. With the timestamp of the step before,
+//     the message has the duration.
 //   - pending_logged_out is "other": the agent is still on a call. agent_change to
-//     "unavailable" is "other": it tells not why.
-//   - A registration's end is not told.
+//     "unavailable" is "other": it gives no reason.
+//   - No message that is read here reports the end of a registration: the registrar
+//     sends nothing when one expires.
 //   - connect_win, connect_accepted and hungup go to one process (the exchange
-//     targeted), so that a feed never gets them; the statistics tell the same but the
-//     offer, which is the agent's status connecting.
+//     targeted), so a feed never gets them; the statistics cover all but the offer;
+//     for that use agent status connecting.
 package kazoo

@@ -7,7 +7,7 @@ import (
 )
 
 // Kazoo spells a key Dash-Case on its message bus and snake_case in documents,
-// webhooks and on the Blackhole socket; here either is read.
+// webhooks and on the Blackhole socket; both are read here.
 var eventKeys = format.BothSpellings(
 	"Event-Category", "Event-Name", "Account-ID", "Queue-ID", "Custom-Channel-Vars",
 	"Timestamp", "Event-Timestamp", "Event-Unix-Timestamp", "Now",
@@ -123,7 +123,7 @@ func eventFrom(f *format.Fields, eventType event.Type) format.Event {
 	e := format.Event{Type: eventType, Facts: event.Facts{
 		AgentID:     format.FirstText(f[kzAgent], f[kzRecipient], f[kzVarAgent]),
 		QueueID:     format.FirstText(f[kzQueue], f[kzJoinQueue], f[kzVarQueue]),
-		TimestampMS: format.FirstClock(f[kzTime], f[kzEventTime], f[kzUnixTime], f[kzNow]),
+		TimestampMS: format.FirstTimestamp(f[kzTime], f[kzEventTime], f[kzUnixTime], f[kzNow]),
 	}}
 	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e

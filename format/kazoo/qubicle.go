@@ -27,8 +27,8 @@ var qubicle = format.Format{
 }
 
 // recipient sets the facts of an agent, who is created by a login and deleted by
-// a logout. "ready" may follow a login or a break, which only the state before it
-// tells.
+// a logout. "ready" may follow a login or a break; only the previous state
+// distinguishes them.
 func recipient(f *format.Fields, facts *event.Facts, name string) {
 	facts.AgentName = format.Text(f[kzUsername])
 	facts.Reason = format.Text(f[kzReason])

@@ -25,7 +25,7 @@ var webhook = format.Format{
 	},
 }
 
-// queueHook reads ACDc's hook: an agent has picked up or hung up.
+// queueHook parses ACDc's hook: an agent has picked up or hung up.
 func queueHook(f *format.Fields) format.Event {
 	e := eventFrom(f, event.QueueCall)
 	facts := &e.Facts

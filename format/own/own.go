@@ -28,7 +28,7 @@ var events = format.Format{
 		if name == "" {
 			return format.Event{}, format.RejectMissing("event")
 		}
-		at, err := format.StrictClock(f[ownTime], "timestamp")
+		at, err := format.StrictTimestamp(f[ownTime], "timestamp")
 		return format.Event{Type: event.Custom, Timestamp: at / 1000, Facts: facts(f, event.Name(name), at)}, err
 	},
 }

@@ -19,11 +19,11 @@ var performance = format.Format{
 		if err != nil {
 			return format.Event{}, err
 		}
-		start, err := format.StrictClock(f[rowStart], "interval_start")
+		start, err := format.StrictTimestamp(f[rowStart], "interval_start")
 		if err != nil {
 			return format.Event{}, err
 		}
-		length, err := format.StrictClock(f[rowSeconds], "interval_seconds")
+		length, err := format.StrictTimestamp(f[rowSeconds], "interval_seconds")
 		if err != nil {
 			return format.Event{}, err
 		}

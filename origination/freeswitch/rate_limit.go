@@ -30,11 +30,11 @@ type pacer struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	sessions int // per second, from the switch; 0: unknown
+	sessions int // per second, from the switch; 0 if unknown
 }
 
-func newPacer(most time.Duration, m *metrics, log *slog.Logger) *pacer {
-	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: most, metrics: m, log: log}
+func newPacer(maxWait time.Duration, m *metrics, log *slog.Logger) *pacer {
+	return &pacer{limiter: rate.NewLimiter(rate.Inf, 1), maxWait: maxWait, metrics: m, log: log}
 }
 
 // set sets the switch's sessions-per-second; 0 removes the limit.
@@ -59,23 +59,23 @@ func (p *pacer) perSecond() int {
 	return p.sessions
 }
 
-// wait waits for the call's turn. The error is fault.Unavailable with a retry time if the wait would
-// be longer than maxWait.
+// wait waits until the rate limit allows the call. The error is fault.Unavailable with a retry time if
+// the wait would be longer than maxWait.
 func (p *pacer) wait(ctx context.Context) error {
-	turn := p.limiter.Reserve()
-	delay := turn.Delay()
+	reservation := p.limiter.Reserve()
+	delay := reservation.Delay()
 	if delay == 0 {
 		return nil
 	}
-	most := p.maxWait
+	maxWait := p.maxWait
 	if deadline, bounded := ctx.Deadline(); bounded {
-		most = min(most, time.Until(deadline))
+		maxWait = min(maxWait, time.Until(deadline))
 	}
-	if delay > most {
-		turn.Cancel()
+	if delay > maxWait {
+		reservation.Cancel()
 		p.metrics.queueRefused.Inc()
 		p.log.WarnContext(ctx, "call refused: too many wait for the switch", "sessions_per_second", p.perSecond(), "would_wait", delay)
-		return fault.Unavailable(nil, delay-most+time.Second, "Too many calls wait for the phone platform, which limits new sessions per second")
+		return fault.Unavailable(nil, delay-maxWait+time.Second, "Too many calls wait for the phone platform, which limits new sessions per second")
 	}
 	p.log.WarnContext(ctx, "call queued: the switch limits new sessions per second", "sessions_per_second", p.perSecond(), "wait", delay)
 	p.metrics.queued.Inc()
@@ -87,7 +87,7 @@ func (p *pacer) wait(ctx context.Context) error {
 		p.metrics.queueSeconds.Observe(delay.Seconds())
 		return nil
 	case <-ctx.Done():
-		turn.Cancel()
+		reservation.Cancel()
 		return fault.Unavailable(ctx.Err(), eventdriver.RetryAfter, "the phone platform did not answer")
 	}
 }

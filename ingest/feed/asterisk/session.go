@@ -170,7 +170,7 @@ func (s *session) add(p *ami.Packet, now time.Time) error {
 		return s.unnumbered(p)
 	}
 	e := feed.Event{
-		Topic: event.TopicRaw, Format: format.PacketFormat, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
+		Topic: event.TopicRaw, Format: format.EventFormat, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
 		Account: account, Names: names, Subjects: subjects(p),
 	}
 	if name == "Cdr" {

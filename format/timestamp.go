@@ -11,10 +11,10 @@ import (
 // gregorian is the Unix epoch in seconds since year 0, Erlang's calendar.
 const gregorian = 62_167_219_200
 
-// UnixMillis reads a source's clock: a number, or a string that holds one, of
+// UnixMillis reads a source's timestamp: a number, or a string that holds one, of
 // seconds, milliseconds, microseconds or nanoseconds since 1970 or (Kazoo)
-// since year 0. The size tells which: the ranges of this era do not meet. ok is
-// false for what is no clock, and for zero, which sources write for "never".
+// since year 0. The size determines the unit: the ranges of this era do not overlap. ok is
+// false for a value that is no timestamp, and for zero, which sources write for "never".
 func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	n, ok := Integer(v)
 	if !ok || n <= 0 {
@@ -46,7 +46,7 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	return ms, true
 }
 
-// UnixSeconds reads a source's clock as UnixMillis does.
+// UnixSeconds reads a source's timestamp as UnixMillis does.
 func UnixSeconds(v jsonscan.Value) (s int64, ok bool) {
 	ms, ok := UnixMillis(v)
 	return ms / 1000, ok
