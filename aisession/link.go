@@ -184,7 +184,7 @@ func (l *link) write(now time.Time) {
 		l.fail(errors.New("the provider does not read"))
 	}
 	if !l.closeBy.IsZero() && now.After(l.closeBy) {
-		l.fail(nil) // the provider did not answer our close frame
+		l.fail(nil) // the provider did not send its close frame
 	}
 }
 

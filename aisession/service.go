@@ -51,7 +51,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("aisession.audiosocket_secrets: %w", err)
 	}
-	recoverer.Places(placeTick, placeIngress)
+	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplan: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
 		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan sessionEvent, maxEvents),

@@ -21,7 +21,7 @@ type messages struct {
 
 	whole   []byte // message bytes so far
 	size    uint64 // size of the message so far, whether stored or not
-	kind    byte   // opcode of the message in progress; 0: none
+	kind    byte   // opcode of the message in progress, 0 if none
 	control []byte
 }
 
@@ -83,7 +83,7 @@ func (m *messages) begin(b []byte) (rest []byte, err error) {
 	}
 }
 
-// check validates the place of a frame within the messages, and the size of its message.
+// check validates the order of a frame within the messages, and the size of its message.
 func (m *messages) check() error {
 	if m.frame.IsControl() {
 		return nil

@@ -76,7 +76,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if a.panics, err = panics.New(reg, log); err != nil {
 		return nil, err
 	}
-	a.panics.Places(placeRequest)
+	a.panics.InitMetrics(placeRequest)
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)
 	if deps.Tracer != nil {

@@ -84,7 +84,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(placeRecord)
+	recoverer.InitMetrics(placeRecord)
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }
 

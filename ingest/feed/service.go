@@ -56,7 +56,7 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(panicPlace)
+	recoverer.InitMetrics(panicPlace)
 	s := &Service{}
 	for _, one := range cfg.Feeds {
 		r, err := newRunner(one, cfg, deps, metrics.of(one), recoverer)

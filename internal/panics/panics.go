@@ -38,8 +38,8 @@ func New(reg prometheus.Registerer, log *slog.Logger) (*Recoverer, error) {
 	return &Recoverer{total: total, log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}, nil
 }
 
-// Places creates the metric's series of places, so that the first panic in each is seen as an increase.
-func (r *Recoverer) Places(places ...string) {
+// InitMetrics creates the metric's series of the places, so that the first panic in each is seen as an increase.
+func (r *Recoverer) InitMetrics(places ...string) {
 	if r == nil {
 		return
 	}

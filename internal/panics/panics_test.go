@@ -23,7 +23,7 @@ func TestAPanicIsCountedAndLoggedWithItsStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.Places("call", "message")
+	first.InitMetrics("call", "message")
 	if !first.Do("call", func() { panic("out of range") }) {
 		t.Error("Do did not report the panic")
 	}

@@ -38,7 +38,7 @@ func New[C Tracked, K Conn](cfg Config, platform Platform[C, K], deps Deps, reco
 		cfg: cfg, platform: platform, log: deps.Log, metrics: newMetrics(deps.Metrics, cfg.Name), panics: recoverer,
 		adopted: make(chan struct{}, 1), calls: make(map[string]C),
 	}
-	recoverer.Places(d.placeSession(), d.placeHangUp())
+	recoverer.InitMetrics(d.placeSession(), d.placeHangUp())
 	return d
 }
 

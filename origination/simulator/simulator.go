@@ -76,7 +76,7 @@ func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(placeCall)
+	recoverer.InitMetrics(placeCall)
 	return &Simulator{
 		cfg: cfg, records: records, log: log, panics: recoverer,
 		followed: make(chan struct{}), ending: make(chan struct{}), calls: map[string]*call{},

@@ -43,7 +43,7 @@ func (c Config) WithDeps(deps Deps) (Config, error) {
 		return c, fmt.Errorf("registering the metrics: %w", err)
 	}
 	c.deps = deps
-	deps.Panics.Places(c.readerPlace())
+	deps.Panics.InitMetrics(c.readerPlace())
 	return c, nil
 }
 

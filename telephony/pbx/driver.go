@@ -75,7 +75,7 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(placeCall)
+	recoverer.InitMetrics(placeCall)
 	return &Driver{
 		panics: recoverer,
 		config: config, server: server, ports: ports, directory: directory, local: local, admission: admission, metrics: m, log: log,

@@ -75,7 +75,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	if err != nil {
 		return nil, err
 	}
-	recoverer.Places(placePacket)
+	recoverer.InitMetrics(placePacket)
 	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
 	for port := config.firstEven(); port <= int(config.Max); port += 2 {
 		p.free = append(p.free, uint16(port))

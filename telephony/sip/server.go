@@ -87,7 +87,7 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 	if s.panics, err = panics.New(reg, log); err != nil {
 		return nil, err
 	}
-	s.panics.Places(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
+	s.panics.InitMetrics(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
 	var key [32]byte
 	for _, k := range []*[32]byte{&key, &s.branches.key} {
 		if _, err := rand.Read(k[:]); err != nil {
