@@ -17,8 +17,7 @@
 //     the message has the duration.
 //   - pending_logged_out is "other": the agent is still on a call. agent_change to
 //     "unavailable" is "other": it gives no reason.
-//   - No message that is read here reports the end of a registration: the registrar
-//     sends nothing when one expires.
+//   - No message that is read here reports the end of a registration.
 //   - connect_win, connect_accepted and hungup go to one process (the exchange
 //     targeted), so a feed never gets them; the statistics cover all but the offer;
 //     for that use agent status connecting.
