@@ -26,7 +26,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop artifacts image up down install
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop artifacts image up down install
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,10 +38,13 @@ run: ## build and run a server on the embedded backends with demo traffic; Ctrl-
 build: ## bin/trunkline and bin/trunkline-bench
 	$(BUILD) -o bin/ ./cmd/trunkline ./cmd/trunkline-bench
 
+check: ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
+	@$(MAKE) --no-print-directory -j 2 -Otarget lint test-short
+
 # Packages whose tests -short skips as a whole are not linked. The tests of some others
 # wait more than they compute.
-check: lint ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
-	go test -short -vet=off -p 4 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
+test-short: ## unit tests and golden files, without services
+	go test -short -vet=off -p 8 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
 	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-race test-stress

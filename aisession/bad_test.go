@@ -91,6 +91,9 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 }
 
 func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of audio")
+	}
 	t.Parallel()
 	p := startProvider(t, 160, func(v *visit) {
 		for v.say(`{"event":"nonsense"}`) == nil {
@@ -132,6 +135,9 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 
 // TestAProviderThatDoesNotRead drops the oldest audio; the call goes on.
 func TestAProviderThatDoesNotRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a timeout")
+	}
 	t.Parallel()
 	stall := make(chan struct{})
 	server := startProvider(t, 0, nil)

@@ -56,6 +56,9 @@ func (d *drops) Read(p []byte) (int, error) {
 }
 
 func TestARecordingMayTakeItsTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends a body slowly")
+	}
 	overNetwork(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
 		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &drops{12, 150 * time.Millisecond})
 		must(t, err)

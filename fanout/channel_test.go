@@ -196,6 +196,9 @@ func TestCloseIsAnswered(t *testing.T) {
 }
 
 func TestPingIsAnsweredAndSilenceEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for timeouts")
+	}
 	n := startNode(t, Config{Settings: Settings{PingInterval: time.Second, IdleTimeout: 4 * time.Second}}, newMemoryLog(1), newDirectory(), newPresence(), false)
 	sub := n.dial(t, n.directory.(*memoryDirectory).token("root", nil, nil), "")
 	pings := 0

@@ -457,6 +457,9 @@ func heap() uint64 {
 }
 
 func TestHistoryIsBoundedInBytesAndFreed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte")
+	}
 	const partitions, limit, slack = 4, 8 << 20, 6 << 20
 	log, directory := newMemoryLog(partitions), newDirectory()
 	pad := fmt.Sprintf("%0100000d", 0)

@@ -92,6 +92,9 @@ func TestBlockedSubscriberMayQueueMostOfItsBytes(t *testing.T) {
 }
 
 func TestNodeQueueBytesBoundsTheMemoryOfAllSubscribers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills queues")
+	}
 	const mib = 1 << 20
 	s := newTestStream(t, Config{Settings: Settings{RingBytes: mib, QueueBytes: mib, NodeQueueBytes: 16 * mib, IdleTimeout: time.Hour}}) // however slow the machine
 	before := heapInUse()

@@ -18,6 +18,9 @@ import (
 // break off at random. A client that is refused with 410 begins anew with the
 // earliest event. In the end each has every event that the log still holds.
 func TestStressChangesOfTheLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("TRUNKLINE_STRESS_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)

@@ -188,6 +188,9 @@ func (r *slowReader) Read(ctx context.Context) (some []kafka.Record, err error) 
 }
 
 func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds figures")
+	}
 	t.Parallel()
 	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(3, 300)
 	produce(t, c, events)
@@ -236,6 +239,9 @@ func unix(clock string) string { return strconv.FormatInt(clockTime(clock).Unix(
 // Rows whose events the log no longer holds stay as they are, and so do those of
 // agents as long as no event has told their state.
 func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rebuilds figures")
+	}
 	t.Parallel()
 	c := kafkatest.OpenEmbedded(t, 1)
 	s := new(script).

@@ -115,6 +115,9 @@ func readers(t *testing.T, c *kafka.Cluster, partitions int) (counts []atomic.In
 
 // Each partition had a connection and a goroutine of its own.
 func TestManyPartitionsShareOneRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for fetches")
+	}
 	const partitions = 256
 	c, fake, open := fakeWith(t, partitions)
 	var requests, listed, waiting atomic.Int32

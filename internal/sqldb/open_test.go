@@ -43,6 +43,9 @@ func lockFile(t *testing.T, path string) (release func()) {
 const waits = "sqlite is busy or its disk is slow"
 
 func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a lock")
+	}
 	path := filepath.Join(t.TempDir(), "test.db")
 	release := lockFile(t, path)
 	defer release()
@@ -69,6 +72,9 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 }
 
 func TestOpeningALockedFileEndsWithItsContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a lock")
+	}
 	path := filepath.Join(t.TempDir(), "test.db")
 	defer lockFile(t, path)()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -27,6 +27,9 @@ func python(t *testing.T) func(args ...string) ([]byte, error) {
 }
 
 func TestPythonOpensWhatGoSealed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python for each case")
+	}
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "sealed"), filepath.Join(dir, "audio")
 	for _, suite := range suites {
@@ -50,6 +53,9 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 }
 
 func TestGoOpensWhatPythonSealed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Python for each case")
+	}
 	run, dir := python(t), t.TempDir()
 	file, output := filepath.Join(dir, "audio"), filepath.Join(dir, "sealed")
 	for _, suite := range suites {

@@ -113,6 +113,9 @@ func TestExpiryIsNoticedOnOneNode(t *testing.T) {
 }
 
 func TestRedisAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a timeout")
+	}
 	b, server := redisBindings(t)
 	server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -226,6 +226,9 @@ func TestInvitesRefused(t *testing.T) {
 }
 
 func TestSessionTimer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for timers")
+	}
 	t.Run("asked by the caller", func(t *testing.T) {
 		w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 		p := w.phone("1001", "1001")
