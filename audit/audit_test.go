@@ -17,10 +17,11 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestAnEntryIsARowAndALine(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		e := n.login("u1")
 		n.record(t, e)
@@ -43,7 +44,7 @@ func TestAnEntryIsARowAndALine(t *testing.T) {
 }
 
 func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		const writers, each = 20, 25
 		nodes := []*node{newNode(t, at), newNode(t, at), newNode(t, at)}
 		var stops []func()
@@ -114,7 +115,7 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 		"all":                   {func(t *testing.T, n *node) { n.exec(t, `DELETE FROM audit_entries`) }, BrokenError{Seq: 1, Missing: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, at sqldb.Config) {
+			testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 				n := newNode(t, at)
 				for i := range 10 {
 					n.record(t, n.login(fmt.Sprint(i)))
@@ -136,7 +137,7 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 // Whoever owns the tables can compute the chain anew: a head that was noted
 // elsewhere shows it.
 func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
-	n := newNode(t, onSQLite(t))
+	n := newNode(t, testdb.SQLite(t))
 	n.record(t, n.login("a"), n.login("b"), n.login("c"))
 	before, err := n.verify(t)
 	check(t, err)
@@ -165,7 +166,7 @@ func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 }
 
 func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		now := time.Now()
 		n := newNode(t, at, func(s *Settings, d *Deps) {
 			s.Retention, d.Now = 24*time.Hour, func() time.Time { return now }
@@ -222,7 +223,7 @@ func (p *topic) seqs() (all []int64) {
 }
 
 func TestTheTopicHasTheChain(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		p := &topic{fail: errors.New("Kafka is away")}
 		onTopic := func(_ *Settings, d *Deps) { d.Publisher = p }
 		nodes := []*node{newNode(t, at, onTopic), newNode(t, at, onTopic)}
@@ -243,7 +244,7 @@ func TestTheTopicHasTheChain(t *testing.T) {
 }
 
 func TestPagesShowEveryEntryOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		began := time.Now().Unix()
 		var made []string
@@ -299,7 +300,7 @@ func TestPagesShowEveryEntryOnce(t *testing.T) {
 }
 
 func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		refused := errors.New("refused")
 		err := n.db.Tx(t.Context(), func(tx *sql.Tx) error {
@@ -319,7 +320,7 @@ func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 }
 
 func TestWithoutTheTableRecordsAreRefusedAndReportsLogged(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		n.exec(t, `DROP TABLE audit_pending`)
 		if err := n.Record(t.Context(), n.login("u")); err == nil {
@@ -340,7 +341,7 @@ func TestWithoutTheTableRecordsAreRefusedAndReportsLogged(t *testing.T) {
 
 func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 	now := time.Now()
-	n := newNode(t, onSQLite(t), func(_ *Settings, d *Deps) { d.Now = func() time.Time { return now } })
+	n := newNode(t, testdb.SQLite(t), func(_ *Settings, d *Deps) { d.Now = func() time.Time { return now } })
 	n.run(t)
 	for range 100 {
 		e := n.login("u")
@@ -363,7 +364,7 @@ func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 }
 
 func TestTextsAreBoundedAndPrintable(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		e := n.login("u\x00\xff\n\x1b[2J" + strings.Repeat("é", 300))
 		n.record(t, e)
@@ -379,7 +380,7 @@ func TestTextsAreBoundedAndPrintable(t *testing.T) {
 }
 
 func TestAManagementCommandsLineIsWrittenByTheNodeThatChainsIt(t *testing.T) {
-	at := onSQLite(t)
+	at := testdb.SQLite(t)
 	command, server := newNode(t, at), newNode(t, at)
 	ctx := WithCaller(t.Context(), Caller{Actor: "cli:root"})
 	check(t, command.Record(ctx, command.Entry(ctx, UserCreate, "acme", "user:1")))
@@ -392,7 +393,7 @@ func TestAManagementCommandsLineIsWrittenByTheNodeThatChainsIt(t *testing.T) {
 // BenchmarkRecord records from 64 callers at once while the chain follows.
 func BenchmarkRecord(b *testing.B) {
 	for name, at := range map[string]func() sqldb.Config{
-		"sqlite":   func() sqldb.Config { return onSQLite(b) },
+		"sqlite":   func() sqldb.Config { return testdb.SQLite(b) },
 		"postgres": func() sqldb.Config { return sqldb.Config{URL: testservice.Postgres(b)} },
 	} {
 		b.Run(name, func(b *testing.B) {

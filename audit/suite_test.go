@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,17 +11,8 @@ import (
 
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
-
-// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
-func onBoth(t *testing.T, test func(t *testing.T, cfg sqldb.Config)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
-}
-
-func onSQLite(t testing.TB) sqldb.Config {
-	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
-}
 
 // node is a Log with a pool and a log of its own, as another process has.
 type node struct {
@@ -33,15 +23,14 @@ type node struct {
 
 func newNode(t testing.TB, at sqldb.Config, change ...func(*Settings, *Deps)) *node {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), at)
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	db := testdb.Open(t, at)
 	n := &node{db: db, logged: &testservice.Log{}}
 	var settings Settings
 	deps := Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(n.logged, nil))}
 	for _, f := range change {
 		f(&settings, &deps)
 	}
+	var err error
 	n.Log, err = New(t.Context(), settings, deps)
 	check(t, err)
 	return n

@@ -26,7 +26,7 @@ type Connections interface {
 	Explain(ctx context.Context, q fanout.Question) fanout.Report
 }
 
-// Webhooks tells what became of an event at webhooks; *webhook.Service does.
+// Webhooks explains an event at the webhooks; *webhook.Service implements it.
 type Webhooks interface {
 	Explain(ctx context.Context, q webhook.Question, tree *identity.Tree) ([]webhook.Explained, error)
 }

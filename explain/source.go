@@ -32,7 +32,7 @@ type Format struct {
 	From FormatFrom
 }
 
-// FormatFrom tells how the format was found.
+// FormatFrom is where the format was found.
 type FormatFrom string
 
 // The ways to find a format.
@@ -49,7 +49,7 @@ type Account struct {
 	From AccountFrom
 }
 
-// AccountFrom tells what names the account.
+// AccountFrom is where the account was found.
 type AccountFrom string
 
 // What can name an account.
@@ -66,12 +66,12 @@ type Fact struct {
 	From  FactFrom
 }
 
-// FactFrom tells where a fact comes from.
+// FactFrom is where a fact comes from.
 type FactFrom string
 
 // The origins of facts.
 const (
-	FactFromRecord  FactFrom = "record"  // the raw record tells it
+	FactFromRecord  FactFrom = "record"  // the raw record has it
 	FactFromState   FactFrom = "state"   // the state before the event
 	FactFromUnknown FactFrom = "unknown" // the raw record is not available
 )
@@ -84,7 +84,7 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 	if err != nil {
 		return err
 	}
-	var told map[string]json.RawMessage // what the record alone tells
+	var told map[string]json.RawMessage // the facts that the record alone has
 	if raw != nil {
 		if read, named, ok := readAgain(raw, m.Format, e); ok {
 			told = members(read.Append(nil))
@@ -137,7 +137,7 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 }
 
 // readAgain reads the raw record as the normalizer did. It returns the facts that it
-// alone tells and the account that it names; ok is false when this version reads it in
+// alone has and the account that it names; ok is false when this version reads it in
 // another format, or not at all.
 func readAgain(raw *kafka.Record, name string, e *Explanation) (facts event.Facts, account string, ok bool) {
 	f, known := registry.Lookup(name)

@@ -133,7 +133,7 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	}
 	q.User, q.Client, q.Root = "", "", "kiosk"
 	if some := n.explain(&q).Connections; len(some) != 1 || some[0].Username != "below" {
-		t.Errorf("an asker of kiosk is told of %+v", some)
+		t.Errorf("an administrator of kiosk sees %+v", some)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 	}
 }
 
-// While a replay is under way, its cursor tells what it has given.
+// While a replay is under way, its cursor says what it has given.
 func TestExplainDuringAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
@@ -285,7 +285,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 	})
 }
 
-// Without Redis a node tells what it knows itself.
+// Without Redis a node reports its own connections.
 func TestExplainWithoutRedis(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)

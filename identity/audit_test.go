@@ -11,6 +11,7 @@ import (
 	"trunkline/audit"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 // entries waits for what was recorded and returns the account's entries, oldest
@@ -44,7 +45,7 @@ func (s *service) reported(t testing.TB, account string, action audit.Action, n 
 }
 
 func TestEveryChangeIsAudited(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
 		ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:admin", Address: "192.0.2.9"})
 		must(s.CreateAccount(ctx, NewAccount{ID: "a", Name: "a", Domain: "a"}))(t)
@@ -85,7 +86,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 }
 
 func TestEveryLoginIsAudited(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := session.User.ID
@@ -128,7 +129,7 @@ func TestEveryLoginIsAudited(t *testing.T) {
 }
 
 func TestALockedLoginIsAuditedOnceAMinute(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "a wrong password"
 	for range failuresPerUser + 20 {
@@ -139,7 +140,7 @@ func TestALockedLoginIsAuditedOnceAMinute(t *testing.T) {
 }
 
 func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{}).demo(t)
 		if _, err := s.db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/masterkey"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 // testKeys returns a ring with one key of its own.
@@ -71,7 +72,7 @@ func (s *service) demoPhones(t *testing.T) (devicePassword string) {
 }
 
 func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
 		first := s.demoPhones(t)
 		second, d, err := s.CreateDevice(t.Context(), "demo.local", "Alice", "desk phone")
@@ -136,7 +137,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 }
 
 func TestPhone(t *testing.T) {
-	s := start(t, onSQLite(t), Config{})
+	s := start(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	p, err := s.Phone(t.Context(), "Demo.local", "1001")
 	if err != nil || p.AccountID != "demo" || p.Domain != "demo.local" || p.Extension != "1001" {
@@ -162,7 +163,7 @@ func portalPasswords(rule string) Config {
 func TestPortalPasswordsOfPhones(t *testing.T) {
 	for rule, accepted := range map[string]bool{RefusePortalPassword: false, WarnPortalPassword: true, AllowPortalPassword: true} {
 		t.Run(string(rule), func(t *testing.T) {
-			onBoth(t, func(t *testing.T, db sqldb.Config) {
+			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 				s := start(t, db, portalPasswords(rule))
 				s.demoPhones(t)
 				if err := s.phone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
@@ -180,7 +181,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 }
 
 func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, portalPasswords(AllowPortalPassword))
 		shared := s.keyring
 		s.keyring = noKeys(t)
@@ -206,7 +207,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 }
 
 func TestDevicesFollowTheMasterKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, portalPasswords(AllowPortalPassword))
 		keys := testKeys(t)
 		s.keyring = keys
@@ -237,7 +238,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 // TestFailuresCountWhateverTheDoor: ten failures of one user by phone, portal and
 // channel together lock the user at all of them, and nobody's success changes it.
 func TestFailuresCountWhateverTheDoor(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
 		device := s.demoPhones(t)
 		bobs, _, err := s.CreateDevice(t.Context(), "demo", "bob", "")
@@ -278,7 +279,7 @@ func TestFailuresCountWhateverTheDoor(t *testing.T) {
 }
 
 func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
-	s := start(t, onSQLite(t), Config{})
+	s := start(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	guesses := make(chan bool, 200)
 	for range cap(guesses) {
@@ -302,7 +303,7 @@ func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 // TestLockoutIsNoWeapon: a user who authenticated from an address within 30 days
 // gets in from there while others guess elsewhere, by either door.
 func TestLockoutIsNoWeapon(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
 		s := start(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
@@ -352,7 +353,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 }
 
 func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
 		s := start(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
@@ -385,7 +386,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 // All IPv4 addresses can be tried in seconds, so that a copy of the database would
 // show from where users log in if anybody could compute the hashes.
 func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{}).demo(t)
 		s.mustLogin(t, "alice")
 		a := demoLogin("alice").attempt()
@@ -415,7 +416,7 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 // A password alone does not make its address known: where the user has a one-time
 // password, it is half of what a login needs.
 func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
 		s := start(t, db, Config{Now: c.now}).demo(t)
 		enrolment, _, err := s.EnrolOTP(t.Context(), "demo", "admin")

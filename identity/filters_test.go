@@ -9,12 +9,13 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 // TestLongFiltersAreStoredAndTokensStayShort logs in with as many ids as a
 // filter may have; another node must know the filter of the token.
 func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
 		b := start(t, cfg, Config{})
 		var f Filter
@@ -47,7 +48,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 
 func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
 	now := time.Now()
-	s := start(t, onSQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
 	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
 	for i := range 20 {
 		f.CallIDs = append(f.CallIDs, fmt.Sprint(strings.Repeat("c", 200), i))

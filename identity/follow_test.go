@@ -11,10 +11,11 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
 		b := start(t, cfg, Config{})
 		b.run(t)
@@ -63,7 +64,7 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 // A script makes a key and uses it at once, on a node whose Run has not looked
 // yet. Here nobody runs Run.
 func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		b := start(t, cfg, Config{})
 		a := start(t, cfg, Config{}).demo(t)
 		key, _, err := a.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
@@ -85,7 +86,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 }
 
 func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	before := s.polls.Load()
 	for range 50 * earlyPolls {
 		_, err := s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
@@ -97,7 +98,7 @@ func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
 }
 
 func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		nodes := make([]*service, 4)
 		var mu sync.Mutex
 		seeds := 0
@@ -132,7 +133,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 }
 
 func TestManyChangesAtOnceAllHappen(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
 		var group sync.WaitGroup
 		for i := range 30 {
@@ -180,7 +181,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 }
 
 func TestADatabaseFromABackupIsFollowed(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	for range 3 {
 		if err := s.Logout(t.Context(), s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)); err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 }
 
 func TestSigningKeysRotate(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		const day = 24 * time.Hour
 		c := newClock()
 		s := start(t, cfg, Config{Now: c.now}).demo(t)
@@ -259,7 +260,7 @@ func TestSigningKeysRotate(t *testing.T) {
 }
 
 func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		nodes := []*service{start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now})}
 		c.add(29 * 24 * time.Hour)
@@ -280,7 +281,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 
 func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 	c := newClock()
-	s := start(t, onSQLite(t), Config{Now: c.now}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	c.add(365 * 24 * time.Hour)
 	if err := s.housekeep(t.Context()); err != nil {
 		t.Fatal(err)

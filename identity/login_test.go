@@ -15,10 +15,11 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestLoginAnswersAUserAndTokens(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		c := demoLogin("ALICE")
 		c.Domain = "Demo.Local"
@@ -45,7 +46,7 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 }
 
 func TestWrongLoginsAnswerTheSame(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		for name, change := range map[string]func(*Credentials){
 			"password":        func(c *Credentials) { c.Password = "Correct horse" },
@@ -72,7 +73,7 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 }
 
 func TestLoginNamesMissingFields(t *testing.T) {
-	s := start(t, onSQLite(t), Config{})
+	s := start(t, testdb.SQLite(t), Config{})
 	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
 	f := fault.As(err)
 	if f.Kind != fault.KindInvalid || len(f.Fields) != 2 ||
@@ -82,7 +83,7 @@ func TestLoginNamesMissingFields(t *testing.T) {
 }
 
 func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	for range 3 * failuresPerUser {
@@ -105,7 +106,7 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 }
 
 func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	for i := range failuresPerAddress {
 		c := Credentials{Username: strings.Repeat("x", i+1), Password: "x", Domain: "x", Address: "2001:db8::1"}
 		_, err := s.Login(t.Context(), c)
@@ -134,7 +135,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 }
 
 func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	var mu sync.Mutex
@@ -168,7 +169,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
-	s := startOn(t, openDB(t, onSQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
+	s := startOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
 	done := must(s.passwords.turn(t.Context()))(t)
 	answer := make(chan error)
 	go func() {
@@ -187,7 +188,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 // parameters, over a hash of the same length. Measuring it would measure the
 // machine.
 func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	cost := func(c Credentials) string {
 		_, stored, err := s.findLogin(t.Context(), c)
 		if err != nil {
@@ -215,7 +216,7 @@ type lateLimiter struct{ *MemoryLimiter }
 func (lateLimiter) Wait(context.Context, ...Limit) time.Duration { return 0 }
 
 func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
-	s := startOn(t, openDB(t, onSQLite(t)), Config{}, lateLimiter{NewMemoryLimiter()}).demo(t)
+	s := startOn(t, testdb.Open(t, testdb.SQLite(t)), Config{}, lateLimiter{NewMemoryLimiter()}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	for i := range 2 * failuresPerUser {
@@ -229,7 +230,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 }
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
-	s := start(t, onSQLite(t), Config{HashSlots: 1}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
 	done := must(s.passwords.turn(t.Context()))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -240,7 +241,7 @@ func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 }
 
 func TestEventsLoginCarriesItsFilters(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
@@ -272,7 +273,7 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	var kafka error
 	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }
-	s := start(t, onSQLite(t), Config{Partition: partition}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{Partition: partition}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 	header := func(user string, accounts ...string) map[string]any {
 		t.Helper()
@@ -309,7 +310,7 @@ func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 }
 
 func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
 		AccountIDs: []string{"demo", "other", "nowhere", ""}, EventTypes: []string{"AGENT_LOGIN", "agent_login"},
@@ -345,7 +346,7 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
 	}
 	yaml.WriteString("]\nusers: [{account: root, username: u, password: " + password + "}]")
-	big := start(t, onSQLite(t), Config{})
+	big := start(t, testdb.SQLite(t), Config{})
 	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +365,7 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 }
 
 func TestLoginWhileTheDatabaseIsAwayIsUnavailableAndNoFailure(t *testing.T) {
-	db := openDB(t, onSQLite(t))
+	db := testdb.Open(t, testdb.SQLite(t))
 	s := startOn(t, db, Config{}, NewMemoryLimiter()).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	ended, cancel := context.WithCancel(t.Context())

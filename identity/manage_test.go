@@ -13,10 +13,11 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestAccountsFormATree(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{})
 		root := must(s.CreateAccount(t.Context(), NewAccount{Name: "Röot", Domain: "Root.Local"}))(t)
 		if len(root.ID) != 32 || root.Domain != "root.local" {
@@ -82,7 +83,7 @@ func TestATreeLeavesOutRingsAndOrphans(t *testing.T) {
 }
 
 func TestAnAccountsRefsAreItsOwn(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{})
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "b", Domain: "c.local"}))(t)
 		for name, n := range map[string]NewAccount{
@@ -101,7 +102,7 @@ func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 }
 
 func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	long := strings.Repeat("x", 300)
 	account := func(id, name, domain, parent string) error {
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: name, Domain: domain, Parent: parent})
@@ -141,7 +142,7 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 }
 
 func TestUsersOfAnAccount(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "ALICE", Password: password})
@@ -185,7 +186,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 }
 
 func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
 		s := start(t, cfg, Config{Now: at.now}).demo(t)
 		plain, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
@@ -238,7 +239,7 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 
 // TestKeysOfEarlierVersionsKeepTheirRights stores a key as before migration 0009.
 func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		key := keyPrefix + newSecret()
 		execAsChange(t, s, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
@@ -251,7 +252,7 @@ func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
 }
 
 func TestAPIKeys(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo.local", Name: "switch"})
 		if err != nil {
@@ -305,7 +306,7 @@ func TestAPIKeys(t *testing.T) {
 }
 
 func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		for _, text := range []string{
 			`'; DROP TABLE identity_users; --`, `" OR 1=1 --`, `$1`, `%`, `\'`, `a'||'b`, `x) UNION SELECT seed FROM identity_signing_keys --`,
@@ -342,7 +343,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 }
 
 func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
-	s := start(t, onSQLite(t), Config{})
+	s := start(t, testdb.SQLite(t), Config{})
 	var set struct {
 		Keys []map[string]string
 	}
@@ -363,7 +364,7 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 }
 
 func TestAnAccountIsRenamedAndMoved(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{})
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "A", Domain: "a.local"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "b", Name: "B", Domain: "b.local"}))(t)
@@ -402,7 +403,7 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 }
 
 func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
 		s := start(t, cfg, Config{Now: at.now}).demo(t)
 		other := start(t, cfg, Config{Now: at.now})
@@ -503,7 +504,7 @@ func TestExpiriesBetweenTwoLooks(t *testing.T) {
 }
 
 func TestUpdatingAUser(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := s.mustAuthenticate(t, session.AccessToken)
@@ -557,7 +558,7 @@ func TestUpdatingAUser(t *testing.T) {
 }
 
 func TestUpdatingAnAPIKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
 		s := start(t, cfg, Config{Now: at.now}).demo(t)
 		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a", ExpiresAt: at.now().Add(time.Hour)})
@@ -588,7 +589,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 }
 
 func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{})
 		for _, name := range []string{"soon", "later"} {
 			must(s.CreateAccount(t.Context(), NewAccount{ID: name, Name: name, Domain: name}))(t)

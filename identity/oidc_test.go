@@ -12,6 +12,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/oidcprovider"
+	"trunkline/internal/testservice/testdb"
 )
 
 // withProvider returns the configuration for a provider.
@@ -35,7 +36,7 @@ func claimsWith(name string, value any) map[string]any {
 }
 
 func TestAProvidersTokenLogsIn(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := start(t, db, withProvider(p, at.now)).demo(t)
 		token := p.Token(claimsWith("", nil))
@@ -85,7 +86,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 }
 
 func TestTokensEndWithTheProvidersToken(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := start(t, db, withProvider(p, at.now)).demo(t)
 		expires := at.now().Add(10 * time.Minute)
@@ -121,7 +122,7 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 
 func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, onSQLite(t), withProvider(p, at.now)).demo(t)
+	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	flow, address, err := s.BeginOIDC(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 }
 
 func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := start(t, db, withProvider(p, at.now)).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
@@ -210,7 +211,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 
 func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, onSQLite(t), withProvider(p, at.now)).demo(t)
+	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	if err := s.RequireOTP(t.Context(), "demo", true); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 
 func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, onSQLite(t), withProvider(p, at.now)).demo(t)
+	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	wrong := p.Token(claimsWith("aud", "another"))
 	for range failuresPerAddress {
 		_, err := s.LoginByToken(t.Context(), wrong, from)
@@ -238,7 +239,7 @@ func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 }
 
 func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		cfg := withProvider(p, at.now)
 		nodes := []*service{start(t, db, cfg).demo(t), start(t, db, cfg)}
@@ -266,7 +267,7 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 }
 
 func TestWithoutAProviderTokensAreNothing(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	p := oidcprovider.Start(t)
 	token := p.Token(nil)
 	if s.FromProvider(token) || s.CanBeginOIDC() {

@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func otpFault(err error) string {
@@ -20,10 +21,10 @@ func otpFault(err error) string {
 }
 
 func TestOneTimePasswords(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		keys := testKeys(t)
-		s := startWith(t, openDB(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
+		s := startWith(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
 		with := func(otp string) Credentials {
 			login := demoLogin("admin")
 			login.OTP = otp
@@ -107,7 +108,7 @@ func TestOneTimePasswords(t *testing.T) {
 }
 
 func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		s := start(t, cfg, Config{Now: c.now}).demo(t)
 		if err := s.RequireOTP(t.Context(), "demo", true); err != nil {

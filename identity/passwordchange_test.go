@@ -7,12 +7,13 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 const nextPassword = "another long password"
 
 func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	for password, code := range map[string]string{
 		"":                        codeRequired,
 		"seven77":                 codeTooShort,
@@ -35,7 +36,7 @@ func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 			t.Errorf("%.20q: %q, want %q (%v)", password, got, code, err)
 		}
 	}
-	err := start(t, onSQLite(t), Config{}).Seed(t.Context(), []byte(`
+	err := start(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
 accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: password1}]`))
 	if err == nil || fault.As(err).Fields[0].Field != "users[0].password" {
@@ -47,12 +48,12 @@ accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: old}]`)); err != nil {
 		t.Error(err)
 	}
-	_, err = start(t, onSQLite(t), Config{}).SeedDemo(t.Context(), "demo")
+	_, err = start(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
 	wantKind(t, "a weak demo password", err, fault.KindInvalid)
 }
 
 func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, portalPasswords(AllowPortalPassword)).demo(t)
 		phone := func(password string) error {
 			return s.AuthenticatePhone(t.Context(), "demo.local", "1001", "192.0.2.8", func(secret HA1) bool {
@@ -119,7 +120,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 }
 
 func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	p := s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
 	for range failuresPerUser {
 		err := s.ChangePassword(t.Context(), p, "a wrong password", nextPassword, "192.0.2.7")
@@ -134,7 +135,7 @@ func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
 }
 
 func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		s := start(t, cfg, Config{Now: c.now}).demo(t)
 		session := s.mustLogin(t, "alice")

@@ -11,6 +11,7 @@ import (
 	"trunkline/audit/audittest"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 // kept is what a package keeps of accounts.
@@ -31,7 +32,7 @@ func (k *kept) purge(_ context.Context, id string) (int, error) {
 }
 
 func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		clock := newClock()
 		s := start(t, db, Config{Now: clock.now}).demo(t)
 		session := s.mustLogin(t, "alice")
@@ -100,7 +101,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 }
 
 func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
-	onBoth(t, func(t *testing.T, db sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{}).demo(t)
 		recordings := &kept{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
 		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.purge}}, slog.New(slog.DiscardHandler))

@@ -8,10 +8,11 @@ import (
 
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestRefreshGivesANewPairOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		first := s.mustLogin(t, "alice")
 		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
@@ -27,7 +28,7 @@ func TestRefreshGivesANewPairOnce(t *testing.T) {
 }
 
 func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		other := s.mustLogin(t, "alice")
 		first := s.mustLogin(t, "alice")
@@ -49,7 +50,7 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 }
 
 func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
 		for range 5 {
 			first := nodes[0].mustLogin(t, "alice")
@@ -74,7 +75,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 
 func TestRefreshRefuses(t *testing.T) {
 	c := newClock()
-	s := start(t, onSQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
 	expired := s.mustLogin(t, "alice").RefreshToken
 	c.add(2 * time.Hour)
 	loggedOut := s.mustLogin(t, "alice")
@@ -96,7 +97,7 @@ func TestRefreshRefuses(t *testing.T) {
 }
 
 func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
-	cfg := onSQLite(t)
+	cfg := testdb.SQLite(t)
 	s := start(t, cfg, Config{}).demo(t)
 	session := s.mustLogin(t, "alice")
 	session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
@@ -125,7 +126,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 }
 
 func TestPurgeKeepsWhatStillMatters(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		s := start(t, cfg, Config{Now: c.now}).demo(t)
 		count := func(table string) (n int) {

@@ -16,6 +16,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func (s *service) storedSeeds(t testing.TB) []string {
@@ -28,7 +29,7 @@ func (s *service) storedSeeds(t testing.TB) []string {
 }
 
 func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		for _, seed := range s.storedSeeds(t) {
 			if plain, err := base64.StdEncoding.DecodeString(seed); err == nil && len(plain) == ed25519.SeedSize {
@@ -42,7 +43,7 @@ func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
 }
 
 func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
@@ -80,10 +81,10 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 }
 
 func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		s := start(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		without := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
+		without := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
@@ -97,16 +98,16 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 			t.Error(err)
 		}
 		another := testKeys(t)
-		if _, err := newService(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), another); !fault.IsPermanent(err) {
+		if _, err := newService(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), another); !fault.IsPermanent(err) {
 			t.Errorf("another master key: %v", err)
 		}
 	})
 }
 
 func TestSigningKeysFollowTheMasterKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		keys := testKeys(t)
-		s := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
+		s := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		before := s.storedSeeds(t)
 		done, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {})
@@ -119,7 +120,7 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 			}
 		}
 		s.mustLogin(t, "alice")
-		again := startWith(t, openDB(t, cfg), Config{}, NewMemoryLimiter(), keys)
+		again := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys)
 		again.mustAuthenticate(t, token)
 		again.mustLogin(t, "alice")
 	})
@@ -135,7 +136,7 @@ func kidOf(t testing.TB, token string) string {
 }
 
 func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
 		b := start(t, cfg, Config{})
 		b.run(t)
@@ -151,7 +152,7 @@ func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
 }
 
 func TestRotatingNowEndsEveryToken(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		a := start(t, cfg, Config{Now: c.now}).demo(t)
 		c.add(29 * 24 * time.Hour) // the next key is published
@@ -187,7 +188,7 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 
 func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 	c := newClock()
-	cfg := onSQLite(t)
+	cfg := testdb.SQLite(t)
 	start(t, cfg, Config{Now: c.now}).demo(t)
 	c.add(-time.Hour)
 	s := start(t, cfg, Config{Now: c.now})
@@ -203,7 +204,7 @@ func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 // Memory of the other node is not brought up to date by Run here, and may not
 // look early.
 func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
-	onBoth(t, func(t *testing.T, cfg sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
 		b := start(t, cfg, Config{})
 		b.early.SetLimit(0)
@@ -214,7 +215,7 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 }
 
 func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
-	s := start(t, onSQLite(t), Config{}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	s.lookups.SetLimit(0) // one second's look-ups, however long the test takes
 	var tokens []string
 	for range 50 * userLookups {

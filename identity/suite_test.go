@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,19 +16,10 @@ import (
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice"
+	"trunkline/internal/testservice/testdb"
 )
 
 const password = "correct horse"
-
-// onBoth runs test over a fresh SQLite file and a fresh PostgreSQL database.
-func onBoth(t *testing.T, test func(t *testing.T, cfg sqldb.Config)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, onSQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
-}
-
-func onSQLite(t testing.TB) sqldb.Config {
-	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
-}
 
 // clock is a time that tests move.
 type clock struct {
@@ -51,20 +41,6 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func openDB(t testing.TB, cfg sqldb.Config) *sqldb.DB {
-	t.Helper()
-	db, err := sqldb.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
 func cheap(c Config) Config {
 	if c.Settings == (Settings{}) {
 		c.Settings = DefaultSettings()
@@ -76,7 +52,7 @@ func cheap(c Config) Config {
 // start makes a node with a pool of its own, as another process would have.
 func start(t testing.TB, db sqldb.Config, cfg Config) *service {
 	t.Helper()
-	return startOn(t, openDB(t, db), cfg, NewMemoryLimiter())
+	return startOn(t, testdb.Open(t, db), cfg, NewMemoryLimiter())
 }
 
 func startOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {

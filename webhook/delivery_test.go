@@ -17,6 +17,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 var entered = event.Facts{Name: event.NameQueueCallEntered, QueueID: "sales", CallID: "c1"}
@@ -44,7 +45,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 }
 
 func TestEventsAreSignedAndInOrder(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, quickly(), 3)
 		all, sales, cloud := e.newTarget(nil), e.newTarget(nil), e.newTarget(nil)
 		e.topic.put(0, "shop", entered, `{"n":"before the webhook"}`)
@@ -93,7 +94,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 }
 
 func TestASlowReceiverDelaysNobody(t *testing.T) {
-	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
 	release := make(chan struct{})
 	slow := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { <-release })
 	t.Cleanup(sync.OnceFunc(func() {
@@ -149,7 +150,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 			}
 		}},
 	}
-	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
 	targets, made := map[string]*target{}, map[string]Webhook{}
 	for name, c := range cases {
 		targets[name] = e.newTarget(c.handle)
@@ -177,7 +178,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 func TestAddressesThatMayNotBeReached(t *testing.T) {
 	settings := quickly()
 	settings.AllowNetworks = nil
-	e := newEnv(t, sqliteFile(t), settings, 1)
+	e := newEnv(t, testdb.SQLite(t), settings, 1)
 	target := e.newTarget(nil)
 	made := e.create(Config{URL: strings.Replace(target.url, "127.0.0.1", "localhost", 1)})
 	reg, _ := e.deliver()
@@ -193,7 +194,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 }
 
 func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, quickly(), 2)
 		target, other := e.newTarget(respond(http.StatusServiceUnavailable)), e.newTarget(nil)
 		made := e.create(Config{URL: target.url})
@@ -251,7 +252,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 }
 
 func TestStatus410PausesAtOnce(t *testing.T) {
-	e := newEnv(t, sqliteFile(t), DefaultSettings(), 1)
+	e := newEnv(t, testdb.SQLite(t), DefaultSettings(), 1)
 	e.settings = quickly()
 	e.service.settings.AllowNetworks = e.settings.AllowNetworks // with the ordinary back-off
 	target := e.newTarget(respond(http.StatusGone))
@@ -266,7 +267,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 // TestTwoOwnersOfAPartition: the group has given the partitions to another node, and
 // the first one has not noticed.
 func TestTwoOwnersOfAPartition(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, quickly(), 2)
 		target := e.newTarget(nil)
 		e.create(Config{URL: target.url})
@@ -295,7 +296,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 
 // TestPositionsThatRetentionDeletes: what a paused webhook has not got is lost, and said.
 func TestPositionsThatRetentionDeletes(t *testing.T) {
-	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
 	target := e.newTarget(respond(http.StatusGone))
 	made := e.create(Config{URL: target.url})
 	reg, _ := e.deliver()

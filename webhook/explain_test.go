@@ -8,10 +8,11 @@ import (
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, quickly(), 1)
 		before := e.topic.put(0, "shop", entered, `{}`)
 		works, fails := e.newTarget(nil), e.newTarget(respond(500))

@@ -169,16 +169,6 @@ func quickly() Settings {
 	return s
 }
 
-// onBoth runs test with a fresh SQLite file and a fresh PostgreSQL database.
-func onBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, sqliteFile(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
-}
-
-func sqliteFile(t testing.TB) sqldb.Config {
-	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
-}
-
 func newEnv(t *testing.T, at sqldb.Config, settings Settings, partitions int) *env {
 	t.Helper()
 	e := &env{t: t, topic: newMemoryTopic(partitions), settings: settings, log: &testservice.Log{}, roots: x509.NewCertPool()}

@@ -13,6 +13,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/internal/testservice/testdb"
 )
 
 // gathered returns the value of a metric without labels.
@@ -30,7 +31,7 @@ func gathered(t testing.TB, reg *prometheus.Registry, name string) float64 {
 }
 
 func TestAWebhooksLife(t *testing.T) {
-	onBoth(t, func(t *testing.T, at sqldb.Config) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, DefaultSettings(), 3)
 		ctx := audittest.By(t, "user:admin")
 		e.topic.put(1, "shop", entered, `{}`)
@@ -107,7 +108,7 @@ func TestAWebhooksLife(t *testing.T) {
 }
 
 func TestInvalidWebhooksAreRefused(t *testing.T) {
-	e := newEnv(t, sqliteFile(t), DefaultSettings(), 1)
+	e := newEnv(t, testdb.SQLite(t), DefaultSettings(), 1)
 	for want, c := range map[string]Config{
 		"url unsupported":                        {URL: "http://example.com"},
 		"url required":                           {},
@@ -132,7 +133,7 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 
 // TestADeletedAccountGetsNoMoreEvents: the webhook is purged later.
 func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
-	e := newEnv(t, sqliteFile(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
 	ours, theirs := e.newTarget(nil), e.newTarget(nil)
 	e.create(Config{URL: ours.url})
 	_, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: theirs.url})

@@ -30,7 +30,7 @@ func Open(t testing.TB, at sqldb.Config) *sqldb.DB {
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Log(err) // it may have been killed
+			t.Error(err)
 		}
 	})
 	return db
